@@ -1,4 +1,4 @@
-//! What a caller asks for: flags, usages and create-infos, under the names that VMA gave them.
+//! Flags, usages and create-infos, with VMA's names.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -19,7 +19,7 @@ bitflags::bitflags! {
     pub struct AllocationCreateFlags: u32 {
         /// The allocation gets a `VkDeviceMemory` of its own.
         const DEDICATED_MEMORY = 0x1;
-        /// Only memory that is reserved already: the driver is not asked for more.
+        /// Only from blocks that there are: the driver is not asked for more.
         const NEVER_ALLOCATE = 0x2;
         /// The allocation stays mapped for its whole life. Ignored where the memory is not host-visible.
         const MAPPED = 0x4;
@@ -31,16 +31,16 @@ bitflags::bitflags! {
         const WITHIN_BUDGET = 0x100;
         /// Several resources will be bound to this memory: no `VkMemoryDedicatedAllocateInfo` is attached.
         const CAN_ALIAS = 0x200;
-        /// The host writes, in order, and never reads: write-combined memory will do.
+        /// The host writes in order and never reads: write-combined memory is good enough.
         const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
         /// The host reads, or writes in any order: cached memory is preferred.
         const HOST_ACCESS_RANDOM = 0x800;
-        /// With a `HOST_ACCESS` flag: memory that the host cannot see will do too, the program then copies by a
-        /// transfer.
+        /// With a `HOST_ACCESS` flag: memory that is not host-visible is good enough, too. The program then copies with
+        /// a transfer.
         const HOST_ACCESS_ALLOW_TRANSFER_INSTEAD = 0x1000;
         /// Place for tight packing.
         const STRATEGY_MIN_MEMORY = 0x1_0000;
-        /// Place as fast as can be.
+        /// Place as fast as possible.
         const STRATEGY_MIN_TIME = 0x2_0000;
         /// Place at the lowest offset.
         const STRATEGY_MIN_OFFSET = 0x4_0000;
@@ -56,12 +56,12 @@ impl AllocationCreateFlags {
 }
 
 bitflags::bitflags! {
-    /// What the device was created with, and how the allocator is to use it. The values are VMA's, but for the last,
-    /// which VMA does not have.
+    /// How the device was created, and how the allocator uses it. The values are VMA's, except for the last one, which
+    /// VMA does not have.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
-        /// For the C interface, which makes an allocator without locks of it. Means nothing in Rust, where the type
-        /// says so: see [`LocalAllocator`](crate::LocalAllocator).
+        /// For the C interface, which then makes an allocator without locks. Rust ignores it, because there the type
+        /// decides: see [`LocalAllocator`](crate::LocalAllocator).
         const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
         const KHR_DEDICATED_ALLOCATION = 0x2;
@@ -86,21 +86,21 @@ bitflags::bitflags! {
         const KHR_EXTERNAL_MEMORY_WIN32 = 0x200;
         /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
         const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
-        /// An empty block of a memory type stays only where it is the last one, and goes back at once where there are
-        /// others. Not for pools.
+        /// An empty block of a memory type stays only if it is the last one. If there are others, it goes back to the
+        /// driver at once. Not for pools.
         const KEEP_ONLY_LAST_BLOCK = 0x2_0000;
     }
 }
 
-/// How large the blocks of a memory type are, in bytes: the first has the first size, and each further one twice that
-/// of the largest there is, up to the largest size. Where a request would fill more than half of a block, the next size
-/// is taken, too.
+/// How large the blocks of a memory type are, in bytes. The first block has the first size. Each further block has
+/// twice the size of the largest one there is, up to the largest size. A block also gets the next size if the request
+/// would fill more than half of it.
 ///
-/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. What is larger than half the largest
-/// size gets memory of its own where there is any. Where the heap's budget, or the driver, has no room for a block,
-/// smaller ones are asked for.
+/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. A request above half the largest
+/// size gets dedicated memory where possible. If the heap's budget or the driver has no room for a block, the allocator
+/// tries smaller ones.
 ///
-/// A program that knows its devices sets them where uploads need less than textures:
+/// A program that knows its devices sets the sizes, here with smaller blocks for uploads than for textures:
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -129,8 +129,8 @@ bitflags::bitflags! {
 pub struct BlockSizes {
     /// Bytes of the first block; 0 means an eighth of the largest. No more than the largest.
     pub first: u64,
-    /// Bytes of the largest block; 0 means what the size of the heap and
-    /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size) say.
+    /// Bytes of the largest block. 0: depends on the size of the heap and
+    /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size).
     pub largest: u64,
 }
 
@@ -144,8 +144,8 @@ bitflags::bitflags! {
     }
 }
 
-/// What the memory is for. The three `Auto` usages look at the usage of the buffer or image as well, and are the ones
-/// to take; the others are VMA's older vocabulary.
+/// What the memory is for. Use one of the three `Auto` usages, which also depend on the usage of the buffer or image.
+/// The others are VMA's older vocabulary.
 ///
 /// ```
 /// assert_eq!(sublet::MemoryUsage::default(), sublet::MemoryUsage::Unknown);
@@ -164,7 +164,7 @@ pub enum MemoryUsage {
     CpuToGpu = 3,
     /// Host-visible memory, cached if there is such.
     GpuToCpu = 4,
-    /// Memory that is not device-local, for what was moved out.
+    /// Memory that is not device-local, for data that was moved out of it.
     CpuCopy = 5,
     /// Lazily allocated memory, for transient attachments. Always dedicated. Fails where there is none.
     GpuLazilyAllocated = 6,
@@ -191,16 +191,16 @@ impl MemoryUsage {
         Self::AutoPreferHost,
     ];
 
-    /// Whether this is one of the usages that need to know the resource.
+    /// Whether this is one of the three `Auto` usages, which depend on the resource.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
     }
 
-    /// The number that VMA, and a trace, have for it: where it is in [`Self::ALL`].
+    /// Its number in VMA and in a trace: its index in [`Self::ALL`].
     #[inline]
     pub(crate) const fn number(self) -> u32 {
-        // In the order of the variants, so that this is no jump but the discriminant itself.
+        // In the order of the variants, so that it compiles to the discriminant itself, without a jump.
         match self {
             Self::Unknown => 0,
             Self::GpuOnly => 1,
@@ -216,7 +216,7 @@ impl MemoryUsage {
     }
 }
 
-/// How one allocation is to be made.
+/// How to make one allocation.
 ///
 /// ```
 /// use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
@@ -236,13 +236,13 @@ pub struct AllocationCreateInfo<'a> {
     pub usage: MemoryUsage,
     /// Properties that the memory type must have. Ignored with a [`Self::pool`].
     pub required_flags: vk::MemoryPropertyFlags,
-    /// Properties that the memory type had better have. Ignored with a [`Self::pool`].
+    /// Properties that the memory type should have. Ignored with a [`Self::pool`].
     pub preferred_flags: vk::MemoryPropertyFlags,
     /// A bit for each memory type that may be used; 0 means all. Ignored with a [`Self::pool`].
     pub memory_type_bits: u32,
-    /// The custom pool to take from, instead of the default one of the best memory type.
+    /// The custom pool to allocate from, instead of the default vector of the best memory type.
     pub pool: Option<&'a Pool>,
-    /// The lifetime scope to take from: of its pools, that of the best memory type. Not together with a [`Self::pool`].
+    /// The scope to allocate from: from its pool of the best memory type. Not together with a [`Self::pool`].
     pub scope: Option<&'a Scope>,
     /// Kept with the allocation, for the caller's use.
     pub user_data: u64,
@@ -285,25 +285,24 @@ impl<'a> AllocationCreateInfo<'a> {
         Self { pool: Some(pool), ..Self::default() }
     }
 
-    /// An allocation in a lifetime scope, everything else default.
+    /// An allocation in a scope, everything else default.
     #[must_use]
     pub fn in_scope(scope: &'a Scope) -> Self {
         Self { scope: Some(scope), ..Self::default() }
     }
 }
 
-/// How a custom pool is to be made: [`PoolParameters`] with a borrowed name, and a chain.
+/// How to make a custom pool: [`PoolParameters`] with a borrowed name and a chain.
 ///
 /// ```
-/// use sublet::{Algorithm, PoolCreateInfo};
-/// let frame = PoolCreateInfo { block_size: 16 << 20, max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
-/// assert_eq!(frame.min_block_count, 0);
+/// use sublet::{Algorithm, PoolCreateInfo}; let frame = PoolCreateInfo { block_size: 16 << 20, max_block_count: 1,
+/// algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) }; assert_eq!(frame.min_block_count, 0);
 /// ```
 pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
 
-/// What a custom pool is made with: a [`PoolCreateInfo`], or in a trace the
-/// [`PoolSettings`](https://docs.rs/sublet/latest/sublet/trace/type.PoolSettings.html). The two differ in who owns the
-/// name, and in what is known of the chain.
+/// The settings of a custom pool: a [`PoolCreateInfo`], or in a trace the
+/// [`PoolSettings`](https://docs.rs/sublet/latest/sublet/trace/type.PoolSettings.html). Only the first borrows the name
+/// and has the chain.
 ///
 /// ```
 /// use sublet::{MemoryAllocateNext, PoolCreateInfo, PoolParameters};
@@ -313,25 +312,27 @@ pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PoolParameters<Name, Chain> {
-    /// The memory type that all of the pool is in.
+    /// The index of the pool's memory type.
     pub memory_type_index: u32,
     /// See [`PoolCreateFlags`].
     pub flags: PoolCreateFlags,
     /// See [`Algorithm`].
     pub algorithm: Algorithm,
     /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool.
-    /// A linear pool then takes full-sized blocks, and so is the last one that [`Self::max_block_count`] allows.
+    /// A linear pool then takes blocks of the largest size, and so does any pool for the last block that
+    /// [`Self::max_block_count`] allows.
     pub block_size: u64,
-    /// Blocks that exist from the start and are never given back.
+    /// Blocks that exist from the start and never go back to the driver before the pool ends.
     pub min_block_count: u32,
-    /// The most blocks; 0 means no limit. What is dedicated because no block holds it is one of them. Only what asks
-    /// for dedicated memory by name comes on top: by [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a
-    /// resource that requires it, or the debug settings.
+    /// The most blocks; 0 means no limit. An allocation that is dedicated because no block can hold it counts as a
+    /// block. Dedicated memory that was asked for does not count: by
+    /// [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a resource that requires it, or the debug
+    /// settings.
     ///
-    /// Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several blocks it does
+    /// An [`Algorithm::Linear`] pool can be a ring buffer or a double stack only with 1. With several blocks it does
     /// not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
-    /// Empty blocks that there may be, where [`Self::min_block_count`] does not keep more of them: as in
+    /// How many empty blocks the pool keeps, if [`Self::min_block_count`] does not keep more of them. As
     /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept).
     pub empty_blocks_kept: u32,
     /// Priority of the memory, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
@@ -352,7 +353,7 @@ impl<Name, Chain: Default> Default for PoolParameters<Name, Chain> {
 }
 
 impl<Name, Chain> PoolParameters<Name, Chain> {
-    /// The same with another name and chain.
+    /// The same settings with another name and chain.
     #[must_use]
     pub fn with<N, C>(&self, name: Option<N>, memory_allocate_next: C) -> PoolParameters<N, C> {
         PoolParameters {
@@ -372,7 +373,8 @@ impl<Name, Chain> PoolParameters<Name, Chain> {
 }
 
 impl<Name, Chain: Default> PoolParameters<Name, Chain> {
-    /// A pool in memory type `memory_type_index`, everything else default: sizes managed, no limits, TLSF.
+    /// A pool in memory type `memory_type_index`, everything else default: TLSF without limits, with block sizes that
+    /// the allocator chooses.
     #[must_use]
     pub fn new(memory_type_index: u32) -> Self {
         Self {

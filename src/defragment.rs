@@ -1,4 +1,4 @@
-//! What to defragment and how, and what came of it.
+//! The settings, results and errors of a defragmentation.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,30 +9,30 @@ use crate::allocation::AllocationId;
 use crate::error::{ForeignHandle, MapError};
 use crate::pool::Pool;
 
-/// How much is moved for how little.
+/// How many moves a defragmentation makes for how much gain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum DefragmentationAlgorithm {
-    /// Moves only what empties a block, so that nothing is copied for a block that stays. Where there is one block it
-    /// moves as [`Self::Full`] does.
+    /// Moves only allocations that empty a block, so that nothing is copied for a block that stays. Where there is one
+    /// block it moves as [`Self::Full`] does.
     Fast,
-    /// Also makes fuller blocks fuller, and moves allocations down in their blocks where they stand in the way of free
-    /// ranges that are about as large as themselves.
+    /// Also makes fuller blocks fuller. Moves allocations down in their blocks where that joins free ranges that are
+    /// about as large as themselves.
     #[default]
     Balanced,
-    /// Moves everything that can go into a fuller block or further down in its own.
+    /// Moves every allocation that fits into a fuller block or further down in its own.
     Full,
-    /// As [`Self::Full`], where `bufferImageGranularity` is 1. Else images are moved before buffers and those before
-    /// the rest, so that each kind has neighbours of its kind.
+    /// As [`Self::Full`] where `bufferImageGranularity` is 1. Elsewhere it moves images before buffers and buffers
+    /// before the rest, so that each kind has neighbours of its kind.
     Extensive,
 }
 
 #[cfg(feature = "trace")]
 impl DefragmentationAlgorithm {
-    /// All, in the order of the numbers that a trace has for them.
+    /// All algorithms, in the order of their numbers in a trace.
     pub(crate) const ALL: [Self; 4] = [Self::Fast, Self::Balanced, Self::Full, Self::Extensive];
 
-    /// The number that a trace has for it: where it is in [`Self::ALL`].
+    /// Its number in a trace: its index in [`Self::ALL`].
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Fast => 0,
@@ -43,7 +43,7 @@ impl DefragmentationAlgorithm {
     }
 }
 
-/// What a context for defragmentation works on, and how much it does at a time.
+/// What a defragmentation works on, and how much it does at a time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -61,19 +61,18 @@ impl DefragmentationAlgorithm {
 pub struct DefragmentationInfo<'a> {
     /// See [`DefragmentationAlgorithm`].
     pub algorithm: DefragmentationAlgorithm,
-    /// The custom pools to work on. If there are none, and no [`Self::memory_type_bits`], all default memory is worked
-    /// on.
+    /// The custom pools to work on. Without pools and [`Self::memory_type_bits`], it works on all default memory.
     pub pools: &'a [&'a Pool],
-    /// A bit for each memory type of which the default memory is to be worked on, besides the pools.
+    /// A bit for each memory type whose default memory to work on, besides the pools.
     pub memory_type_bits: u32,
-    /// The most bytes that a pass moves; 0 means no limit. What is larger is never moved.
+    /// The most bytes that a pass moves; 0 means no limit. A larger allocation is never moved.
     pub max_bytes_per_pass: u64,
     /// The most allocations that a pass moves; 0 means no limit.
     pub max_allocations_per_pass: u32,
-    /// After this long no further move is planned in a pass, if there is one. The time that the program takes to copy
-    /// does not count.
+    /// How long a pass plans. Once it has planned a move, it plans no more after this time. The time of the program's
+    /// copies does not count.
     pub max_time_per_pass: Option<Duration>,
-    /// Asked before each move that might be planned, with no lock held: `true` ends the pass.
+    /// Called before each move that might be planned, with no lock held: `true` ends the pass.
     pub break_callback: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -91,33 +90,32 @@ impl fmt::Debug for DefragmentationInfo<'_> {
     }
 }
 
-/// What the blocks of a memory type or pool were like; dedicated memory is not in it.
+/// The blocks of a memory type or pool at one moment, without dedicated memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DefragmentationExtent {
-    /// Blocks.
+    /// How many blocks there were.
     pub block_count: u64,
     /// Bytes of the blocks.
     pub block_bytes: u64,
-    /// The largest allocation in bytes that there is room for without a further block.
+    /// The largest allocation in bytes that has room without a further block.
     pub largest_free_range: u64,
 }
 
-/// What the memory of one type, or one pool, gained. What other threads did meanwhile is in it too.
+/// The memory of one type or pool before and after. Changes by other threads are included.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct DefragmentationGain {
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// Whether it is a custom pool. Pools are in the order of [`DefragmentationInfo::pools`], and behind the default
-    /// memory.
+    /// Whether it is a custom pool. Pools follow the default memory, in the order of [`DefragmentationInfo::pools`].
     pub is_pool: bool,
-    /// When the context began.
+    /// When the defragmentation began.
     pub before: DefragmentationExtent,
     /// When it ended.
     pub after: DefragmentationExtent,
 }
 
-/// What came of it.
+/// The results of a defragmentation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DefragmentationStatistics {
@@ -133,20 +131,20 @@ pub struct DefragmentationStatistics {
     pub gains: Vec<DefragmentationGain>,
 }
 
-/// Why a move was not completed, or its allocation not freed. Nothing was changed.
+/// Why a move was not completed, or its allocation was not freed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// The allocation is not the one that is moved.
+    /// The allocation is not the one of the move.
     WrongAllocation {
-        /// The one that is moved.
+        /// The allocation of the move.
         moved: AllocationId,
-        /// The one that was given.
+        /// The allocation that was given.
         given: AllocationId,
     },
-    /// Its pool was destroyed, or it was freed.
+    /// The allocation was freed, or its pool was destroyed.
     Foreign(ForeignHandle),
-    /// It is persistently mapped, and its new place cannot be.
+    /// The allocation is persistently mapped, and its destination cannot be mapped.
     Map(MapError),
 }
 

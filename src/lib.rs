@@ -12,19 +12,19 @@
 //! |---|---|
 //! | buffers, images, memory | [`Allocator`], or [`LocalAllocator`] for one thread, made from an [`AllocatorCreateInfo`] |
 //! | saying what memory is for | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
-//! | what you get and give back | [`Allocation`]: by value, so that freeing twice does not compile |
+//! | what you get and free | [`Allocation`]: by value, so that freeing twice does not compile |
 //! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
 //! | limits, rings and stacks | [`Pool`] from a [`PoolCreateInfo`], with an [`Algorithm`] |
 //! | how much is used, and where | [`HeapBudget`], [`Statistics`], [`TotalStatistics`], [`MemoryMap`], [`Leak`] |
-//! | whether something would fit | [`would_fit`](Allocator::would_fit) and its kin |
-//! | moving what lives | [`begin_defragmentation`](Allocator::begin_defragmentation): see [`guide::moving`] |
-//! | all of one level, freed at once | [`Scope`] |
+//! | whether something would fit | [`would_fit`](Allocator::would_fit) and its variants |
+//! | moving live allocations | [`begin_defragmentation`](Allocator::begin_defragmentation): see [`guide::moving`] |
+//! | everything of one level, freed at once | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
-//! | bytes on their way to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
-//! | descriptor sets, heaps, and what binds them | [`descriptor`]: see [`guide::descriptors`] |
+//! | uploading bytes to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
+//! | descriptor sets, heaps, and binding them | [`descriptor`]: see [`guide::descriptors`] |
 //! | maps of the memory as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
-//! | recordings of what a program asks for, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
+//! | recordings of a program's calls, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
@@ -49,12 +49,12 @@
 //! # How it is built
 //!
 //! [`guide::design`] has [the words](guide::design#the-words) that the source uses, and a picture of
-//! [the floors](guide::design#the-floors): a file imports only from lower ones. `unsafe` is where Vulkan is called and
-//! nowhere else: the engines of [`metadata`] forbid it.
+//! [the floors](guide::design#the-floors): a file imports only from lower ones. `unsafe` is only where Vulkan is
+//! called: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!
-//! [`guide::limits`] has the list, and the drawbacks of what there is.
+//! [`guide::limits`] lists what is missing, and the drawbacks of what there is.
 
 mod allocation;
 mod allocator;

@@ -1,10 +1,9 @@
-//! The calls that a recording knows, in one table. All that is said of each call is made from its row: the first byte
-//! of its record, what the allocator notes, the event of a trace, the bytes of both writers, the reader, the words of a
-//! timeline.
+//! The calls that a recording knows, in one table. A row makes everything that depends on its call: the first byte of
+//! the record, what the allocator notes, the event of a trace, both writers, the reader, and the words of a timeline.
 //!
-//! `operations!(then)` calls the macro `then` with the table. Its first part has the calls whose record is not simply
-//! their fields one after the other: a room that writes or reads records has a function for each of these. A row of the
-//! second part is everything there is to say: kinds of fields are what the rooms implement. They are:
+//! `operations!(then)` calls the macro `then` with the table. The first part has the calls whose record is more than
+//! their fields one after the other: each module that writes or reads records has a function for each of them. In the
+//! second part a row is enough, because the modules implement the kinds of fields:
 //!
 //! | kind | in a record | what an event has |
 //! |---|---|---|
@@ -23,23 +22,23 @@ macro_rules! operations {
     ($then:ident) => {
         $then! {
             {
-                /// An allocation that lived when the recording began. Such come first, after the pools and scopes that
-                /// they are in.
+                /// An allocation that lived when the recording began. These come first, after the pools and scopes that
+                /// hold them.
                 Existing 0x10 "existing" (Box<Existing>);
                 /// An allocation was made.
                 Allocate 0x11 "allocate" (Box<Allocate>);
-                /// An allocation was not made.
+                /// An allocation failed.
                 AllocateFailed 0x12 "allocate failed" (Box<AllocateFailed>);
                 /// A pool was made, or was there when the recording began.
                 CreatePool 0x40 "create pool" {
-                    /// Which.
+                    /// The pool.
                     pool: PoolNumber,
                     /// What it was made with.
                     settings: Box<PoolSettings>,
                 };
                 /// A scope was made, or was there when the recording began.
                 CreateScope 0x50 "create scope" {
-                    /// Which.
+                    /// The scope.
                     scope: ScopeNumber,
                     /// What it was made with.
                     settings: Box<ScopeSettings>,
@@ -48,42 +47,42 @@ macro_rules! operations {
                 BeginDefragmentation 0x70 "begin defragmentation" (Box<BeginDefragmentation>);
                 /// A move was resolved.
                 Move 0x72 "move" {
-                    /// Of which defragmentation.
+                    /// The defragmentation.
                     defragmentation: DefragmentationNumber,
-                    /// What was to be moved.
+                    /// The allocation that was to be moved.
                     allocation: AllocationNumber,
                     /// What became of it.
                     outcome: MoveOutcome,
                 };
             }
             {
-                /// An allocation is freed. Those that end with their pool or scope are not told one by one.
+                /// An allocation is freed. Allocations that end with their pool or scope have no event of their own.
                 Free 0x13 "free" {
-                    /// Which.
+                    /// The allocation.
                     allocation: freed,
                 };
                 /// An allocation was mapped once more.
                 Map 0x20 "map" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                 };
                 /// An allocation was unmapped once.
                 Unmap 0x21 "unmap" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                 };
-                /// What the host wrote was made visible to the device. A call for several ranges is told as several.
+                /// What the host wrote was made visible to the device. A call for several ranges makes several events.
                 Flush 0x22 "flush" {
-                    /// Of which allocation.
+                    /// The allocation.
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
                     /// Bytes, or `vk::WHOLE_SIZE`.
                     size: size,
                 };
-                /// What the device wrote was made visible to the host. A call for several ranges is told as several.
+                /// What the device wrote was made visible to the host. A call for several ranges makes several events.
                 Invalidate 0x23 "invalidate" {
-                    /// Of which allocation.
+                    /// The allocation.
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
@@ -92,7 +91,7 @@ macro_rules! operations {
                 };
                 /// Bytes were copied into an allocation: mapped, written, flushed and unmapped in one call.
                 CopyTo 0x24 "copy to" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
@@ -101,7 +100,7 @@ macro_rules! operations {
                 };
                 /// Bytes were copied out of an allocation: mapped, invalidated, read and unmapped in one call.
                 CopyFrom 0x25 "copy from" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
@@ -110,59 +109,59 @@ macro_rules! operations {
                 };
                 /// An allocation got another name.
                 SetName 0x30 "set name" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                     /// The name.
                     name: text,
                 };
-                /// What the program keeps with an allocation was changed.
+                /// The user data of an allocation was changed.
                 SetUserData 0x31 "set user data" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
-                    /// What it keeps now.
+                    /// The user data from now on.
                     user_data: long,
                 };
                 /// The priority of a dedicated allocation was changed.
                 SetPriority 0x32 "set priority" {
-                    /// Which.
+                    /// The allocation.
                     allocation: allocation,
                     /// The priority.
                     priority: float,
                 };
                 /// A pool is destroyed, with all that is in it.
                 DestroyPool 0x41 "destroy pool" {
-                    /// Which.
+                    /// The pool.
                     pool: destroyed_pool,
                 };
                 /// A pool got another name.
                 SetPoolName 0x42 "set pool name" {
-                    /// Which.
+                    /// The pool.
                     pool: pool,
                     /// The name.
                     name: text,
                 };
                 /// The priority of a pool's blocks was changed.
                 SetPoolPriority 0x43 "set pool priority" {
-                    /// Which.
+                    /// The pool.
                     pool: pool,
                     /// The priority.
                     priority: float,
                 };
                 /// How many empty blocks a pool keeps was changed.
                 SetPoolEmptyBlocksKept 0x44 "set empty blocks kept of pool" {
-                    /// Which.
+                    /// The pool.
                     pool: pool,
                     /// How many it keeps now.
                     empty_blocks_kept: small,
                 };
-                /// The thread asked for a part of a pool's blocks to itself, and has it.
+                /// The thread asked for a shard of a pool, and has it.
                 SettleInPool 0x45 "settle in pool" {
-                    /// Which.
+                    /// The pool.
                     pool: pool,
                 };
                 /// A scope is freed, with all that is in it.
                 FreeScope 0x51 "free scope" {
-                    /// Which.
+                    /// The scope.
                     scope: freed_scope,
                 };
                 /// A frame began.
@@ -170,33 +169,33 @@ macro_rules! operations {
                     /// Its index, as the program said.
                     index: small,
                 };
-                /// What is empty was given back to the driver.
+                /// All empty blocks were given back to the driver.
                 Trim 0x61 "trim";
                 /// How many empty blocks each memory type keeps was changed.
                 SetEmptyBlocksKept 0x62 "set empty blocks kept" {
                     /// How many they keep now.
                     empty_blocks_kept: small,
                 };
-                /// The thread asked for a part of a memory type's blocks to itself, and has it.
+                /// The thread asked for a shard of a memory type, and has it.
                 SettleInMemoryType 0x63 "settle in memory type" {
                     /// Index of the memory type.
                     memory_type: small,
                 };
                 /// A pass of a defragmentation began.
                 BeginPass 0x71 "begin pass" {
-                    /// Of which.
+                    /// The defragmentation.
                     defragmentation: defragmentation,
-                    /// How many moves were planned. With none, the defragmentation has found its end.
+                    /// How many moves were planned. With none, the defragmentation is complete.
                     moves: small,
                 };
                 /// A pass is over: its moves are resolved.
                 EndPass 0x73 "end pass" {
-                    /// Of which defragmentation.
+                    /// The defragmentation.
                     defragmentation: defragmentation,
                 };
                 /// A defragmentation ended.
                 EndDefragmentation 0x74 "end defragmentation" {
-                    /// Which.
+                    /// The defragmentation.
                     defragmentation: ended_defragmentation,
                 };
             }

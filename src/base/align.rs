@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU64;
 
-/// What an offset is a multiple of: a power of two, whatever it was made from.
+/// What an offset has to be a multiple of. Always a power of two.
 ///
 /// Source: the specification of Vulkan promises a power of two for `VkMemoryRequirements::alignment`.
 ///
@@ -19,7 +19,7 @@ use std::num::NonZeroU64;
 pub struct Alignment(NonZeroU64);
 
 impl Alignment {
-    /// That of every offset.
+    /// One: every offset has it.
     pub const ONE: Self = Self(NonZeroU64::MIN);
 
     /// `None` if `alignment` is not a power of two.
@@ -41,8 +41,8 @@ impl Alignment {
         }
     }
 
-    /// The least alignment that is not below `limit`, which a driver gave: a multiple of it also where it is no power
-    /// of two. The largest there is where that would be 2^64.
+    /// The least alignment that is not below `limit`, which a driver gave and which may be no power of two. The largest
+    /// alignment where that would be 2^64.
     pub(crate) fn at_least(limit: u64) -> Self {
         Self::from_log2(limit.max(1).checked_next_power_of_two().map_or(63, u64::trailing_zeros))
     }
@@ -63,20 +63,20 @@ impl Alignment {
         self.0.get()
     }
 
-    /// The larger of two. [`Ord::max`] of a derived order takes more instructions: this is on every allocation's way.
+    /// The larger of two. [`Ord::max`] of a derived order takes more instructions, and every allocation comes here.
     #[inline]
     #[must_use]
     pub const fn max(self, other: Self) -> Self {
         if self.get() > other.get() { self } else { other }
     }
 
-    /// The bits that are zero in every multiple, and the most that aligning costs.
+    /// The bits that are zero in every multiple. As a number, the most units that aligning can skip.
     #[inline]
     pub(crate) const fn mask(self) -> u64 {
         self.0.get() - 1
     }
 
-    /// Which power of two it is.
+    /// The binary logarithm.
     #[inline]
     pub(crate) const fn log2(self) -> u32 {
         self.0.trailing_zeros()

@@ -1,4 +1,4 @@
-//! A table that only grows, whose elements never move: an index is all that it takes to reach one, without a lock.
+//! A table that only grows and whose elements never move. An index reaches an element without a lock.
 #![forbid(unsafe_code)]
 
 use super::cast::{index, narrow};
@@ -14,7 +14,7 @@ pub(crate) struct AppendTable<V> {
     segments: [OnceLock<Box<[V]>>; SEGMENTS],
 }
 
-/// Which segment `at` is in, and where.
+/// The segment that `at` is in, and the index in it.
 #[inline]
 fn locate(at: u32) -> Option<(usize, usize)> {
     let from_first = at.checked_add(FIRST)?;

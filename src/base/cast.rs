@@ -20,21 +20,21 @@ pub const fn widen(value: usize) -> u64 {
     value as u64
 }
 
-/// An index of an array that is never longer than `u32::MAX` elements.
+/// A `usize` as `u32`: the index of an array that never has more than `u32::MAX` elements.
 #[inline]
 pub const fn narrow(value: usize) -> u32 {
     debug_assert!(value <= u32::MAX as usize);
     value as u32
 }
 
-/// A number of which there are at most 256: a memory type, or a shard.
+/// A number below 256: a memory type, or a shard.
 #[inline]
 pub(crate) const fn byte(value: u32) -> u8 {
     debug_assert!(value <= u8::MAX as u32);
     value as u8
 }
 
-/// A time in nanoseconds. 584 years are enough.
+/// A time in nanoseconds. `u64` holds 584 years.
 #[inline]
 pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

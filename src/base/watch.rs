@@ -1,21 +1,21 @@
-//! A watch for what is told of calls of the driver.
+//! A stopwatch for the events that report calls of the driver.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;
 
 use super::cast::nanoseconds;
 
-/// Measures a call of the driver, if somebody wants to know.
+/// Measures a call of the driver, if an event will report it.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<Instant>);
 
 impl Watch {
-    /// A look at the clock is not for nothing.
+    /// Reads the clock only if `is_heard`, because reading it costs time.
     pub(crate) fn start(is_heard: bool) -> Self {
         Self(is_heard.then(Instant::now))
     }
 
-    /// Since the start; `None` if nobody wanted to know.
+    /// Nanoseconds since the start; `None` if nothing will report them.
     pub(crate) fn nanoseconds(&self) -> Option<u64> {
         self.0.map(|started| nanoseconds(started.elapsed()))
     }

@@ -1,4 +1,4 @@
-//! Handles of others, and what stands in the way of mapping and binding.
+//! Errors of mapping and binding, and of handles that are another allocator's.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -51,7 +51,7 @@ pub enum MapError {
     },
     /// The allocation was made with an `Auto` usage and no `HOST_ACCESS` flag.
     NoHostAccess,
-    /// The range is not inside the allocation. `vk::WHOLE_SIZE` stands for all that follows the offset.
+    /// The range is not inside the allocation. `vk::WHOLE_SIZE` stands for everything after the offset.
     OutOfRange {
         /// Where the range begins, in bytes from the start of the allocation.
         offset: u64,
@@ -62,14 +62,14 @@ pub enum MapError {
     },
     /// The allocation is of another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
-    /// It is not mapped (any more).
+    /// The allocation is not mapped, or not any more.
     NotMapped,
-    /// The driver refused.
+    /// The driver's call failed.
     Driver(DriverError),
 }
 
 impl MapError {
-    /// The Vulkan result that stands for this.
+    /// The Vulkan result that corresponds to this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::Driver(error) => error.result,
@@ -122,7 +122,7 @@ impl From<ForeignHandle> for MapError {
     }
 }
 
-/// Why a resource was not bound.
+/// Why a resource could not be bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BindError {
@@ -135,14 +135,14 @@ pub enum BindError {
     },
     /// The allocation is of another allocator.
     Foreign(ForeignHandle),
-    /// A chain was given, and neither Vulkan 1.1 nor VK_KHR_bind_memory2 is there to pass it on.
+    /// A chain was given, but the device has neither Vulkan 1.1 nor VK_KHR_bind_memory2, which take one.
     ExtensionNotPresent,
-    /// The driver refused.
+    /// The driver's call failed.
     Driver(DriverError),
 }
 
 impl BindError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::Driver(error) => error.result,

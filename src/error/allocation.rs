@@ -1,4 +1,4 @@
-//! Why there is no allocation.
+//! Errors of allocating.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,11 +11,11 @@ use crate::device::DriverError;
 use crate::memory_type::NoMemoryType;
 use crate::metadata::Algorithm;
 
-/// Two wishes that exclude each other.
+/// Two options that exclude each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Contradiction {
-    /// `DEDICATED_MEMORY` (or what implies it) with `NEVER_ALLOCATE`.
+    /// `DEDICATED_MEMORY`, or an option that implies it, with `NEVER_ALLOCATE`.
     DedicatedNeverAllocate,
     /// `DEDICATED_MEMORY`, or a resource that requires it, in a pool with a fixed block size.
     DedicatedInFixedPool,
@@ -59,7 +59,7 @@ impl fmt::Display for Contradiction {
 
 impl Error for Contradiction {}
 
-/// Why there is no allocation.
+/// Why an allocation failed.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -76,17 +76,17 @@ pub enum AllocationError {
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {
-        /// Bytes that were given.
+        /// The alignment that was given, in bytes.
         alignment: u64,
     },
     /// The priority is not between 0.0 and 1.0.
     Priority {
-        /// What was given.
+        /// The priority that was given.
         priority: f32,
     },
     /// The flags exclude each other.
     Contradiction(Contradiction),
-    /// No memory type will do.
+    /// No memory type fits.
     NoMemoryType(NoMemoryType),
     /// The memory type of the pool cannot hold this resource.
     PoolMemoryType {
@@ -97,45 +97,45 @@ pub enum AllocationError {
     },
     /// The pool is of another allocator, or was destroyed.
     ForeignPool,
-    /// `UPPER_ADDRESS` needs a linear pool with exactly one block at most.
+    /// `UPPER_ADDRESS` outside of a linear pool that may have only one block.
     UpperAddress {
-        /// The algorithm of the pool.
+        /// The pool's algorithm.
         algorithm: Algorithm,
         /// The most blocks that it may have; 0 means no limit.
         max_block_count: u32,
     },
     /// `UPPER_ADDRESS` while the pool is in use as a ring buffer.
     UpperAddressInRing,
-    /// More bytes than a block of the pool has.
+    /// The allocation is larger than a block of the pool.
     BlockTooSmall {
         /// Bytes asked for.
         size: u64,
         /// Bytes of a block.
         block_size: u64,
     },
-    /// No block has room, and there may be no more blocks.
+    /// No block has room, and no further block is allowed.
     Full {
         /// Bytes asked for.
         size: u64,
-        /// The alignment asked for.
+        /// The alignment asked for, in bytes.
         alignment: u64,
         /// Free bytes in all blocks together.
         free: u64,
-        /// The largest free range in bytes; where hundreds are about as large, too little by less than 1/64 at most.
+        /// The largest free range in bytes. Where hundreds are about as large, it may be too small by less than 1/64.
         largest_free: u64,
-        /// Blocks that there are, and dedicated allocations that count as such.
+        /// How many blocks there are, with the dedicated allocations that count as blocks.
         block_count: u32,
-        /// The most blocks there may be; 0 if it is `NEVER_ALLOCATE` that forbids another.
+        /// The most blocks that are allowed; 0 if `NEVER_ALLOCATE` forbids another one.
         max_block_count: u32,
     },
-    /// No memory was had from the driver.
+    /// There is no `VkDeviceMemory` for it.
     Memory(MemoryError),
-    /// The memory was had, and could not be mapped.
+    /// The memory could not be mapped.
     Map(DriverError),
 }
 
 impl AllocationError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::ZeroSize | Self::Alignment { .. } | Self::Priority { .. } => {
@@ -152,7 +152,7 @@ impl AllocationError {
         }
     }
 
-    /// Whether another memory type may still do.
+    /// Whether another memory type may succeed.
     pub(crate) fn is_shortage(&self) -> bool {
         match self {
             Self::Memory(error) => error.is_shortage(),
@@ -237,7 +237,7 @@ impl From<Contradiction> for AllocationError {
     }
 }
 
-/// Why not all pages were allocated. None is.
+/// Why pages were not allocated. After an error none of them is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum AllocatePagesError {
@@ -248,11 +248,11 @@ pub enum AllocatePagesError {
         /// Length of the list of create-infos.
         create_infos: usize,
     },
-    /// One element could not be allocated; those before it were freed again.
+    /// One element could not be allocated. Those before it were freed again.
     Element {
-        /// Which.
+        /// The index of the element.
         index: usize,
-        /// Why.
+        /// Its error.
         error: AllocationError,
     },
 }

@@ -1,4 +1,4 @@
-//! Why there is no allocator.
+//! Errors of making an allocator.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,7 +8,7 @@ use ash::vk;
 
 use crate::device::MissingFunction;
 
-/// Why there is no allocator.
+/// Why an allocator could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateAllocatorError {
@@ -16,7 +16,7 @@ pub enum CreateAllocatorError {
     MissingFunction(MissingFunction),
     /// The version is not 1.0 to 1.4.
     ApiVersion {
-        /// What was given.
+        /// The version that was given.
         api_version: u32,
     },
     /// A flag needs a Vulkan function that was neither given nor found.
@@ -26,25 +26,25 @@ pub enum CreateAllocatorError {
     },
     /// The list of heap limits is longer than the list of heaps.
     HeapLimits {
-        /// Limits that were given.
+        /// How many limits were given.
         limits: usize,
-        /// Heaps that there are.
+        /// How many heaps there are.
         heaps: usize,
     },
-    /// [`detect_corruption`](crate::DebugSettings::detect_corruption) needs a margin to look at.
+    /// [`detect_corruption`](crate::DebugSettings::detect_corruption) was asked for, and the margin is 0.
     NoMargin,
     /// The list of external memory handle types is longer than the list of memory types.
     ExternalMemoryHandleTypes {
-        /// Handle types that were given.
+        /// How many handle types were given.
         handle_types: usize,
-        /// Memory types that there are.
+        /// How many memory types there are.
         types: usize,
     },
     /// The list of block sizes is longer than the list of memory types.
     BlockSizes {
-        /// Block sizes that were given.
+        /// How many block sizes were given.
         sizes: usize,
-        /// Memory types that there are.
+        /// How many memory types there are.
         types: usize,
     },
 }

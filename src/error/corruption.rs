@@ -1,4 +1,4 @@
-//! What was found in margins.
+//! Damage that was found in margins.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,13 +10,13 @@ use ash::vk;
 use super::access::ForeignHandle;
 use crate::device::DriverError;
 
-/// An allocation behind whose end something has written.
+/// An allocation whose margin was written to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DamagedAllocation {
     /// Its name.
     pub name: Option<Box<str>>,
-    /// What the caller keeps with it, where that is tracked: see [`Tracking`](crate::Tracking).
+    /// Its user data, where that is tracked: see [`Tracking`](crate::Tracking).
     pub user_data: Option<u64>,
     /// Where it was allocated, where that is tracked.
     pub caller: Option<&'static Location<'static>>,
@@ -26,11 +26,11 @@ pub struct DamagedAllocation {
     pub memory: vk::DeviceMemory,
     /// Bytes from the start of that memory.
     pub offset: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// Where the first wrong byte is, in bytes from the end of the allocation.
     pub bytes_past_end: u64,
-    /// Whether it was freed, or moved elsewhere by a defragmentation, meanwhile.
+    /// Whether it was freed meanwhile, or a defragmentation moved it.
     pub freed: bool,
 }
 
@@ -44,12 +44,12 @@ impl fmt::Display for DamagedAllocation {
     }
 }
 
-/// What a look at the margins has found.
+/// Why a check of the margins did not find everything in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CorruptionError {
-    /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or no memory type that was
-    /// asked about is host-visible and host-coherent.
+    /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or none of the memory
+    /// types is host-visible and host-coherent.
     NotDetected,
     /// The pool is of another allocator, or was destroyed.
     Foreign(ForeignHandle),
@@ -60,7 +60,7 @@ pub enum CorruptionError {
 }
 
 impl CorruptionError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::NotDetected => vk::Result::ERROR_FEATURE_NOT_PRESENT,

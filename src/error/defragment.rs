@@ -1,4 +1,4 @@
-//! Why there is no defragmentation.
+//! Errors of beginning a defragmentation.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,29 +9,29 @@ use ash::vk;
 use super::access::ForeignHandle;
 use crate::metadata::Algorithm;
 
-/// Why a context for defragmentation was not begun. Nothing was changed.
+/// Why a defragmentation could not begin. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BeginDefragmentationError {
-    /// The pool is another allocator's, or was destroyed.
+    /// The pool is of another allocator, or was destroyed.
     Foreign(ForeignHandle),
-    /// In a pool with this algorithm nothing can be moved: in a [`Linear`](Algorithm::Linear) one because the order of
-    /// the allocations is its use, in a [`Buddy`](Algorithm::Buddy) one because each place has neighbours of its size.
+    /// Nothing can be moved in a pool with this algorithm. A [`Linear`](Algorithm::Linear) pool depends on the order of
+    /// its allocations. In a [`Buddy`](Algorithm::Buddy) pool a range only has neighbours of its own size.
     Algorithm {
-        /// The pool's.
+        /// The pool's algorithm.
         algorithm: Algorithm,
     },
-    /// Another context works on the same memory type or pool, or the pool is in the list twice.
+    /// Another defragmentation works on the same memory type or pool, or the pool is in the list twice.
     InProgress {
         /// Index of the memory type.
         memory_type: u32,
-        /// Whether it is a pool.
+        /// Whether it is a pool, and not the default memory.
         is_pool: bool,
     },
 }
 
 impl BeginDefragmentationError {
-    /// The Vulkan result that stands for this; that of a linear pool is VMA's.
+    /// The Vulkan result that corresponds to this error; for a linear pool the one that VMA returns.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,

@@ -1,4 +1,4 @@
-//! Why the driver gave no memory, or was not asked for any.
+//! Errors of getting memory from the driver.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,11 +8,11 @@ use ash::vk;
 
 use crate::device::DriverError;
 
-/// Why no `VkDeviceMemory` was had.
+/// Why there is no `VkDeviceMemory`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// More bytes than the whole heap (or the program's limit on it) has. The driver was not asked.
+    /// The size exceeds the whole heap, or the program's limit on it. The driver was not asked.
     HeapTooSmall {
         /// Bytes asked for.
         size: u64,
@@ -21,14 +21,14 @@ pub enum MemoryError {
         /// Its size in bytes.
         heap_size: u64,
     },
-    /// More bytes than one `VkDeviceMemory` can have on the device. The driver was not asked.
+    /// The size exceeds what one `VkDeviceMemory` of the device can have. The driver was not asked.
     AllocationTooLarge {
         /// Bytes asked for.
         size: u64,
         /// `maxMemoryAllocationSize` in bytes.
         max: u64,
     },
-    /// The program's limit on the heap would be passed. The driver was not asked.
+    /// The heap would exceed the program's limit. The driver was not asked.
     HeapLimit {
         /// Bytes asked for.
         size: u64,
@@ -39,7 +39,7 @@ pub enum MemoryError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The budget would be passed, and `WITHIN_BUDGET` was asked for. The driver was not asked.
+    /// The heap would exceed its budget, and `WITHIN_BUDGET` was asked for. The driver was not asked.
     OverBudget {
         /// Bytes asked for.
         size: u64,
@@ -50,12 +50,12 @@ pub enum MemoryError {
         /// Bytes that may be in use.
         budget: u64,
     },
-    /// As many `VkDeviceMemory` objects live as the device allows. The driver was not asked.
+    /// The device allows no more `VkDeviceMemory` objects. The driver was not asked.
     TooManyAllocations {
         /// `maxMemoryAllocationCount`.
         limit: u32,
     },
-    /// The driver refused.
+    /// The driver's call failed.
     Driver {
         /// Bytes asked for.
         size: u64,
@@ -63,13 +63,13 @@ pub enum MemoryError {
         memory_type: u32,
         /// Index of its heap.
         heap: u32,
-        /// The call, and what the driver answered.
+        /// The call and its result.
         error: DriverError,
     },
 }
 
 impl MemoryError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::TooManyAllocations { .. } => vk::Result::ERROR_TOO_MANY_OBJECTS,
@@ -78,7 +78,7 @@ impl MemoryError {
         }
     }
 
-    /// Whether another memory type, or a smaller block, may still do.
+    /// Whether another memory type or a smaller block may succeed.
     pub(crate) fn is_shortage(&self) -> bool {
         !matches!(self, Self::Driver { error, .. } if !error.is_out_of_memory())
     }

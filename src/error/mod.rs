@@ -1,5 +1,5 @@
-//! What can go wrong, one type for each kind of operation. Each error says what was asked and what was there; where a
-//! driver refused, its result is at the end of the chain of sources. An operation that fails changes nothing.
+//! Errors, one type for each kind of operation. Each error says what was asked and what was there. If a driver's call
+//! failed, its result is at the end of the chain of sources. An operation that fails changes nothing.
 #![forbid(unsafe_code)]
 
 mod access;

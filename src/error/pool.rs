@@ -1,4 +1,4 @@
-//! Why there is no pool.
+//! Errors of creating a pool.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,34 +8,34 @@ use ash::vk;
 
 use super::memory::MemoryError;
 
-/// Why a pool was not created. Nothing is left behind.
+/// Why a pool could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreatePoolError {
-    /// There is no such memory type, or the allocator was told not to use it.
+    /// There is no such memory type, or the allocator may not use it.
     MemoryType {
         /// What was given.
         memory_type: u32,
-        /// A bit for each type that may be used.
+        /// A bit for each memory type that the allocator may use.
         allowed: u32,
     },
-    /// More blocks at least than at most.
+    /// The least number of blocks exceeds the greatest.
     BlockCounts {
         /// `min_block_count`.
         min: u32,
         /// `max_block_count`.
         max: u32,
     },
-    /// The block size is more than the heap has, or than an engine can divide.
+    /// The block size exceeds the heap, or what an engine can divide.
     BlockSize {
-        /// What was given, in bytes.
+        /// The block size that was given, in bytes.
         block_size: u64,
         /// The most that is possible, in bytes.
         max: u64,
     },
     /// The minimum alignment is not a power of two.
     Alignment {
-        /// Bytes that were given.
+        /// The alignment that was given, in bytes.
         alignment: u64,
     },
     /// The priority is not between 0.0 and 1.0.
@@ -43,14 +43,14 @@ pub enum CreatePoolError {
         /// What was given.
         priority: f32,
     },
-    /// 2^32 pools live.
+    /// There are 2^32 pools, as many as can be numbered.
     TooMany,
-    /// The first blocks were not had.
+    /// There is no memory for the first blocks.
     Memory(MemoryError),
 }
 
 impl CreatePoolError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::MemoryType { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,

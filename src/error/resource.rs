@@ -1,4 +1,4 @@
-//! Why there is no buffer, image or memory type for one.
+//! Errors of creating a buffer or an image, and of finding a memory type for one.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,38 +11,38 @@ use super::sharing::AliasError;
 use crate::device::DriverError;
 use crate::memory_type::NoMemoryType;
 
-/// Why a buffer or image was not created. Nothing is left behind.
+/// Why a buffer or image could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateError {
     /// A buffer of zero bytes, or an image with an extent, level count or layer count of zero.
     ZeroExtent,
-    /// A buffer of `size` bytes, and the device has none above `max`: its `maxBufferSize`
-    /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)). Divide it.
+    /// The buffer is larger than `maxBufferSize` of the device
+    /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)). Remedy: divide it.
     BufferTooLarge {
         /// Bytes that were asked for.
         size: u64,
         /// The most bytes that a buffer may have.
         max: u64,
     },
-    /// `SHADER_DEVICE_ADDRESS` usage, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
+    /// The buffer has the usage `SHADER_DEVICE_ADDRESS`, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
     DeviceAddress,
-    /// The resource is sparse (`VK_BUFFER_CREATE_SPARSE_BINDING_BIT` or its twin): it has any number of pages, which
-    /// `vkQueueBindSparse` puts into memory. Create it, allocate pages for it with
+    /// The resource is sparse (`VK_BUFFER_CREATE_SPARSE_BINDING_BIT` or `VK_IMAGE_CREATE_SPARSE_BINDING_BIT`):
+    /// `vkQueueBindSparse` binds its pages. Remedy: create it, allocate pages for it with
     /// [`allocate_memory_pages`](crate::Allocator::allocate_memory_pages), and bind them.
     Sparse,
-    /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has requirements, and memory, of its
-    /// own. Create it, [`allocate`](crate::Allocator::allocate_memory) for each plane what
-    /// `VkImagePlaneMemoryRequirementsInfo` says, and [`bind`](crate::Allocator::bind_image_memory2) each with a
-    /// `VkBindImagePlaneMemoryInfo`.
+    /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has its own requirements and memory.
+    /// Remedy: create it, query the requirements of each plane with `VkImagePlaneMemoryRequirementsInfo`,
+    /// [`allocate`](crate::Allocator::allocate_memory) memory for it, and
+    /// [`bind`](crate::Allocator::bind_image_memory2) that with a `VkBindImagePlaneMemoryInfo`.
     Disjoint,
     /// The driver did not create the resource.
     Resource(DriverError),
-    /// There is no memory for it.
+    /// The memory could not be allocated.
     Allocation(AllocationError),
     /// The driver did not bind the memory to the resource.
     Bind(DriverError),
-    /// The resource was to share memory, and cannot be where it was to be.
+    /// The resource cannot share that memory at that offset.
     Alias(AliasError),
 }
 
@@ -51,11 +51,11 @@ fn too_large(f: &mut fmt::Formatter<'_>, size: u64, max: u64) -> fmt::Result {
 }
 
 impl CreateError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::ZeroExtent | Self::DeviceAddress => vk::Result::ERROR_INITIALIZATION_FAILED,
-            // What drivers answer that look at the limit.
+            // Drivers that check the limit return this.
             Self::BufferTooLarge { .. } => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
             Self::Alias(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
             Self::Disjoint | Self::Sparse => vk::Result::ERROR_FEATURE_NOT_PRESENT,
@@ -73,8 +73,8 @@ impl fmt::Display for CreateError {
             Self::DeviceAddress => f.write_str(
                 "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
             ),
-            Self::Sparse => f.write_str("the pages of a sparse resource are allocated and bound each on its own"),
-            Self::Disjoint => f.write_str("the planes of a disjoint image have memory of their own, each"),
+            Self::Sparse => f.write_str("a sparse resource has no memory of its own: allocate and bind its pages"),
+            Self::Disjoint => f.write_str("a disjoint image has memory for each plane: allocate and bind its planes"),
             Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),
             Self::Allocation(error) => write!(f, "there is no memory for the resource: {error}"),
             Self::Bind(error) => write!(f, "the memory was not bound: {error}"),
@@ -110,17 +110,17 @@ impl From<AliasError> for CreateError {
     }
 }
 
-/// Why a memory type was not found.
+/// Why no memory type was found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FindMemoryTypeError {
     /// The flags exclude each other.
     Contradiction(Contradiction),
-    /// No memory type will do.
+    /// No memory type fits.
     NoMemoryType(NoMemoryType),
-    /// The image is disjoint: each of its planes has requirements of its own.
+    /// The image is disjoint: each of its planes has its own requirements.
     Disjoint,
-    /// A buffer of `size` bytes, and the device has none above `max`: its `maxBufferSize`
+    /// The buffer is larger than `maxBufferSize` of the device
     /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
     BufferTooLarge {
         /// Bytes that were asked for.
@@ -138,7 +138,7 @@ impl fmt::Display for FindMemoryTypeError {
             Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
             Self::NoMemoryType(error) => error.fmt(f),
             Self::Disjoint => {
-                f.write_str("the planes of a disjoint image have requirements of their own, each")
+                f.write_str("a disjoint image has requirements for each plane: query those of its planes")
             }
             Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
             Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),

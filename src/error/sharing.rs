@@ -1,4 +1,4 @@
-//! What stands in the way of sharing memory: with another resource, another process, or the rest of the heap.
+//! Errors of aliasing resources, changing priorities and exporting memory.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,11 +9,11 @@ use ash::vk;
 use super::access::ForeignHandle;
 use crate::device::DriverError;
 
-/// Why a buffer or image cannot be created in memory that is there already.
+/// Why a buffer or image cannot be created in the memory of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AliasError {
-    /// The resource needs bytes that are not the allocation's.
+    /// The resource would reach beyond the allocation.
     OutOfRange {
         /// Where it would begin, in bytes from the start of the allocation.
         offset: u64,
@@ -26,17 +26,17 @@ pub enum AliasError {
     Alignment {
         /// Where it would begin, in bytes from the start of the device memory.
         offset: u64,
-        /// What it requires.
+        /// The alignment that it requires, in bytes.
         alignment: u64,
     },
-    /// It cannot be in this memory type.
+    /// The resource cannot be in this memory type.
     MemoryType {
-        /// The allocation's.
+        /// The allocation's memory type.
         memory_type: u32,
         /// The types that the resource can be in.
         memory_type_bits: u32,
     },
-    /// The driver wants memory of its own for it, and for nothing else.
+    /// The driver requires dedicated memory for the resource.
     RequiresDedicated,
     /// The allocation is of another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
@@ -64,7 +64,7 @@ impl fmt::Display for AliasError {
 
 impl Error for AliasError {}
 
-/// Why a priority was not changed. Nothing was.
+/// Why a priority could not be changed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum PriorityError {
@@ -77,7 +77,7 @@ pub enum PriorityError {
         /// What was given.
         priority: f32,
     },
-    /// The allocation shares its memory with others, whose priority would change as well.
+    /// The allocation is not dedicated: the priority of its neighbours would change as well.
     NotDedicated,
     /// The pool or the allocation is of another allocator, or was destroyed.
     Foreign(ForeignHandle),
@@ -106,7 +106,7 @@ impl From<ForeignHandle> for PriorityError {
     }
 }
 
-/// Why there is no handle for another API or process.
+/// Why memory could not be exported to another API or process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -114,12 +114,12 @@ pub enum ExportError {
     NotEnabled,
     /// The allocation is of another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
-    /// The driver refused: the memory was not allocated to be exported so, or there are too many handles.
+    /// The driver's call failed: the memory was not allocated for export of this kind, or there are too many handles.
     Driver(DriverError),
 }
 
 impl ExportError {
-    /// The Vulkan result that VMA would give for this.
+    /// The Vulkan result that VMA would return for this error.
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::NotEnabled => vk::Result::ERROR_FEATURE_NOT_PRESENT,

@@ -29,7 +29,7 @@ use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsag
 #[cfg(test)]
 mod tests;
 
-/// What one allocation wants from its memory type.
+/// What one allocation asks of its memory type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) usage: MemoryUsage,
@@ -51,13 +51,13 @@ pub enum NoMemoryType {
     NoneFits {
         /// The usage that was asked for.
         usage: MemoryUsage,
-        /// Required, be it by the caller or by the usage.
+        /// The properties that the caller or the usage requires.
         required: vk::MemoryPropertyFlags,
         /// A bit for each type that the resource, the caller and the allocator all allow.
         memory_type_bits: u32,
     },
-    /// The three `Auto` usages choose by what is done with the buffer or image, which was not told. Remedy: another
-    /// usage, or an entry point that takes the resource's create-info.
+    /// The three `Auto` usages depend on the usage of the buffer or image, which is not known. Remedy: another
+    /// usage, or a method that takes the resource's create-info.
     AutoWithoutResource {
         /// The usage that was asked for.
         usage: MemoryUsage,
@@ -124,7 +124,7 @@ impl MemoryTypeTable {
             cases: [Ranking::default(); CASES],
             properties: [Properties::empty(); vk::MAX_MEMORY_TYPES],
             allowed: allowed & existing(memory),
-            // A CPU counts as discrete, as in VMA: there is no difference to be had between its memory types.
+            // A CPU counts as discrete, as in VMA: its memory types do not differ.
             integrated: device_type == vk::PhysicalDeviceType::INTEGRATED_GPU,
         };
         for (properties, memory_type) in table.properties.iter_mut().zip(types(memory)) {
@@ -142,7 +142,7 @@ impl MemoryTypeTable {
                         memory_type_bits: table.allowed,
                         device_access: Some(device_access),
                     };
-                    // A plain usage comes to the same case sixteen times, with the same ranking.
+                    // A plain usage makes the same case sixteen times, with the same ranking.
                     if let Some(case) = case(&wish) {
                         table.cases[case] = table.rank(&wish);
                     }
@@ -152,7 +152,7 @@ impl MemoryTypeTable {
         table
     }
 
-    /// The types in the order in which they are to be tried.
+    /// The types in the order in which to try them: the best, and the others.
     ///
     /// # Errors
     /// If no allowed type has the required properties, or if an `Auto` usage meets an unknown resource.
@@ -180,8 +180,8 @@ impl MemoryTypeTable {
         Ok(Candidates { remaining, order })
     }
 
-    /// The first type that [`Self::choose`] would answer with, if explicit properties do not make it a matter of
-    /// thought.
+    /// The first type that [`Self::choose`] would return; `None` if the caller gave explicit properties, or no type
+    /// fits.
     #[inline]
     pub(crate) fn best(&self, wish: &Wish) -> Option<u32> {
         if !(wish.required | wish.preferred).is_empty() {
@@ -225,7 +225,7 @@ impl MemoryTypeTable {
     }
 }
 
-/// Memory types in the order in which they are to be tried. Never empty at first.
+/// Memory types in the order in which to try them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidates<'table> {
     remaining: u32,
@@ -269,7 +269,7 @@ impl Iterator for Candidates<'_> {
 impl ExactSizeIterator for Candidates<'_> {}
 impl std::iter::FusedIterator for Candidates<'_> {}
 
-/// What a wish comes to on one GPU.
+/// The properties that a wish means on one GPU.
 #[derive(Clone, Copy, Debug)]
 struct Preferences {
     required: vk::MemoryPropertyFlags,
@@ -282,7 +282,7 @@ impl Preferences {
     fn new(wish: &Wish, integrated: bool) -> Self {
         let mut sets =
             Self { required: wish.required, preferred: wish.preferred, not_preferred: Properties::empty() };
-        // On an integrated GPU everything is device-local in truth, so a caller's HOST_VISIBLE weighs more.
+        // On an integrated GPU all memory is in effect device-local, so a caller's HOST_VISIBLE counts for more.
         let keeps_host = integrated && wish.preferred.contains(Properties::HOST_VISIBLE);
         match wish.usage {
             MemoryUsage::Unknown => {}
@@ -314,7 +314,7 @@ impl Preferences {
         let device_access = wish.device_access.unwrap_or(true);
         let transfer = wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD);
         let prefers_host = wish.usage == MemoryUsage::AutoPreferHost;
-        // A copy is welcome where it buys device memory, which it does only on a GPU that has memory of its own.
+        // A copy pays where it makes device memory possible: only on a GPU with memory of its own.
         let device_first = !integrated && device_access && transfer && !prefers_host;
 
         if wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM) {
@@ -327,13 +327,13 @@ impl Preferences {
                 self.want_host_visible(transfer);
             }
         } else if wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE) {
-            // Write-combined memory is the better one for writing in order.
+            // Write-combined memory is better for writing in order.
             self.not_preferred |= Properties::HOST_CACHED;
             if device_first {
                 self.preferred |= Properties::DEVICE_LOCAL | Properties::HOST_VISIBLE;
             } else {
                 self.want_host_visible(transfer);
-                // What the device works on belongs near the device, what is only copied from does not.
+                // A resource that the device works on belongs near the device, one that it only copies does not.
                 self.weigh_device_local(match wish.usage {
                     MemoryUsage::AutoPreferHost => false,
                     MemoryUsage::AutoPreferDevice => true,
@@ -345,8 +345,8 @@ impl Preferences {
         }
     }
 
-    /// May end up both preferred and not preferred, if the caller prefers it and the usage does not. Then it weighs
-    /// nothing.
+    /// `DEVICE_LOCAL` may end up both preferred and not preferred, if the caller prefers it and the usage does not.
+    /// Then it does not change the cost.
     fn weigh_device_local(&mut self, wanted: bool) {
         if wanted {
             self.preferred |= Properties::DEVICE_LOCAL;
@@ -403,12 +403,12 @@ fn case(wish: &Wish) -> Option<usize> {
     Some(PLAIN_USAGES + auto * AUTO_CASES + access)
 }
 
-/// The memory types that a driver reports. A count beyond Vulkan's maximum is not believed.
+/// The memory types that a driver reports, at most as many as Vulkan allows.
 fn types(memory: &vk::PhysicalDeviceMemoryProperties) -> impl Iterator<Item = &vk::MemoryType> {
     memory.memory_types.iter().take(index(memory.memory_type_count))
 }
 
-/// A bit for each memory type that there is.
+/// A bit for each memory type of the device.
 fn existing(memory: &vk::PhysicalDeviceMemoryProperties) -> u32 {
     types(memory).fold(0, |bits, _| bits << 1 | 1)
 }
@@ -424,7 +424,7 @@ fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
 }
 
 /// A bit for each memory type that an allocator made with `flags` may use: all but AMD's device-coherent types, which
-/// want a feature to be enabled.
+/// need an enabled feature.
 ///
 /// Source: VUID-vkAllocateMemory-deviceCoherentMemory-02790.
 pub(crate) fn global_mask(memory: &vk::PhysicalDeviceMemoryProperties, flags: AllocatorCreateFlags) -> u32 {
@@ -439,8 +439,8 @@ pub(crate) fn global_mask(memory: &vk::PhysicalDeviceMemoryProperties, flags: Al
         .fold(0, |mask, type_index| mask | 1 << type_index)
 }
 
-/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, that is
-/// unknown.
+/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, which means
+/// that it is unknown.
 ///
 /// The usage has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
 #[inline]
@@ -448,8 +448,8 @@ pub(crate) fn buffer_device_access_2(usage: vk::BufferUsageFlags2KHR) -> Option<
     device_access(usage.as_raw())
 }
 
-/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, that is
-/// unknown.
+/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, which means
+/// that it is unknown.
 #[inline]
 pub(crate) fn image_device_access(usage: vk::ImageUsageFlags) -> Option<bool> {
     device_access(u64::from(usage.as_raw()))

@@ -1,22 +1,22 @@
-//! What a vector is made with, and what is known of it without its lock.
+//! How a vector is made, and what is known of it without its lock.
 #![forbid(unsafe_code)]
 
 use crate::base::align::Alignment;
 use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
 
-/// As the most blocks of a vector: as many as there is memory for.
+/// The maximum number of blocks of a vector without a limit.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
-/// What a vector is made with. Of that, its priority and how many empty blocks it keeps may change later: then only the
-/// vector knows.
+/// How a vector is made. Its priority and how many empty blocks it keeps may change later; only the vector knows the
+/// new values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorConfig {
     pub(crate) memory_type: u32,
     pub(crate) algorithm: Algorithm,
-    /// Bytes of a block; the most of them if sizes are managed.
+    /// Bytes of a block; of the largest block if the allocator chooses the sizes.
     pub(crate) block_size: u64,
-    /// Bytes of the first block if sizes are managed; 0: as few halvings of the largest size as `growth` makes.
+    /// Bytes of the first block if the allocator chooses the sizes. 0: `growth` halves the largest size.
     pub(crate) first_block_size: u64,
     /// The program chose the size: every block has it, and nothing is dedicated.
     pub(crate) fixed_block_size: bool,
@@ -32,7 +32,7 @@ pub(crate) struct VectorConfig {
     pub(crate) min_alignment: Alignment,
     pub(crate) priority: f32,
     pub(crate) next: MemoryAllocateNext,
-    /// The number of the scope that it is a vector of.
+    /// The number of the scope that the vector belongs to.
     #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
     pub(crate) scope: Option<u32>,
 }
@@ -43,7 +43,7 @@ impl VectorConfig {
         self.max_blocks != NO_LIMIT
     }
 
-    /// The limit as create-infos and errors have it: 0 for none.
+    /// The limit as in create-infos and errors: 0 means none.
     pub(crate) fn max_block_count(&self) -> u32 {
         if self.is_limited() { self.max_blocks } else { 0 }
     }
@@ -54,11 +54,11 @@ impl VectorConfig {
 pub(crate) struct VectorFacts {
     /// Its number in the allocator.
     pub(crate) vector: u32,
-    /// As it was made.
+    /// How it was made.
     pub(crate) config: VectorConfig,
-    /// The most bytes that always share a block; what is larger may get dedicated memory. 0 where debug settings have
-    /// something to do for every allocation.
+    /// Allocations of at most this many bytes always share a block; larger ones may get dedicated memory. 0 where the
+    /// debug settings need the slow path for every allocation.
     pub(crate) largest_shared: u64,
-    /// `HOST_VISIBLE` and `NON_COHERENT` of the flags of an allocation, as the memory type has them.
+    /// The flags `HOST_VISIBLE` and `NON_COHERENT` of an allocation, for this memory type.
     pub(crate) host: u8,
 }

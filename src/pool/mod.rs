@@ -12,8 +12,8 @@ use crate::error::ForeignHandle;
 pub(crate) use facts::{NO_LIMIT, VectorConfig, VectorFacts};
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 
-/// Names a custom pool of one allocator. Made by [`create_pool`](crate::Allocator::create_pool), ended by
-/// [`destroy_pool`](crate::Allocator::destroy_pool).
+/// Names a custom pool of one allocator. [`create_pool`](crate::Allocator::create_pool) makes it,
+/// [`destroy_pool`](crate::Allocator::destroy_pool) ends it.
 ///
 /// Neither `Copy` nor `Clone`: a pool cannot be destroyed twice. Share it by reference.
 ///
@@ -29,36 +29,35 @@ pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 #[derive(Debug)]
 #[must_use = "a pool lives until it is given to `destroy_pool`, or until its allocator is destroyed"]
 pub struct Pool {
-    /// Which allocator made it.
+    /// The number of the allocator that made it.
     pub(crate) allocator: u32,
-    /// Tells this use of the vector from earlier ones.
+    /// Distinguishes this use of the vector from earlier ones.
     pub(crate) generation: u32,
     pub(crate) number: u32,
     pub(crate) facts: VectorFacts,
 }
 
 impl Pool {
-    /// The memory type that all of the pool is in.
+    /// The index of the pool's memory type.
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.facts.config.memory_type
     }
 
-    /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time
-    /// no other has it.
+    /// The pool's number in a [`MemoryMap`](crate::MemoryMap). No two pools have the same number at the same time.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    /// Bytes of a block; of the largest block if the allocator chooses the sizes.
     #[must_use]
     pub fn block_size(&self) -> u64 {
         self.facts.config.block_size
     }
 }
 
-/// The allocator did not make the pool, which is given back.
+/// A pool was not destroyed, because another allocator made it. The error gives the pool back.
 ///
 /// ```
 /// # use sublet::*;
@@ -73,7 +72,7 @@ impl Pool {
 /// ```
 #[derive(Debug)]
 pub struct DestroyPoolError {
-    /// What was to be destroyed.
+    /// The pool that was to be destroyed.
     pub pool: Pool,
 }
 

@@ -1,4 +1,4 @@
-//! Lifetime scopes: pools of every memory type, for what ends together.
+//! Scopes: pools of every memory type, for allocations that end together.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use super::Pool;
 
-/// How a [`Scope`] is to be made.
+/// How to make a [`Scope`].
 ///
 /// ```
 /// let info = sublet::ScopeCreateInfo { name: Some("level 3"), ..Default::default() };
@@ -30,12 +30,13 @@ impl Default for ScopeCreateInfo<'_> {
     }
 }
 
-/// What ends together: a level, a document, a frame graph. Allocations of any usage are made in it; when it is freed
-/// they are all gone at once, however many they are, and its blocks go back to the driver together.
+/// The memory of everything that ends together: a level, a document, a frame graph. It takes allocations of any usage.
+/// Freeing it frees all of them at once, however many there are, and gives its blocks back to the driver.
 ///
-/// It is a pool for each memory type that is needed, made when it is. Made by
-/// [`create_scope`](crate::Allocator::create_scope), ended by [`free_scope`](crate::Allocator::free_scope). Neither
-/// `Copy` nor `Clone`: a scope cannot be freed twice. Share it by reference: any number of threads may allocate in it.
+/// It has a pool for each memory type that is needed, and makes it at the first need.
+/// [`create_scope`](crate::Allocator::create_scope) makes a scope, [`free_scope`](crate::Allocator::free_scope) ends
+/// it. Neither `Copy` nor `Clone`: a scope cannot be freed twice. Share it by reference: any number of threads may
+/// allocate in it.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -60,9 +61,9 @@ impl Default for ScopeCreateInfo<'_> {
 #[derive(Debug)]
 #[must_use = "a scope lives until it is given to `free_scope`, or until its allocator is destroyed"]
 pub struct Scope {
-    /// Which allocator made it.
+    /// The number of the allocator that made it.
     pub(crate) allocator: u32,
-    /// What a trace calls it.
+    /// Its number in a trace.
     #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
     pub(crate) number: u32,
     pub(crate) name: Option<Box<str>>,
@@ -73,18 +74,17 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The pool that the scope has in a memory type, if anything was ever allocated there: for its statistics or its
-    /// map.
+    /// The scope's pool in a memory type, for its statistics or its map. `None` if nothing was ever allocated there.
     #[must_use]
     pub fn pool(&self, memory_type_index: u32) -> Option<&Pool> {
         self.pools.get(usize::try_from(memory_type_index).ok()?)?.get()
     }
 }
 
-/// The allocator did not make the scope, which is given back.
+/// A scope was not freed, because another allocator made it. The error gives the scope back.
 #[derive(Debug)]
 pub struct FreeScopeError {
-    /// What was to be freed.
+    /// The scope that was to be freed.
     pub scope: Scope,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::base::cast::{host_size, widen};
 
-/// Where bytes are put.
+/// Something that takes bytes.
 pub(crate) trait Put {
     fn byte(&mut self, byte: u8);
 
@@ -63,18 +63,18 @@ impl Put for Vec<u8> {
     }
 }
 
-/// What is wrong with bytes that were to be taken.
+/// Why bytes could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wrong {
-    /// There are not as many.
+    /// The bytes end too early.
     TooFew,
-    /// A number that is longer, or larger, than it may be.
+    /// A number is longer or larger than it may be.
     Number,
-    /// No UTF-8.
+    /// A text is not UTF-8.
     Text,
 }
 
-/// Where bytes are taken from.
+/// Reads bytes from the front of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Take<'a> {
     bytes: &'a [u8],
@@ -86,7 +86,7 @@ impl<'a> Take<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes that were taken.
+    /// How many bytes were read.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -152,7 +152,7 @@ impl<'a> Take<'a> {
         if self.flag()? { self.number().map(Some) } else { Ok(None) }
     }
 
-    /// A count, and as many. Each takes at least a byte, so that no more is made room for than can be there.
+    /// A count, and as many elements. Each takes at least a byte, which bounds what is reserved for them.
     pub(crate) fn list<V>(
         &mut self,
         mut one: impl FnMut(&mut Self) -> Result<V, Wrong>,

@@ -1,10 +1,10 @@
-//! Chunks: the pieces of a trace that are whole, or found not to be.
+//! Chunks: the pieces of a trace, each with a checksum.
 #![forbid(unsafe_code)]
 
 use super::crc::crc32;
 use crate::base::cast::narrow;
 
-/// What a trace begins with. The last byte is the version of the format.
+/// The first bytes of a trace. The last of them is the version of the format.
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'S', b'T', b'R', b'A', b'C', b'E', VERSION];
 /// The version of the format.
 pub(crate) const VERSION: u8 = 1;
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Head,
     /// Calls.
     Calls,
-    /// The last: how many there were.
+    /// The last: how many records and chunks the file has.
     Last,
 }
 
@@ -36,15 +36,15 @@ impl Kind {
     }
 }
 
-/// The same moment on two clocks, both from the start of the recording on.
+/// One moment on two clocks. Both start with the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Point {
-    /// On the clock that the records have.
+    /// On the clock of the records.
     pub(crate) ticks: u64,
     pub(crate) nanoseconds: u64,
 }
 
-/// What stands before a payload.
+/// The header before a payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkHeader {
     pub(crate) kind: Kind,
@@ -57,7 +57,7 @@ pub(crate) struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// The header of `payload`.
+    /// The bytes of the header of `payload`.
     pub(crate) fn to_bytes(self, payload: &[u8]) -> [u8; CHUNK_HEADER_BYTES] {
         let mut bytes = [0; CHUNK_HEADER_BYTES];
         bytes[0..4].copy_from_slice(&self.kind.mark());
@@ -71,7 +71,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Takes a header apart: with the bytes of its payload, and the checksum. The error is a mark that is of no kind.
+    /// Reads a header: itself, the length of its payload in bytes, and the checksum. The error is an unknown mark.
     pub(crate) fn of_bytes(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<(Self, u32, u32), [u8; 4]> {
         let mark = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let word = |at| u32::from_le_bytes(mark(at));
@@ -82,7 +82,7 @@ impl ChunkHeader {
     }
 }
 
-/// The checksum of a chunk: of its header without the checksum, and of its payload.
+/// The checksum of a chunk: over its header without the checksum, and its payload.
 pub(crate) fn checksum(header: &[u8], payload: &[u8]) -> u32 {
     crc32(&[header, payload])
 }

@@ -1,13 +1,12 @@
-//! A clock that is read in a few nanoseconds, and what tells how fast it goes.
+//! A clock that takes a few nanoseconds to read, and the points that relate it to real time.
 
 use std::time::Instant;
 
 use super::chunk::Point;
 use crate::base::cast::nanoseconds;
 
-/// What the processor's counter of cycles, or of the cycles that it would have at its nominal speed, stands at. All
-/// processors of the last fifteen years count at one rate, whatever their speed; for others, points in each chunk keep
-/// the error small.
+/// The processor's counter of cycles at its nominal speed. All processors of the last fifteen years count at one rate,
+/// whatever their speed. For others, the point in each chunk keeps the error small.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(super) fn ticks() -> u64 {
@@ -16,7 +15,7 @@ pub(super) fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Nanoseconds since the first question.
+/// Nanoseconds since the first call.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline]
 pub(super) fn ticks() -> u64 {
@@ -36,7 +35,7 @@ impl Start {
         Self { instant: Instant::now(), ticks: ticks() }
     }
 
-    /// This moment on both clocks; on that of the ticks not before `last`.
+    /// This moment on both clocks, not before the tick `last`.
     pub(super) fn point(&self, last: u64) -> Point {
         let nanoseconds = nanoseconds(self.instant.elapsed());
         Point { ticks: ticks().max(last).saturating_sub(self.ticks), nanoseconds }

@@ -3,7 +3,7 @@
 
 use crate::base::cast::index;
 
-/// `TABLES[n][byte]` is what a byte adds to the checksum `n` bytes later: so eight bytes are taken at a step.
+/// `TABLES[n][byte]` is what a byte adds to the checksum `n` bytes later, so that one step takes eight bytes.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -32,7 +32,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The checksum of several pieces, as of one.
+/// The checksum of several pieces, as if they were one.
 pub(crate) fn crc32(pieces: &[&[u8]]) -> u32 {
     !pieces.iter().fold(u32::MAX, |crc, piece| add(crc, piece))
 }

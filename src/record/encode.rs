@@ -1,7 +1,7 @@
 //! Records as bytes: the body of each, after the operation and the time.
 //!
-//! What an allocation is written with is inlined throughout: a function that is called with the place to write to would
-//! keep that place in memory, and cost more than it does.
+//! Everything that writes an allocation is inlined: a called function would keep the cursor in memory, and the call
+//! would cost more than its work.
 #![forbid(unsafe_code)]
 
 use super::bytes::Put;
@@ -11,7 +11,7 @@ use super::raw::{
 use crate::base::cast::widen;
 use crate::operations::operations;
 
-/// The first byte of what is no record, but names the thread of those that follow.
+/// The first byte of an entry that is no record: it names the thread of the records after it.
 pub(crate) const THREAD: u8 = 0x01;
 
 macro_rules! codes {
@@ -19,7 +19,7 @@ macro_rules! codes {
         { $($(#[$other_doc:meta])* $other:ident $other_code:literal $other_word:literal $shape:tt;)* }
         { $($(#[$doc:meta])* $name:ident $code:literal $word:literal $({ $($fields:tt)* })?;)* }
     ) => {
-        /// What a record is of.
+        /// The operation of a record.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Operation { $($other,)* $($name,)* }
 
@@ -55,7 +55,7 @@ macro_rules! codes {
 }
 operations!(codes);
 
-/// A field as it stands in a record.
+/// A field of a record.
 pub(crate) trait Field: Copy {
     /// Bytes of text.
     #[inline(always)]
@@ -113,7 +113,7 @@ impl Field for Option<&str> {
     }
 }
 
-/// Bits of the word that an allocation's body begins with.
+/// Bits of the first word of an allocation's body.
 pub(crate) mod bit {
     /// The kind of the resource, in three bits.
     pub(crate) const KIND_SHIFT: u32 = 0;
@@ -127,7 +127,7 @@ pub(crate) mod bit {
     pub(crate) const PREFERS_DEDICATED: u32 = 1 << 10;
     pub(crate) const REQUIRES_DEDICATED: u32 = 1 << 11;
     pub(crate) const CHAIN: u32 = 1 << 12;
-    /// From here on: the field is there.
+    /// From here on: the record has the field.
     pub(crate) const RESOURCE_USAGE: u32 = 1 << 16;
     pub(crate) const FLAGS: u32 = 1 << 17;
     pub(crate) const REQUIRED: u32 = 1 << 18;
@@ -139,13 +139,13 @@ pub(crate) mod bit {
     pub(crate) const MIN_ALIGNMENT: u32 = 1 << 24;
     pub(crate) const USER_DATA: u32 = 1 << 25;
     pub(crate) const NAME: u32 = 1 << 26;
-    /// All that have a meaning.
+    /// All bits that have a meaning.
     pub(crate) const KNOWN: u32 = ((1 << 13) - 1) | (((1 << 27) - 1) & !((1 << 16) - 1));
 }
 
-/// The priority that is not written.
+/// The priority that is left out.
 pub(crate) const USUAL_PRIORITY: f32 = 0.5;
-/// The generation that is not written: that of a vector that was put to use once.
+/// The generation that is left out: that of a vector in its first use.
 pub(crate) const USUAL_GENERATION: u32 = 1;
 /// The byte for the alignment 0.
 pub(crate) const ALIGNMENT_ZERO: u8 = 64;
@@ -171,7 +171,7 @@ fn odd_alignment(put: &mut impl Put, alignment: u64) {
     }
 }
 
-/// An allocation's name.
+/// The place of an allocation.
 #[inline(always)]
 pub(crate) fn place(put: &mut impl Put, place: &Place) {
     let more = place.generation != USUAL_GENERATION || place.shard != 0;
@@ -184,13 +184,13 @@ pub(crate) fn place(put: &mut impl Put, place: &Place) {
     put.number(place.key >> 32);
 }
 
-/// A pool's name.
+/// The place of a pool.
 pub(crate) fn pool_place(put: &mut impl Put, pool: PoolPlace) {
     put.number(pool.vector.into());
     put.number(pool.generation.into());
 }
 
-/// What was needed and wanted, of an allocation that was made or was not.
+/// What the resource needed and the program asked for, of an allocation that was made or failed.
 #[inline(always)]
 pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>) {
     let set = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
@@ -217,7 +217,7 @@ pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>
     put.number(needs.size);
     alignment(put, needs.alignment);
     put.number(needs.memory_type_bits.into());
-    // One test where nothing is out of the ordinary.
+    // One test for an ordinary allocation.
     if word >> 16 == 0 {
         return;
     }
@@ -237,7 +237,7 @@ pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>
     }
 }
 
-/// The fields that are there in few allocations.
+/// The fields that few allocations have.
 #[inline(always)]
 fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
     if let Some(pool) = wanted.pool {
@@ -260,14 +260,14 @@ fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
     }
 }
 
-/// What was granted.
+/// What the allocation got.
 #[inline(always)]
 pub(crate) fn granted(put: &mut impl Put, memory_type: u32, granted: &Place) {
     put.number(memory_type.into());
     place(put, granted);
 }
 
-/// An allocation that was there before.
+/// An allocation that lived when the recording began.
 pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     place(put, &existing.place);
     put.number(existing.memory_type.into());
@@ -280,7 +280,7 @@ pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     put.optional_text(existing.name);
 }
 
-/// The size of a range. All of the rest is one more than fits, and is written as 0.
+/// The size of a range, plus 1. `vk::WHOLE_SIZE` wraps to 0.
 pub(crate) const fn size(bytes: u64) -> u64 {
     bytes.wrapping_add(1)
 }

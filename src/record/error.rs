@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartRecordingError {
-    /// The allocator records already. Stop that one first; also if it has failed, so that its error is not lost.
+    /// The allocator records already. Stop that recording first, also if it has failed: stopping returns its error.
     Recording,
     /// The thread that writes could not be started.
     Thread(io::Error),
@@ -37,17 +37,17 @@ impl Error for StartRecordingError {
     }
 }
 
-/// Why a recording is not whole.
+/// Why a recording is incomplete.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StopRecordingError {
-    /// There is none.
+    /// The allocator does not record.
     NotRecording,
-    /// The sink did not take the bytes. What it took before is a trace without an end.
+    /// The sink failed to write. What it wrote before is a trace without an end.
     Write(io::Error),
     /// The sink panicked.
     Panicked,
-    /// The sink itself has ended it, and cannot wait for what it has still to write.
+    /// The sink itself stopped the recording. It cannot wait for bytes that it has still to write.
     InSink,
 }
 
@@ -56,10 +56,8 @@ impl fmt::Display for StopRecordingError {
         match self {
             Self::NotRecording => f.write_str("the allocator does not record"),
             Self::Write(error) => write!(f, "the trace was not written: {error}"),
-            Self::Panicked => f.write_str("what the trace is written to panicked"),
-            Self::InSink => {
-                f.write_str("the recording was ended by what it is written to, which cannot wait for itself")
-            }
+            Self::Panicked => f.write_str("the sink of the trace panicked"),
+            Self::InSink => f.write_str("the sink stopped its own recording, and cannot wait for itself"),
         }
     }
 }
@@ -73,14 +71,14 @@ impl Error for StopRecordingError {
     }
 }
 
-/// What a recording that was stopped has written.
+/// What a finished recording has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RecordingSummary {
-    /// Records of the trace: those of what was there before, and one for each call.
+    /// Records of the trace: one for everything that lived when it began, and one for each call.
     pub records: u64,
-    /// Bytes of the trace.
+    /// Size of the trace in bytes.
     pub bytes: u64,
-    /// How long it took.
+    /// How long the recording lasted.
     pub duration: Duration,
 }

@@ -1,9 +1,9 @@
-//! Errors as numbers of the file.
+//! The numbers that errors have in a trace.
 #![forbid(unsafe_code)]
 
 use crate::error::{AllocationError, MemoryError};
 
-/// The number of an error; 0 for one that has none. Numbers are never used again for anything else.
+/// The number of an error; 0 for one that has none. A number never gets another meaning.
 pub(crate) fn failure_number(error: &AllocationError) -> u8 {
     match error {
         AllocationError::ZeroSize => 1,

@@ -7,21 +7,21 @@ use super::bytes::{Put, Take, Wrong};
 use crate::base::cast::widen;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 
-/// A memory heap of the device, as a trace has it.
+/// A memory heap of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Heap {
-    /// Bytes of it, as the driver says, without the allocator's limit.
+    /// Size in bytes, as the driver reports it, without the allocator's limit.
     pub size: u64,
-    /// What it is.
+    /// Its flags.
     pub flags: vk::MemoryHeapFlags,
 }
 
-/// A memory type of the device, as a trace has it.
+/// A memory type of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryType {
     /// Index of its heap.
     pub heap: u32,
-    /// What it can do.
+    /// Its flags.
     pub flags: vk::MemoryPropertyFlags,
 }
 
@@ -43,13 +43,13 @@ pub struct MemoryType {
 pub struct Header {
     /// The version of this library that recorded.
     pub library_version: Box<str>,
-    /// The file name of the program, if it could be found out.
+    /// The file name of the program; empty if it could not be found out.
     pub program: Box<str>,
-    /// The program's process.
+    /// The program's process id.
     pub process: u32,
     /// When the recording began: seconds since the beginning of 1970, UTC.
     pub started: u64,
-    /// Whether the allocator is one for a single thread.
+    /// Whether the allocator was a [`LocalAllocator`](crate::LocalAllocator).
     pub local: bool,
     /// `deviceName`.
     pub device_name: Box<str>,
@@ -73,13 +73,13 @@ pub struct Header {
     pub non_coherent_atom_size: u64,
     /// `maxMemoryAllocationCount` of the device.
     pub max_memory_allocation_count: u32,
-    /// The version that the allocator was made for.
+    /// The version of Vulkan that the allocator was made for.
     pub api_version: u32,
-    /// What the allocator was made with.
+    /// The allocator's flags.
     pub flags: AllocatorCreateFlags,
     /// Bytes of a block in a large heap; 0 for the default.
     pub preferred_large_heap_block_size: u64,
-    /// By heap, in bytes: the allocator takes no more. What is missing at the end has no limit.
+    /// The most bytes that the allocator takes of each heap. Heaps beyond the end of the list have no limit.
     pub heap_size_limits: Vec<u64>,
     /// How many empty blocks each memory type kept when the allocator was made.
     pub empty_blocks_kept: u32,
@@ -98,7 +98,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// As the payload of the first chunk.
+    /// Writes the payload of the first chunk.
     pub(crate) fn encode(&self, put: &mut impl Put) {
         put.text(&self.library_version);
         put.text(&self.program);
@@ -137,7 +137,7 @@ impl Header {
         put.byte(self.always_dedicated.into());
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
-        // Most allocators have neither.
+        // Left out where it is empty, as in most allocators.
         if !self.block_sizes.is_empty() {
             put.number(widen(self.block_sizes.len()));
             for sizes in &self.block_sizes {
@@ -147,9 +147,9 @@ impl Header {
         }
     }
 
-    /// From the payload of the first chunk. What a later writer has put behind is let be.
+    /// Reads the payload of the first chunk. Fields that a later writer appended are ignored.
     pub(crate) fn decode(take: &mut Take<'_>) -> Result<Self, Wrong> {
-        // In the order of the file, which is the order of the fields.
+        // The order of the file is the order of the fields.
         Ok(Self {
             library_version: take.text()?.into(),
             program: take.text()?.into(),
@@ -184,7 +184,7 @@ impl Header {
             always_dedicated: take.flag()?,
             min_buffer_image_granularity: take.number()?,
             exceed_max_allocation_count: take.flag()?,
-            // Left out where there is neither.
+            // Left out where it is empty.
             block_sizes: match take.rest() {
                 0 => Vec::new(),
                 _ => take.list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,

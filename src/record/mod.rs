@@ -1,7 +1,7 @@
-//! Recording: the bytes of a trace, and the way that they take from the calls of a program to a sink.
+//! How a recording is written: the bytes of a trace, and their way from the calls of a program to a sink.
 //!
-//! This room knows numbers and bytes, and not what an allocation is: the allocator above fills in what it was asked,
-//! and [`trace`](crate::trace), which reads the bytes again, is above that. The format is described there.
+//! This module knows numbers and bytes, and not what an allocation is: the allocator above fills in the values.
+//! [`trace`](crate::trace) reads the bytes again, and describes the format.
 //!
 //! ```text
 //!   call ──> record ─> payload ─full─> queue ──> writer's thread ──> sink
@@ -10,10 +10,10 @@
 //!                        spare payloads <┘
 //! ```
 //!
-//! - R1: a record is put under one lock, whoever calls: the order of the file is an order that all threads agree on.
-//! - R2: a payload that is not full is sent on its way four times a second, so that little is lost when a program ends
-//!   suddenly.
-//! - R3: a sink that fails or panics ends the recording, and nothing else; who stops it is told.
+//! - R1: every thread puts its records under one lock, so that all threads agree on the order of the file.
+//! - R2: a payload that is not full is sent to the sink four times a second, so that a program that ends suddenly loses
+//!   little.
+//! - R3: a sink that fails or panics ends the recording, and nothing else. Stopping the recording returns the error.
 
 pub(crate) mod bytes;
 pub(crate) mod chunk;

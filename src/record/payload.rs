@@ -1,27 +1,26 @@
-//! The bytes that records are put in.
+//! The buffers that records are written into.
 #![forbid(unsafe_code)]
 
 use super::bytes::Put;
 
-/// Bytes of a payload. An index of 16 bits is always inside.
+/// Bytes of a payload. An index of 16 bits is always in bounds.
 pub(super) const PAYLOAD_BYTES: usize = 1 << 16;
-/// A record that has no text and no list is shorter.
+/// Every record without a text or a list is shorter.
 pub(super) const RECORD_BYTES: usize = 256;
-/// Up to here a record without a text may begin.
+/// A record without a text may begin up to here.
 pub(super) const LIMIT: usize = PAYLOAD_BYTES - RECORD_BYTES;
 
 pub(super) type Payload = Box<[u8; PAYLOAD_BYTES]>;
 
 pub(super) fn new_payload() -> Payload {
-    // By way of the heap: a payload would not be good for a small stack.
+    // Made on the heap: a payload could overflow a small stack.
     match vec![0; PAYLOAD_BYTES].into_boxed_slice().try_into() {
         Ok(payload) => payload,
         Err(_) => Box::new([0; PAYLOAD_BYTES]),
     }
 }
 
-/// Where the next byte goes. Whoever puts bytes has made sure that there is room: else they would begin at the start
-/// again.
+/// Where the next byte goes. The caller makes sure that there is room; otherwise the index would wrap to the start.
 pub(crate) struct Cursor<'a> {
     payload: &'a mut [u8; PAYLOAD_BYTES],
     at: u16,
@@ -42,7 +41,7 @@ impl<'a> Cursor<'a> {
 impl Put for Cursor<'_> {
     #[inline(always)]
     fn byte(&mut self, byte: u8) {
-        // The compiler knows that the index is inside.
+        // The compiler knows that the index is in bounds.
         self.payload[usize::from(self.at)] = byte;
         self.at = self.at.wrapping_add(1);
     }
@@ -53,7 +52,7 @@ impl Put for Cursor<'_> {
         if let Some(target) = self.payload.get_mut(at..at.wrapping_add(bytes.len())) {
             target.copy_from_slice(bytes);
         }
-        // There is room, so that the length fits as well.
+        // There is room, so the length fits as well.
         self.at = self.at.wrapping_add(u16::try_from(bytes.len()).unwrap_or(0));
     }
 }

@@ -1,9 +1,9 @@
-//! What is recorded, in numbers.
+//! The values of records, as numbers.
 #![forbid(unsafe_code)]
 
 use crate::create_info::PoolParameters;
 
-/// Where an allocation is: its name for as long as it lives.
+/// Where an allocation is. It names the allocation for as long as that lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Place {
     pub(crate) vector: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Place {
     pub(crate) key: u64,
 }
 
-/// Which vector a pool is, and in which use of it.
+/// The vector of a pool, and which use of that vector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct PoolPlace {
     pub(crate) vector: u32,
@@ -26,9 +26,9 @@ pub(crate) struct RawNeeds {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) memory_type_bits: u32,
-    /// As in a tag, 0 to 4.
+    /// The resource's kind as in a tag, 0 to 4.
     pub(crate) kind: u32,
-    /// As in a tag.
+    /// The resource's usage as in a tag.
     pub(crate) usage: u32,
     pub(crate) device_access: Option<bool>,
     pub(crate) device_address: bool,
@@ -54,7 +54,7 @@ pub(crate) struct RawWanted<'a> {
     pub(crate) has_chain: bool,
 }
 
-/// What lived when the recording began.
+/// An allocation that lived when the recording began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RawExisting<'a> {
     pub(crate) place: Place,
@@ -68,7 +68,7 @@ pub(crate) struct RawExisting<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// A pool, and whether it was given a chain.
+/// A pool, and whether it has a `pNext` chain.
 pub(crate) type RawPool<'a> = PoolParameters<&'a str, bool>;
 
 /// A scope.
@@ -93,14 +93,14 @@ pub(crate) struct RawBegin<'a> {
     pub(crate) pools: &'a [PoolPlace],
 }
 
-/// What became of a move.
+/// The outcome of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RawOutcome {
-    /// The allocation is where it is now.
+    /// The allocation is at this place now.
     Completed(Place),
     Ignored,
     Freed,
     RolledBack,
-    /// What was said to be completed a moment ago was not.
+    /// The record before said that the move was completed, and it was not.
     Failed(Place),
 }

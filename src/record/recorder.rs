@@ -1,5 +1,5 @@
-//! The way of a record: into a payload, under a lock that is held for some nanoseconds, so that all threads have one
-//! order.
+//! Takes records: each goes into a payload, under a lock that is held for some nanoseconds, so that all threads agree
+//! on one order.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -21,15 +21,15 @@ use super::thread as threads;
 use super::writer;
 use crate::base::sync::{CoreGuard, CoreMutex, Shared};
 
-/// Pages of a recording: as many bytes wait for the disk at most.
+/// Payloads of a recording. They bound how many bytes wait for the sink.
 const PAYLOADS: usize = 16;
-/// No thread.
+/// The number of no thread.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Closed,
-    /// What is there already is being written; whoever has something else to write waits.
+    /// The recording begins with what lives already. All other records wait until that is written.
     Opening,
     Open,
 }
@@ -92,7 +92,7 @@ impl Hot {
             cursor.number(thread.into());
         }
         cursor.byte(operation.code());
-        // A thread that looked at the clock and then had to wait passes for one that did not look before it had waited.
+        // A thread may read the clock and then wait for the lock. Its record gets the time of the record before it.
         let passed = ticks.saturating_sub(self.last_ticks);
         self.last_ticks += passed;
         cursor.number(passed);
@@ -101,7 +101,7 @@ impl Hot {
         self.records += 1;
     }
 
-    /// Sends the payload on its way, if there is anything in it and a payload to take its place. `last` needs none.
+    /// Sends the payload to the writer, if it has a record and another payload can take its place. The last needs none.
     fn close_payload(&mut self, last: bool) -> bool {
         if self.records == 0 || !last && self.spare.is_empty() {
             return false;
@@ -122,7 +122,7 @@ impl Hot {
         self.state == State::Closed
     }
 
-    /// Takes no more records; what there is goes on its way.
+    /// Takes no more records, and sends those that are there to the writer.
     fn end(&mut self) {
         if !self.is_closed() {
             self.close_payload(true);
@@ -141,14 +141,14 @@ thread_local! {
     static WRITES_FOR: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The thread that writes, for as long as nobody has asked it how it went.
+/// The writer's thread, until a call has taken its result.
 type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 
-/// Takes records. One is made for an allocator when it first records, and serves all its recordings.
+/// Takes records. An allocator makes one when it first records, and uses it for all its recordings.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     hot: CoreMutex<Shared, Hot>,
-    /// Held while somebody looks for room, and while room is made, so that none of it is missed.
+    /// Held while a thread looks for room, and while room is made, so that no thread misses new room.
     gate: Mutex<()>,
     room: Condvar,
     writing: Mutex<Option<Writing>>,
@@ -164,8 +164,8 @@ impl Recorder {
         }
     }
 
-    /// Begins a recording. Until the answer is dropped nobody else's records are taken. `begun` is called at
-    /// the moment from which on calls are recorded.
+    /// Begins a recording. Until the result is dropped, records of other threads wait. Calls are recorded from the call
+    /// of `begun` on.
     pub(crate) fn start(
         self: &Arc<Self>,
         header: Vec<u8>,
@@ -204,17 +204,16 @@ impl Recorder {
         }
     }
 
-    /// Ends a recording, and waits until all of it is written. `ended` is called at the moment from which on no call is
-    /// recorded.
+    /// Ends a recording, and waits until all of it is written. No call is recorded from the call of `ended` on.
     pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
         if self.is_in_sink() {
-            // It cannot wait for itself.
+            // The writer's thread cannot wait for itself.
             let mut hot = self.hot.lock();
             hot.end();
             ended();
             return Err(StopRecordingError::InSink);
         }
-        // Held until all is written: a recording that begins meanwhile would take the payloads of this one.
+        // Held until everything is written: a recording that begins meanwhile would take the payloads of this one.
         let mut writing = self.writing.lock();
         let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
         let writer = {
@@ -227,15 +226,15 @@ impl Recorder {
             writer.unpark();
         }
         self.made_room();
-        // It catches what the sink panics with.
+        // The writer catches panics of the sink.
         let written = handle.join().unwrap_or(Err(StopRecordingError::Panicked));
-        // The payloads are given back to the heap.
+        // Frees the payloads.
         let _payloads = std::mem::replace(&mut *self.hot.lock(), Hot::new());
         written
     }
 
-    /// Takes a record. `text` is the bytes of texts and lists in it. If there is no recording any more, `gone` is
-    /// called: not while another one begins.
+    /// Takes a record. `text` is the number of bytes of its texts and lists. Calls `gone` if there is no recording any
+    /// more and none begins.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -257,28 +256,28 @@ impl Recorder {
         hot.put(operation, thread, ticks, body);
     }
 
-    /// Whether the calling thread is the one that writes: whatever it is asked to wait for it would wait for in vain.
+    /// Whether the calling thread is the writer's. It must wait for nothing that only itself can do.
     fn is_in_sink(&self) -> bool {
         WRITES_FOR.get() == std::ptr::from_ref(self).addr()
     }
 
-    /// What the thread that writes says first.
+    /// Marks the calling thread as the writer's.
     pub(super) fn enter_sink(&self) {
         WRITES_FOR.set(std::ptr::from_ref(self).addr());
     }
 
-    /// Whether a recording was begun, and nobody has asked yet how it went: then no other can begin.
+    /// Whether a recording was begun and its result was not taken yet. No other can begin then.
     pub(crate) fn is_taken(&self) -> bool {
         self.is_in_sink() || self.writing.lock().is_some()
     }
 
-    /// Whether nothing is recorded, or nothing more.
+    /// Whether no call is recorded: there is no recording, or it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.hot.lock().is_closed()
     }
 
-    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording. `None`: what
-    /// the sink itself asks for has no room now, and is left out.
+    /// Finds room for a record with `text` bytes of text, or returns the lock because there is no recording. `None` for
+    /// calls of the sink itself while there is no room: they are left out.
     #[cold]
     #[inline(never)]
     fn make_room<'a>(
@@ -329,25 +328,25 @@ impl Recorder {
         self.room.notify_all();
     }
 
-    /// The next payload that is to be written, if there is one; else whether the recording is over.
+    /// The next payload to write; if there is none, whether the recording is over.
     pub(super) fn next_full(&self) -> Result<Full, bool> {
         let mut hot = self.hot.lock();
         let closed = hot.is_closed();
         hot.full.pop_front().ok_or(closed)
     }
 
-    /// Sends on its way what waits in a payload that is not full.
+    /// Sends a payload that is not full to the writer.
     pub(super) fn close_payload(&self) {
         self.hot.lock().close_payload(false);
     }
 
-    /// A payload was written.
+    /// Takes back a payload that was written.
     pub(super) fn give_back(&self, payload: Payload) {
         self.hot.lock().spare.push(payload);
         self.made_room();
     }
 
-    /// Nothing more can be written.
+    /// Ends the recording, because nothing more can be written.
     pub(super) fn give_up(&self) {
         {
             let mut hot = self.hot.lock();
@@ -357,19 +356,19 @@ impl Recorder {
         self.made_room();
     }
 
-    /// Records of the recording, and when it began.
+    /// How many records the recording has, and when it began.
     pub(super) fn totals(&self) -> (u64, Start) {
         let hot = self.hot.lock();
         (hot.total, hot.start)
     }
 }
 
-/// A recording that has begun and still writes what was there before.
+/// A recording that has begun and still writes what lived before.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Opening<'a> {
     recorder: &'a Recorder,
-    /// Held until what was there is written: nobody ends this recording before, and begins the next.
+    /// Held until what lived before is written: no thread can end this recording and begin another one meanwhile.
     _writing: parking_lot::MutexGuard<'a, Option<Writing>>,
 }
 
@@ -402,7 +401,7 @@ impl Drop for Opening<'_> {
 
 const LONGEST: usize = LIMIT / 2;
 
-/// A text, cut so that a record fits a payload.
+/// A text, cut so that its record fits a payload.
 #[inline(always)]
 pub(crate) fn fitting(text: Option<&str>) -> Option<&str> {
     text.map(|text| if text.len() <= LONGEST { text } else { cut(text) })
@@ -420,7 +419,7 @@ pub(crate) fn fitting_list<V>(list: &[V], bytes: usize) -> &[V] {
     &list[..list.len().min(LIMIT / 2 / bytes)]
 }
 
-/// Bytes of a text.
+/// How many bytes a text takes.
 #[inline(always)]
 pub(crate) fn length(text: Option<&str>) -> usize {
     text.map_or(0, str::len)

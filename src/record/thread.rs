@@ -1,10 +1,10 @@
-//! A number for each thread that ever called an allocator that recorded. No two threads have the same.
+//! A number for each thread that ever called a recording allocator. No two threads have the same number.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The thread has none yet.
+/// The thread has no number yet.
 const NONE: u32 = u32::MAX;
 
 thread_local! {

@@ -1,5 +1,5 @@
-//! The thread that writes: so that no call of the program waits for a disk, unless the disk is slower than the program
-//! for long.
+//! The thread that writes a recording. Calls of the program wait for a disk only if the disk is slower than the program
+//! for a long time.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -14,10 +14,10 @@ use super::error::{RecordingSummary, StopRecordingError};
 use super::recorder::Recorder;
 use crate::base::cast::widen;
 
-/// What a program that ends suddenly loses at most.
+/// The longest time whose records a program loses when it ends suddenly.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a sink panics with may panic when it is dropped. What it panics with then is left alone.
+/// The payload of a panic may panic when it is dropped. The payload of that second panic is leaked.
 fn panicked(payload: Box<dyn Any + Send>) -> StopRecordingError {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
@@ -32,7 +32,7 @@ struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Calls the sink, and keeps a panic of it from going further.
+    /// Calls the sink, and catches its panic.
     fn call(&mut self, bytes: &[u8]) -> Result<(), StopRecordingError> {
         let called = catch_unwind(AssertUnwindSafe(|| self.sink.write_all(bytes)));
         self.bytes += widen(bytes.len());
@@ -77,7 +77,7 @@ pub(super) fn run(
             "the recording ends here"
         );
     }
-    // A sink may panic even then.
+    // Dropping the sink may panic, too.
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(writer)));
     written.and_then(|summary| dropped.map(|()| summary).map_err(panicked))
 }

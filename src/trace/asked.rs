@@ -12,21 +12,21 @@ use crate::create_info::{AllocationCreateFlags, MemoryUsage};
 pub struct Needs {
     /// Bytes.
     pub size: u64,
-    /// Bytes; a call that failed may have had one that is no power of two.
+    /// Bytes. Of a call that failed it may be no power of two.
     pub alignment: u64,
-    /// The memory types that will do, a bit for each.
+    /// The memory types that the resource may use, a bit for each.
     pub memory_type_bits: u32,
-    /// The driver would rather have memory of its own for it.
+    /// The driver prefers dedicated memory for the resource.
     pub prefers_dedicated: bool,
-    /// The driver has to have memory of its own for it.
+    /// The driver requires dedicated memory for the resource.
     pub requires_dedicated: bool,
-    /// What it is.
+    /// The kind of resource.
     pub kind: ResourceKind,
     /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if they are not known.
     pub usage: u32,
-    /// Whether the device does more with it than copy, which the `Auto` usages go by; `None` if that is not known.
+    /// Whether the device does more with it than copy, on which the `Auto` usages depend; `None` if that is not known.
     pub device_access: Option<bool>,
-    /// Whether memory of its own needs a device address.
+    /// Whether dedicated memory for it needs a device address.
     pub device_address: bool,
 }
 
@@ -53,26 +53,26 @@ pub struct Wanted {
     pub flags: AllocationCreateFlags,
     /// What the memory is for.
     pub usage: MemoryUsage,
-    /// What the memory type must have.
+    /// Properties that the memory type must have.
     pub required_flags: vk::MemoryPropertyFlags,
-    /// What it should have.
+    /// Properties that it should have.
     pub preferred_flags: vk::MemoryPropertyFlags,
     /// The memory types that the program allows; 0 for all.
     pub memory_type_bits: u32,
-    /// The pool that it asked for. `None` as well if the pool was not one of the allocator: the call failed then.
+    /// The pool that it asked for. Also `None` if the pool was of another allocator, which makes the call fail.
     pub pool: Option<PoolNumber>,
-    /// The scope that it asked for. `None` as well if the scope was not one of the allocator: the call failed then.
+    /// The scope that it asked for. Also `None` if the scope was of another allocator, which makes the call fail.
     pub scope: Option<ScopeNumber>,
     /// The priority.
     pub priority: f32,
     /// The least alignment, in bytes.
     pub min_alignment: u64,
-    /// What the program keeps with it.
+    /// Its user data.
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// The program gave a chain for the `VkMemoryAllocateInfo`, which is not in the trace: an import or an export,
-    /// mostly.
+    /// Whether the program gave a chain for the `VkMemoryAllocateInfo`, mostly for an import or an export. The trace
+    /// does not have the chain.
     pub has_chain: bool,
 }
 
@@ -100,7 +100,7 @@ impl Default for Wanted {
 pub struct Granted {
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Whether the memory is its own.
+    /// Whether the memory is dedicated.
     pub dedicated: bool,
 }
 
@@ -109,26 +109,26 @@ pub struct Granted {
 pub struct Allocate {
     /// Its number.
     pub allocation: AllocationNumber,
-    /// What it is for.
+    /// The resource that it is for.
     pub resource: Needs,
-    /// How it was asked for.
+    /// What the program asked for.
     pub wanted: Wanted,
-    /// What there was.
+    /// What it got.
     pub granted: Granted,
 }
 
-/// An allocation that was not made.
+/// An allocation that failed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AllocateFailed {
-    /// What it was for.
+    /// The resource that it was for.
     pub resource: Needs,
-    /// How it was asked for.
+    /// What the program asked for.
     pub wanted: Wanted,
-    /// Why.
+    /// The kind of error.
     pub failure: Failure,
 }
 
-/// Why an allocation was not made: which kind of [`AllocationError`](crate::AllocationError).
+/// Why an allocation failed: the kind of [`AllocationError`](crate::AllocationError).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Failure {
@@ -168,6 +168,6 @@ pub enum Failure {
     Driver,
     /// [`MemoryError::AllocationTooLarge`](crate::MemoryError::AllocationTooLarge).
     AllocationTooLarge,
-    /// One that this version does not know.
+    /// A kind that this version does not know.
     Other,
 }

@@ -32,23 +32,23 @@ impl From<Wrong> for Damage {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     number: AllocationNumber,
-    /// The record that says that it was there before, if one does.
+    /// The index of its [`Existing`] record, if it has one.
     existing: Option<usize>,
 }
 
-/// How far a trace was told.
+/// How far a trace was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Checkpoint {
     records: usize,
     withdrawn: usize,
     strangers: u64,
 }
 
-/// What a record says: something, or something of what the trace does not know.
+/// The meaning of a record.
 enum Said {
     Event(Event),
     Stranger,
-    /// A record before was not so.
+    /// It takes back a record before it.
     Withdrawal,
 }
 
@@ -58,7 +58,7 @@ impl From<Option<Event>> for Said {
     }
 }
 
-/// What is known at a point of the trace.
+/// Everything that is known at one point of the trace.
 #[derive(Debug)]
 pub(super) struct Decoder {
     records: Vec<Record>,
@@ -76,7 +76,7 @@ pub(super) struct Decoder {
     defragmentations: BTreeMap<u32, DefragmentationNumber>,
     next_defragmentation: u32,
     threads: BTreeMap<u32, u32>,
-    /// The moves that were said to be completed, by where they went to.
+    /// The records of completed moves, by the place that the allocation moved to.
     completed: BTreeMap<Place, usize>,
 }
 
@@ -113,19 +113,19 @@ impl Decoder {
         (self.records, self.strangers)
     }
 
-    /// What is told up to here, for [`Self::take_back`].
-    pub(super) fn told(&self) -> Told {
-        Told { records: self.records.len(), withdrawn: self.withdrawn.len(), strangers: self.strangers }
+    /// The current state, for [`Self::take_back`].
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { records: self.records.len(), withdrawn: self.withdrawn.len(), strangers: self.strangers }
     }
 
-    /// Lets what was told since then be as if it had not been. Nothing can be read after that, but the end.
-    pub(super) fn take_back(&mut self, since: Told) {
+    /// Removes everything that was read since then. After that nothing but the end can be read.
+    pub(super) fn take_back(&mut self, since: Checkpoint) {
         self.records.truncate(since.records);
         self.withdrawn.truncate(since.withdrawn);
         self.strangers = since.strangers;
     }
 
-    /// Reads one chunk, and says how many records it has. An error comes with the byte.
+    /// Reads one chunk, and returns how many records it has. An error has the index of the byte.
     pub(super) fn calls(
         &mut self,
         payload: &[u8],
@@ -176,7 +176,7 @@ impl Decoder {
         let at = pool_place(take)?;
         let settings = Box::new(pool_settings(take)?);
         let pool = PoolNumber(self.next_pool);
-        // It was made while the recording began, and is told twice.
+        // It was made while the recording began, and has two records.
         if self.pools.contains_key(&at) {
             return Ok(Said::Withdrawal);
         }
@@ -216,7 +216,7 @@ impl Decoder {
         self.defragmentations.get(&number).copied()
     }
 
-    /// All of a vector are gone.
+    /// Forgets all allocations of a vector.
     fn forget(&mut self, PoolPlace { vector, generation }: PoolPlace) {
         let first = Place { vector, generation, shard: 0, dedicated: false, key: 0 };
         while let Some((&at, _)) = self.allocations.range(first..).next() {
@@ -239,10 +239,10 @@ impl Decoder {
         self.scopes.remove(&number)
     }
 
-    /// Gives the allocation at a place a number.
+    /// Numbers the allocation at a place.
     fn number(&mut self, at: Place, existing: Option<usize>) -> Result<AllocationNumber, Damage> {
         let number = match self.allocations.get(&at) {
-            // It was made while the recording began, and is told twice. The later record tells more.
+            // It was made while the recording began, and has two records. The later one says more.
             Some(&Known { number, existing: Some(record) }) if existing.is_none() => {
                 self.withdrawn.push(record);
                 number
@@ -301,7 +301,7 @@ impl Decoder {
         Ok(Said::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
     }
 
-    /// What was asked for; nothing wanted if it was of a pool or scope that is not known.
+    /// What was asked for; `None` if its pool or scope is not known.
     fn meant(&self, asked: Asked) -> (Needs, Option<Wanted>) {
         let mut wanted = asked.wanted;
         let mut is_known = true;
@@ -327,7 +327,7 @@ impl Decoder {
             ..BeginDefragmentation::new(DefragmentationNumber(self.next_defragmentation))
         };
         let pools = take.list(pool_place)?;
-        // One that is not known any more is gone, too.
+        // A pool that is not known any more was destroyed.
         begin.pools = pools.iter().filter_map(|pool| self.pools.get(pool).copied()).collect();
         if self.defragmentations.insert(raw, begin.defragmentation).is_some() {
             return Err(Damage::Twice);
@@ -373,7 +373,7 @@ impl Decoder {
             (Some(defragmentation), Some(Known { number: allocation, .. })) => {
                 Said::Event(Event::Move { defragmentation, allocation, outcome })
             }
-            // It was freed all the same.
+            // The move is not known, but the allocation was freed.
             (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
                 Said::Event(Event::Free { allocation })
             }
@@ -382,7 +382,7 @@ impl Decoder {
     }
 }
 
-/// What a field of a record stands for, if the trace knows it.
+/// The meaning of a record's field, if the trace knows it.
 macro_rules! meaning {
     (allocation $decoder:ident $take:ident) => {
         $decoder.allocation(place($take)?)
@@ -441,7 +441,7 @@ macro_rules! event_reader {
                     Operation::BeginDefragmentation => self.begin_defragmentation(take),
                     Operation::Move => self.moved(take),
                     $(Operation::$name => {
-                        // All are read before one is missed.
+                        // Reads all fields before it gives up for an unknown one.
                         $($(let $field = meaning!($kind self take);)*
                         let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Stranger) };)?
                         Ok(Said::Event(Event::$name $({ $($field),* })?))

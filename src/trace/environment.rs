@@ -1,4 +1,4 @@
-//! Recordings that somebody starts from outside of the program.
+//! Recordings that an environment variable starts.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ const VARIABLE: &str = "SUBLET_TRACE";
 
 /// Begins a recording if the environment variable `SUBLET_TRACE` names a file for it, and says which file it is.
 ///
-/// `%p` stands for the number of the process. The second allocator of a process that asks, and those after it, get a
-/// file of their own: its number comes before the extension. A file that is there already is replaced. What comes of it
-/// is told as an event of `tracing`, target `sublet::trace`, so that an answer that nobody looks at is no loss.
+/// `%p` stands for the process id. The second allocator of a process and those after it get files of their own, with a
+/// number before the extension. A file that is there already is replaced. Success and failure are also emitted as an
+/// event of `tracing`, target `sublet::trace`, so that the program may ignore the result.
 ///
-/// The C interface asks for each allocator, and so may every program: without the variable nothing happens.
+/// The C interface calls this for each allocator, and every program may: without the variable nothing happens.
 ///
 /// # Errors
 /// As [`Allocator::start_recording`], and [`StartRecordingError::Create`].
@@ -40,7 +40,7 @@ pub fn start_from_environment<T: Threading>(
         return Ok(None);
     };
     let (path, started) = if allocator.has_recording() {
-        // Before a file is made, and one that is there is emptied, for nothing.
+        // Checked before a file is made or emptied for nothing.
         (PathBuf::from(named), Err(StartRecordingError::Recording))
     } else {
         let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,7 @@ pub fn start_from_environment<T: Threading>(
 
 /// The file for an allocator.
 fn path_for(named: &Path, process: u32, number: u32) -> PathBuf {
-    // What is no Unicode is left as it is.
+    // A path that is not Unicode is used as it is.
     let path = match named.to_str() {
         Some(text) => PathBuf::from(text.replace("%p", &process.to_string())),
         None => named.to_path_buf(),

@@ -11,17 +11,17 @@ pub struct ReadTraceError {
     pub offset: u64,
     /// Which chunk, numbered from 0 on.
     pub chunk: u32,
-    /// What is wrong there.
+    /// The damage.
     pub damage: Damage,
 }
 
-/// What is wrong with a trace.
+/// How a trace is damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Damage {
-    /// It does not begin as a trace does.
+    /// It does not begin with the magic number of a trace.
     NotATrace,
-    /// It was written by a later version of this library, in a format that this one does not know.
+    /// A later version of this library wrote it, in a format that this version does not know.
     Version {
         /// The version of the format.
         found: u8,
@@ -30,21 +30,21 @@ pub enum Damage {
     Truncated {
         /// Bytes that should follow.
         needed: u64,
-        /// Bytes that do.
+        /// Bytes that do follow.
         there: u64,
     },
     /// The file ends after a chunk that is not the last: the program was ended before the recording was.
     NoEnd,
     /// The bytes of a chunk are not those that were written.
     Checksum {
-        /// What the chunk says.
+        /// The checksum in the chunk.
         stored: u32,
-        /// What its bytes add up to.
+        /// The checksum of its bytes.
         computed: u32,
     },
-    /// A chunk is of no kind that there is, or of one that does not belong there.
+    /// A chunk has an unknown kind, or one that does not belong there.
     Kind {
-        /// What the chunk begins with.
+        /// The first bytes of the chunk.
         mark: [u8; 4],
     },
     /// A chunk is missing, or there twice.
@@ -54,16 +54,16 @@ pub enum Damage {
         /// The number that it has.
         found: u32,
     },
-    /// There are bytes behind the last chunk.
+    /// Bytes follow the last chunk.
     Trailing {
         /// How many.
         bytes: u64,
     },
-    /// A count is not what it should be: the one of a chunk's records, or one of the totals at the end.
+    /// A count is wrong: the number of a chunk's records, or one of the totals at the end.
     Count {
-        /// What was counted.
+        /// How many there are.
         counted: u64,
-        /// What the file says.
+        /// How many the file says there are.
         stored: u64,
     },
     /// No call has this number.
@@ -73,13 +73,13 @@ pub enum Damage {
     },
     /// A record is longer than its chunk.
     Overrun,
-    /// A number is not one that can stand there.
+    /// A number is out of its range.
     Value,
-    /// A name is no UTF-8.
+    /// A text is not UTF-8.
     Text,
-    /// A record is of no thread.
+    /// A record comes before the first thread is named.
     NoThread,
-    /// What lives already is made once more.
+    /// An allocation, pool or scope is made although it lives already.
     Twice,
 }
 

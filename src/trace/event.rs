@@ -1,4 +1,4 @@
-//! What a trace tells.
+//! The contents of a trace.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::operations::operations;
 use crate::record::encode::Operation;
 use crate::record::header::Header;
 
-/// An allocation of a trace: they are numbered from 0 on, without gaps.
+/// An allocation of a trace. Allocations are numbered from 0 on, without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AllocationNumber(pub u32);
 
@@ -25,7 +25,7 @@ pub struct ScopeNumber(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DefragmentationNumber(pub u32);
 
-/// All that was recorded.
+/// A whole recording.
 ///
 /// ```
 /// use sublet::trace::{Event, Record, Trace};
@@ -37,25 +37,25 @@ pub struct DefragmentationNumber(pub u32);
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
-    /// Of what.
+    /// The program, the device and the allocator.
     pub header: Header,
-    /// The calls, in an order in which they may have happened: an allocation comes after it was made, and the end of
-    /// one before it ended.
+    /// The calls, in an order in which they may have happened: an allocation is recorded after it is made, and its end
+    /// before it ends.
     pub records: Vec<Record>,
-    /// Calls for allocations, pools and scopes that the trace does not know: those that were on their way when the
-    /// recording began, and what is done with the place that a move of the C interface goes to. They are not among the
-    /// records.
+    /// How many calls were for allocations, pools and scopes that the trace does not know: because they were being made
+    /// when the recording began, or because the C interface was used on the destination of a move. These calls are not
+    /// among the records.
     pub strangers: u64,
 }
 
 /// One call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// Since the recording began.
+    /// The time since the recording began.
     pub time: Duration,
-    /// Which thread, numbered from 0 on in the order in which the trace tells of them.
+    /// The thread. Threads are numbered from 0 on, in the order of their first records.
     pub thread: u32,
-    /// What was called.
+    /// The call.
     pub event: Event,
 }
 
@@ -65,7 +65,7 @@ impl Default for Record {
     }
 }
 
-/// What an event has of a field.
+/// The type that a field has in an event.
 macro_rules! field {
     (allocation) => { AllocationNumber };
     (freed) => { AllocationNumber };
@@ -103,7 +103,7 @@ macro_rules! events {
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
     ) => {
-        /// What was called. Of allocations, those that failed are told, too; of other calls only those that succeeded.
+        /// A call. Allocations that failed are recorded, too; of other calls only those that succeeded.
         ///
         /// ```
         /// use sublet::trace::{AllocationNumber, Event};
@@ -149,7 +149,7 @@ impl Event {
         }
     }
 
-    /// What was called, in words.
+    /// The name of the call, in words.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.operation().word()

@@ -1,4 +1,4 @@
-//! What stands in the payload of a chunk, piece by piece: the other half of `record::encode`.
+//! Reads the fields of a chunk's payload: the other half of `record::encode`.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -105,7 +105,7 @@ pub(super) fn kind(number: u64) -> Result<ResourceKind, Wrong> {
     one_of(&ResourceKind::ALL, number)
 }
 
-/// What a number stands for.
+/// The value that a number stands for.
 pub(super) fn one_of<V: Copy>(all: &[V], number: u64) -> Result<V, Wrong> {
     let known = host_size(number).and_then(|number| all.get(number));
     known.copied().ok_or(Wrong::Number)

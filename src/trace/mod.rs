@@ -1,8 +1,8 @@
 //! Recording what a program asks of its allocator, and reading it again.
 //!
-//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, [`Trace::read`]
-//! makes records of it again. Or set the environment variable `SUBLET_TRACE`, where the program calls
-//! [`start_from_environment`].
+//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, and
+//! [`Trace::read`] reads the file. In a program that calls [`start_from_environment`], the environment variable
+//! `SUBLET_TRACE` starts a recording.
 //!
 //! ```
 //! use sublet::trace::{Buffer, Event, Trace};
@@ -26,18 +26,18 @@
 //!
 //! # What is recorded
 //!
-//! Every call that takes, gives back, maps, names or moves memory, with its thread and its time: see [`Event`].
-//! Allocations are told after they were made, their end before they end; so the order of the file is one that could
-//! have been on one thread. What only looks ([`would_fit`](crate::Allocator::would_fit), statistics, maps) is not
-//! recorded, nor is what takes no memory: binding, and resources that alias.
-//! [`Allocation::set_user_data`](crate::Allocation::set_user_data) is not, because no allocator hears of it.
+//! Every call that allocates, frees, maps, names or moves memory, with its thread and its time: see [`Event`]. An
+//! allocation is recorded after it is made, and its end before it ends, so that one thread could have made the calls
+//! in the order of the file. Not recorded are calls that only look ([`would_fit`](crate::Allocator::would_fit),
+//! statistics, maps), and calls that take no memory: binding, and resources that alias. Neither is
+//! [`Allocation::set_user_data`](crate::Allocation::set_user_data), because it does not reach the allocator.
 //!
 //! # What it does not do
 //!
-//! It does not record what is in the memory, nor which `VkDeviceMemory` an allocation is in. A call that is under way
-//! on another thread while a recording begins may be missed; later calls for what it made are counted as
-//! [`Trace::strangers`]. A program that is killed loses at most the last quarter of a second, and the calls that the
-//! sink has kept to itself.
+//! It does not record the contents of memory, nor which `VkDeviceMemory` an allocation is in. A recording may miss a
+//! call that another thread is making when it begins. It counts later calls for what that call made as
+//! [`Trace::strangers`]. A program that is killed loses at most the last quarter of a second, and the bytes that the
+//! sink has buffered.
 //!
 //! # The file
 //!
@@ -61,22 +61,21 @@
 //!
 //! In payloads, a **number** is LEB128: seven bits to a byte, the lowest first, the highest bit set in all bytes but
 //! the last. A **text** is the number of its bytes, and these, UTF-8. A **text or none** is 0, or one more than the
-//! number of bytes, and these. An **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An **optional
-//! number** is a byte, 0 or 1, and after a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
+//! number of bytes, and these. An **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An
+//! **optional number** is a byte, 0 or 1, and after a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
 //!
 //! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is
-//! its length and its elements, whose fields are numbers. The last two are left out where the one is empty and the
-//! other 0.
+//! its length and its elements, whose fields are numbers. The last field is left out where the list is empty.
 //!
 //! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a
-//! chunk's first: since the chunk before was closed; 0 for the head), and what the table says. The operation `01` is no
-//! record and has no time: a number follows, which names the thread of the records after it. Each chunk begins with
-//! one.
+//! chunk's first: since the chunk before was closed; 0 for the head), and the fields of the table. The operation `01`
+//! is no record and has no time: a number follows, which names the thread of the records after it. Each chunk begins
+//! with one.
 //!
 //! A **place** names an allocation: the number `vector << 2 | dedicated << 1 | more`; if `more`, the number of the
 //! vector's generation (else it is 1) and a byte, the shard (else 0); the lower and the upper half of its key, as two
-//! numbers. It is the same for as long as the allocation lives and is not moved, and no other allocation ever has it. A **pool**
-//! is two numbers, vector and generation: the places in it begin with the same two.
+//! numbers. It is the same for as long as the allocation lives and is not moved, and no other allocation ever has it. A
+//! **pool** is two numbers, vector and generation: the places in it begin with the same two.
 //!
 //! | operation | what follows |
 //! |---|---|
@@ -123,9 +122,9 @@
 //! | 25 | user data | number |
 //! | 26 | name | text |
 //!
-//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It lets be
-//! what follows the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it
-//! was made while the recording began. Of a pool or scope that is told twice, the first record counts.
+//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It ignores
+//! bytes after the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it
+//! was made while the recording began. If a pool or scope has two records, the first one counts.
 //!
 //! ## An example
 //!
@@ -133,25 +132,22 @@
 //! are nanoseconds:
 //!
 //! ```text
-//! 89 53 54 52 41 43 45 01                                                       ; magic, version 1
-//! 48 45 41 44 00 00 00 00 1a 00 00 00 00 00 00 00                               ; the head: mark, number, bytes, records
-//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00                               ; ticks, nanoseconds
-//! 81 3a 04 6a                                                                   ; checksum
-//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 ; a header of nothing
-//! 43 41 4c 4c 01 00 00 00 1c 00 00 00 02 00 00 00                               ; calls: mark, number, bytes, records
-//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
-//! bd c8 a0 1c                                                                   ; checksum
-//! 01 00                                                                         ; thread 0
-//! 11 e8 07                                                                      ; allocate, after 1000 ticks
-//! 39 00 00 04                                                                   ; a buffer, `Auto`, with a name
-//! 80 20 08 07                                                                   ; 4096 bytes, aligned to 2^8, types 0b111
-//! 04 6d 65 73 68                                                                ; "mesh"
-//! 01 04 01 00                                                                   ; memory type 1; vector 1, key 1
-//! 13 d0 0f 04 01 00                                                             ; free, 2000 ticks later, vector 1, key 1
-//! 4c 41 53 54 02 00 00 00 02 00 00 00 00 00 00 00                               ; the end: mark, number, bytes, records
-//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
-//! ba cb b0 80                                                                   ; checksum
-//! 02 03                                                                         ; 2 records, 3 chunks
+//! 89 53 54 52 41 43 45 01                                                       ; magic, version 1 48 45 41 44 00 00
+//! 00 00 1a 00 00 00 00 00 00 00                               ; the head: mark, number, bytes, records 00 00 00 00 00
+//! 00 00 00 00 00 00 00 00 00 00 00                               ; ticks, nanoseconds 81 3a 04 6a
+//! ; checksum 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 ; a header of nothing 43 41
+//! 4c 4c 01 00 00 00 1c 00 00 00 02 00 00 00                               ; calls: mark, number, bytes, records b8 0b
+//! 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds bd c8 a0 1c
+//! ; checksum 01 00                                                                         ; thread 0 11 e8 07
+//! ; allocate, after 1000 ticks 39 00 00 04                                                                   ; a
+//! buffer, `Auto`, with a name 80 20 08 07                                                                   ; 4096
+//! bytes, aligned to 2^8, types 0b111 04 6d 65 73 68                                                                ;
+//! "mesh" 01 04 01 00                                                                   ; memory type 1; vector 1, key
+//! 1 13 d0 0f 04 01 00                                                             ; free, 2000 ticks later, vector 1,
+//! key 1 4c 41 53 54 02 00 00 00 02 00 00 00 00 00 00 00                               ; the end: mark, number, bytes,
+//! records b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds ba cb b0
+//! 80                                                                   ; checksum 02 03
+//! ; 2 records, 3 chunks
 //! ```
 
 mod asked;

@@ -1,4 +1,4 @@
-//! The numbers that stand in a file for names.
+//! The numbers that a file has in place of names.
 #![forbid(unsafe_code)]
 
 use super::asked::Failure;

@@ -1,4 +1,4 @@
-//! From bytes to chunks.
+//! Reads the chunks of a file.
 #![forbid(unsafe_code)]
 
 use super::decode::Decoder;
@@ -9,13 +9,13 @@ use crate::record::bytes::Take;
 use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, VERSION, checksum};
 use crate::record::header::Header;
 
-/// As much of a trace as is whole.
+/// The part of a trace that is whole.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Prefix {
     /// What was read.
     pub trace: Trace,
-    /// Why there is no more; `None` if the trace is whole.
+    /// Why it ends there; `None` if the trace is whole.
     pub end: Option<ReadTraceError>,
 }
 
@@ -26,8 +26,8 @@ impl Trace {
     /// [`ReadTraceError`] says at which byte the trace is damaged, and how. [`Self::read_prefix`] gives what is before.
     ///
     /// # Complexity
-    /// O(n log a) for n records of which a tell of allocations that live at the same time. What is taken of the heap is
-    /// bounded by the length of `bytes`, whatever they say.
+    /// O(n log a) for n records and a allocations that live at the same time. The length of `bytes` bounds the host
+    /// memory that is taken, whatever the bytes say.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadTraceError> {
         let Prefix { trace, end } = Self::read_prefix(bytes)?;
         match end {
@@ -36,10 +36,10 @@ impl Trace {
         }
     }
 
-    /// Reads as many chunks as are whole: what a program that crashed has left, or one that still runs.
+    /// Reads as many chunks as are whole: the trace of a program that crashed, or that still runs.
     ///
     /// # Errors
-    /// [`ReadTraceError`] if not even the first chunk is whole, which says what the trace is of.
+    /// [`ReadTraceError`] if not even the first chunk is whole, which has the [`Header`].
     pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
         let mut chunks = Chunks { bytes, at: MAGIC.len(), number: 0 };
         let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };
@@ -72,7 +72,7 @@ impl Trace {
 struct Chunk<'a> {
     header: ChunkHeader,
     payload: &'a [u8],
-    /// Where it begins.
+    /// The index of its first byte.
     at: usize,
     payload_at: usize,
 }
@@ -80,7 +80,7 @@ struct Chunk<'a> {
 struct Chunks<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Of the next chunk.
+    /// The number of the next chunk.
     number: u32,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Chunks<'a> {
         Ok(Chunk { header: said, payload, at, payload_at: at + CHUNK_HEADER_BYTES })
     }
 
-    /// All chunks after the first.
+    /// Reads all chunks after the first.
     fn read_calls(&mut self, decoder: &mut Decoder, first: Point) -> Result<(), ReadTraceError> {
         let mut before = first;
         let mut records = 0;
@@ -132,15 +132,15 @@ impl<'a> Chunks<'a> {
                     return Err(self.error(chunk.at, Damage::Kind { mark: chunk.header.kind.mark() }));
                 }
                 Kind::Calls => {
-                    // What a chunk tells is known in whole or not at all.
-                    let told = decoder.told();
+                    // A chunk counts as a whole or not at all.
+                    let checkpoint = decoder.checkpoint();
                     let stored = u64::from(chunk.header.records);
                     let read = match decoder.calls(chunk.payload, before, chunk.header.point) {
                         Ok(counted) if counted == stored => Ok(()),
                         Ok(counted) => Err(self.error(chunk.at, Damage::Count { counted, stored })),
                         Err((at, damage)) => Err(self.error(chunk.payload_at + at, damage)),
                     };
-                    read.inspect_err(|_| decoder.take_back(told))?;
+                    read.inspect_err(|_| decoder.take_back(checkpoint))?;
                     records += stored;
                     before = chunk.header.point;
                 }
@@ -164,7 +164,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Nanoseconds at `ticks`, between two moments that both clocks are known of.
+/// Nanoseconds at `ticks`, interpolated between two points.
 pub(super) fn nanoseconds(ticks: u64, before: Point, after: Point) -> u64 {
     let span = after.ticks.saturating_sub(before.ticks);
     let lasted = after.nanoseconds.saturating_sub(before.nanoseconds);

@@ -1,4 +1,4 @@
-//! What pools, scopes and defragmentations were made with, and what was there before.
+//! The settings of pools, scopes and defragmentations, and the allocations that lived before.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -21,13 +21,13 @@ pub struct Existing {
     pub allocation: AllocationNumber,
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Whether the memory is its own.
+    /// Whether the memory is dedicated.
     pub dedicated: bool,
-    /// Bytes that it takes, rounding included.
+    /// Its size in bytes, rounding included.
     pub size: u64,
-    /// An alignment that is not below the one that was asked for.
+    /// An alignment in bytes, not below the one that was asked for.
     pub alignment: u64,
-    /// What it is.
+    /// The kind of resource.
     pub kind: ResourceKind,
     /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if they are not known.
     pub usage: u32,
@@ -35,14 +35,14 @@ pub struct Existing {
     pub pool: Option<PoolNumber>,
     /// The scope that it is in.
     pub scope: Option<ScopeNumber>,
-    /// What the program keeps with it, if the allocator tracks that.
+    /// Its user data, if the allocator tracks that.
     pub user_data: Option<u64>,
     /// Its name.
     pub name: Option<Box<str>>,
 }
 
 impl Existing {
-    /// One byte of memory type 0, of nothing that is known.
+    /// One byte of memory type 0, of unknown use.
     #[must_use]
     pub fn new(allocation: AllocationNumber) -> Self {
         Self {
@@ -61,15 +61,15 @@ impl Existing {
     }
 }
 
-/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo) with a name of its own. Of its chain there is
-/// only whether there was one. The least alignment of a pool that was there when the recording began has in it what the
-/// memory type asks for.
+/// The settings of a pool: a [`PoolCreateInfo`](crate::PoolCreateInfo) that owns its name, and says of its chain only
+/// whether there was one. The least alignment of a pool that existed when the recording began includes what its memory
+/// type asks for.
 pub type PoolSettings = PoolParameters<Box<str>, bool>;
 
-/// What a scope was made with: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
+/// The settings of a scope: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScopeSettings {
-    /// Bytes of each block; 0 if the allocator was to choose.
+    /// Bytes of each block; 0 if the allocator chooses.
     pub block_size: u64,
     /// The priority of its blocks.
     pub priority: f32,
@@ -83,7 +83,7 @@ impl Default for ScopeSettings {
     }
 }
 
-/// How a defragmentation was asked for: a [`DefragmentationInfo`](crate::DefragmentationInfo).
+/// The settings of a defragmentation: a [`DefragmentationInfo`](crate::DefragmentationInfo).
 ///
 /// ```
 /// use sublet::trace::{BeginDefragmentation, DefragmentationNumber};
@@ -98,7 +98,7 @@ pub struct BeginDefragmentation {
     pub algorithm: DefragmentationAlgorithm,
     /// The pools.
     pub pools: Vec<PoolNumber>,
-    /// The memory types; 0 with no pools for all.
+    /// The memory types, a bit for each. 0 without pools stands for all.
     pub memory_type_bits: u32,
     /// Bytes that a pass moves at most; 0 for no limit.
     pub max_bytes_per_pass: u64,
@@ -109,7 +109,7 @@ pub struct BeginDefragmentation {
 }
 
 impl BeginDefragmentation {
-    /// One of everything, without limits.
+    /// A defragmentation of everything, without limits.
     #[must_use]
     pub fn new(defragmentation: DefragmentationNumber) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl BeginDefragmentation {
     }
 }
 
-/// What became of a move.
+/// The outcome of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum MoveOutcome {

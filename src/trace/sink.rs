@@ -23,13 +23,13 @@ use parking_lot::Mutex;
 pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
-    /// An empty one.
+    /// An empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written so far.
+    /// The bytes that were written so far.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().clone()

@@ -328,13 +328,13 @@ fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
 }
 
 #[test]
-fn an_allocation_that_is_told_twice_is_one() {
+fn an_allocation_with_two_records_is_one() {
     let other = |key: u8| [Operation::Existing.code(), 0, 4, key, 0, 0, 16, 8, 1, 0, 0, 0, 0];
     let first = [EXISTING, &other(2)].concat();
     let second =
         [AGAIN, &[Operation::Free.code(), 0, 4, 2, 0], &[Operation::Free.code(), 0, 4, 1, 0]].concat();
     let trace = Trace::read_prefix(&file(&[(&first, 2), (&second, 3)])).unwrap().trace;
-    let told: Vec<_> = trace.records.iter().map(|record| record.event.allocation().unwrap().0).collect();
-    assert_eq!(told, [1, 0, 1, 0]);
+    let numbers: Vec<_> = trace.records.iter().map(|record| record.event.allocation().unwrap().0).collect();
+    assert_eq!(numbers, [1, 0, 1, 0]);
     assert!(matches!(trace.records[1].event, Event::Allocate(_)));
 }

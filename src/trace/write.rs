@@ -1,4 +1,4 @@
-//! From records to bytes: for traces that no allocator recorded.
+//! Writes records as bytes, for traces that no allocator recorded.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use crate::record::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawScope, RawWanted,
 };
 
-/// Chunks are closed when they are this long.
+/// A chunk is closed when it has this many bytes.
 const ENOUGH_BYTES: usize = 60 << 10;
 /// Vectors of pools and scopes are numbered from here on; there are fewer memory types.
 const FIRST_VECTOR: u32 = 64;
 
 impl Trace {
-    /// The trace as a file: what a tool writes that has cut one short, or a test that has made one up. Times are kept
-    /// to the nanosecond.
+    /// The trace as a file, for tools that cut traces short and tests that make them up. Times are kept to the
+    /// nanosecond.
     ///
-    /// [`strangers`](Self::strangers) are not written. Events of allocations, pools and scopes that no event before has
-    /// made become strangers.
+    /// [`strangers`](Self::strangers) are not written. An event becomes a stranger if no event before it has made its
+    /// allocation, pool or scope.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
@@ -49,7 +49,7 @@ impl Trace {
     }
 }
 
-/// The name of no allocation.
+/// The place of no allocation.
 const NOBODY: Place = Place { vector: u32::MAX >> 2, generation: 1, shard: 0, dedicated: false, key: 0 };
 
 #[derive(Default)]
@@ -57,10 +57,10 @@ struct Writer {
     file: Vec<u8>,
     payload: Vec<u8>,
     chunk: u32,
-    /// Records in this chunk.
+    /// How many records this chunk has.
     records: u32,
     total: u64,
-    /// Of the last record: nanoseconds are the ticks.
+    /// The time of the last record. A tick is a nanosecond.
     nanoseconds: u64,
     thread: Option<u32>,
     places: BTreeMap<AllocationNumber, Place>,
@@ -93,7 +93,7 @@ impl Writer {
         self.event(&record.event);
     }
 
-    /// The name of an allocation; nobody's if there is none of that number.
+    /// The place of an allocation; `NOBODY` if none has that number.
     fn allocation(&self, allocation: &AllocationNumber) -> Place {
         self.places.get(allocation).copied().unwrap_or(NOBODY)
     }
@@ -189,7 +189,7 @@ impl Writer {
     }
 }
 
-/// What stands in a record for a field of an event.
+/// The value in a record of an event's field.
 macro_rules! raw {
     (allocation $writer:ident $field:ident) => {
         $writer.allocation($field)

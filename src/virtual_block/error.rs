@@ -1,4 +1,4 @@
-//! What a virtual block refuses, and why.
+//! Errors of virtual blocks.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -7,15 +7,15 @@ use std::fmt;
 use super::VirtualAllocation;
 use crate::metadata::Algorithm;
 
-/// Why a [`VirtualBlock`](super::VirtualBlock) was not made.
+/// Why a [`VirtualBlock`](super::VirtualBlock) could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualBlockError {
     /// No units, or too many.
     Size {
-        /// What was asked.
+        /// Units that were asked for.
         size: u64,
-        /// The most that there can be.
+        /// The most units that a block can have.
         max: u64,
     },
 }
@@ -30,36 +30,36 @@ impl fmt::Display for VirtualBlockError {
 
 impl Error for VirtualBlockError {}
 
-/// Why a [`VirtualBlock`](super::VirtualBlock) did not allocate. Nothing was changed.
+/// Why a [`VirtualBlock`](super::VirtualBlock) could not allocate. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualAllocationError {
-    /// Nothing was asked for.
+    /// Zero units were asked for.
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {
-        /// What was asked.
+        /// The alignment that was asked for.
         alignment: u64,
     },
-    /// No unused range is large enough once it is aligned. Where `largest_free` is below `size` but `free` is not, the
-    /// block is fragmented.
+    /// No free range is large enough once it is aligned. If `free` is not below `size` but `largest_free` is, the block
+    /// is fragmented.
     NoSpace {
-        /// Units asked.
+        /// Units that were asked for.
         size: u64,
-        /// The alignment asked.
+        /// The alignment that was asked for.
         alignment: u64,
-        /// Units that nobody has.
+        /// Free units of the block.
         free: u64,
-        /// The most that an allocation with an alignment of 1 could have; where hundreds of ranges are about as large,
-        /// too little by less than 1/64 at most.
+        /// The most units that an allocation with an alignment of 1 could have. Where hundreds of ranges are about as
+        /// large, it may be too small by less than 1/64.
         largest_free: u64,
     },
-    /// An upper address was asked of a block that has none.
+    /// An upper address was asked for, and the block has none.
     UpperUnsupported {
         /// How the block is divided.
         algorithm: Algorithm,
     },
-    /// An upper address was asked while the block is used as a ring buffer: the two exclude each other.
+    /// An upper address was asked for while the block is used as a ring buffer: the two exclude each other.
     UpperInRing,
 }
 
@@ -82,11 +82,11 @@ impl fmt::Display for VirtualAllocationError {
 
 impl Error for VirtualAllocationError {}
 
-/// Why a [`VirtualAllocation`] is not one of this block.
+/// Why a [`VirtualAllocation`] is not valid in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum VirtualHandleError {
-    /// It is of another block.
+    /// It belongs to another block.
     ForeignBlock,
     /// It is from before the block was cleared.
     Cleared,
@@ -103,11 +103,11 @@ impl fmt::Display for VirtualHandleError {
 
 impl Error for VirtualHandleError {}
 
-/// Why an allocation was not freed; gives it back. Nothing was changed.
+/// Why an allocation was not freed. The error gives it back. Nothing was changed.
 #[derive(PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct VirtualFreeError {
-    /// What is wrong with it.
+    /// Why it is not valid.
     pub reason: VirtualHandleError,
     /// The allocation, as it was.
     pub allocation: VirtualAllocation,

@@ -1,4 +1,4 @@
-//! Ranges by numbers, for who cannot hold a [`VirtualAllocation`].
+//! Ranges named by numbers, for the C interface, which cannot hold a [`VirtualAllocation`].
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -7,7 +7,7 @@ use super::{VirtualAllocation, VirtualBlock};
 use crate::metadata::{Key, Metadata};
 
 impl VirtualAllocation {
-    /// The number that the block calls the range by; never 0.
+    /// The number that names the range in its block; never 0.
     #[doc(hidden)]
     pub const fn handle(&self) -> u64 {
         self.key.0.get()
@@ -15,7 +15,7 @@ impl VirtualAllocation {
 }
 
 impl VirtualBlock {
-    /// The range of that number. `None` if there is none: it was freed, or the block was cleared.
+    /// The range that a number names. `None` if it was freed, or the block was cleared.
     #[doc(hidden)]
     pub fn known(&self, handle: u64) -> Option<VirtualAllocation> {
         let key = Key(NonZeroU64::new(handle)?);

@@ -1,4 +1,4 @@
-//! The engines for memory of the user's own: ranges of a buffer, slots of an array, indices of anything.
+//! The engines for the user's own ranges: parts of a buffer, slots of an array, indices of anything.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -16,19 +16,19 @@ use crate::metadata::{
 };
 use crate::statistics::{DetailedStatistics, Statistics};
 
-/// How a [`VirtualBlock`] is to be made.
+/// How to make a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualBlockCreateInfo {
-    /// Units that the block has: 1 to 2^63 of whatever is counted.
+    /// Units of the block: 1 to 2^63 of whatever the caller counts.
     pub size: u64,
     /// How it is divided.
     pub algorithm: Algorithm,
 }
 
-/// What is asked of a [`VirtualBlock`].
+/// How to allocate a range of a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualAllocationCreateInfo {
-    /// Units wanted; not zero.
+    /// Units to allocate; not zero.
     pub size: u64,
     /// The offset is a multiple of this power of two. 0 means 1.
     pub alignment: u64,
@@ -36,7 +36,7 @@ pub struct VirtualAllocationCreateInfo {
     pub strategy: Strategy,
     /// From the end of the block downwards: the second stack of a double stack, [`Algorithm::Linear`] only.
     pub upper_address: bool,
-    /// Anything that the caller wants to find again with the allocation.
+    /// A number that the block keeps with the allocation, for the caller's use.
     pub user_data: u64,
 }
 
@@ -68,7 +68,7 @@ impl VirtualAllocation {
         self.offset
     }
 
-    /// Units granted: what was asked, or the power of two that [`Algorithm::Buddy`] rounds it up to.
+    /// Units granted: as many as were asked for, or the power of two that [`Algorithm::Buddy`] rounds them up to.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
@@ -82,26 +82,26 @@ pub struct VirtualAllocationInfo {
     pub offset: u64,
     /// Units granted.
     pub size: u64,
-    /// What [`VirtualAllocationCreateInfo::user_data`] said, or [`VirtualBlock::set_user_data`] since.
+    /// The value of [`VirtualAllocationCreateInfo::user_data`], or the last one of [`VirtualBlock::set_user_data`].
     pub user_data: u64,
 }
 
-/// A range of a block, allocated or not, as [`VirtualBlock::walk`] shows it.
+/// A range of a block, used or free, as [`VirtualBlock::walk`] shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VirtualRange {
     /// First unit.
     pub offset: u64,
     /// Units; not zero.
     pub size: u64,
-    /// The user data of the allocation that has the range; `None` if it is unused.
+    /// The user data of the allocation that has the range; `None` if the range is free.
     pub user_data: Option<u64>,
 }
 
-/// Divides a range of numbers that mean something to the caller alone: bytes of one large buffer, elements of an array,
+/// Divides a range of numbers whose meaning only the caller knows: bytes of one large buffer, elements of an array,
 /// rows of a texture, identifiers. No Vulkan and no memory are behind it.
 ///
-/// Units: whatever the caller counts. The block has no lock: `&mut self` is what says that nobody else is at it.
-/// Placement is deterministic: the same calls give the same offsets.
+/// Units: whatever the caller counts. The block has no lock: `&mut self` keeps other threads away. Placement is
+/// deterministic: the same calls give the same offsets.
 ///
 /// # Examples
 /// One vertex buffer for many meshes:
@@ -137,7 +137,7 @@ struct UserData {
 }
 
 impl UserData {
-    /// The slot that the next [`UserData::insert`] takes; `None` if there is no number for it.
+    /// The slot that the next [`UserData::insert`] takes; `None` if the numbers are used up.
     fn next(&self) -> Option<Tag> {
         let slot = self.vacant.last().copied().unwrap_or_else(|| narrow(self.slots.len()));
         (slot <= Tag::MASK).then_some(Tag(slot))
@@ -182,7 +182,7 @@ impl VirtualBlock {
         Ok(Self { id, engine, region, user_data: UserData::default() })
     }
 
-    /// Units that the block has.
+    /// The size of the block in units.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.engine.region_usage(self.region).capacity
@@ -198,9 +198,9 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// - [`ZeroSize`](VirtualAllocationError::ZeroSize): ask for at least one unit.
-    /// - [`Alignment`](VirtualAllocationError::Alignment): not a power of two, nor 0.
-    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger; it says how much is
-    ///   free and how large the largest free range is.
+    /// - [`Alignment`](VirtualAllocationError::Alignment): the alignment is neither 0 nor a power of two.
+    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger. The error has the free
+    ///   units and the largest free range.
     /// - [`UpperUnsupported`](VirtualAllocationError::UpperUnsupported): only [`Algorithm::Linear`] has an upper side.
     /// - [`UpperInRing`](VirtualAllocationError::UpperInRing): the block is used as a ring buffer.
     ///
@@ -249,7 +249,7 @@ impl VirtualBlock {
         }
     }
 
-    /// Gives a range back.
+    /// Frees a range.
     ///
     /// # Errors
     /// [`VirtualFreeError`], with the handle in it, if it is of another block, or from before [`VirtualBlock::clear`].
@@ -257,7 +257,7 @@ impl VirtualBlock {
     pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {
         match self.slot(&allocation) {
             Ok(slot) => {
-                // `slot` has asked the engine for the key.
+                // `slot` has checked the key with the engine.
                 let freed = self.engine.free(allocation.key);
                 debug_assert!(freed.is_ok());
                 self.user_data.remove(slot);
@@ -267,7 +267,7 @@ impl VirtualBlock {
         }
     }
 
-    /// Where the user data of an allocation of this block is.
+    /// The slot of the user data of an allocation of this block.
     #[inline]
     fn slot(&self, allocation: &VirtualAllocation) -> Result<Tag, VirtualHandleError> {
         if allocation.block != self.id {
@@ -276,7 +276,7 @@ impl VirtualBlock {
         self.engine.tag(allocation.key).map_err(|_| VirtualHandleError::Cleared)
     }
 
-    /// Frees everything. Handles from before are good for nothing any more.
+    /// Frees everything. Allocations from before are not valid any more.
     pub fn clear(&mut self) {
         self.engine.reset(self.region);
         self.user_data.clear();
@@ -288,7 +288,7 @@ impl VirtualBlock {
         self.engine.usage().used_chunks == 0
     }
 
-    /// What is known of an allocation.
+    /// The offset, size and user data of an allocation.
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
@@ -297,7 +297,7 @@ impl VirtualBlock {
         Ok(VirtualAllocationInfo { offset: allocation.offset, size: allocation.size, user_data })
     }
 
-    /// What the caller wanted to find again with an allocation.
+    /// The user data of an allocation.
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
@@ -305,7 +305,7 @@ impl VirtualBlock {
         self.slot(allocation).map(|slot| self.user_data.slots[index(slot.0)])
     }
 
-    /// Replaces what the caller wants to find again with an allocation.
+    /// Replaces the user data of an allocation.
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
@@ -331,7 +331,7 @@ impl VirtualBlock {
         }
     }
 
-    /// How much is allocated, and how large the allocations and the ranges between them are. O(n).
+    /// How much is allocated, and the sizes of the allocations and of the free ranges. O(n).
     #[must_use]
     pub fn detailed_statistics(&self) -> DetailedStatistics {
         let mut statistics = DetailedStatistics::default();
@@ -343,7 +343,7 @@ impl VirtualBlock {
         statistics
     }
 
-    /// Shows every range of the block in the order of offsets, the unused ones included. O(n).
+    /// Calls `visit` with every range of the block, used or free, in the order of offsets. O(n).
     ///
     /// # Examples
     /// ```
@@ -366,7 +366,7 @@ impl VirtualBlock {
         });
     }
 
-    /// The allocations in the order of offsets, as they are now. O(n), and as much memory.
+    /// A copy of the list of allocations, in the order of offsets. O(n) in time and memory.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = VirtualAllocationInfo> + use<> {
         let mut all = Vec::new();
         self.walk(|VirtualRange { offset, size, user_data }| {

@@ -1,4 +1,4 @@
-//! The public face over all three engines: what the engines themselves do is tested with them.
+//! The public face over all three engines. The engines have tests of their own.
 #![forbid(unsafe_code)]
 
 use super::*;

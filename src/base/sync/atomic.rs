@@ -1,7 +1,7 @@
 //! What a model checker has to see: the standard library's in every build, loom's in the tests that `.ci/loom` runs.
 //!
 //! Code that threads share without a lock takes its atomics from here and from nowhere else. Add what is missing to
-//! both halves. loom's types cannot be made in a `const`, so neither can what is built of them.
+//! both halves. loom's types cannot be made in a `const`, and neither can a type that contains one.
 #![forbid(unsafe_code)]
 #![allow(unused_imports, reason = "one set for all; not every build uses the whole of it")]
 
@@ -25,8 +25,8 @@ pub(crate) use super::model::{OnceLock, Turn, Wait};
 #[cfg(not(all(loom, test)))]
 pub(crate) use super::wait::Wait;
 
-/// Says that it is the caller's turn to have something for itself, which only an order of atomics sees to. Nothing, but
-/// in a model: that fails if another thread's turn is not known to be over.
+/// Marks that the caller has something for itself, which only an order of atomics ensures. Does nothing outside of a
+/// model; a model fails if the order does not show that the other threads' turns are over.
 #[cfg(not(all(loom, test)))]
 #[derive(Debug)]
 pub(crate) struct Turn;

@@ -4,20 +4,20 @@ use parking_lot::lock_api;
 
 use super::atomic::{AtomicBool, Ordering, Wait};
 
-/// A lock for sections of well under a microsecond that call nobody.
+/// A lock for sections of well under a microsecond that call no foreign code.
 ///
-/// Why not `parking_lot`: its unlock has to learn whether somebody is parked, and does so with a second atomic
-/// read-modify-write. Here a lock is one, and an unlock is one plain store: nobody is ever parked, so nobody has to be
-/// woken. `benches/locks.rs` compares the two.
+/// Why not `parking_lot`: its unlock has to find out whether a thread is parked, and does so with a second atomic
+/// read-modify-write. Here locking is one read-modify-write and unlocking one plain store: no thread is ever parked, so
+/// none has to be woken. `benches/locks.rs` compares the two.
 ///
 /// What it is bad at:
-/// - Who waits is not woken. It looks again and again, at first at once, in the end once in a millisecond, so the end
-///   of a long section is noticed late.
+/// - A waiting thread is not woken. It looks again and again, at first at once, in the end once in a millisecond, so it
+///   notices the end of a long section late.
 /// - It is not fair. A thread that takes it in a tight loop may keep others out for many rounds.
 ///
 /// So it is only for sections that end soon whatever happens: no call of the driver, no wait for another lock, no code
-/// of the caller's. A holder that loses its processor in the middle does not stop the program: who waits gives way to
-/// other threads and then sleeps, so that even a holder of the lowest priority gets to run.
+/// of the caller's. A holder that loses its processor in the middle does not stop the program: waiting threads yield
+/// and then sleep, so that even a holder of the lowest priority gets to run.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct BriefMutex {
@@ -32,9 +32,9 @@ impl BriefMutex {
         self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Waits until the lock was seen to be free and was then taken.
+    /// Waits until the lock is free, and takes it.
     ///
-    /// Looks with plain loads: a read-modify-write would take the cache line from the holder, who needs it.
+    /// Looks with plain loads: a read-modify-write would take the cache line from the holder.
     #[cold]
     #[inline(never)]
     fn wait_and_acquire(&self) {
@@ -70,7 +70,7 @@ unsafe impl lock_api::RawMutex for BriefMutex {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // Who fails leaves the cache line with the holder. Where the line is here already, the look costs nothing.
+        // A failed look leaves the cache line with the holder. Where the line is here already, the look costs nothing.
         !self.locked.load(Ordering::Relaxed) && self.acquire()
     }
 

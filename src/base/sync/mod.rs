@@ -61,13 +61,12 @@ impl Threading for Local {
     type RawCoreMutex = NoMutex;
 }
 
-/// A mutex in the form that `T` asks for, which may be held for long: who waits for it sleeps.
+/// A mutex in the form that `T` asks for. It may be held for long: waiting threads sleep.
 pub(crate) type Mutex<T, V> = lock_api::Mutex<<T as Threading>::RawMutex, V>;
 
-/// A mutex in the form that `T` asks for, for short sections that call nobody: see [`BriefMutex`].
+/// A mutex in the form that `T` asks for, for short sections that call no foreign code: see [`BriefMutex`].
 ///
-/// A type of its own and no alias, because the lock it is made with cannot be a constant where a model checker looks
-/// on.
+/// A type of its own and no alias, because under a model checker its lock cannot be made in a constant.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct CoreMutex<T: Threading, V>(lock_api::Mutex<T::RawCoreMutex, V>);

@@ -1,4 +1,4 @@
-//! How to let loom look at code that threads share: it runs a test once for every order in which the threads' atomic
+//! How to test code that threads share with loom. It runs a test once for every order in which the threads' atomic
 //! operations can happen, with every value that the memory model lets a load return.
 //!
 //! `.ci/loom` runs all tests whose names begin with `loom_`. A new one stands in the `tests.rs` of what it tests:
@@ -29,20 +29,19 @@
 //! }
 //! ```
 //!
-//! - Everything is made inside of `check`: loom's atomics live for one run of it. So does a `CoreMutex`. The `Mutex` of
-//!   `parking_lot` is not seen by loom: a thread that has to wait for one waits for ever.
-//! - Atomics come from [`super::atomic`]. Plain data that only an order of atomics protects is put into a [`Watched`],
-//!   or has a [`Turn`] beside it, or loom cannot see that two threads touch it at once. Loom also takes two stores to
-//!   one place for made in the order in which they ran: that nothing but an order of atomics sees to it, only a
-//!   [`Turn`] can tell.
+//! - Make everything inside of `check`: loom's atomics live for one run of it. So does a `CoreMutex`. loom does not see
+//!   the `Mutex` of `parking_lot`: a thread that has to wait for one waits for ever.
+//! - Atomics come from [`super::atomic`]. Plain data that only an order of atomics protects goes into a [`Watched`], or
+//!   has a [`Turn`] beside it; else loom cannot see that two threads touch it at once. loom also assumes that two
+//!   stores to one place happen in the order in which they ran. Only a [`Turn`] shows whether the atomics enforce that.
 //! - Two threads with two or three operations each are enough for nearly every fault, and done in seconds. A loop that
 //!   waits must do so with [`super::atomic::Wait`], as `CoreMutex` does.
-//! - loom 0.7 holds a store against the last access alone. Where one thread loads, and another then loads and stores,
-//!   it does not try the store before the first load. So count the outcomes with [`Outcomes`]: what never happened was
-//!   not tested.
+//! - loom 0.7 compares a store with the last access alone. Where one thread loads, and another then loads and stores,
+//!   it does not try the store before the first load. So count the outcomes with [`Outcomes`]: an outcome that never
+//!   happened was not tested.
 //! - Threads have token 0 unless they call `thread_token::pretend`. Real tokens would add their own atomics to the
 //!   model.
-//! - Break the code on purpose (an order relaxed, a compare-exchange split in two) and see that the test fails.
+//! - Break the code on purpose (relax an order, split a compare-exchange in two) and check that the test fails.
 #![forbid(unsafe_code)]
 
 use loom::cell::UnsafeCell;
@@ -62,7 +61,7 @@ pub(crate) fn check(test: impl Fn() + Sync + Send + 'static) {
 /// Bytes of stack that a thread of [`check_deep`] has; others have 32 KiB.
 const DEEP: usize = 1 << 20;
 
-/// As [`check`], for what needs more stack than loom gives its threads.
+/// As [`check`], for tests that need more stack than loom gives its threads.
 pub(crate) fn check_deep(test: impl Fn() + Sync + Send + 'static) {
     let test = std::sync::Arc::new(test);
     check(move || {
@@ -77,7 +76,7 @@ pub(crate) fn spawn_deep<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'st
     Builder::new().stack_size(DEEP / size_of::<usize>()).spawn(run).unwrap()
 }
 
-/// What came of a test, counted over all runs of it.
+/// The outcomes of a test, counted over all its runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcomes(std::sync::Arc<std::sync::Mutex<std::collections::BTreeSet<u32>>>);
 
@@ -86,15 +85,15 @@ impl Outcomes {
         self.0.lock().unwrap().insert(outcome);
     }
 
-    /// Panics unless just these were seen, in this order.
+    /// Panics unless exactly these outcomes were seen, in this order.
     pub(crate) fn expect(&self, outcomes: &[u32]) {
         let seen: Vec<u32> = self.0.lock().unwrap().iter().copied().collect();
         assert_eq!(seen, outcomes, "the outcomes of all runs");
     }
 }
 
-/// A value that panics when two threads are at it at once, or when one was there before without the other knowing of
-/// it.
+/// A value that panics when two threads use it at once, or when the memory order does not make one thread's use visible
+/// to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<V> {
     watch: UnsafeCell<()>,
@@ -115,8 +114,8 @@ impl<V: Copy> Watched<V> {
     }
 }
 
-/// What a thread has for itself at times. Panics when two have it at once, or when one had it before without the other
-/// knowing of it.
+/// Exclusive use by one thread at a time. Panics when two threads have it at once, or when the memory order does not
+/// make the end of one turn visible to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(
     // A lock that loom does not see: it only makes this `Sync`.
@@ -133,8 +132,8 @@ impl Turn {
     }
 }
 
-/// Rounds that one wait may last before loom stops to look for other ways on: threads that wait can give way to one
-/// another for ever, and each time they do is a new way.
+/// Rounds that one wait may last before loom gives up that order of events: threads that wait can give way to one
+/// another for ever, and each time is another order.
 const ROUNDS: u32 = 3;
 
 /// Waiting in a model, which knows no time: another thread goes on.
@@ -153,8 +152,8 @@ impl Wait {
     }
 }
 
-/// The standard library's `OnceLock`, as its documentation has it, made of what loom can see. That the original is
-/// right is taken for granted; what is tested is the code that uses it.
+/// The standard library's `OnceLock`, as its documentation describes it, made of what loom can see. The tests trust the
+/// original and check the code that uses it.
 #[derive(Debug)]
 pub(crate) struct OnceLock<V> {
     made: AtomicBool,
@@ -167,14 +166,14 @@ impl<V> OnceLock<V> {
         Self { made: AtomicBool::new(false), making: Mutex::new(()), value: std::sync::OnceLock::new() }
     }
 
-    /// `None` until the value was made, also while a thread is making it. Does not wait.
+    /// `None` until the value is made, also while a thread makes it. Does not wait.
     pub(crate) fn get(&self) -> Option<&V> {
         if self.made.load(Ordering::Acquire) { self.value.get() } else { None }
     }
 
     /// Of all threads that ask at once, one makes the value, and the others wait for it.
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> V) -> &V {
-        // No look at `made` first: it would hide the looks of other threads from loom.
+        // Does not look at `made` first: that would hide the accesses of other threads from loom.
         let making = self.making.lock().unwrap();
         self.value.get_or_init(make);
         self.made.store(true, Ordering::Release);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use parking_lot::lock_api;
 
-/// A flag that finds re-entry, and no atomic operation.
+/// A plain flag that detects re-entry, without an atomic operation.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct NoMutex {

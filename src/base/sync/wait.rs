@@ -1,4 +1,4 @@
-//! How a thread waits that nobody will wake.
+//! How a thread waits for something that will not wake it.
 #![forbid(unsafe_code)]
 
 use std::thread::sleep;
@@ -8,22 +8,21 @@ use super::atomic::{spin_loop, yield_now};
 
 /// Rounds of spinning, each twice as long as the one before: 63 pauses in all, some 1 to 3 microseconds.
 const SPIN_ROUNDS: u32 = 6;
-/// Rounds in which other threads are let through. Only those of the same priority or a higher one are.
+/// Rounds that yield the processor. Only threads of the same or a higher priority then run.
 const YIELD_ROUNDS: u32 = 10;
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// How one thread waits: from round to round it burns less of the processor's time and answers later.
+/// How one thread waits: from round to round it uses less of the processor's time and reacts later.
 ///
-/// The sleeps are what lets a thread of a lower priority through. They end: nobody waits for more than a millisecond at
-/// a time, and the system's own delay.
+/// The sleeps let threads of a lower priority run. Each one is bounded: a millisecond, and the system's own delay.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     round: u32,
 }
 
 impl Wait {
-    /// Waits for a round. The caller has just looked in vain.
+    /// Waits for one round. The caller has just looked in vain.
     pub(crate) fn once(&mut self) {
         let round = self.round;
         self.round = round.saturating_add(1);
@@ -66,7 +65,7 @@ mod tests {
         assert_eq!(wait.round, u32::MAX);
     }
 
-    /// Whoever waits sleeps in the end: sixteen rounds without one, then only rounds with one.
+    /// A waiting thread sleeps in the end: sixteen rounds without a sleep, then every round with one.
     #[test]
     fn nobody_is_busy_for_ever() {
         let mut wait = Wait::default();

@@ -1,4 +1,4 @@
-//! What a replay does to memory that it alone knows of.
+//! Frees and unmaps memory that only the replay knows.
 
 use crate::allocation::{Allocation, FreeError};
 use crate::allocator::Allocator;
@@ -13,22 +13,22 @@ pub(super) fn free<T: Threading>(allocator: &Allocator<T>, allocation: Allocatio
     unsafe { allocator.free_memory(allocation) }
 }
 
-/// Destroys a pool that a replay made, with everything in it: how many allocations that were.
+/// Destroys a pool that a replay made, with everything in it, and returns how many allocations that were.
 pub(super) fn destroy_pool<T: Threading>(
     allocator: &Allocator<T>,
     pool: Pool,
 ) -> Result<usize, DestroyPoolError> {
-    // SAFETY: only the replay knows the pool, so that all in it is its own: see `free`.
+    // SAFETY: only the replay knows the pool, so everything in it is the replay's: see `free`.
     unsafe { allocator.destroy_pool(pool) }.map(|leaks| leaks.len())
 }
 
 /// Frees a scope that a replay made, with everything in it.
 pub(super) fn free_scope<T: Threading>(allocator: &Allocator<T>, scope: Scope) -> Result<(), FreeScopeError> {
-    // SAFETY: only the replay knows the scope, so that all in it is its own: see `free`.
+    // SAFETY: only the replay knows the scope, so everything in it is the replay's: see `free`.
     unsafe { allocator.free_scope(scope) }.map(drop)
 }
 
-/// Ends a mapping. `mappings` is how many the replay has open of this allocation; it is 1 at least.
+/// Ends a mapping. `mappings` is how many mappings of this allocation the replay has open, at least 1.
 pub(super) fn unmap<T: Threading>(
     allocator: &Allocator<T>,
     allocation: &Allocation,

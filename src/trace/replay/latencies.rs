@@ -1,4 +1,4 @@
-//! How long calls took: a histogram whose steps grow with what is counted.
+//! How long calls took: a histogram whose steps grow with the time.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::base::cast::{index, nanoseconds};
 
-/// Steps of each octave, as a power of two: what is told is never more than 1/32 above what was measured.
+/// Steps of each octave, as a power of two: a result is at most 1/32 above what was measured.
 const STEP_BITS: u32 = 5;
 const STEPS: u64 = 1 << STEP_BITS;
-/// Below [`STEPS`] each value has a bucket of its own, and so has each step of the octaves from there on.
+/// Each value below [`STEPS`] has a bucket, and so has each step of the octaves above.
 const BUCKETS: u32 = (64 - STEP_BITS + 1) << STEP_BITS;
 
-/// How long the calls of one kind took. Percentiles are right to 1/32, the shortest, the longest and the sum exactly.
+/// How long the calls of one kind took. Percentiles are right to 1/32; the shortest, the longest and the sum are exact.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,7 +28,7 @@ const BUCKETS: u32 = (64 - STEP_BITS + 1) << STEP_BITS;
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Latencies {
-    /// By bucket; as long as the longest call needs.
+    /// How many calls each bucket has. As long as the longest call needs.
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
@@ -36,7 +36,7 @@ pub struct Latencies {
     max: u64,
 }
 
-/// Where a number of nanoseconds is counted.
+/// The bucket of a number of nanoseconds.
 fn bucket(nanoseconds: u64) -> u32 {
     let Some(octave) = nanoseconds.checked_ilog2().filter(|octave| *octave >= STEP_BITS) else {
         // Less than STEPS.
@@ -48,7 +48,7 @@ fn bucket(nanoseconds: u64) -> u32 {
     ((shift + 1) << STEP_BITS) + step
 }
 
-/// The largest number of nanoseconds that is counted there.
+/// The largest number of nanoseconds in a bucket.
 fn last_of(bucket: u32) -> u64 {
     let (octave, step) = (bucket >> STEP_BITS, u64::from(bucket) & (STEPS - 1));
     match octave.checked_sub(1) {
@@ -73,7 +73,7 @@ impl Latencies {
         self.sum += u128::from(nanoseconds);
     }
 
-    /// Counts what another one has counted.
+    /// Adds everything that `other` has counted.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -94,7 +94,7 @@ impl Latencies {
         self.count
     }
 
-    /// All calls together.
+    /// The sum of all calls.
     #[must_use]
     pub fn total(&self) -> Duration {
         const SECOND: u128 = 1_000_000_000;
@@ -115,8 +115,9 @@ impl Latencies {
         Duration::from_nanos(self.max)
     }
 
-    /// What `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 is the median, 999 what one in a
-    /// thousand exceeds. Never less than what was measured, and at most 1/32 more. Zero if there was no call.
+    /// The time that `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 gives the median, 999
+    /// the time that one call in a thousand exceeds. Never less than what was measured, and at most 1/32 more. Zero if
+    /// there was no call.
     ///
     /// # Complexity
     /// O(buckets), of which there are 1,920 at most.
@@ -160,7 +161,7 @@ mod tests {
             let bucket = bucket(number);
             assert!(bucket < BUCKETS, "{number}");
             let last = last_of(bucket);
-            assert!(last >= number && last - number <= number / STEPS, "{number} is told as {last}");
+            assert!(last >= number && last - number <= number / STEPS, "{number} is reported as {last}");
             if let Some(before) = bucket.checked_sub(1) {
                 assert!(last_of(before) < number, "{number} is beyond the bucket before");
             }

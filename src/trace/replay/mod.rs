@@ -29,7 +29,7 @@ use crate::pool::{Pool, Scope};
 use placements::Placements;
 use translate::Translation;
 
-/// Whom memory ends with.
+/// What an allocation ends with.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Owner {
     Nobody,
@@ -37,7 +37,7 @@ enum Owner {
     Scope(u32),
 }
 
-/// An allocation of the trace, as it is here.
+/// An allocation that the replay has made for one of the trace.
 #[derive(Debug)]
 struct Held {
     allocation: Allocation,
@@ -46,55 +46,54 @@ struct Held {
     mappings: u32,
 }
 
-/// A defragmentation, and the moves of its pass that are not resolved.
+/// A defragmentation, and the unresolved moves of its pass.
 #[derive(Debug)]
 struct Context {
     open: OpenDefragmentation,
     moves: Vec<PlannedMove>,
 }
 
-/// A pool of a trace, as it is here: see [`Replay::pool`].
+/// A pool that a replay has made for one of the trace: see [`Replay::pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReplayedPool {
-    /// The number that a [`MemoryMap`](crate::MemoryMap) shows it under.
+    /// Its number in a [`MemoryMap`](crate::MemoryMap).
     pub number: u32,
     /// Index of its memory type.
     pub memory_type_index: u32,
-    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    /// Bytes of a block; of the largest block if the allocator chooses the sizes.
     pub block_size: u64,
 }
 
-/// Plays a trace on an allocator: asks it for what the recorded program asked its own for, in the recorded order, on
-/// one thread and as fast as it can, and measures.
+/// Replays a trace on an allocator: makes the calls of the recorded program again, in the recorded order, on one
+/// thread and as fast as it can, and measures them.
 ///
-/// No buffers and images are made: allocations are asked for by the requirements, the kind and the usage that were
-/// recorded, so that they come out of the same decisions. Nothing is written into memory.
+/// It makes no buffers and images. It asks for allocations with the recorded requirements, kind and usage, so that the
+/// allocator decides as it did then. It writes nothing into memory.
 ///
-/// On an allocator like the recorded one, on a device like it ([`Header::simulated`](super::Header::simulated)),
-/// allocations of a recording of one thread lie where they lay. What can differ is told in the [`ReplayReport`]:
+/// If one thread made the recording, and allocator and device are like the recorded ones
+/// ([`Header::simulated`](super::Header::simulated)), every allocation is placed where it was. The [`ReplayReport`]
+/// counts the differences:
 ///
-/// - **Another device.** A mask of memory types is translated: a type becomes those here that have the most of its
-///   flags in common, and the fewest others; all types become all. If no type of a mask was one of the recording, all
-///   are taken.
-/// - **Calls that failed** when they were recorded are made again. If an allocation is granted here after all, it is
-///   freed at once. Other calls that failed are not in a trace.
-/// - **What is not here**, because it was refused here, is passed over, with all that is done to it, and counted.
-/// - **Several threads** were served by several parts of a block list, of which one thread sees one. What threads
-///   settled in is left out, unless the recording has one thread.
-/// - **Defragmentation** plans anew. Of each pass as many moves are done as there were, without the limits on time and
-///   the callback that there may have been; each as it was resolved, and what was not planned then is rolled back.
-/// - **Copies** in and out of memory map, flush or invalidate, and unmap; the bytes are not touched.
-/// - **Chains** for `VkMemoryAllocateInfo` are not in a trace, and memory that had one is ordinary memory here.
-/// - **What lived before** the recording began is allocated first, one after the other: its places are not the old
-///   ones.
+/// - **Another device.** A memory type becomes the types that share most of its flags and have the fewest others.
+///   A mask of all types becomes all types, and so does a mask without a type of the recorded device.
+/// - **Calls that failed** in the recording are made again. If such an allocation succeeds, it is freed at once. A
+///   trace has no other failed calls.
+/// - **Allocations that fail only in the replay** are counted, and every later call for them is skipped.
+/// - **Several threads** had several shards of a vector. The one thread of a replay sees one. Calls that settle a
+///   thread are skipped, unless one thread made the recording.
+/// - **Defragmentation** plans again, without the recorded limit on time and without the callback. Each pass resolves
+///   as many moves as the recorded one. A move has the recorded outcome, or is rolled back if it was not planned then.
+/// - **Copies** in and out of memory map, flush or invalidate, and unmap. They do not touch the bytes.
+/// - **Chains** for `VkMemoryAllocateInfo` are not in a trace: memory that had one is ordinary memory in the replay.
+/// - **Allocations that lived before** the recording began are made first, one after the other, at new places.
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
 /// # let mesh = Existing { size: 4096, alignment: 256, ..Existing::new(AllocationNumber(0)) };
 /// # let event = Event::Existing(Box::new(mesh));
 /// # let bytes = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() }.to_bytes();
-/// // Of a file that some program recorded.
+/// // From a file that some program recorded.
 /// let trace = Trace::read(&bytes)?;
 /// let gpu = trace.header.simulated().build();
 /// // SAFETY: instance and device are live, and outlive the allocator.
@@ -112,10 +111,10 @@ pub struct ReplayedPool {
 pub struct Replay<'a, T: Threading = Shared> {
     trace: &'a Trace,
     allocator: &'a Allocator<T>,
-    /// The index of the record that is next.
+    /// The index of the next record.
     next: usize,
     translation: Translation,
-    /// Whether the recording is of one thread.
+    /// Whether the recording has one thread.
     is_single: bool,
     live: BTreeMap<u32, Held>,
     pools: BTreeMap<u32, Pool>,
@@ -128,8 +127,8 @@ pub struct Replay<'a, T: Threading = Shared> {
 }
 
 impl<'a, T: Threading> Replay<'a, T> {
-    /// Begins. Nothing is called yet. What the allocator has allocated already stays as it is, and counts in the
-    /// figures of memory.
+    /// Prepares a replay, without a call yet. The allocator keeps what it has allocated already, and the figures of
+    /// memory include it.
     pub fn new(trace: &'a Trace, allocator: &'a Allocator<T>) -> Self {
         let heaps = allocator.heap_statistics().len();
         let report = ReplayReport {
@@ -155,7 +154,7 @@ impl<'a, T: Threading> Replay<'a, T> {
         replay
     }
 
-    /// Replays the next record, and answers with it; `None` at the end.
+    /// Replays the next record and returns it; `None` at the end.
     pub fn step(&mut self) -> Option<&'a Record> {
         let trace = self.trace;
         let record = trace.records.get(self.next)?;
@@ -166,15 +165,15 @@ impl<'a, T: Threading> Replay<'a, T> {
         Some(record)
     }
 
-    /// How many records there are still to be replayed.
+    /// How many records are still to be replayed.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.trace.records.len() - self.next
     }
 
-    /// An allocation of the trace, if it lives here now.
+    /// Facts about an allocation of the trace, if it lives in the replay.
     ///
-    /// Only facts, since the next step may free it: an [`Allocation`] that is lent could be mapped, and written to
+    /// Not an [`Allocation`], because the next step may free it: the program could have mapped it, and write to it
     /// afterwards.
     ///
     /// ```compile_fail,E0308
@@ -189,9 +188,10 @@ impl<'a, T: Threading> Replay<'a, T> {
         self.allocator.allocation_info(&held.allocation).ok()
     }
 
-    /// A pool of the trace, if it is here now.
+    /// Facts about a pool of the trace, if it lives in the replay.
     ///
-    /// Only facts, since the next step may destroy it with all that is in it: nobody else can allocate in it.
+    /// Not a [`Pool`](crate::Pool), because the next step may destroy it with everything in it: no allocation of the
+    /// program may be in it.
     ///
     /// ```compile_fail,E0308
     /// # use sublet::*; use sublet::trace::*;
@@ -208,14 +208,14 @@ impl<'a, T: Threading> Replay<'a, T> {
         })
     }
 
-    /// What came of it so far. Free memory is not looked at before [`Self::finish`].
+    /// The results so far. [`Self::finish`] adds the free ranges.
     #[must_use]
     pub fn report(&self) -> &ReplayReport {
         &self.report
     }
 
-    /// Replays what is left, says what came of it, and frees everything that was made. Look at the allocator before
-    /// that to see what the program left: after the last [`Self::step`].
+    /// Replays the remaining records, frees everything that the replay made, and returns the results. To see what the
+    /// program left, look at the allocator before: after the last [`Self::step`].
     pub fn finish(mut self) -> ReplayReport {
         while self.step().is_some() {}
         let all = self.allocator.calculate_statistics();

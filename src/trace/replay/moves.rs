@@ -14,7 +14,7 @@ impl<T: Threading> Replay<'_, T> {
     pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
         let pools: Vec<&Pool> = begin.pools.iter().filter_map(|pool| self.pools.get(&pool.0)).collect();
         let missing = begin.pools.len() - pools.len();
-        // Without the pools that it was for it would be for all default memory.
+        // Without its pools it would defragment all default memory.
         let nothing_left = pools.is_empty() && missing > 0 && begin.memory_type_bits == 0;
         let info = DefragmentationInfo {
             algorithm: begin.algorithm,
@@ -71,7 +71,7 @@ impl<T: Threading> Replay<'_, T> {
                 let done = matches!(outcome, MoveOutcome::Completed | MoveOutcome::Freed);
                 self.report.moves_missing += u64::from(done);
                 match held {
-                    // It is not moved here, and freed it has to be all the same.
+                    // It is not moved in the replay, but it has to be freed.
                     Some(held) if outcome == MoveOutcome::Freed => self.give_back(held),
                     Some(held) => drop(self.live.insert(allocation, held)),
                     None => {}
@@ -103,7 +103,7 @@ impl<T: Threading> Replay<'_, T> {
         self.run(CallKind::Defragment, || allocator.close_defragmentation(context.open));
     }
 
-    /// Rolls back the moves that nobody has resolved.
+    /// Rolls back the moves that are not resolved.
     fn roll_back(&mut self, context: &mut Context) {
         let allocator = self.allocator;
         for planned in context.moves.drain(..) {
@@ -111,7 +111,7 @@ impl<T: Threading> Replay<'_, T> {
         }
     }
 
-    /// A move of the recording that was planned here, too.
+    /// Resolves a move of the recording that the replay has planned, too.
     fn resolve_planned(
         &mut self,
         context: &Context,
@@ -121,7 +121,7 @@ impl<T: Threading> Replay<'_, T> {
     ) {
         let (allocator, open) = (self.allocator, &context.open);
         let source = held.allocation.memory();
-        // They move along, or end with it. Where they have ended with the old place instead, nobody asks for them any
+        // Mappings move with the allocation, or end with it. If they ended with the old place, no call is for them any
         // more.
         let users = u64::from(held.mappings);
         match outcome {

@@ -1,4 +1,4 @@
-//! Where allocations came to lie, as one number.
+//! Where allocations were placed, as one number.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use crate::allocation::Allocation;
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// Follows allocations, and keeps a number of where each of them was placed: equal numbers for equal placements.
+/// Follows allocations, and hashes where each of them was placed: equal placements make equal numbers.
 ///
-/// Handles and ids are not part of it, since drivers give them out as they like. A block is known by when it came into
-/// use: the first that an allocation is placed in is 0, and one in which nothing lives any more is forgotten.
+/// Handles and ids are not part of it, because drivers choose them. A block is numbered by when it came into use: the
+/// first block that holds an allocation is 0. A block in which nothing lives any more is forgotten.
 #[derive(Debug)]
 pub(super) struct Placements {
     digest: u64,
-    /// By handle: the number of the block, and how many live in it.
+    /// By handle: the number of the block, and how many allocations live in it.
     blocks: BTreeMap<u64, (u64, u64)>,
     next: u64,
 }
@@ -33,7 +33,7 @@ impl Placements {
         self.digest
     }
 
-    /// An allocation has been placed, for the first time or by a move. `in_pool`: in a pool, or in a scope.
+    /// Adds an allocation that was placed, for the first time or by a move. `in_pool`: in a pool or a scope.
     pub(super) fn placed(&mut self, allocation: &Allocation, in_pool: bool) {
         let (block, live) = self.blocks.entry(allocation.memory().as_raw()).or_insert_with(|| {
             self.next += 1;
@@ -50,12 +50,12 @@ impl Placements {
         words.into_iter().for_each(|word| self.add(word));
     }
 
-    /// There is no place for it.
+    /// Adds an allocation that failed.
     pub(super) fn refused(&mut self) {
         self.add(u64::MAX);
     }
 
-    /// An allocation has left its place.
+    /// Removes an allocation from its block.
     pub(super) fn left(&mut self, memory: vk::DeviceMemory) {
         let handle = memory.as_raw();
         if let Some((_, live)) = self.blocks.get_mut(&handle) {

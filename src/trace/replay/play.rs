@@ -1,4 +1,4 @@
-//! One event after the other.
+//! Replays one event after the other.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -106,14 +106,14 @@ impl<T: Threading> Replay<'_, T> {
         result.ok()
     }
 
-    /// As [`Self::call`], where nothing can fail.
+    /// As [`Self::call`], for calls that cannot fail.
     pub(super) fn run<R>(&mut self, kind: CallKind, call: impl FnOnce() -> R) -> R {
         let (result, took) = timed(call);
         self.count(kind, took, false);
         result
     }
 
-    /// Looks at how much memory there is now.
+    /// Notes how much memory is in use now.
     pub(super) fn look(&mut self) {
         let heaps = self.allocator.heap_statistics();
         let mut all = Statistics::default();
@@ -128,7 +128,7 @@ impl<T: Threading> Replay<'_, T> {
         self.report.unknown += 1;
     }
 
-    /// Asks for memory as it was asked for then. `None` if the pool or scope is not here.
+    /// Asks for memory as the recorded program did. `None` if the replay does not have the pool or scope.
     fn ask(
         &mut self,
         needs: &Needs,
@@ -170,13 +170,13 @@ impl<T: Threading> Replay<'_, T> {
             needs.device_access,
             needs.device_address,
         );
-        // Pool and scope are borrowed of the replay until the call has returned.
+        // Pool and scope are borrowed from the replay until the call has returned.
         let (allocated, took) = timed(|| self.allocator.allocate(|| resource, &info, Location::caller()));
         self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }
 
-    /// Keeps what was granted.
+    /// Keeps an allocation.
     fn keep(&mut self, number: u32, allocation: Allocation, owner: Owner, recorded_type: u32) {
         self.placements.placed(&allocation, owner != Owner::Nobody);
         self.report.dedicated += u64::from(allocation.is_dedicated());
@@ -186,7 +186,7 @@ impl<T: Threading> Replay<'_, T> {
         }
         let before = self.live.insert(number, Held { allocation, owner, mappings: 0 });
         if let Some(before) = before {
-            // No reader numbers two allocations alike.
+            // No reader gives two allocations the same number.
             self.unknown();
             self.give_back(before);
         }
@@ -242,7 +242,7 @@ impl<T: Threading> Replay<'_, T> {
             Some(None) => {
                 self.report.refused += 1;
                 self.placements.refused();
-                // A refusal may have changed which blocks there are.
+                // A failure may have changed which blocks there are.
                 self.look();
             }
             None => self.unknown(),
@@ -251,7 +251,7 @@ impl<T: Threading> Replay<'_, T> {
 
     fn allocate_failed(&mut self, failed: &AllocateFailed) {
         self.report.refused_in_recording += 1;
-        // The trace cannot say which pool that was.
+        // The trace does not say which pool that was.
         if failed.failure == Failure::ForeignPool {
             return;
         }
@@ -304,7 +304,7 @@ impl<T: Threading> Replay<'_, T> {
         self.count(CallKind::Invalidate, took, invalidated.is_err());
     }
 
-    /// Name, number or priority of an allocation.
+    /// Sets the name, the user data or the priority of an allocation.
     fn describe(&mut self, event: &Event) {
         let Some(held) = event.allocation().and_then(|number| self.live.get_mut(&number.0)) else {
             return self.unknown();
@@ -325,14 +325,14 @@ impl<T: Threading> Replay<'_, T> {
         self.count(CallKind::Describe, took, described.is_err());
     }
 
-    /// Frees everything that was made, without a word in the report.
+    /// Frees everything that the replay made, without counting it in the report.
     pub(super) fn free_all(&mut self) {
         for (_, context) in std::mem::take(&mut self.contexts) {
             context.moves.iter().for_each(|planned| self.allocator.roll_back_move(&context.open, planned));
             self.allocator.close_defragmentation(context.open);
         }
         for (_, held) in std::mem::take(&mut self.live) {
-            // All of a pool or scope goes with it.
+            // Everything in a pool or scope ends with it.
             if held.owner == Owner::Nobody {
                 self.give_back(held);
             }

@@ -1,4 +1,4 @@
-//! Pools and scopes.
+//! Replays the calls for pools and scopes.
 #![forbid(unsafe_code)]
 
 use super::super::{Event, PoolSettings, ScopeSettings};
@@ -9,7 +9,7 @@ use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
 
-/// A file may ask for more blocks at once than any program would: they are made one by one.
+/// The most blocks that a pool begins with. A file may ask for more than any program would, and each is made singly.
 const MOST_BLOCKS: u32 = 1 << 16;
 
 impl<T: Threading> Replay<'_, T> {
@@ -30,7 +30,7 @@ impl<T: Threading> Replay<'_, T> {
         self.look();
     }
 
-    /// What ends with its owner has left its place.
+    /// Forgets the allocations that end with their owner.
     fn forget(&mut self, owner: Owner) {
         for number in self.members.remove(&owner).unwrap_or_default() {
             if self.live.get(&number).is_some_and(|held| held.owner == owner) {
@@ -73,7 +73,7 @@ impl<T: Threading> Replay<'_, T> {
                 timed(|| allocator.set_pool_empty_blocks_kept(pool, *kept).map(drop).map_err(drop)),
             ),
             _ => {
-                // Where several threads were, they settled on shards of their own.
+                // Several threads would have settled on several shards.
                 if self.is_single {
                     let settled = allocator.settle_in_pool(pool);
                     debug_assert!(settled.is_ok());

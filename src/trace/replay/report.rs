@@ -1,4 +1,4 @@
-//! What came of a replay.
+//! The results of a replay.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::latencies::Latencies;
 
-/// What a program calls an allocator for, as far as it is counted apart.
+/// The kinds of calls that a replay counts separately.
 ///
 /// ```
 /// use sublet::trace::CallKind;
@@ -18,31 +18,31 @@ use super::latencies::Latencies;
 pub enum CallKind {
     /// Memory is asked for, with or without a resource.
     Allocate,
-    /// Memory is given back.
+    /// Memory is freed.
     Free,
-    /// The host begins to look at memory.
+    /// Memory is mapped.
     Map,
-    /// The host has looked.
+    /// Memory is unmapped.
     Unmap,
-    /// A range that the host wrote is made visible.
+    /// A range that the host wrote is made visible to the device.
     Flush,
-    /// A range that the device wrote is made visible.
+    /// A range that the device wrote is made visible to the host.
     Invalidate,
     /// A pool is made.
     CreatePool,
-    /// A pool is ended, with all that is still in it.
+    /// A pool is destroyed, with everything in it.
     DestroyPool,
-    /// A lifetime scope is made.
+    /// A scope is made.
     CreateScope,
-    /// A scope is ended, with all that is in it.
+    /// A scope is freed, with everything in it.
     FreeScope,
-    /// Moves are planned, completed or given up.
+    /// Moves are planned, completed or rolled back.
     Defragment,
-    /// Empty blocks are given back, at once or by a new number of those that are kept.
+    /// Empty blocks go back to the driver, at once or because fewer are kept from now on.
     Trim,
     /// A frame begins: budgets are fetched.
     Frame,
-    /// Names, the program's own numbers, priorities.
+    /// Names, user data or priorities change.
     Describe,
 }
 
@@ -110,7 +110,7 @@ pub struct CallReport {
     pub latencies: Latencies,
 }
 
-/// How much memory was in use.
+/// How much memory was in use at one moment.
 ///
 /// ```
 /// let none = sublet::trace::Footprint::default();
@@ -130,7 +130,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Bytes that were taken from the driver and used by nobody.
+    /// Bytes that were taken from the driver and that no allocation used.
     #[must_use]
     pub const fn waste_bytes(&self) -> u64 {
         self.reserved_bytes.saturating_sub(self.used_bytes)
@@ -145,9 +145,9 @@ pub struct Extremes {
     pub peak_reserved_bytes: u64,
     /// The most bytes of allocations.
     pub peak_used_bytes: u64,
-    /// As it was when the most was taken from the driver, for the first time.
+    /// The memory in use when the bytes taken from the driver first reached their peak.
     pub at_peak: Footprint,
-    /// As it was after the last event, before the replay freed what was left.
+    /// The memory in use after the last event, before the replay freed what was left.
     pub at_end: Footprint,
 }
 
@@ -162,7 +162,7 @@ impl Extremes {
     }
 }
 
-/// How the free memory was cut up.
+/// How fragmented the free memory was.
 ///
 /// ```
 /// let none = sublet::trace::FreeRanges::default();
@@ -173,14 +173,14 @@ impl Extremes {
 pub struct FreeRanges {
     /// Free ranges in all blocks.
     pub count: u64,
-    /// Their bytes.
+    /// Their sum in bytes.
     pub bytes: u64,
-    /// Bytes of the largest.
+    /// The largest of them in bytes.
     pub largest_bytes: u64,
 }
 
 impl FreeRanges {
-    /// The share of the largest range in all that is free, in thousandths: 1000 is one piece, or nothing.
+    /// The share of the largest range in all free memory, in thousandths. 1000 if the free memory is one range or none.
     #[must_use]
     pub fn largest_per_mille(&self) -> u32 {
         let share = (u128::from(self.largest_bytes) * 1000).checked_div(u128::from(self.bytes));
@@ -188,7 +188,7 @@ impl FreeRanges {
     }
 }
 
-/// What came of a [`Replay`](super::Replay). On one thread everything in it but the times is the same on every run.
+/// The results of a [`Replay`](super::Replay). On one thread everything but the times is the same on every run.
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
@@ -206,20 +206,20 @@ pub struct ReplayReport {
     pub events: u64,
     /// By [`CallKind`], in the order of [`CallKind::ALL`].
     pub calls: Vec<CallReport>,
-    /// Allocations that were granted when it was recorded, and here were not.
+    /// Allocations that succeeded in the recording and failed in the replay.
     pub refused: u64,
-    /// Allocations that were refused when it was recorded. They are asked for again.
+    /// Allocations that failed in the recording. The replay makes these calls again.
     pub refused_in_recording: u64,
-    /// Those of them that were granted here. They are freed at once.
+    /// Those of them that succeeded in the replay. They are freed at once.
     pub granted_after_all: u64,
-    /// Allocations that got memory of their own.
+    /// Allocations that got dedicated memory.
     pub dedicated: u64,
-    /// Allocations that were granted in another memory type than when it was recorded.
+    /// Allocations that got another memory type than in the recording.
     pub other_memory_type: u64,
-    /// Events about allocations, pools, scopes or moves that there are not here: because they were refused, or because
-    /// the recording does not say where they came from.
+    /// Events of allocations, pools, scopes or moves that the replay does not have: because they failed in it, or
+    /// because the recording does not say how they were made.
     pub unknown: u64,
-    /// Moves that were completed when it was recorded, and that were not planned here.
+    /// Moves that were completed in the recording and not planned in the replay.
     pub moves_missing: u64,
     /// All memory.
     pub memory: Extremes,
@@ -227,10 +227,10 @@ pub struct ReplayReport {
     pub heaps: Vec<Extremes>,
     /// Free memory after the last event.
     pub free_ranges: FreeRanges,
-    /// A number made of where each allocation and each move was placed, in order: vector, memory type, block, offset,
-    /// size. Equal numbers for equal placements, on every driver.
+    /// A hash of where each allocation and each move was placed, in order: vector, memory type, block, offset and size.
+    /// Equal placements make equal numbers, on every driver.
     pub placements: u64,
-    /// All calls together.
+    /// The time of all calls together.
     pub time: Duration,
 }
 

@@ -8,11 +8,11 @@ use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile}
 use sublet_sim::{Gpu, GpuBuilder, Profile};
 
 impl Header {
-    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and count of
-    /// allocations. What a recording does not say is as on the nearest of [`profiles::ALL`](crate::sim::profiles::ALL),
-    /// which it is itself if it agrees.
+    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and maximum count
+    /// of allocations. Everything else is that of the nearest of [`profiles::ALL`](crate::sim::profiles::ALL). If that
+    /// profile agrees with the recording, it is the result.
     ///
-    /// The profile stays until the process ends; the same device has the same one.
+    /// The profile stays until the process ends. Equal devices share one.
     #[must_use]
     pub fn profile(&self) -> &'static Profile {
         let heap = |heap: &super::super::Heap| HeapProfile { size: heap.size, flags: heap.flags };
@@ -50,8 +50,8 @@ impl Header {
         Gpu::builder(self.profile())
     }
 
-    /// How to make an allocator like the recorded one on a simulated GPU: its flags, as far as the GPU has what they
-    /// are for, its block sizes and limits, and its debug settings that change where allocations lie.
+    /// The create-info of an allocator like the recorded one on a simulated GPU: with its flags, as far as the GPU
+    /// supports them, its block sizes and limits, and those of its debug settings that change placement.
     ///
     /// ```
     /// # use sublet::{Allocator, trace::Header};
@@ -66,7 +66,7 @@ impl Header {
         let info = AllocatorCreateInfo::for_gpu(gpu);
         let heaps = gpu.profile().heaps.len().min(self.heap_size_limits.len());
         let types = gpu.profile().types.len().min(self.block_sizes.len());
-        // A version that no allocator takes would be no recording of one.
+        // A made-up header may have no version.
         let asked = if self.api_version == 0 { info.api_version } else { self.api_version };
         AllocatorCreateInfo {
             flags: (info.flags | Flags::KEEP_ONLY_LAST_BLOCK) & self.flags,

@@ -49,7 +49,7 @@ fn small_pool() -> PoolSettings {
     PoolSettings { block_size: 256 * KIB, max_block_count: 1, ..PoolSettings::default() }
 }
 
-/// What comes of it on lavapipe, where everything is one memory type; nothing is left then.
+/// The results on lavapipe, which has one memory type. Checks that nothing is left.
 fn replayed(trace: &Trace) -> ReplayReport {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device are live, and outlive the allocator.
@@ -200,7 +200,7 @@ fn a_replay_that_is_dropped_at_any_event_leaves_nothing() {
     assert!(report.moves_missing < 5, "some were planned here, too");
 }
 
-/// As in the C interface, where who has mapped an allocation may unmap it after a move.
+/// As in the C interface, where a program may unmap an allocation after a move.
 #[test]
 fn mappings_go_along_with_what_is_moved() {
     let defragmentation = DefragmentationNumber(0);

@@ -1,4 +1,4 @@
-//! Memory types of the device of a recording, on another device.
+//! Translates the memory types of the recorded device to those of another device.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,16 +6,16 @@ use ash::vk;
 use crate::base::cast::index;
 use crate::record::header::{Header, MemoryType};
 
-/// What stands here for each memory type there.
+/// The memory types that replace each type of the recorded device.
 #[derive(Debug)]
 pub(super) struct Translation {
-    /// By memory type of the recording: a bit for each type here. `None`: the device is like the recorded one.
+    /// By memory type of the recording: a mask of types of this device. `None` if the device is like the recorded one.
     types: Option<Vec<u32>>,
-    /// All types of the recording.
+    /// A mask of all types of the recording.
     all_there: u32,
 }
 
-/// What programs choose memory types by.
+/// The flags by which programs choose memory types.
 const LOOKED_AT: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::from_raw(
     vk::MemoryPropertyFlags::DEVICE_LOCAL.as_raw()
         | vk::MemoryPropertyFlags::HOST_VISIBLE.as_raw()
@@ -36,27 +36,27 @@ impl Translation {
             there.flags == here.property_flags && there.heap == here.heap_index
         };
         let is_same = there.len() == here.len() && there.iter().zip(here).all(equal);
-        // Vulkan knows no more of them, and a mask has no more bits.
+        // Vulkan has no more memory types, and a mask no more bits.
         let there = there.get(..vk::MAX_MEMORY_TYPES).unwrap_or(there);
         let types = there.iter().map(|there| like(there.flags, here)).collect();
         Self { types: (!is_same).then_some(types), all_there: all(there.len()) }
     }
 
-    /// The types of a resource or a wish. All there are all here; else each is what is most like it.
+    /// Translates a mask of a resource or a program. All types become all; otherwise each becomes those most like it.
     pub(super) fn bits(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
         if there & self.all_there == self.all_there {
             return u32::MAX;
         }
         let chosen = types.iter().enumerate().filter(|(index, _)| there & (1 << index) != 0);
-        // None remain of a mask that names no type of the recording.
+        // A mask that names no type of the recording leaves none.
         match chosen.fold(0, |bits, (_, here)| bits | here) {
             0 => u32::MAX,
             bits => bits,
         }
     }
 
-    /// The types that a program allows, where 0 is all.
+    /// Translates the mask of types that a program allows. 0 stands for all.
     pub(super) fn wish(&self, there: u32) -> u32 {
         match self.types {
             Some(_) if there != 0 => self.bits(there),
@@ -64,7 +64,7 @@ impl Translation {
         }
     }
 
-    /// One type: the first that is most like it.
+    /// Translates one type, to the first of those most like it.
     pub(super) fn one(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
         let here = types.get(index(there));
@@ -72,7 +72,7 @@ impl Translation {
     }
 }
 
-/// The types that have most of these flags, and of those the ones with the fewest others.
+/// A mask of the types that have most of these flags; of those, the ones with the fewest others.
 fn like(flags: vk::MemoryPropertyFlags, here: &[vk::MemoryType]) -> u32 {
     let likeness = |kind: &vk::MemoryType| {
         let common = (kind.property_flags & flags & LOOKED_AT).as_raw().count_ones();

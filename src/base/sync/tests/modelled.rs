@@ -23,7 +23,7 @@ fn spawn(lock: &Arc<Lock>, run: impl FnOnce(&Lock) + 'static) -> thread::JoinHan
     thread::spawn(move || run(&lock))
 }
 
-/// One at a time is inside, sees what those before have written, and gets out.
+/// One thread at a time is inside, sees what the threads before have written, and gets out.
 #[test]
 fn loom_two_threads_enter_twice_each() {
     check(|| {
@@ -104,7 +104,7 @@ fn loom_threads_have_the_tokens_they_pretend_to_have() {
     });
 }
 
-/// Who sees an element sees it whole, and all see the same.
+/// A thread that sees an element sees it whole, and all threads see the same one.
 #[test]
 fn loom_an_element_is_seen_whole_or_not_at_all() {
     const NOT_SEEN: u32 = 0;

@@ -12,7 +12,7 @@ const THREADS: u64 = 8;
 const ROUNDS: u64 = 20_000;
 /// One in so many sections loses its processor while it is inside.
 const LOSES: u64 = 64;
-/// Far more than any of these tests takes on a machine that is busy with other things.
+/// Far more than any of these tests takes on a busy machine.
 const PROMPTLY: Duration = Duration::from_secs(60);
 
 /// What only the lock keeps right: a plain count, and a flag that says when the lock has failed.
@@ -76,7 +76,7 @@ fn tries_and_waits_mix() {
     assert!(count >= THREADS * ROUNDS / 2);
 }
 
-/// Who holds the lock for longer than anybody spins must not be starved by those who wait, and they must all get it.
+/// Waiting threads must not starve a thread that holds the lock for longer than they spin, and all of them must get it.
 #[test]
 fn a_holder_that_sleeps_stops_nobody_for_good() {
     let lock = Lock::new(Books::default());

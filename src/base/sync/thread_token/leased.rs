@@ -1,4 +1,4 @@
-//! The tokens of real threads: each has one from its first question to its end.
+//! The tokens of real threads: a thread has one from its first call of [`current`] to its end.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use crate::base::sync::atomic::{AtomicU32, Ordering};
 
 /// The thread has not asked yet.
 const UNKNOWN: u32 = u32::MAX;
-/// Of a thread that can have no token any more.
+/// The token of a thread whose lease is destroyed.
 const LAST: u32 = 0;
 
 thread_local! {
@@ -26,7 +26,7 @@ static SHARED: AtomicU32 = AtomicU32::new(0);
 
 /// The calling thread's token, less than [`TOKENS`].
 ///
-/// Panics never, not even while the thread's locals are destroyed: then the answer may be another thread's token.
+/// Never panics, not even while the thread's locals are destroyed. The answer may then be another thread's token.
 #[inline]
 pub(crate) fn current() -> u32 {
     let token = TOKEN.try_with(Cell::get).unwrap_or(LAST);
@@ -39,7 +39,7 @@ fn first() -> u32 {
     let token = LEASE.try_with(|lease| {
         let token = TAKEN.take();
         lease.token.set(token.unwrap_or(UNKNOWN));
-        // All are taken. Threads that share are spread as well as those that need not.
+        // All are taken. The threads that share tokens are spread over all of them.
         token.unwrap_or_else(shared)
     });
     let token = token.unwrap_or(LAST);
@@ -48,12 +48,12 @@ fn first() -> u32 {
     token
 }
 
-/// A token that another thread has as well: each in turn.
+/// A token that another thread has as well. The tokens take turns.
 fn shared() -> u32 {
     SHARED.fetch_add(1, Ordering::Relaxed) % TOKENS
 }
 
-/// Lets the calling thread pass for the one with that token.
+/// Gives the calling thread that token.
 #[cfg(test)]
 pub(crate) fn pose_as(token: u32) {
     let _ = TOKEN.try_with(|known| known.set(token));
@@ -66,7 +66,7 @@ struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Destructors that run after this one are still told this token: it does for a hint.
+        // Destructors that run after this one still read this token, which is good enough for a hint.
         let token = self.token.replace(UNKNOWN);
         if token != UNKNOWN {
             TAKEN.give_back(token);

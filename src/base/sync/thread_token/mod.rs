@@ -1,7 +1,7 @@
-//! A small number for each thread, to spread threads over a few places with.
+//! A small number for each thread, which spreads threads over a few slots.
 //!
 //! Tokens are dense: a thread gets the lowest number that no living thread has, so that a program with four threads
-//! uses 0 to 3, however many threads have come and gone. They are **hints and no identities**: two living threads have
+//! uses 0 to 3, however many threads have come and gone. They are **hints, not identities**: two living threads have
 //! the same token when there are more than [`TOKENS`] of them, and while one of them is being torn down.
 #![forbid(unsafe_code)]
 

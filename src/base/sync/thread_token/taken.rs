@@ -7,7 +7,7 @@ use crate::base::sync::atomic::{AtomicU32, Ordering};
 /// Tokens in one word of the map.
 pub(super) const IN_A_WORD: u32 = u32::BITS;
 
-/// A map of the tokens, a bit for each that a living thread has.
+/// A map of the tokens. The bit of a token is set while a living thread has it.
 pub(super) struct Taken<const WORDS: usize> {
     words: [AtomicU32; WORDS],
 }
@@ -23,7 +23,7 @@ impl<const WORDS: usize> Taken<WORDS> {
         Self { words: std::array::from_fn(|_| AtomicU32::new(0)) }
     }
 
-    /// Takes the lowest token that is free. Nothing is published with it, so no order is asked for.
+    /// Takes the lowest free token. It publishes nothing, so relaxed order is enough.
     pub(super) fn take(&self) -> Option<u32> {
         for (at, word) in (0_u32..).zip(&self.words) {
             let taken = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
