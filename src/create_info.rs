@@ -295,8 +295,14 @@ impl<'a> AllocationCreateInfo<'a> {
 /// How to make a custom pool: [`PoolParameters`] with a borrowed name and a chain.
 ///
 /// ```
-/// use sublet::{Algorithm, PoolCreateInfo}; let frame = PoolCreateInfo { block_size: 16 << 20, max_block_count: 1,
-/// algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) }; assert_eq!(frame.min_block_count, 0);
+/// use sublet::{Algorithm, PoolCreateInfo};
+/// let frame = PoolCreateInfo {
+///     block_size: 16 << 20,
+///     max_block_count: 1,
+///     algorithm: Algorithm::Linear,
+///     ..PoolCreateInfo::new(0)
+/// };
+/// assert_eq!(frame.min_block_count, 0);
 /// ```
 pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
 

@@ -19,8 +19,8 @@ impl Device {
         let function = self.functions.get_buffer_device_address;
         let function = function.filter(|_| self.settings.buffer_device_address)?;
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-        // SAFETY: the caller's own promise; the settings say that the feature is enabled
-        // (VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324).
+        // SAFETY: the caller promises a live buffer of this device with that usage, bound to memory; the settings say
+        // that the feature is enabled (VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324).
         Some(unsafe { function(self.device, &info) })
     }
 }

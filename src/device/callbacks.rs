@@ -79,7 +79,7 @@ impl RawDeviceMemoryCallbacks {
             }
         };
         if let Some(function) = function {
-            // SAFETY: the promises of `DeviceMemoryCallbacks::from_raw`, which this function's caller makes.
+            // SAFETY: the caller of `from_raw` has promised that any thread may call the function with these pointers.
             unsafe { function(self.allocator, memory_type, memory, size, self.user_data) };
         }
     }
@@ -123,8 +123,8 @@ pub struct DeviceMemoryCallbacks(Arc<dyn Fn(DeviceMemoryEvent) + Send + Sync>);
 impl DeviceMemoryCallbacks {
     /// Calls a closure.
     #[must_use]
-    pub fn new(told: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
+    pub fn new(callback: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
     }
 
     /// Calls C functions.
@@ -134,7 +134,8 @@ impl DeviceMemoryCallbacks {
     /// allocator that was made with them lives; they do not unwind.
     #[must_use]
     pub unsafe fn from_raw(raw: RawDeviceMemoryCallbacks) -> Self {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that any thread may call the functions for as long as an allocator has them, and
+        // that they do not unwind.
         Self(Arc::new(move |event| unsafe { raw.call(event) }))
     }
 

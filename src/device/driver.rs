@@ -124,7 +124,7 @@ impl Device {
         device: vk::Device,
         settings: DeviceSettings,
     ) -> Result<Self, MissingFunction> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises live handles that belong together, and functions that are theirs.
         let functions = unsafe { given.resolve(instance, device) }?;
         let mut properties = vk::PhysicalDeviceProperties::default();
         // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter).
@@ -354,7 +354,7 @@ impl Device {
         }
         #[cfg(windows)]
         self.win32_handles.close(memory);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises memory of this device that is freed once, and that the device no longer uses.
         unsafe { (self.functions.free_memory)(self.device, memory, self.host()) };
     }
 
@@ -366,7 +366,8 @@ impl Device {
     pub(crate) unsafe fn map_memory(&self, memory: vk::DeviceMemory) -> Result<NonNull<u8>, DriverError> {
         const CALL: &str = "vkMapMemory";
         let mut pointer: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the caller's own promise; the range is the whole memory (VUID-vkMapMemory-size-00680).
+        // SAFETY: the caller promises live, host-visible memory that is not mapped and that no other thread maps or
+        // unmaps; the range is the whole memory (VUID-vkMapMemory-size-00680).
         let result = unsafe {
             (self.functions.map_memory)(
                 self.device,
@@ -400,7 +401,7 @@ impl Device {
     /// (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
     pub(crate) unsafe fn flush(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(ranges.len());
-        // SAFETY: the caller's own promise, and `count` is the slice's length.
+        // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.
         let result =
             unsafe { (self.functions.flush_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };
         DriverError::check("vkFlushMappedMemoryRanges", result)
@@ -412,7 +413,7 @@ impl Device {
     /// As for [`Self::flush`].
     pub(crate) unsafe fn invalidate(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(ranges.len());
-        // SAFETY: the caller's own promise, and `count` is the slice's length.
+        // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.
         let result =
             unsafe { (self.functions.invalidate_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };
         DriverError::check("vkInvalidateMappedMemoryRanges", result)
@@ -483,14 +484,16 @@ impl Device {
             BufferOrImage::Buffer(buffer) => {
                 let info = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
                 self.asks_dedicated(self.functions.get_buffer_memory_requirements2).map(|query| {
-                    // SAFETY: the caller's own promise; version or extension were checked by `asks_dedicated`.
+                    // SAFETY: the caller promises a live buffer of this device; `asks_dedicated` has checked version or
+                    // extension.
                     unsafe { query(self.device, &info, &mut requirements) };
                 })
             }
             BufferOrImage::Image(image) => {
                 let info = vk::ImageMemoryRequirementsInfo2::default().image(image);
                 self.asks_dedicated(self.functions.get_image_memory_requirements2).map(|query| {
-                    // SAFETY: the caller's own promise; version or extension were checked by `asks_dedicated`.
+                    // SAFETY: the caller promises a live image of this device that is not disjoint; `asks_dedicated`
+                    // has checked version or extension.
                     unsafe { query(self.device, &info, &mut requirements) };
                 })
             }
@@ -541,7 +544,7 @@ impl Device {
             let info = vk::DeviceBufferMemoryRequirements::default().create_info(info);
             let mut dedicated = vk::MemoryDedicatedRequirements::default();
             let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
-            // SAFETY: the caller's own promise, and maintenance4 is there.
+            // SAFETY: the caller promises a valid `info`, and maintenance4 is enabled.
             unsafe { query(self.device, &info, &mut requirements) };
             return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
         }
@@ -568,7 +571,7 @@ impl Device {
             let info = vk::DeviceImageMemoryRequirements::default().create_info(info);
             let mut dedicated = vk::MemoryDedicatedRequirements::default();
             let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
-            // SAFETY: the caller's own promise, and maintenance4 is there.
+            // SAFETY: the caller promises a valid `info` that is not disjoint, and maintenance4 is enabled.
             unsafe { query(self.device, &info, &mut requirements) };
             return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
         }
@@ -627,7 +630,8 @@ impl Device {
                 let mut info =
                     vk::BindBufferMemoryInfo::default().buffer(buffer).memory(memory).memory_offset(offset);
                 info.p_next = next;
-                // SAFETY: the caller's own promise; one structure is given and one is counted.
+                // SAFETY: the caller promises a live, unbound buffer, live memory that meets its requirements there,
+                // and a valid chain; one structure is given and one is counted.
                 let result = unsafe { bind(self.device, 1, &info) };
                 DriverError::check(CALL, result)
             }
@@ -639,7 +643,8 @@ impl Device {
                 let mut info =
                     vk::BindImageMemoryInfo::default().image(image).memory(memory).memory_offset(offset);
                 info.p_next = next;
-                // SAFETY: the caller's own promise; one structure is given and one is counted.
+                // SAFETY: the caller promises a live, unbound image, live memory that meets its requirements there, and
+                // a valid chain; one structure is given and one is counted.
                 let result = unsafe { bind(self.device, 1, &info) };
                 DriverError::check(CALL, result)
             }

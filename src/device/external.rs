@@ -19,8 +19,8 @@ impl Device {
     pub(crate) unsafe fn set_memory_priority(&self, memory: vk::DeviceMemory, priority: f32) {
         let function = self.functions.set_device_memory_priority;
         if let Some(function) = function.filter(|_| self.settings.pageable_device_local_memory) {
-            // SAFETY: the caller's own promise; the settings say that the extension is enabled, and the caller checked
-            // the priority (VUID-vkSetDeviceMemoryPriorityEXT-priority-06258).
+            // SAFETY: the caller promises live memory, and has checked the priority
+            // (VUID-vkSetDeviceMemoryPriorityEXT-priority-06258); the settings say that the extension is enabled.
             unsafe { function(self.device, memory, priority) };
         }
     }
@@ -73,12 +73,13 @@ impl Device {
         let ask = || {
             let info = vk::MemoryGetWin32HandleInfoKHR::default().memory(memory).handle_type(handle_type);
             let mut handle: vk::HANDLE = 0;
-            // SAFETY: the caller's own promise; the list of handles sees to it that this is asked once for each memory
-            // and type (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
+            // SAFETY: the caller promises live memory that was allocated for export as this type of NT handles; the
+            // list of handles ensures one call for each memory and type
+            // (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
             let result = unsafe { function(self.device, &info, &mut handle) };
             DriverError::check("vkGetMemoryWin32HandleKHR", result).map(|()| handle)
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a target process that is null or the handle of a process.
         Some(unsafe { self.win32_handles.duplicate(memory, handle_type, target_process, ask) })
     }
 }

@@ -228,7 +228,8 @@ impl VulkanFunctions {
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<DescriptorFunctions, MissingFunction> {
-        // SAFETY: the promises of `Self::resolve`, which this function's caller makes.
+        // SAFETY: the caller promises live `instance` and `device`, and functions that are theirs and do what Vulkan
+        // says.
         let lookup = unsafe { self.lookup(instance, device) };
         DescriptorFunctions::resolve(&lookup)
     }

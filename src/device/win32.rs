@@ -53,8 +53,8 @@ impl Win32Handles {
         let this_process = unsafe { GetCurrentProcess() };
         let target_process = if target_process == 0 { this_process } else { target_process };
         let mut target: vk::HANDLE = 0;
-        // SAFETY: the source is open, because the list that it is in is locked; the target process is the caller's
-        // promise.
+        // SAFETY: the source is open, because its list is locked; the caller promises a target process that is null or
+        // the handle of a process.
         let done =
             unsafe { DuplicateHandle(this_process, source, target_process, &mut target, 0, 0, SAME_ACCESS) };
         if done == 0 {

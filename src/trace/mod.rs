@@ -132,22 +132,25 @@
 //! are nanoseconds:
 //!
 //! ```text
-//! 89 53 54 52 41 43 45 01                                                       ; magic, version 1 48 45 41 44 00 00
-//! 00 00 1a 00 00 00 00 00 00 00                               ; the head: mark, number, bytes, records 00 00 00 00 00
-//! 00 00 00 00 00 00 00 00 00 00 00                               ; ticks, nanoseconds 81 3a 04 6a
-//! ; checksum 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 ; a header of nothing 43 41
-//! 4c 4c 01 00 00 00 1c 00 00 00 02 00 00 00                               ; calls: mark, number, bytes, records b8 0b
-//! 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds bd c8 a0 1c
-//! ; checksum 01 00                                                                         ; thread 0 11 e8 07
-//! ; allocate, after 1000 ticks 39 00 00 04                                                                   ; a
-//! buffer, `Auto`, with a name 80 20 08 07                                                                   ; 4096
-//! bytes, aligned to 2^8, types 0b111 04 6d 65 73 68                                                                ;
-//! "mesh" 01 04 01 00                                                                   ; memory type 1; vector 1, key
-//! 1 13 d0 0f 04 01 00                                                             ; free, 2000 ticks later, vector 1,
-//! key 1 4c 41 53 54 02 00 00 00 02 00 00 00 00 00 00 00                               ; the end: mark, number, bytes,
-//! records b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds ba cb b0
-//! 80                                                                   ; checksum 02 03
-//! ; 2 records, 3 chunks
+//! 89 53 54 52 41 43 45 01                                                       ; magic, version 1
+//! 48 45 41 44 00 00 00 00 1a 00 00 00 00 00 00 00                               ; the head: mark, number, bytes, records
+//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! 81 3a 04 6a                                                                   ; checksum
+//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 ; a header of nothing
+//! 43 41 4c 4c 01 00 00 00 1c 00 00 00 02 00 00 00                               ; calls: mark, number, bytes, records
+//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! bd c8 a0 1c                                                                   ; checksum
+//! 01 00                                                                         ; thread 0
+//! 11 e8 07                                                                      ; allocate, after 1000 ticks
+//! 39 00 00 04                                                                   ; a buffer, `Auto`, with a name
+//! 80 20 08 07                                                                   ; 4096 bytes, aligned to 2^8, types 0b111
+//! 04 6d 65 73 68                                                                ; "mesh"
+//! 01 04 01 00                                                                   ; memory type 1; vector 1, key 1
+//! 13 d0 0f 04 01 00                                                             ; free, 2000 ticks later, vector 1, key 1
+//! 4c 41 53 54 02 00 00 00 02 00 00 00 00 00 00 00                               ; the end: mark, number, bytes, records
+//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! ba cb b0 80                                                                   ; checksum
+//! 02 03                                                                         ; 2 records, 3 chunks
 //! ```
 
 mod asked;

@@ -37,7 +37,7 @@ impl DescriptorDriver {
     pub(crate) unsafe fn set_layout_size(&self, layout: vk::DescriptorSetLayout) -> u64 {
         let Some(query) = self.functions.get_descriptor_set_layout_size else { return 0 };
         let mut size = 0;
-        // SAFETY: the device is live; the rest is the caller's promise.
+        // SAFETY: the device is live; the caller promises a live layout made for descriptor buffers.
         unsafe { query(self.device, layout, &mut size) };
         size
     }
@@ -49,7 +49,8 @@ impl DescriptorDriver {
     pub(crate) unsafe fn binding_offset(&self, layout: vk::DescriptorSetLayout, binding: u32) -> u64 {
         let Some(query) = self.functions.get_descriptor_set_layout_binding_offset else { return 0 };
         let mut offset = 0;
-        // SAFETY: the device is live; the rest is the caller's promise.
+        // SAFETY: the device is live; the caller promises a live layout made for descriptor buffers, which has the
+        // binding.
         unsafe { query(self.device, layout, binding, &mut offset) };
         offset
     }
@@ -61,7 +62,7 @@ impl DescriptorDriver {
     /// (VUID-vkGetDescriptorEXT-dataSize-08125).
     pub(crate) unsafe fn descriptor_bytes(&self, info: &vk::DescriptorGetInfoEXT<'_>, bytes: &mut [u8]) {
         let Some(get) = self.functions.get_descriptor else { return };
-        // SAFETY: the device is live; the rest is the caller's promise.
+        // SAFETY: the device is live; the caller promises a valid info and `bytes` of the length of its type.
         unsafe { get(self.device, info, bytes.len(), bytes.as_mut_ptr().cast()) };
     }
 }

@@ -31,7 +31,8 @@ impl DescriptorDriver {
         sets: &[vk::DescriptorSet],
         dynamic_offsets: &[u32],
     ) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that this thread alone records the command buffer, and that sets and offsets fit
+        // the layout.
         unsafe {
             (self.functions.cmd_bind_descriptor_sets)(
                 target.commands,
@@ -89,7 +90,8 @@ impl DescriptorDriver {
         data: *const c_void,
     ) {
         let Some(push) = self.functions.cmd_push_descriptor_set_with_template else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that this thread alone records the command buffer, that the template was made for
+        // push descriptors of this layout and set, and that `data` holds what it reads.
         unsafe { push(target.commands, template, target.layout, target.set, data) };
     }
 

@@ -40,11 +40,11 @@ impl DescriptorDriver {
         device: vk::Device,
         enabled: DescriptorExtensions,
     ) -> Result<Self, MissingFunction> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises live handles that belong together, and functions that are theirs.
         let common = unsafe { given.resolve(instance, device) }?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises live handles that belong together, and functions that are theirs.
         let functions = unsafe { given.resolve_descriptors(instance, device) }?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a live physical device of the instance whose functions these are.
         let facts = unsafe { DescriptorFacts::read(&common, physical_device, enabled) };
         Ok(Self { functions, common, device, facts })
     }
@@ -58,7 +58,7 @@ impl DescriptorDriver {
         info: &vk::DescriptorSetLayoutCreateInfo<'_>,
     ) -> Result<vk::DescriptorSetLayout, DriverError> {
         let mut layout = vk::DescriptorSetLayout::null();
-        // SAFETY: the device is live, and the create-info is valid: the caller's promise.
+        // SAFETY: the device is live; the caller promises a valid create-info.
         let result = unsafe {
             (self.functions.create_descriptor_set_layout)(self.device, info, std::ptr::null(), &mut layout)
         };
@@ -78,8 +78,8 @@ impl DescriptorDriver {
         let query = self.functions.get_descriptor_set_layout_support?;
         let mut variable = vk::DescriptorSetVariableDescriptorCountLayoutSupport::default();
         let mut support = vk::DescriptorSetLayoutSupport::default().push_next(&mut variable);
-        // SAFETY: the device is live, the create-info is valid: the caller's promise; and the chain's one structure
-        // extends VkDescriptorSetLayoutSupport, and is stepped over where it is not known.
+        // SAFETY: the device is live; the caller promises a valid create-info. The chain's one structure extends
+        // VkDescriptorSetLayoutSupport, and a driver that does not know it skips it.
         unsafe { query(self.device, info, &mut support) };
         let supported = support.supported != vk::FALSE;
         Some((supported, variable.max_variable_descriptor_count))
@@ -90,7 +90,8 @@ impl DescriptorDriver {
     /// # Safety
     /// The layout came from [`Self::create_set_layout`] and is destroyed once.
     pub(crate) unsafe fn destroy_set_layout(&self, layout: vk::DescriptorSetLayout) {
-        // SAFETY: the caller's own promise (VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter).
+        // SAFETY: the caller promises a layout of this device that is destroyed once
+        // (VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter).
         unsafe { (self.functions.destroy_descriptor_set_layout)(self.device, layout, std::ptr::null()) };
     }
 
@@ -128,7 +129,8 @@ impl DescriptorDriver {
     /// The pool came from [`Self::create_pool`], is destroyed once, and no set of it is in use by the device
     /// (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
     pub(crate) unsafe fn destroy_pool(&self, pool: vk::DescriptorPool) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a pool of this device that is destroyed once, and whose sets the device does not
+        // use.
         unsafe { (self.functions.destroy_descriptor_pool)(self.device, pool, std::ptr::null()) };
     }
 
@@ -139,8 +141,7 @@ impl DescriptorDriver {
     /// (VUID-vkResetDescriptorPool-descriptorPool-00313).
     pub(crate) unsafe fn reset_pool(&self, pool: vk::DescriptorPool) -> Result<(), DriverError> {
         let flags = vk::DescriptorPoolResetFlags::empty();
-        // SAFETY: the caller's promise: the pool is live, nobody else uses it, and no set of it is in use by the
-        // device.
+        // SAFETY: the caller promises a live pool that nobody else uses, and whose sets the device does not use.
         let result = unsafe { (self.functions.reset_descriptor_pool)(self.device, pool, flags) };
         DriverError::check("vkResetDescriptorPool", result)
     }
@@ -158,8 +159,8 @@ impl DescriptorDriver {
     ) -> Result<vk::DescriptorSet, DriverError> {
         let layouts = [layout];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        // SAFETY: the caller's promise: pool and layout are live and go together, the layout is none of push
-        // descriptors or descriptor buffers, and nobody else uses the pool.
+        // SAFETY: the caller promises a live pool and a live layout that go together, a layout of ordinary sets, and
+        // that nobody else uses the pool.
         unsafe { self.allocate_one(&info) }
     }
 
@@ -179,8 +180,9 @@ impl DescriptorDriver {
         }
         sets.resize(layouts.len(), vk::DescriptorSet::null());
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(layouts);
-        // SAFETY: the device is live, there is room for a set of each layout, and the rest is the caller's promise
-        // (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, -descriptorSetCount-arraylength).
+        // SAFETY: the device is live, and there is room for a set of each layout; the caller promises a live pool that
+        // nobody else uses, and live layouts that go with it (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter,
+        // -descriptorSetCount-arraylength).
         let result =
             unsafe { (self.functions.allocate_descriptor_sets)(self.device, &info, sets.as_mut_ptr()) };
         DriverError::check("vkAllocateDescriptorSets", result).inspect_err(|_| sets.clear())
@@ -205,7 +207,8 @@ impl DescriptorDriver {
             .descriptor_pool(pool)
             .set_layouts(&layouts)
             .push_next(&mut variable);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a live pool that nobody else uses, a live layout that goes with it, and a count
+        // that the layout allows; the info asks for one set.
         unsafe { self.allocate_one(&info) }
     }
 
@@ -217,7 +220,7 @@ impl DescriptorDriver {
         info: &vk::DescriptorSetAllocateInfo<'_>,
     ) -> Result<vk::DescriptorSet, DriverError> {
         let mut set = vk::DescriptorSet::null();
-        // SAFETY: the device is live, there is room for the one set, and the rest is the caller's promise
+        // SAFETY: the device is live, and there is room for the one set; the caller promises a valid info for one set
         // (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter).
         let result = unsafe { (self.functions.allocate_descriptor_sets)(self.device, info, &mut set) };
         DriverError::check("vkAllocateDescriptorSets", result)?;
@@ -236,7 +239,8 @@ impl DescriptorDriver {
         sets: &[vk::DescriptorSet],
     ) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(sets.len());
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises sets of this pool, which may free them, that are freed once and that the device
+        // does not use, and that nobody else uses the pool; `count` is the slice's length.
         let result =
             unsafe { (self.functions.free_descriptor_sets)(self.device, pool, count, sets.as_ptr()) };
         DriverError::check("vkFreeDescriptorSets", result)
@@ -249,7 +253,8 @@ impl DescriptorDriver {
     pub(crate) unsafe fn set_name<H: vk::Handle>(&self, object: H, name: &std::ffi::CStr) {
         let Some(set_name) = self.functions.set_debug_utils_object_name else { return };
         let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(name);
-        // SAFETY: the caller's own promise (VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-02587).
+        // SAFETY: the caller promises a live object that nobody else uses, and that the extension is enabled
+        // (VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-02587).
         let _ = unsafe { set_name(self.device, &info) };
     }
 }

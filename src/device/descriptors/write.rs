@@ -20,7 +20,8 @@ impl DescriptorDriver {
         writes: &[vk::WriteDescriptorSet<'_>],
         copies: &[vk::CopyDescriptorSet<'_>],
     ) {
-        // SAFETY: the device is live; the rest is the caller's promise.
+        // SAFETY: the device is live; the caller promises valid writes and copies, and that the device does not use
+        // what they change unless that is allowed.
         unsafe {
             (self.functions.update_descriptor_sets)(
                 self.device,
@@ -52,7 +53,7 @@ impl DescriptorDriver {
         }
         let Some(create) = self.functions.create_descriptor_update_template else { return Ok(None) };
         let mut template = vk::DescriptorUpdateTemplate::null();
-        // SAFETY: the device is live, and the create-info is valid: the caller's promise.
+        // SAFETY: the device is live; the caller promises a valid create-info.
         let result = unsafe { create(self.device, info, std::ptr::null(), &mut template) };
         DriverError::check("vkCreateDescriptorUpdateTemplate", result)?;
         Ok(Some(template))
@@ -64,7 +65,7 @@ impl DescriptorDriver {
     /// The template came from [`Self::create_template`], and is destroyed once.
     pub(crate) unsafe fn destroy_template(&self, template: vk::DescriptorUpdateTemplate) {
         let Some(destroy) = self.functions.destroy_descriptor_update_template else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a template of this device that is destroyed once.
         unsafe { destroy(self.device, template, std::ptr::null()) };
     }
 
@@ -81,7 +82,8 @@ impl DescriptorDriver {
         data: *const c_void,
     ) {
         let Some(update) = self.functions.update_descriptor_set_with_template else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises a template that fits the set's layout, data that it can read, and a set that the
+        // device does not use.
         unsafe { update(self.device, set, template, data) };
     }
 
@@ -100,7 +102,8 @@ impl DescriptorDriver {
         let missing = MissingFunction { name: "vkGetBufferDeviceAddress" };
         let query = self.common.get_buffer_device_address.ok_or(missing)?;
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-        // SAFETY: the device is live; the rest is the caller's promise.
+        // SAFETY: the device is live; the caller promises a live buffer with that usage, bound to memory, and that the
+        // feature is enabled.
         Ok(unsafe { query(self.device, &info) })
     }
 }

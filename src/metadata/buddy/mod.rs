@@ -16,19 +16,18 @@ use crate::base::cast::index;
 /// 2^0 to 2^63.
 const ORDERS: usize = 64;
 
-/// A region is cut into this many pieces at most, which take one slot each, and one for its header.
+/// A region takes at most this many slots: one for each of its pieces, and one for its header.
 const REGION_SLOTS: u32 = 65;
 
-/// Grants powers of two. A free chunk that is too large is halved until it fits; a chunk that is freed is joined with
-/// its other half, its buddy, wherever that is free and whole.
+/// Grants powers of two. A free chunk that is too large is halved until it fits. A chunk that is freed is joined with
+/// its other half, its buddy, if that is free and whole.
 ///
-/// A chunk of 2^k units, which is said to be of **order** k, starts at a multiple of 2^k from the start of its region,
-/// so that alignments up to the size cost nothing, and a chunk finds its buddy by flipping bit k of its offset. For a
-/// larger alignment a chunk as large as that is taken; where there is none, the start of a region will do, if it is
-/// free.
+/// A chunk of 2^k units has **order** k, and starts at a multiple of 2^k from the start of its region. So alignments up
+/// to the size cost nothing, and flipping bit k of its offset gives the offset of its buddy. For a larger alignment the
+/// engine takes a chunk as large as the alignment, or, where there is none, the free start of a region.
 ///
-/// A region whose capacity is no power of two is made of pieces that are, the largest first. Chunks of two pieces are
-/// never joined. What is left below the smallest order is never used.
+/// A region whose capacity is no power of two consists of pieces that are, the largest first. Chunks of two pieces are
+/// never joined. A rest below the smallest order is never used.
 ///
 /// ```text
 ///   capacity 110, smallest 4            one allocation of 10: 64 -> 32 + 32, 32 -> 16 + 16
@@ -38,17 +37,17 @@ const REGION_SLOTS: u32 = 65;
 ///   |#10###|16 | 32   |         |     |   |-|        6 units more than asked: Usage::rounding is 6
 /// ```
 ///
-/// Where sizes are powers of two, or nearly, the free chunks are too, in few sizes: a hole that one allocation leaves
-/// is what the next one wants. Where sizes are arbitrary a quarter of the memory on average goes into rounding: use
-/// [`Tlsf`](super::Tlsf) there.
+/// If sizes are powers of two, or nearly, free chunks have few sizes, and the hole that one allocation leaves fits the
+/// next one. If sizes are arbitrary, rounding takes a quarter of the memory on average: use [`Tlsf`](super::Tlsf)
+/// there.
 ///
-/// Units: whatever the owner counts. Spans have the size that was granted; what was asked is less by as much as
-/// [`Usage::rounding`] sums up.
+/// Units: whatever the owner counts. Spans have the size that was granted. [`Usage::rounding`] sums up how much that
+/// exceeds what was asked for.
 ///
 /// # Complexity
-/// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each joining. Both are
-/// independent of the numbers of regions and chunks, and 63 steps at most; only where no free chunk is as large as the
-/// alignment the starts of all regions are looked at. A chunk takes 40 bytes of host memory.
+/// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each joining. Both take 63
+/// steps at most, whatever the numbers of regions and chunks. Only if no free chunk is as large as the alignment,
+/// allocating looks at the starts of all regions. A chunk takes 40 bytes of host memory.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
@@ -87,17 +86,17 @@ pub struct Buddy {
     map: u64,
     /// Units of the smallest chunk, a power of two.
     smallest: u64,
-    /// By chunk: units granted beyond what was asked, while it is used.
+    /// By used chunk: the units granted beyond what was asked for.
     roundings: Vec<u64>,
-    /// By region: the sum of that.
+    /// By region: their sum.
     region_roundings: Vec<u64>,
-    /// The sum over all regions.
+    /// Their sum over all regions.
     rounding: u64,
 }
 
 impl Buddy {
-    /// An engine without regions, each of which is to have at most `max_region_capacity` units. No chunk is smaller
-    /// than `smallest`, rounded up to a power of two: a larger one saves host memory and steps, and wastes units.
+    /// An engine without regions. Each region will have at most `max_region_capacity` units. No chunk is smaller than
+    /// `smallest`, rounded up to a power of two. A larger value saves host memory and steps, and wastes units.
     ///
     /// # Panics
     /// If one of the two is 0 or above 2^63.
@@ -128,8 +127,8 @@ impl Buddy {
             + (self.roundings.capacity() + self.region_roundings.capacity()) * size_of::<u64>()
     }
 
-    /// Units that are granted for a request at least, a power of two; `None` above 2^63. An empty region with as many
-    /// has room for it: offset 0 is a multiple of every alignment.
+    /// The fewest units that a request is granted, a power of two; `None` above 2^63. An empty region of that size has
+    /// room for it, because offset 0 is a multiple of every alignment.
     #[inline]
     pub(super) fn granted(&self, request: &Request) -> Option<u64> {
         request.size.max(self.smallest).checked_next_power_of_two()
@@ -162,7 +161,7 @@ impl Buddy {
         }
     }
 
-    /// Halves a free chunk until it has another order, and makes it a used one.
+    /// Halves a free chunk down to another order, and marks it used.
     #[inline]
     fn allocate_in(
         &mut self,
@@ -190,8 +189,8 @@ impl Buddy {
         Ok((key, span))
     }
 
-    /// What [`Metadata::allocate`] does when no free chunk is as large as the alignment: tries the starts of regions,
-    /// the tightest first.
+    /// The slow path of [`Metadata::allocate`], for when no free chunk is as large as the alignment: tries the starts
+    /// of regions, the tightest first.
     #[cold]
     #[inline(never)]
     fn allocate_at_start(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
@@ -206,7 +205,7 @@ impl Buddy {
         self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
     }
 
-    /// Whether there is a place for a request. Nothing is changed.
+    /// Whether a request has room. Changes nothing.
     pub(super) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
@@ -281,9 +280,8 @@ impl Metadata for Buddy {
         self.region_roundings[index(freed.span.region.0)] -= rounding;
         self.rounding -= rounding;
         let Span { offset, mut size, .. } = freed.span;
-        // A buddy that is whole and free starts or ends where this chunk does and has its size. The neighbours of a
-        // piece have another size than it has, so nothing is joined over the border of one; nor is a region's rest,
-        // which is smaller than any chunk.
+        // A whole, free buddy touches this chunk and has its size. The neighbours of a piece have another size than the
+        // piece, so nothing is joined across its border. A region's rest is smaller than any chunk, and never joined.
         loop {
             let behind = offset & size == 0;
             let buddy = if behind { self.chunks.next(chunk) } else { self.chunks.prev(chunk) };
@@ -296,7 +294,7 @@ impl Metadata for Buddy {
             } else {
                 self.chunks.absorb_prev(chunk);
             }
-            // `offset` may stay: joining to the chunk before clears a bit of it that is not asked for again.
+            // `offset` may stay: joining to the chunk before clears a bit of it that is not read again.
             size *= 2;
         }
         self.push(size.trailing_zeros(), chunk);
@@ -327,7 +325,7 @@ impl Metadata for Buddy {
         Usage { rounding: self.rounding, ..self.chunks.usage() }
     }
 
-    /// O(1): the highest order that has a free chunk.
+    /// The highest order that has a free chunk. O(1).
     fn largest_free(&self) -> u64 {
         self.map.checked_ilog2().map_or(0, |order| 1 << order)
     }

@@ -1,20 +1,20 @@
-//! The engine that only ever goes on: for lifetimes that nest, follow one another, or end together.
+//! The engine for lifetimes that nest, follow one another, or end together: it places each allocation after the last.
 //!
 //! See [`Linear`].
 #![forbid(unsafe_code)]
 
-mod pages;
+mod entry_pages;
+mod open_regions;
 mod region;
-mod rooms;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use self::pages::{Entry, Found, Pages};
+use self::entry_pages::{Entry, Found, Pages};
+use self::open_regions::OpenRegions;
 use self::region::Region;
-use self::rooms::Rooms;
 
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::base::cast::{index, narrow};
 
-/// How many regions a [`Linear`] engine may have, and with that what it can be used as.
+/// How many regions a [`Linear`] engine may have. Its uses depend on that.
 ///
 /// ```
 /// use sublet::metadata::{Alignment, AllocateError, Linear, Metadata, Regions, Request};
@@ -44,11 +44,11 @@ pub enum Regions {
     Many,
 }
 
-/// Puts each allocation behind the one before. What is freed in the middle is not used again until everything on one
-/// side of it is freed too.
+/// Places each allocation behind the one before. A range that is freed in the middle is not used again until everything
+/// on one side of it is freed, too.
 ///
-/// Nobody says what a region is used as; it shows in the order of the calls. `#` is used, `.` is free, `-` is free but
-/// will not be used again before a neighbour is freed; numbers say in which order the allocations were made.
+/// The order of the calls decides what a region is used as. In the pictures `#` is used, `.` is free, and `-` is free
+/// but not used again before a neighbour is freed; numbers are the order in which the allocations were made.
 ///
 /// **Free-at-once**: allocate, allocate, ... and then free everything, in any order, or [`reset`](Metadata::reset) the
 /// region. When the last allocation goes, the next one is at offset 0.
@@ -58,16 +58,16 @@ pub enum Regions {
 ///   0                              end      after freeing 2 and 0: the tail grew, the start waits for 1
 /// ```
 ///
-/// **Stack**: what is freed in the reverse order is there again at once.
+/// **Stack**: ranges that are freed in the reverse order can be used again at once.
 ///
 /// ```text
 ///   |#0###|#1#|#2#####|............|        |#0###|#1#|#3###########|......|
 ///                                           after freeing 2 and allocating 3
 /// ```
 ///
-/// **Ring buffer** ([`Regions::Single`] only): what is freed in the same order is there again when the end is reached.
-/// An allocation is never split: one that does not fit before the end goes to the start, and what it left at the
-/// end waits until the ring comes round.
+/// **Ring buffer** ([`Regions::Single`] only): ranges that are freed in the same order are used again once the end is
+/// reached. An allocation is never split: one that does not fit before the end goes to the start. The free range that
+/// it leaves at the end is used again in the next round.
 ///
 /// ```text
 ///   |-----|#1#|#2#####|#3#######|..|        |#4##|.|#1#|#2#####|#3#######|-|
@@ -82,38 +82,38 @@ pub enum Regions {
 ///          lower side ->       <- upper side
 /// ```
 ///
-/// Where the two sides meet there is no space. A ring buffer has no upper side and a double stack does not wrap: an
-/// upper allocation in a region that has wrapped is [`AllocateError::UpperInRing`], and while there is one the lower
-/// side ends where the upper one does.
+/// The region is full when the two sides meet. A ring buffer has no upper side, and a double stack does not wrap: an
+/// upper allocation in a region that has wrapped fails with [`AllocateError::UpperInRing`], and an upper side limits
+/// the lower one.
 ///
-/// **With [`Regions::Many`]** the regions are one stack of regions. The one on top is current, and is filled up to its
-/// end; then the smallest of the empty ones with enough room is put on top, and of several as small the one that was
-/// emptied last: the others stay empty, and can be given back. When the one on top is emptied, the one below it is
-/// current again, with all that is free behind its newest allocation. So a region that was left waits for those above
-/// it, or until it is empty itself. There is no wrap and no upper side: what is freed in the order in which it was
-/// allocated is there again by whole regions.
+/// **With [`Regions::Many`]** the regions are a stack of regions. The region on top is current, and is filled up to its
+/// end. Then the smallest empty region with enough room goes on top; of several equal ones, the one that was emptied
+/// last. The others stay empty, and can be removed. When the region on top is emptied, the one below it is current
+/// again, with the free space behind its newest allocation. So a region that was left waits for those above it, or
+/// until it is empty itself. There is no wrap and no upper side: ranges that are freed in the order of allocation are
+/// used again by whole regions.
 ///
 /// ```text
 ///   |#0#|#1#####|..|  |#2######|.....|       |#0#|............|  |.............|
 ///   left for 2        current                after freeing 2 and 1: current again, and the other is empty
 /// ```
 ///
-/// Units: whatever the owner counts. Offsets are multiples of the alignment; sizes are granted as asked.
+/// Units: whatever the owner counts. Offsets are multiples of the alignment. Sizes are granted as asked for.
 ///
 /// # Complexity
-/// Allocating and freeing: O(1), whatever is freed, however many allocations and regions there are; there is no work
-/// that is put off. Two things are not of one step, but are of a few: finding another region is a binary search among
-/// the different capacities of the regions and a look at one bit for each of them, and memory for more entries than
-/// ever before is asked for by the quarter. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]:
-/// O(1) with one region, else a look at those bits.
+/// Allocating and freeing: O(1), in any order of frees, with any number of allocations and regions, without deferred
+/// work. Two things take a few steps. Finding another region is a binary search among the different capacities of the
+/// regions, and reads one bit for each of them. Host memory for entries grows by a quarter when there are more than
+/// ever before. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1) with one region,
+/// else it reads those bits.
 ///
 /// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is used again when none of its entries is
-/// live, so that the worst case, where one of each 32 allocations made one after the other lives on, is 800 bytes for
-/// each of these. A region has no page while it is empty.
+/// live. In the worst case one of each 32 successive allocations lives on, and each of these takes 800 bytes. A region
+/// has no page while it is empty.
 ///
 /// # How it works
-/// A key says where the entry of its allocation is, and which generation of entries it must be. A side is a list of
-/// pages, in which entries stand in the order in which they were made. A word in each page says which are live.
+/// A key names the place of its allocation's entry, and the generation that the entry must have. A side is a list of
+/// pages with entries in the order in which they were made. A word in each page says which entries are live.
 ///
 /// ```text
 ///   first                                                             next: behind the newest entry
@@ -121,9 +121,8 @@ pub enum Regions {
 ///          oldest                              one page, one live entry: goes as soon as that one is freed
 /// ```
 ///
-/// The oldest entry is the first live one of the first page, and the one before the newest, once that is freed, is the
-/// last live one of its page, or of the page before: both are found by counting zeros, and no hole is ever stepped
-/// over.
+/// The oldest entry is the first live one of the first page. When the newest entry is freed, the one before it is the
+/// last live one of its page or of the page before. Both are found by counting zeros, never by stepping over holes.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers:
@@ -139,8 +138,7 @@ pub enum Regions {
 /// - L7: exactly the empty regions that are not current are open, that is, may become current.
 /// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its
 ///   list, linked both ways, and its bit says whether there is one.
-/// - L9: what a region keeps beside its entries (where the next one goes, what it must not reach over, whether the
-///   lower side has wrapped) agrees with them.
+/// - L9: the end, the limit and the ring flag of a region agree with its entries.
 /// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only
 ///   the lowest may be empty, and only if it is alone.
 ///
@@ -190,15 +188,15 @@ pub struct Linear {
     many: bool,
     /// The entries of all regions.
     pages: Pages,
-    /// The sums over the regions that are not current, but for the capacity, which is of all.
+    /// The sums over the regions that are not current. The capacity is the sum over all regions.
     others: Usage,
     max_region_capacity: u64,
     /// The empty regions that are not current, and the stack of the others. Not used for a single region.
-    rooms: Rooms,
+    open: OpenRegions,
     vacant: BinaryHeap<Reverse<u32>>,
 }
 
-/// No region has this id.
+/// The id of no region.
 const NO_REGION: u32 = u32::MAX;
 
 impl Linear {
@@ -215,7 +213,7 @@ impl Linear {
             pages: Pages::new(),
             others: Usage::default(),
             max_region_capacity,
-            rooms: Rooms::default(),
+            open: OpenRegions::default(),
             vacant: BinaryHeap::new(),
         }
     }
@@ -231,7 +229,7 @@ impl Linear {
     pub fn heap_bytes(&self) -> usize {
         self.regions.capacity() * size_of::<Region>()
             + self.pages.heap_bytes()
-            + self.rooms.heap_bytes()
+            + self.open.heap_bytes()
             + self.vacant.capacity() * size_of::<Reverse<u32>>()
     }
 
@@ -248,8 +246,8 @@ impl Linear {
         RegionId(self.current)
     }
 
-    /// What nearly all requests are, from below in the current region, answered in registers: the key and the offset.
-    /// `None`, and nothing is changed: [`Metadata::allocate`] knows better.
+    /// The fast path: a request from below in the current region. Returns the key and the offset in registers. `None`
+    /// changes nothing: [`Metadata::allocate`] takes the slow path.
     #[inline(never)]
     pub(in crate::metadata) fn grant(
         &mut self,
@@ -263,7 +261,7 @@ impl Linear {
         region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
-    /// Whether there is a place for a request. Nothing is changed.
+    /// Whether a request has room. Changes nothing.
     pub(in crate::metadata) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         let current = self.regions.get(index(self.current));
         if request.upper {
@@ -279,18 +277,18 @@ impl Linear {
         let is_here = |region: &Region| {
             region.place(request).is_some() || (!self.many && region.may_wrap(&self.pages, request))
         };
-        let fits = current.is_some_and(is_here) || self.rooms.greatest() >= request.size;
+        let fits = current.is_some_and(is_here) || self.open.greatest() >= request.size;
         Ok(request.size != 0 && fits)
     }
 
-    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.
+    /// [`Metadata::free`] with its result in registers: the region, and whether it is empty now.
     #[inline(never)]
     pub(in crate::metadata) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         let freed = self.free(key).ok()?;
         Some((freed.span.region, freed.region_empty))
     }
 
-    /// What [`Metadata::allocate`] does when the current region has no room, or no slot.
+    /// The slow path of [`Metadata::allocate`]: the current region has no room, or no slot for the entry.
     #[inline(never)]
     fn allocate_elsewhere(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if let Some(region) = self.regions.get_mut(index(self.current)) {
@@ -309,23 +307,23 @@ impl Linear {
             return Err(AllocateError::NoSpace);
         }
         // Offset 0 is a multiple of every alignment, so the capacity alone decides. A single region is never open.
-        let found = self.rooms.take(request.size).ok_or(AllocateError::NoSpace)?;
+        let found = self.open.take(request.size).ok_or(AllocateError::NoSpace)?;
         let mut left = std::mem::replace(&mut self.current, found);
         if let Some(region) = self.regions.get(index(left)) {
             self.others.used += region.used;
             self.others.used_chunks += u64::from(region.used_chunks);
             if region.is_empty() {
                 // It is alone on the stack: L10.
-                self.rooms.pull(left, region.capacity);
+                self.open.pull(left, region.capacity);
                 left = NO_REGION;
             }
         }
-        self.rooms.push(found, left);
+        self.open.push(found, left);
         self.allocate_at(found, 0, request)
     }
 
-    /// What [`Region::remove`] leaves to do after a free of `size`, for each page once. Whether the region is empty
-    /// now.
+    /// What [`Region::remove`] leaves to do after a free of `size`, once for each page. Returns whether the region is
+    /// empty now.
     #[inline(never)]
     fn settle(&mut self, id: u32, slot: u32, size: u64) -> bool {
         if id != self.current {
@@ -341,19 +339,19 @@ impl Linear {
         is_empty
     }
 
-    /// After a region was emptied: it leaves the stack, unless it is alone there.
+    /// Takes an emptied region out of the stack, unless it is alone there.
     fn emptied(&mut self, id: u32) {
         if !self.many {
             return;
         }
         if id == self.current {
-            let Some(below) = self.rooms.below(id) else { return };
+            let Some(below) = self.open.below(id) else { return };
             let region = &self.regions[index(below)];
             self.others.used -= region.used;
             self.others.used_chunks -= u64::from(region.used_chunks);
             self.current = below;
         }
-        self.rooms.pull(id, self.regions[index(id)].capacity);
+        self.open.pull(id, self.regions[index(id)].capacity);
     }
 
     fn allocate_at(
@@ -397,10 +395,10 @@ impl Linear {
         }
         let is_open = |id: u32, region: &Region| region.is_empty() && id != self.current;
         let present = (0..).zip(&self.regions).filter(|(_, region)| self.many && region.capacity != 0);
-        self.rooms.validate(present.clone().map(|(id, region)| (id, region.capacity, is_open(id, region))));
+        self.open.validate(present.clone().map(|(id, region)| (id, region.capacity, is_open(id, region))));
         let stack = present.filter(|&(id, region)| !is_open(id, region)).map(|(id, _)| id);
         if self.many {
-            self.rooms.validate_stack(self.current, stack.clone());
+            self.open.validate_stack(self.current, stack.clone());
             let is_empty = self.regions.get(index(self.current)).is_some_and(Region::is_empty);
             assert!(!is_empty || stack.count() == 1, "L10: the current region is empty and not alone");
         }
@@ -427,14 +425,14 @@ impl Metadata for Linear {
         };
         if self.vacant.pop().is_none() {
             self.regions.push(Region::default());
-            // What `remove_region` pushes later is paid for here.
+            // Reserves what `remove_region` pushes later, so that removing never allocates.
             self.vacant.reserve(self.regions.len());
         }
         self.regions[index(id)].open(capacity);
         self.others.capacity = sum;
         if self.many {
-            self.rooms.add(id, capacity);
-            self.rooms.open(id, capacity);
+            self.open.add(id, capacity);
+            self.open.open(id, capacity);
         } else {
             self.current = id;
         }
@@ -451,10 +449,10 @@ impl Metadata for Linear {
         if self.current == id {
             self.current = NO_REGION;
         } else {
-            self.rooms.close(id, capacity);
+            self.open.close(id, capacity);
         }
         if self.many {
-            self.rooms.remove(capacity);
+            self.open.remove(capacity);
         }
         self.regions[index(id)].open(0);
         self.others.capacity -= capacity;
@@ -462,8 +460,8 @@ impl Metadata for Linear {
         Ok(())
     }
 
-    // A call costs a third of what is done in it: saving registers, and the result through memory. What is rare is in
-    // functions of its own.
+    // A call would add a third to the cost: it saves registers, and returns through memory. Rare cases are functions
+    // of their own.
     #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.upper {
@@ -531,11 +529,11 @@ impl Metadata for Linear {
         sum
     }
 
-    /// O(1): what is left of the current region, or the largest empty one.
+    /// The free end of the current region, or the largest empty region. O(1).
     fn largest_free(&self) -> u64 {
         let current = self.regions.get(index(self.current));
         if self.many {
-            current.map_or(0, Region::room).max(self.rooms.greatest())
+            current.map_or(0, Region::room).max(self.open.greatest())
         } else {
             current.map_or(0, |region| region.room_or_wrap(&self.pages))
         }

@@ -1,7 +1,7 @@
 //! One region: where the next allocation goes.
 #![forbid(unsafe_code)]
 
-use super::pages::{Pages, Side};
+use super::entry_pages::{Pages, Side};
 use crate::base::cast::narrow;
 use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 
@@ -19,24 +19,24 @@ use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 pub(super) struct Region {
     /// Where the newest entry of the lower side ends; 0 without one.
     end: u64,
-    /// What the lower side must not reach over.
+    /// The offset that the lower side must not pass.
     limit: u64,
     pub(super) capacity: u64,
     pub(super) used: u64,
     pub(super) used_chunks: u32,
-    /// The lower side ran over the end and goes on below its own oldest entry.
+    /// Whether the lower side has wrapped, and continues below its own oldest entry.
     ring: bool,
-    /// Fills upwards from offset 0; in a ring, from there again once the end is reached.
+    /// Fills upwards from offset 0. A ring starts there again at the end.
     lower: Side,
     /// Fills downwards from the end.
     upper: Side,
 }
 
-// One line of the cache.
+// One cache line.
 const _: () = assert!(size_of::<Region>() == 64);
 
 impl Region {
-    /// Makes an empty or vacant region one of that capacity; 0: a vacant one.
+    /// Gives an empty or vacant region a capacity; 0 makes it vacant.
     pub(super) fn open(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.limit = capacity;
@@ -63,18 +63,18 @@ impl Region {
         request.size.wrapping_sub(1) < self.wrap_room(pages)
     }
 
-    /// Units at the start, below the oldest entry, if the lower side may wrap.
+    /// Free units at the start, below the oldest entry, if the lower side may wrap.
     fn wrap_room(&self, pages: &Pages) -> u64 {
         if self.ring || !self.upper.is_empty() { 0 } else { self.oldest(pages) }
     }
 
-    /// Where the oldest entry of the lower side is; 0 without one.
+    /// The offset of the oldest entry of the lower side; 0 without one.
     #[inline]
     fn oldest(&self, pages: &Pages) -> u64 {
         pages.front(self.lower).map_or(0, |front| front.offset)
     }
 
-    /// Lets the lower side go on at offset 0.
+    /// Lets the lower side continue at offset 0: the wrap of a ring.
     pub(super) fn wrap(&mut self, pages: &Pages) {
         self.limit = self.oldest(pages);
         self.ring = true;
@@ -90,19 +90,19 @@ impl Region {
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
-    /// Whether [`Region::push`] has a slot to put an entry into.
+    /// Whether [`Region::push`] has a slot for an entry.
     #[inline]
     pub(super) const fn has_slot(&self) -> bool {
         self.lower.has_slot()
     }
 
-    /// Sees to it that a side has a slot for the next entry; `false` if there may not be one.
+    /// Ensures that a side has a slot for the next entry; `false` if no more pages are allowed.
     pub(super) fn reserve(&mut self, pages: &mut Pages, id: u32, upper: bool) -> bool {
         let side = if upper { &mut self.upper } else { &mut self.lower };
         side.has_slot() || pages.add_page(side, id, upper)
     }
 
-    /// Records an allocation at a place that was found for it on the lower side, which has a slot.
+    /// Adds an allocation at `offset`, its place on the lower side. The side has a slot.
     #[inline]
     pub(super) fn push(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
         let size = request.size;
@@ -121,7 +121,8 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live entry of this region. `true`: [`Self::settle`] has to follow. Without it the region is not empty.
+    /// Frees a live entry of this region. `true` if [`Self::settle`] has to follow. `false` means that the region is
+    /// not empty.
     #[inline]
     #[must_use]
     pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
@@ -129,7 +130,7 @@ impl Region {
         self.used_chunks -= 1;
         match pages.kill(slot) {
             None => {}
-            // What a stack does, without more ado.
+            // The fast path of a stack.
             Some(Some(newest)) if self.lower.is_newest(slot) => {
                 self.lower.go_back(newest);
                 self.end = pages.entry(newest).end();
@@ -142,11 +143,11 @@ impl Region {
         false
     }
 
-    /// After the newest entry of a page was killed.
+    /// Continues after the newest entry of a page was killed.
     pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
             if pages.settle(&mut self.upper, slot).is_some() {
-                // Beside an upper side there is no ring.
+                // A region with an upper side is no ring.
                 self.limit = pages.back(self.upper).map_or(self.capacity, |back| back.offset);
             }
         } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
@@ -157,8 +158,8 @@ impl Region {
         }
     }
 
-    /// Moves the limit of a ring to its oldest entry. When that lies in front of the end, one of the two laps has
-    /// gone.
+    /// Moves the limit of a ring to its oldest entry. When that lies before the end, one of the two laps is gone, and
+    /// the region is no ring any more.
     #[inline(never)]
     fn follow(&mut self, pages: &Pages) {
         let oldest = self.oldest(pages);
@@ -171,7 +172,7 @@ impl Region {
         self.limit - self.end
     }
 
-    /// As [`Region::room`], also after a wrap.
+    /// As [`Region::room`], or after a wrap.
     pub(super) fn room_or_wrap(&self, pages: &Pages) -> u64 {
         self.room().max(self.wrap_room(pages))
     }
@@ -208,7 +209,7 @@ impl Region {
         next(self.capacity, 0, None);
     }
 
-    /// How many pages it has.
+    /// How many pages the region has.
     pub(super) fn page_count(&self, pages: &Pages) -> usize {
         pages.ids(self.lower).count() + pages.ids(self.upper).count()
     }
@@ -261,6 +262,6 @@ impl Region {
 #[inline]
 fn fit(from: u64, to: u64, request: &Request) -> Option<u64> {
     let offset = request.alignment.align_up(from)?;
-    // Without a sum that could overflow; a size of 0 has no place.
+    // Makes no sum that could overflow. A size of 0 has no place.
     (offset <= to && request.size.wrapping_sub(1) < to - offset).then_some(offset)
 }

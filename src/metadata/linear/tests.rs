@@ -1,4 +1,4 @@
-use super::pages::PAGE;
+use super::entry_pages::PAGE_ENTRIES;
 use super::*;
 use crate::metadata::asked;
 
@@ -16,7 +16,7 @@ fn many(capacities: &[u64]) -> Linear {
     engine
 }
 
-/// Allocates and says where.
+/// Allocates, and returns the key and the offset.
 fn at(engine: &mut Linear, size: u64) -> (Key, u64) {
     let (key, span) = engine.allocate(&asked(size, 1)).unwrap();
     engine.validate();
@@ -344,7 +344,7 @@ fn engines_start_far_apart() {
 fn out_of_slots_is_no_space() {
     let mut engine = single(1000);
     engine.pages.set_max(2);
-    let keys: Vec<Key> = (0..2 * PAGE).map(|_| at(&mut engine, 1).0).collect();
+    let keys: Vec<Key> = (0..2 * PAGE_ENTRIES).map(|_| at(&mut engine, 1).0).collect();
     let before = format!("{engine:?}");
     assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     assert_eq!(upper(&mut engine, 1, 1), Err(AllocateError::NoSpace));
@@ -368,7 +368,7 @@ fn out_of_slots_is_no_space() {
 fn pages_in_the_middle_are_used_again() {
     let mut engine = single(1 << 20);
     let pages = 100;
-    let keys: Vec<Key> = (0..pages * PAGE).map(|_| at_unchecked(&mut engine)).collect();
+    let keys: Vec<Key> = (0..pages * PAGE_ENTRIES).map(|_| at_unchecked(&mut engine)).collect();
     let held = engine.heap_bytes();
     // All but the first and the last, from the middle outwards.
     let (low, high) = keys[1..keys.len() - 1].split_at(keys.len() / 2);
@@ -376,7 +376,7 @@ fn pages_in_the_middle_are_used_again() {
         engine.free(key).unwrap();
     }
     engine.validate();
-    let more: Vec<Key> = (0..(pages - 2) * PAGE).map(|_| at_unchecked(&mut engine)).collect();
+    let more: Vec<Key> = (0..(pages - 2) * PAGE_ENTRIES).map(|_| at_unchecked(&mut engine)).collect();
     assert_eq!(engine.heap_bytes(), held);
     engine.validate();
     for key in more {
@@ -390,8 +390,8 @@ fn at_unchecked(engine: &mut Linear) -> Key {
     engine.allocate(&asked(1, 1)).unwrap().0
 }
 
-/// What the property suite does, with sides of many pages: random frees, which are checked against the order in which
-/// the allocations were made.
+/// As the property suite, with sides of many pages: random frees, checked against the order in which the allocations
+/// were made.
 #[test]
 fn sides_of_many_pages() {
     let mut random = 1_u64;

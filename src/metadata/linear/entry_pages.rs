@@ -9,19 +9,19 @@ use crate::metadata::{Key, Tag, first_generation};
 /// No page: the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Records in a page, one for each bit of [`Page::live`].
-pub(super) const PAGE: u32 = u32::BITS;
+/// Entries in a page, one for each bit of [`EntryPage::live`].
+pub(super) const PAGE_ENTRIES: u32 = u32::BITS;
 
 /// Slots are below this.
 const SLOTS: u32 = 1 << 30;
 
-/// Of a key: no slot, so that a key is not zero.
+/// A bit of a key beside the slot, so that no key is zero.
 const NOT_ZERO: NonZeroU64 = match NonZeroU64::new(1 << 30) {
     Some(bit) => bit,
     None => NonZeroU64::MIN,
 };
 
-/// What is kept of an allocation. Dead ones are overwritten when their turn comes.
+/// What the engine keeps of an allocation. A dead entry is overwritten when its slot is used again.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Entry {
     pub(super) offset: u64,
@@ -42,9 +42,9 @@ impl Entry {
     }
 }
 
-/// Records of one side of a region, in the order in which they were made.
+/// Entries of one side of a region, in the order in which they were made.
 #[derive(Clone, Debug)]
-struct Page {
+struct EntryPage {
     /// Bit `k`: entry `k` is live.
     live: u32,
     /// The page before it on its side.
@@ -53,13 +53,13 @@ struct Page {
     next: u32,
     upper: bool,
     region: u32,
-    entries: [Entry; index(PAGE)],
+    entries: [Entry; index(PAGE_ENTRIES)],
 }
 
 /// The position of an entry: page and bit.
 #[inline]
 const fn split(slot: u32) -> (usize, u32) {
-    (index(slot / PAGE), 1 << (slot % PAGE))
+    (index(slot / PAGE_ENTRIES), 1 << (slot % PAGE_ENTRIES))
 }
 
 #[inline]
@@ -78,23 +78,23 @@ pub(super) struct Found {
 /// All pages of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
-    pages: Vec<Page>,
-    /// First of the free pages.
+    pages: Vec<EntryPage>,
+    /// The first free page.
     free: u32,
-    /// Of the next entry: counts all that there were.
+    /// The generation of the next entry. It counts all entries ever made.
     generation: u32,
-    /// How many there may be; less only in tests.
+    /// How many pages there may be; tests set it lower.
     max: u32,
 }
 
 impl Pages {
     pub(super) fn new() -> Self {
-        Self { pages: Vec::new(), free: NONE, generation: first_generation(), max: SLOTS / PAGE }
+        Self { pages: Vec::new(), free: NONE, generation: first_generation(), max: SLOTS / PAGE_ENTRIES }
     }
 
     #[inline]
     pub(super) fn entry(&self, slot: u32) -> &Entry {
-        &self.pages[index(slot / PAGE)].entries[index(slot % PAGE)]
+        &self.pages[index(slot / PAGE_ENTRIES)].entries[index(slot % PAGE_ENTRIES)]
     }
 
     pub(super) fn key(&self, slot: u32) -> Key {
@@ -109,17 +109,17 @@ impl Pages {
         let (slot, generation) = (bits as u32, (bits >> 32) as u32);
         let (page, bit) = split(slot);
         let page = self.pages.get(page)?;
-        let entry = page.entries[index(slot % PAGE)];
+        let entry = page.entries[index(slot % PAGE_ENTRIES)];
         let is_live = page.live & bit != 0 && entry.generation == generation;
         is_live.then_some(Found { slot, region: page.region, entry })
     }
 
-    /// Whether there may be one page more in use.
+    /// Whether one more page may be used.
     pub(super) fn has_page(&self) -> bool {
         self.free != NONE || self.pages.len() < index(self.max)
     }
 
-    /// Adds a page to a side that has no slot; `false` if there may not be one. An entry has to be pushed next.
+    /// Adds a page to a side that has no slot; `false` if no more pages are allowed. An entry has to be pushed next.
     pub(super) fn add_page(&mut self, side: &mut Side, region: u32, upper: bool) -> bool {
         if !self.has_page() {
             return false;
@@ -133,19 +133,19 @@ impl Pages {
             Some(prev) => prev.next = id,
             None => side.first = id,
         }
-        side.next = id * PAGE;
+        side.next = id * PAGE_ENTRIES;
         true
     }
 
     fn grow(&mut self) -> u32 {
         let len = self.pages.len();
         if len == self.pages.capacity() {
-            // By a quarter: doubling would leave half of the memory unused, and the copies of growing by a quarter
-            // come to five for each page in all.
+            // Grows by a quarter: doubling would leave half of the memory unused. Growing by a quarter copies each page
+            // about five times in all.
             self.pages.reserve_exact(1.max(len / 4));
         }
-        let entries = [Entry::default(); index(PAGE)];
-        self.pages.push(Page { live: 0, prev: NONE, next: NONE, upper: false, region: 0, entries });
+        let entries = [Entry::default(); index(PAGE_ENTRIES)];
+        self.pages.push(EntryPage { live: 0, prev: NONE, next: NONE, upper: false, region: 0, entries });
         narrow(len)
     }
 
@@ -156,33 +156,34 @@ impl Pages {
         let (page, bit) = split(slot);
         let page = &mut self.pages[page];
         page.live |= bit;
-        page.entries[index(slot % PAGE)] = Entry { offset, size, generation, tag: tag.0 & Tag::MASK };
+        page.entries[index(slot % PAGE_ENTRIES)] = Entry { offset, size, generation, tag: tag.0 & Tag::MASK };
         self.generation = generation.wrapping_add(1);
         side.next = slot + 1;
         key(slot, generation)
     }
 
-    /// Marks a live entry dead. `Some` if it was the newest of its page: then the side has to be brought back to the
-    /// newest entry of all. With the slot of the one that is now the newest of the page, if there is one.
+    /// Marks a live entry dead. `Some` if it was the newest of its page: the side then has to go back to its newest
+    /// live entry. The inner value is the slot of the page's newest live entry, if it has one.
     #[inline(always)]
     pub(super) fn kill(&mut self, slot: u32) -> Option<Option<u32>> {
         let (page, bit) = split(slot);
         let page = &mut self.pages[page];
         page.live ^= bit;
-        (page.live < bit).then(|| page.live.checked_ilog2().map(|newest| slot / PAGE * PAGE + newest))
+        (page.live < bit)
+            .then(|| page.live.checked_ilog2().map(|newest| slot / PAGE_ENTRIES * PAGE_ENTRIES + newest))
     }
 
-    /// Whether an entry is of an upper side.
+    /// Whether an entry belongs to an upper side.
     #[inline]
     pub(super) fn is_upper(&self, slot: u32) -> bool {
-        self.pages[index(slot / PAGE)].upper
+        self.pages[index(slot / PAGE_ENTRIES)].upper
     }
 
-    /// After the newest entry of a page was killed: takes the page out of its side if nothing in it is live, and
-    /// brings the side back to its newest entry, `Some` if that is another one now.
+    /// Continues after the newest entry of a page was killed: takes the page out of its side if nothing in it is live,
+    /// and moves the side back to its newest entry. `Some` if that is another entry now.
     pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
-        let mut id = slot / PAGE;
+        let mut id = slot / PAGE_ENTRIES;
         if self.pages[index(id)].live == 0 {
             id = self.take_out(side, id);
         }
@@ -194,11 +195,11 @@ impl Pages {
             return Some(Entry::default());
         };
         let newest = page.live.ilog2();
-        side.next = id * PAGE + newest + 1;
+        side.next = id * PAGE_ENTRIES + newest + 1;
         Some(page.entries[index(newest)])
     }
 
-    /// Makes a page of a side a free one and gives the page before it.
+    /// Frees a page of a side, and returns the page before it.
     #[inline(never)]
     fn take_out(&mut self, side: &mut Side, page: u32) -> u32 {
         let free = std::mem::replace(&mut self.free, page);
@@ -253,18 +254,18 @@ impl Pages {
 
     fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &Entry)> + Clone {
         let page = &self.pages[index(id)];
-        let live = (0..PAGE).filter(|bit| page.live >> bit & 1 == 1);
-        live.map(move |bit| (id * PAGE + bit, &page.entries[index(bit)]))
+        let live = (0..PAGE_ENTRIES).filter(|bit| page.live >> bit & 1 == 1);
+        live.map(move |bit| (id * PAGE_ENTRIES + bit, &page.entries[index(bit)]))
     }
 
-    fn chain(&self, first: u32, next: fn(&Page) -> u32) -> impl Iterator<Item = u32> + Clone {
+    fn chain(&self, first: u32, next: fn(&EntryPage) -> u32) -> impl Iterator<Item = u32> + Clone {
         let there = |id: u32| (id != NONE).then_some(id);
         std::iter::successors(there(first), move |&id| there(next(&self.pages[index(id)])))
     }
 
     /// Bytes of host memory held.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.pages.capacity() * size_of::<Page>()
+        self.pages.capacity() * size_of::<EntryPage>()
     }
 
     /// Asserts L1 and L2 of the engine for one side.
@@ -282,7 +283,7 @@ impl Pages {
         assert_eq!(side.next, newest, "L2: the next slot is not behind the newest entry");
     }
 
-    /// Asserts L1 of the engine for the free pages, where so many are in use.
+    /// Asserts L1 of the engine for the free pages. `in_use` is how many pages are in use.
     pub(super) fn validate_free(&self, in_use: usize) {
         let mut count = in_use;
         for id in self.chain(self.free, |page| page.next) {
@@ -293,7 +294,7 @@ impl Pages {
         assert_eq!(count, self.pages.len(), "L1: a page is lost");
     }
 
-    /// Brings the limit within reach of a test.
+    /// Sets the limit for a test.
     #[cfg(test)]
     pub(super) fn set_max(&mut self, max: u32) {
         self.max = max;
@@ -304,7 +305,7 @@ impl Pages {
         self.generation
     }
 
-    /// Brings the last generation within reach of a test.
+    /// Sets the generation for a test.
     #[cfg(test)]
     pub(super) fn set_generation(&mut self, generation: u32) {
         self.generation = generation;
@@ -316,8 +317,8 @@ impl Pages {
 pub(super) struct Side {
     /// The page of the oldest entry.
     first: u32,
-    /// The slot of the next entry, behind that of the newest one: 0 without one, and the first of the page behind
-    /// where there may be no such page yet.
+    /// The slot of the next entry, behind that of the newest one; 0 without a newest one. It may be the first slot of a
+    /// page that does not exist yet.
     next: u32,
 }
 
@@ -328,13 +329,13 @@ impl Default for Side {
 }
 
 impl Side {
-    /// Whether the newest entry, live or just killed, is in that slot.
+    /// Whether the newest entry, live or just killed, is in `slot`.
     #[inline]
     pub(super) const fn is_newest(self, slot: u32) -> bool {
         self.next == slot + 1
     }
 
-    /// Goes back to an entry in the page of the newest one, of which the live ones behind it have gone.
+    /// Goes back to an entry in the page of the newest one. No entry behind it is live.
     #[inline]
     pub(super) const fn go_back(&mut self, newest: u32) {
         self.next = newest + 1;
@@ -348,11 +349,11 @@ impl Side {
     /// Whether there is a slot for the next entry.
     #[inline]
     pub(super) const fn has_slot(self) -> bool {
-        self.next % PAGE != 0
+        self.next % PAGE_ENTRIES != 0
     }
 
     /// The page of the newest entry.
     const fn last(self) -> u32 {
-        if self.is_empty() { NONE } else { (self.next - 1) / PAGE }
+        if self.is_empty() { NONE } else { (self.next - 1) / PAGE_ENTRIES }
     }
 }

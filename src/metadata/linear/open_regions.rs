@@ -1,4 +1,4 @@
-//! Which region becomes current: an empty one when the current one is full, the one below when the current one is
+//! Which region becomes current: an empty one when the current one is full, or the one below when the current one is
 //! emptied.
 #![forbid(unsafe_code)]
 
@@ -9,8 +9,8 @@ const NONE: u32 = u32::MAX;
 
 const WORD: usize = 64;
 
-/// The open regions, by capacity: those of one capacity are a list, the last opened first. The others are the stack:
-/// one list more, with the current region on top.
+/// The open regions, by capacity. Those of one capacity are a list, the last opened first. All other regions are the
+/// stack: one more list, with the current region on top.
 ///
 /// ```text
 ///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101         stack: 3 <-> 8 <-> 5, the current one
@@ -19,21 +19,21 @@ const WORD: usize = 64;
 ///   links                   4                    9
 /// ```
 ///
-/// Blocks of a vector have few capacities, so that nothing here depends on how many regions there are.
+/// The blocks of a vector have few capacities, so no operation depends on the number of regions.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rooms {
-    /// One for each capacity, ascending.
+pub(super) struct OpenRegions {
+    /// One group for each capacity, ascending.
     groups: Vec<Group>,
     /// Bit `n` of word `w`: group `64 * w + n` has an open region.
     open: Vec<u64>,
-    /// By region: its neighbours among the open ones of its capacity, or in the stack.
+    /// By region: its neighbours in the list of its capacity, or in the stack.
     links: Vec<Link>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Group {
     capacity: u64,
-    /// Of the open regions.
+    /// The first open region.
     first: u32,
     /// How many regions have this capacity, open or not.
     regions: u32,
@@ -46,12 +46,12 @@ struct Link {
     next: u32,
 }
 
-impl Rooms {
+impl OpenRegions {
     fn group(&self, capacity: u64) -> usize {
         self.groups.partition_point(|group| group.capacity < capacity)
     }
 
-    /// Takes note of a region, which is not open yet.
+    /// Adds a region, which is not open yet.
     pub(super) fn add(&mut self, region: u32, capacity: u64) {
         if index(region) >= self.links.len() {
             self.links.resize(index(region) + 1, Link { prev: NONE, next: NONE });
@@ -66,7 +66,7 @@ impl Rooms {
         }
     }
 
-    /// Forgets a region, which is not open any more.
+    /// Removes a region, which is not open any more.
     pub(super) fn remove(&mut self, capacity: u64) {
         let at = self.group(capacity);
         self.groups[at].regions -= 1;
@@ -76,7 +76,7 @@ impl Rooms {
         }
     }
 
-    /// Makes the words from the groups, of which there is one more or less.
+    /// Makes the words anew after the number of groups has changed.
     fn set_words(&mut self) {
         self.open.clear();
         self.open.resize(self.groups.len().div_ceil(WORD), 0);
@@ -113,7 +113,7 @@ impl Rooms {
         }
     }
 
-    /// Closes the smallest open region with room for `size`, of several the one that was opened last, and gives it.
+    /// Closes and returns the smallest open region with room for `size`; of several equal ones, the last opened.
     pub(super) fn take(&mut self, size: u64) -> Option<u32> {
         let at = self.group(size);
         let (mut word, bit) = (at / WORD, at % WORD);
@@ -133,7 +133,7 @@ impl Rooms {
         Some(region)
     }
 
-    /// Puts a region that is not open onto the stack, on top of the one that was there, if one was.
+    /// Puts a region that is not open onto the stack. `below` was the top before, or is [`NONE`].
     pub(super) fn push(&mut self, region: u32, below: u32) {
         self.links[index(region)] = Link { prev: below, next: NONE };
         if let Some(link) = self.links.get_mut(index(below)) {
@@ -159,7 +159,7 @@ impl Rooms {
         self.open(region, capacity);
     }
 
-    /// The largest capacity of an open region, 0 without one.
+    /// The largest capacity of an open region; 0 without one.
     pub(super) fn greatest(&self) -> u64 {
         let word = self.open.iter().enumerate().rfind(|(_, bits)| **bits != 0);
         word.map_or(0, |(word, bits)| self.groups[word * WORD + index(bits.ilog2())].capacity)
@@ -221,74 +221,74 @@ mod tests {
     use super::*;
 
     /// Regions 0.. with these capacities, opened in this order.
-    fn rooms(capacities: &[u64]) -> Rooms {
-        let mut rooms = Rooms::default();
+    fn opened(capacities: &[u64]) -> OpenRegions {
+        let mut opened = OpenRegions::default();
         for (region, &capacity) in (0..).zip(capacities) {
-            rooms.add(region, capacity);
-            rooms.open(region, capacity);
+            opened.add(region, capacity);
+            opened.open(region, capacity);
         }
-        rooms.validate((0..).zip(capacities).map(|(region, &capacity)| (region, capacity, true)));
-        rooms
+        opened.validate((0..).zip(capacities).map(|(region, &capacity)| (region, capacity, true)));
+        opened
     }
 
     #[test]
     fn takes_the_smallest_and_of_these_the_last() {
         let capacities = [3, 8, 5, 8, 1, 5];
-        let mut rooms = rooms(&capacities);
-        let validate = |rooms: &Rooms, open: &[u32]| {
+        let mut opened = opened(&capacities);
+        let validate = |opened: &OpenRegions, open: &[u32]| {
             let regions = (0..).zip(capacities);
-            rooms.validate(regions.map(|(region, capacity)| (region, capacity, open.contains(&region))));
+            opened.validate(regions.map(|(region, capacity)| (region, capacity, open.contains(&region))));
         };
-        assert_eq!((rooms.take(9), rooms.take(u64::MAX)), (None, None));
-        assert_eq!(rooms.take(4), Some(5));
-        validate(&rooms, &[0, 1, 2, 3, 4]);
-        assert_eq!(rooms.take(4), Some(2));
-        assert_eq!(rooms.take(4), Some(3), "there is no 5 any more");
-        validate(&rooms, &[0, 1, 4]);
-        assert_eq!((rooms.take(1), rooms.take(1)), (Some(4), Some(0)));
-        rooms.open(2, 5);
-        rooms.open(5, 5);
-        rooms.open(3, 8);
-        validate(&rooms, &[1, 2, 3, 5]);
+        assert_eq!((opened.take(9), opened.take(u64::MAX)), (None, None));
+        assert_eq!(opened.take(4), Some(5));
+        validate(&opened, &[0, 1, 2, 3, 4]);
+        assert_eq!(opened.take(4), Some(2));
+        assert_eq!(opened.take(4), Some(3), "there is no 5 any more");
+        validate(&opened, &[0, 1, 4]);
+        assert_eq!((opened.take(1), opened.take(1)), (Some(4), Some(0)));
+        opened.open(2, 5);
+        opened.open(5, 5);
+        opened.open(3, 8);
+        validate(&opened, &[1, 2, 3, 5]);
         // From the end, the middle and the start of a list.
-        rooms.open(0, 3);
-        rooms.close(2, 5);
-        rooms.close(3, 8);
-        rooms.close(0, 3);
-        validate(&rooms, &[1, 5]);
-        assert_eq!((rooms.take(1), rooms.greatest()), (Some(5), 8));
-        assert_eq!((rooms.take(8), rooms.take(1), rooms.greatest()), (Some(1), None, 0));
+        opened.open(0, 3);
+        opened.close(2, 5);
+        opened.close(3, 8);
+        opened.close(0, 3);
+        validate(&opened, &[1, 5]);
+        assert_eq!((opened.take(1), opened.greatest()), (Some(5), 8));
+        assert_eq!((opened.take(8), opened.take(1), opened.greatest()), (Some(1), None, 0));
     }
 
     #[test]
     fn a_capacity_that_no_region_has_is_forgotten() {
-        let mut rooms = rooms(&[3, 8, 8]);
+        let mut opened = opened(&[3, 8, 8]);
         for region in [1, 2] {
-            assert_eq!(rooms.groups.len(), 2);
-            rooms.close(region, 8);
-            rooms.remove(8);
+            assert_eq!(opened.groups.len(), 2);
+            opened.close(region, 8);
+            opened.remove(8);
         }
-        assert_eq!(rooms.groups.len(), 1);
-        rooms.validate(std::iter::once((0, 3, true)));
-        assert_eq!((rooms.take(4), rooms.greatest()), (None, 3));
+        assert_eq!(opened.groups.len(), 1);
+        opened.validate(std::iter::once((0, 3, true)));
+        assert_eq!((opened.take(4), opened.greatest()), (None, 3));
     }
 
     #[test]
     fn more_capacities_than_bits_in_a_word() {
         let capacities: Vec<u64> = (1..=200).rev().collect();
-        let mut rooms = rooms(&capacities);
+        let mut opened = opened(&capacities);
         for size in 1..=200 {
-            assert_eq!(rooms.clone().take(size).map(|region| capacities[index(region)]), Some(size));
+            assert_eq!(opened.clone().take(size).map(|region| capacities[index(region)]), Some(size));
         }
         // Only 20, 64, 65 and 128 are left.
         for (region, &capacity) in (0..).zip(&capacities) {
             if ![20, 64, 65, 128].contains(&capacity) {
-                rooms.close(region, capacity);
+                opened.close(region, capacity);
             }
         }
         for (size, found) in [(1, 20), (20, 20), (21, 64), (64, 64), (65, 65), (66, 128), (128, 128)] {
-            assert_eq!(rooms.clone().take(size).map(|region| capacities[index(region)]), Some(found));
+            assert_eq!(opened.clone().take(size).map(|region| capacities[index(region)]), Some(found));
         }
-        assert_eq!((rooms.take(129), rooms.greatest()), (None, 128));
+        assert_eq!((opened.take(129), opened.greatest()), (None, 128));
     }
 }
