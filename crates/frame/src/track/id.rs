@@ -60,8 +60,12 @@ impl Shape {
         u64::from(self.mips) * u64::from(self.layers)
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> u64 {
-        self.plane_size() * if self.apart { u64::from(self.aspects.as_raw().count_ones()) } else { 1 }
+        if !self.apart {
+            return self.plane_size();
+        }
+        self.plane_size() * u64::from(self.aspects.as_raw().count_ones())
     }
 
     /// The aspects of the n-th plane.
@@ -76,13 +80,29 @@ impl Shape {
         vk::ImageAspectFlags::from_raw(left & left.wrapping_neg())
     }
 
+    /// Whether `part` is all of the image.
+    #[inline]
+    pub(crate) fn is_whole(&self, part: &Subresources) -> bool {
+        part.mips.start == 0
+            && part.layers.start == 0
+            && part.mips.end >= self.mips
+            && part.layers.end >= self.layers
+            && part.aspects.contains(self.aspects)
+    }
+
+    /// Whether any of `part` is in the image.
+    pub(crate) fn has(&self, part: &Subresources) -> bool {
+        let mips = part.mips.start < part.mips.end.min(self.mips);
+        mips && part.layers.start < part.layers.end.min(self.layers) && part.aspects.intersects(self.aspects)
+    }
+
     /// The runs of numbers that `part` has. None if it is outside of the image.
     pub(crate) fn runs(&self, part: &Subresources, mut f: impl FnMut(u64, u64)) {
-        let mips = part.mips.start..part.mips.end.min(self.mips);
-        let layers = part.layers.start..part.layers.end.min(self.layers);
-        if mips.is_empty() || layers.is_empty() || !part.aspects.intersects(self.aspects) {
+        if !self.has(part) {
             return;
         }
+        let mips = part.mips.start..part.mips.end.min(self.mips);
+        let layers = part.layers.start..part.layers.end.min(self.layers);
         let all_aspects = !self.apart || part.aspects.contains(self.aspects);
         if all_aspects && mips == (0..self.mips) && layers == (0..self.layers) {
             return f(0, self.len());

@@ -49,6 +49,12 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
+    /// The value of `start..end`, if that is everything and alike.
+    #[inline]
+    pub(crate) fn alike(&mut self, start: u64, end: u64) -> Option<&mut T> {
+        (self.parts.is_empty() && start == 0 && end == self.len).then_some(&mut self.one)
+    }
+
     /// Changes everything.
     pub(crate) fn each(&mut self, mut f: impl FnMut(&mut T)) {
         if self.len > 0 {

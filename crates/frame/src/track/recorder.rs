@@ -11,7 +11,7 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 use super::batch::Batch;
 use super::error::UseError;
 use super::global::Queue;
-use super::id::{BufferId, ImageId, Raw, Resource, ResourceId};
+use super::id::{BufferId, ImageId, Raw, Resource, ResourceId, Shape};
 use super::intervals::Intervals;
 use super::sync::{Edge, Sync};
 use super::usage::{Scope, Subresources, Use};
@@ -108,6 +108,20 @@ impl Local {
             self.changed = step;
         }
         self.sync.advance(next).map_or(Answer::Nothing, Answer::Barrier)
+    }
+
+    /// Whether `next` only reads what its stages have read before. Most uses do.
+    #[inline]
+    fn repeats(&self, next: &Use, step: u32) -> bool {
+        let seen = self.sync.visible[0];
+        self.sync.readers.contains(next.stages)
+            && seen.stages.contains(next.stages)
+            && seen.access.contains(next.access)
+            && self.sync.layout == next.layout
+            && self.sync.owner == next.family
+            && self.changed != step
+            && !next.writes()
+            && !self.first.discards
     }
 
     fn begin(&mut self, next: &Use, step: u32) {
@@ -278,19 +292,29 @@ impl Recorder {
             return Err(UseError::NoLayout { resource: image.into() });
         }
         let usage = self.owned(&image.0, usage);
-        let mut answer = Err(UseError::OutOfRange { resource: image.into() });
-        let mut entered = None;
+        if shape.is_whole(part) {
+            let index = self.enter(&image.0, &usage)?;
+            return self.apply(index, 0, shape.len(), &usage);
+        }
+        self.use_part(&image.0, &shape, part, &usage)
+    }
+
+    #[inline(never)]
+    fn use_part(
+        &mut self,
+        resource: &Resource,
+        shape: &Shape,
+        part: &Subresources,
+        usage: &Use,
+    ) -> Result<(), UseError> {
+        if !shape.has(part) {
+            return Err(UseError::OutOfRange { resource: ResourceId(*resource) });
+        }
+        let index = self.enter(resource, usage)?;
+        let mut answer = Ok(());
         shape.runs(part, |start, end| {
-            let index = match entered {
-                Some(index) => index,
-                None => {
-                    let index = self.enter(&image.0, &usage);
-                    answer = index.map(|_| ());
-                    *entered.insert(index)
-                }
-            };
-            if let (Ok(index), Ok(())) = (index, answer) {
-                answer = self.apply(index, start, end, &usage);
+            if answer.is_ok() {
+                answer = self.apply(index, start, end, usage);
             }
         });
         answer
@@ -302,8 +326,8 @@ impl Recorder {
     pub fn flush(&mut self) -> Option<&Batch> {
         self.step = self.step.wrapping_add(1);
         self.discard_flushed();
-        self.flushed = true;
-        (!self.batch.is_empty()).then_some(&self.batch)
+        self.flushed = !self.batch.is_empty();
+        self.flushed.then_some(&self.batch)
     }
 
     /// Asks for a barrier between unordered writes to a resource so far and the next ones.
@@ -396,14 +420,20 @@ impl Recorder {
     fn apply(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
         let (batch, step) = (&mut self.batch, self.step);
         let Entry { resource, cells, .. } = &mut self.entries[index];
-        let mut result = Ok(());
+        if let Some(local) = cells.alike(start, end) {
+            if local.repeats(usage, step) {
+                local.step = step;
+                return Ok(());
+            }
+        }
+        let mut twice = false;
         cells.update(start, end, |from, to, local| match local.advance(usage, step) {
             Answer::Nothing => {}
             Answer::Barrier(edge) => batch.push(resource, from, to, &edge),
             Answer::Widen => batch.widen(resource, from, to, usage.stages, usage.access),
-            Answer::Twice => result = Err(UseError::Twice { resource: ResourceId(*resource) }),
+            Answer::Twice => twice = true,
         });
-        result
+        if twice { Err(UseError::Twice { resource: ResourceId(*resource) }) } else { Ok(()) }
     }
 
     /// Lets the memory of an entry go over to it, if resources that share it were used since.

@@ -1,0 +1,77 @@
+//! A warm frame takes no memory from the host.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ash::vk::{self, Handle, PipelineStageFlags2 as Stages};
+use sublet_frame::track::{BufferInfo, Global, ImageInfo, Place, Recorder, Submission, Subresources, Use};
+
+/// Counts what it is asked for.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is passed on to the system's allocator, under the contract that this one has.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(data, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn a_warm_frame_allocates_nothing() {
+    const ALL: Subresources = Subresources::ALL;
+    let mut global = Global::new();
+    let (graphics, compute) = (global.add_queue(0), global.add_queue(1));
+    let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 4096 });
+    let mut image = |raw, mips, place| {
+        global.add_image(&ImageInfo { mips, place, ..ImageInfo::new(vk::Image::from_raw(raw)) })
+    };
+    let (target, shadow, bloom) = (image(1, 1, None), image(2, 1, place), image(3, 6, place));
+    let particles = global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(4), 4096));
+    let mut lists = [Recorder::new(graphics), Recorder::new(graphics), Recorder::new(compute)];
+    let mut submission = Submission::new();
+    let mut frame = || {
+        lists.iter_mut().for_each(Recorder::reset);
+        let [draw, post, simulate] = &mut lists;
+        simulate.use_buffer(particles, 0..2048, Use::storage_write(Stages::COMPUTE_SHADER)).unwrap();
+        simulate.flush();
+        simulate.use_buffer(particles, 1024..4096, Use::storage_read(Stages::COMPUTE_SHADER)).unwrap();
+        simulate.flush();
+        draw.use_image(shadow, &ALL, Use::COLOR_ATTACHMENT).unwrap();
+        draw.use_buffer(particles, 0..4096, Use::VERTICES).unwrap();
+        draw.flush();
+        draw.use_image(shadow, &ALL, Use::sampled(Stages::FRAGMENT_SHADER)).unwrap();
+        draw.use_image(target, &ALL, Use::COLOR_ATTACHMENT.discard()).unwrap();
+        draw.flush();
+        post.use_image(target, &ALL, Use::sampled(Stages::COMPUTE_SHADER)).unwrap();
+        for mip in 0..6 {
+            post.use_image(bloom, &ALL.mips(mip..mip + 1), Use::storage_write(Stages::COMPUTE_SHADER))
+                .unwrap();
+            post.flush();
+        }
+        global.resolve(compute, &[&lists[2]], &mut submission).unwrap();
+        global.resolve(graphics, &[&lists[0], &lists[1]], &mut submission).unwrap();
+        assert_eq!(submission.releases().len(), 1);
+        assert!(submission.front(0).is_some());
+    };
+    for _ in 0..4 {
+        frame();
+    }
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        frame();
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+}
