@@ -60,8 +60,8 @@ pub use perfetto::perfetto;
 pub use recording::recording_to_perfetto;
 #[cfg(feature = "snapshots")]
 pub use snapshot::{
-    Block, Chunk, Dedicated, Device, Entry, Heap, Located, MemoryType, Place, ReadSnapshotError, Snapshot,
-    SnapshotFault, Vector,
+    Block, Chunk, Dedicated, DescriptorHeapMap, DescriptorPools, Device, Entry, Heap, Located, MemoryType,
+    Place, ReadSnapshotError, SlotUse, Slots, Snapshot, SnapshotFault, Vector,
 };
 pub use stats_string::{stats_string, stats_string_of_map, virtual_block_stats_string};
 #[cfg(feature = "snapshots")]

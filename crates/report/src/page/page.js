@@ -157,6 +157,9 @@ class Page {
     const searchFor = (field) => (sum) => this.searchFor(queryFor(field, sum.key));
     const tables = [this.found];
     if (this.data.leaks.length > 0) tables.push(leakTable(this.data.leaks));
+    const { descriptor_heaps: slots = [], descriptor_pools: pools = [] } = this.data.now;
+    if (slots.length > 0) tables.push(descriptorHeapTable(slots));
+    if (pools.length > 0) tables.push(descriptorPoolTable(pools));
     tables.push(chunkTable('largest', 'Largest allocations', now.allocations, pick));
     tables.push(sumTable('by-name', 'By name', 'Name', sumsBy(now.allocations, (chunk) => chunk.name || null), 'unnamed', searchFor('name')));
     if (now.allocations.some((chunk) => chunk.allocation.caller)) {

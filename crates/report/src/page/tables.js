@@ -169,3 +169,44 @@ function leakTable(leaks) {
   const note = `${count(leaks.length, 'allocation')} with ${exact(sum)} bytes ${leaks.length === 1 ? 'was' : 'were'} never given back.`;
   return new Table({ id: 'leaks', title: 'Leaks', note, columns, rows: leaks, sort: 1, isWide: true });
 }
+
+// The slots of a descriptor heap, to scale. More runs than there are pixels are shown as sums.
+const MOST_RUNS = 300;
+
+function slotStrip(heap) {
+  const uses = ['live', 'transient', 'retiring', 'free'];
+  const sum = (use) => heap.runs.reduce((all, run) => all + (run.use === use ? run.count : 0), 0);
+  const runs = heap.runs.length <= MOST_RUNS ? heap.runs : uses.map((use) => ({ use, count: sum(use) }));
+  return make('span', { class: 'slots' }, ...runs.map((run) => {
+    const part = make('span', { class: `slots-${run.use}`, title: `${exact(run.count)} ${run.use}` });
+    part.style.flexGrow = String(run.count);
+    return part;
+  }));
+}
+
+function descriptorHeapTable(heaps) {
+  const sum = (heap, use) => heap.runs.reduce((all, run) => all + (run.use === use ? run.count : 0), 0);
+  const columns = [
+    textColumn('Name', (heap) => heap.name, 'unnamed'),
+    { label: 'Map', value: (heap) => heap.slots - sum(heap, 'free'), show: slotStrip },
+    numberColumn('Slots', (heap) => heap.slots),
+    numberColumn('Live', (heap) => sum(heap, 'live')),
+    numberColumn('Waiting', (heap) => sum(heap, 'retiring') + sum(heap, 'transient')),
+    numberColumn('Free', (heap) => sum(heap, 'free')),
+    numberColumn('Largest free', (heap) => heap.runs.reduce((most, run) => Math.max(most, run.use === 'free' ? run.count : 0), 0)),
+    numberColumn('Peak', (heap) => heap.peak),
+  ];
+  return new Table({ id: 'descriptor-heaps', title: 'Descriptor heaps', columns, rows: heaps, sort: 2, isWide: true });
+}
+
+function descriptorPoolTable(pools) {
+  const columns = [
+    textColumn('Name', (row) => row.name, 'unnamed'),
+    textColumn('Sets', (row) => (row.transient ? 'of recordings' : 'that stay')),
+    numberColumn('Pools', (row) => row.pools),
+    numberColumn('Idle pools', (row) => row.idle_pools),
+    numberColumn('Live sets', (row) => row.live_sets),
+    textColumn('Waiting', (row) => (row.transient ? count(row.waiting_pools, 'pool') : count(row.waiting_sets, 'set'))),
+  ];
+  return new Table({ id: 'descriptor-pools', title: 'Descriptor pools', columns, rows: pools, sort: 2, isWide: true });
+}

@@ -27,6 +27,11 @@ pub(super) fn checked(snapshot: Snapshot) -> Result<Snapshot, ReadSnapshotError>
         type_and_heap(&snapshot, vector).map_err(|fault| fault.at(place))?;
         blocks(vector, place, &mut bytes)?;
     }
+    for (heap, map) in snapshot.descriptor_heaps.iter().enumerate() {
+        if let Some(slot) = map.fault() {
+            return Err(SnapshotFault::Slots { heap, slot }.at(Place::default()));
+        }
+    }
     for found in snapshot.allocations() {
         if found.entry.id.as_deref().is_some_and(|id| !ids.insert(id)) {
             let block = found.block.map(|block| block.id);

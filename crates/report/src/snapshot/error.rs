@@ -169,6 +169,13 @@ pub enum SnapshotFault {
     },
     /// All blocks up to here have more bytes than 64 bits can count.
     TooLarge,
+    /// The runs of a descriptor heap do not tile it.
+    Slots {
+        /// Which of the descriptor heaps, from 0.
+        heap: usize,
+        /// Where they stop doing so.
+        slot: u32,
+    },
 }
 
 impl SnapshotFault {
@@ -203,6 +210,9 @@ impl fmt::Display for SnapshotFault {
                 write!(f, "its {size} bytes do not fit its block, which has {block_size}")
             }
             Self::TooLarge => f.write_str("the sizes so far add up to more than 2^64 bytes"),
+            Self::Slots { heap, slot } => {
+                write!(f, "the runs of descriptor heap {heap} do not tile it at slot {slot}")
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::de::{Deserializer, Error, IgnoredAny};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
+use super::descriptors::{DescriptorHeapMap, DescriptorPools};
 use super::error::ReadSnapshotError;
 use super::parts::{Device, Heap, MemoryType, Vector};
 use super::{Located, Snapshot, check, vma};
@@ -30,9 +31,15 @@ impl Snapshot {
     ///         { "id": "0-0-0-0-0-100000001", "kind": "BUFFER", "usage": 16, "name": "mesh", "user_data": "0x2a", "caller": "a.rs:7" } },
     ///       { "offset": 4096, "size": 67104768, "allocation": null }] }],
     ///     "dedicated": [{ "size": 4096, "map_count": 0, "allocation": { … } }]
-    ///   }]
+    ///   }],
+    ///   "descriptor_heaps": [{ "name": "materials", "slots": 1024, "ranges": 1, "peak": 5, "runs": [
+    ///     { "first": 0, "count": 5, "use": "live" }, { "first": 5, "count": 1019, "use": "free" }] }],
+    ///   "descriptor_pools": [{ "name": "frames", "transient": true, "pools": 3, "idle_pools": 1, "waiting_pools": 2,
+    ///     "live_sets": 600, "waiting_sets": 0, "free_sets": null }]
     /// }
     /// ```
+    ///
+    /// The last two members stand there only if the program has added something to them.
     ///
     /// # Complexity
     /// O(chunks).
@@ -128,19 +135,32 @@ struct Raw {
     heaps: Vec<Heap>,
     types: Vec<MemoryType>,
     vectors: Vec<Vector>,
+    #[serde(default)]
+    descriptor_heaps: Vec<DescriptorHeapMap>,
+    #[serde(default)]
+    descriptor_pools: Vec<DescriptorPools>,
 }
 
 impl Raw {
     fn checked(self) -> Result<Snapshot, ReadSnapshotError> {
-        let Self { title, run, device, heaps, types, vectors } = self;
-        check::checked(Snapshot { title, run, device, heaps, types, vectors })
+        let Self { title, run, device, heaps, types, vectors, descriptor_heaps, descriptor_pools } = self;
+        check::checked(Snapshot {
+            title,
+            run,
+            device,
+            heaps,
+            types,
+            vectors,
+            descriptor_heaps,
+            descriptor_pools,
+        })
     }
 }
 
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self { title, run, device, heaps, types, vectors } = self;
-        let mut to = to.serialize_struct("Snapshot", 8)?;
+        let Self { title, run, device, heaps, types, vectors, descriptor_heaps, descriptor_pools } = self;
+        let mut to = to.serialize_struct("Snapshot", 10)?;
         to.serialize_field("format", FORMAT)?;
         to.serialize_field("version", &VERSION)?;
         to.serialize_field("title", title)?;
@@ -149,6 +169,12 @@ impl Serialize for Snapshot {
         to.serialize_field("heaps", heaps)?;
         to.serialize_field("types", types)?;
         to.serialize_field("vectors", vectors)?;
+        if !descriptor_heaps.is_empty() {
+            to.serialize_field("descriptor_heaps", descriptor_heaps)?;
+        }
+        if !descriptor_pools.is_empty() {
+            to.serialize_field("descriptor_pools", descriptor_pools)?;
+        }
         to.end()
     }
 }

@@ -65,6 +65,8 @@ impl Snapshot {
                 })
                 .collect(),
             vectors: map.vectors.iter().map(vector).collect(),
+            descriptor_heaps: Vec::new(),
+            descriptor_pools: Vec::new(),
         }
     }
 }

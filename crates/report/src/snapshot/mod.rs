@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod descriptors;
 mod error;
 mod json;
 mod live;
@@ -9,6 +10,7 @@ mod parts;
 mod text;
 mod vma;
 
+pub use descriptors::{DescriptorHeapMap, DescriptorPools, SlotUse, Slots};
 pub use error::{Place, ReadSnapshotError, SnapshotFault};
 pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
 
@@ -21,7 +23,8 @@ use sublet::{DetailedStatistics, TotalStatistics};
 /// file ([`Self::from_json`]): its own, or one that VMA wrote. What a file does not say is `None`.
 ///
 /// What these three make holds together: heaps and types are there, the chunks of a block are in the order of their
-/// offsets, lie within it and do not overlap, no block and no pool is there twice, and all sizes together fit an `u64`.
+/// offsets, lie within it and do not overlap, no block and no pool is there twice, all sizes together fit an `u64`, and the
+/// runs of a descriptor heap tile it.
 /// A program that edits a snapshot keeps it so.
 ///
 /// ```
@@ -52,6 +55,10 @@ pub struct Snapshot {
     pub types: Vec<MemoryType>,
     /// The default vectors in the order of their memory types, then the pools.
     pub vectors: Vec<Vector>,
+    /// Descriptor heaps that the program has added: see [`Self::add_descriptor_heap`].
+    pub descriptor_heaps: Vec<DescriptorHeapMap>,
+    /// Descriptor pools that the program has added: see [`Self::add_descriptor_sets`].
+    pub descriptor_pools: Vec<DescriptorPools>,
 }
 
 /// An allocation of a [`Snapshot`], and where it lies.

@@ -223,7 +223,7 @@ impl Document {
             vectors.push(pool.into_vector(memory_type, heap_of(memory_type)?, Some(number)));
         }
         let device = self.general.into_device();
-        check::checked(Snapshot { title: None, run: None, device, heaps, types, vectors })
+        check::checked(Snapshot { device, heaps, types, vectors, ..Snapshot::default() })
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod compared;
 mod damaged;
+mod descriptors;
 mod figures;
 mod kit;
 mod leaks;

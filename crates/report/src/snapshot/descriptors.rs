@@ -1,0 +1,191 @@
+//! Descriptor heaps and pools in a snapshot. The names of the fields are those of the JSON.
+#![forbid(unsafe_code)]
+
+use serde::{Deserialize, Serialize};
+use sublet::Threading;
+use sublet::descriptor::{
+    DescriptorAllocator, DescriptorHeap, HeapStatistics, HeapStore, HostHeap, SlotRun, SlotState,
+    TransientSets,
+};
+
+use super::Snapshot;
+
+/// What the slots of a descriptor heap hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DescriptorHeapMap {
+    /// What the program calls it.
+    pub name: Box<str>,
+    /// All slots.
+    pub slots: u32,
+    /// Ranges that are not retired, without those of frames.
+    pub ranges: u32,
+    /// The most slots that were not free at once.
+    pub peak: u32,
+    /// Runs of slots, which tile the heap.
+    pub runs: Vec<Slots>,
+}
+
+/// A run of slots of a [`DescriptorHeapMap`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Slots {
+    /// Index of the first slot.
+    pub first: u32,
+    /// Slots; not zero.
+    pub count: u32,
+    /// What they hold. In JSON: `free`, `live`, `retiring`, `transient`.
+    #[serde(rename = "use")]
+    pub used_for: SlotUse,
+}
+
+/// What a run of slots holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SlotUse {
+    /// Nothing.
+    Free,
+    /// A range that is not retired.
+    Live,
+    /// A range that waits for the GPU.
+    Retiring,
+    /// A range of a frame that the GPU is not done with.
+    Transient,
+}
+
+/// The descriptor pools of one allocator of sets.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DescriptorPools {
+    /// What the program calls it.
+    pub name: Box<str>,
+    /// The sets are those of recordings; else they stay until they are freed.
+    pub transient: bool,
+    /// `VkDescriptorPool`s.
+    pub pools: u64,
+    /// Pools without live sets.
+    pub idle_pools: u64,
+    /// Pools that wait for the GPU; 0 where single sets do.
+    pub waiting_pools: u64,
+    /// Sets that the program has, or whose pool was not reset.
+    pub live_sets: u64,
+    /// Sets that wait for the GPU; 0 where pools do.
+    pub waiting_sets: u64,
+    /// Sets that the pools can still give; of transient sets it is not kept.
+    pub free_sets: Option<u64>,
+}
+
+impl DescriptorHeapMap {
+    fn new(name: &str, statistics: &HeapStatistics, walk: impl FnOnce(&mut dyn FnMut(SlotRun))) -> Self {
+        let mut runs = Vec::new();
+        walk(&mut |run| {
+            let used_for = match run.state {
+                SlotState::Free => SlotUse::Free,
+                SlotState::Retiring => SlotUse::Retiring,
+                SlotState::Transient => SlotUse::Transient,
+                _ => SlotUse::Live,
+            };
+            runs.push(Slots { first: run.first, count: run.count, used_for });
+        });
+        let &HeapStatistics { capacity, ranges, peak, .. } = statistics;
+        Self { name: name.into(), slots: capacity, ranges, peak, runs }
+    }
+
+    /// Slots with this use.
+    #[must_use]
+    pub fn count(&self, used_for: SlotUse) -> u32 {
+        self.runs.iter().filter(|run| run.used_for == used_for).map(|run| run.count).sum()
+    }
+
+    /// The most free slots in a row.
+    #[must_use]
+    pub fn largest_free(&self) -> u32 {
+        let free = self.runs.iter().filter(|run| run.used_for == SlotUse::Free);
+        free.map(|run| run.count).max().unwrap_or(0)
+    }
+
+    /// The slot at which the runs do not tile the heap.
+    pub(super) fn fault(&self) -> Option<u32> {
+        let mut end = 0_u32;
+        for run in &self.runs {
+            match end.checked_add(run.count) {
+                Some(next) if run.first == end && run.count != 0 && next <= self.slots => end = next,
+                _ => return Some(run.first),
+            }
+        }
+        (end != self.slots).then_some(end)
+    }
+}
+
+impl Snapshot {
+    /// Adds a descriptor heap, under a name of the program's.
+    ///
+    /// The heap is locked while its slots are walked. Threads that use it between that and the reading of its statistics
+    /// may make [`ranges`](DescriptorHeapMap::ranges) and [`peak`](DescriptorHeapMap::peak) a moment older.
+    ///
+    /// # Complexity
+    /// O(ranges).
+    ///
+    /// ```
+    /// use sublet::descriptor::*;
+    /// use sublet_report::{SlotUse, Snapshot};
+    ///
+    /// # let (gpu, allocator, _) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// # let sampler = Descriptor::Sampler(ash::vk::Sampler::null());
+    /// # let info = HeapCreateInfo { slots: 16, ..HeapCreateInfo::new(HeapKind::Sampler) };
+    /// # let store = unsafe { ClassicStore::new(&device, &info, 2, &[sampler]) }?;
+    /// let heap = DescriptorHeap::new(store);
+    /// let material = heap.allocate(5)?;
+    /// let mut snapshot = Snapshot::of(&allocator);
+    /// snapshot.add_descriptor_heap("materials", &heap);
+    /// assert_eq!(snapshot.descriptor_heaps[0].count(SlotUse::Live), 5);
+    /// assert_eq!(Snapshot::from_json(&snapshot.to_json())?, snapshot);
+    /// # unsafe { heap.into_store().destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn add_descriptor_heap<S: HeapStore, T: Threading>(
+        &mut self,
+        name: &str,
+        heap: &DescriptorHeap<S, T>,
+    ) {
+        let map = DescriptorHeapMap::new(name, &heap.statistics(), |visit| heap.walk(visit));
+        self.descriptor_heaps.push(map);
+    }
+
+    /// Adds a heap in host memory, under a name of the program's.
+    pub fn add_host_heap(&mut self, name: &str, heap: &HostHeap) {
+        let map = DescriptorHeapMap::new(name, &heap.statistics(), |visit| heap.walk(visit));
+        self.descriptor_heaps.push(map);
+    }
+
+    /// Adds the pools of sets that stay, under a name of the program's. O(sets).
+    pub fn add_descriptor_sets<T: Threading>(&mut self, name: &str, sets: &DescriptorAllocator<T>) {
+        let statistics = sets.statistics();
+        self.descriptor_pools.push(DescriptorPools {
+            name: name.into(),
+            transient: false,
+            pools: statistics.pools.into(),
+            idle_pools: statistics.idle_pools.into(),
+            waiting_pools: 0,
+            live_sets: statistics.live_sets,
+            waiting_sets: statistics.retired_sets,
+            free_sets: Some(statistics.ready_sets + statistics.room),
+        });
+    }
+
+    /// Adds the pools of sets of recordings, under a name of the program's. O(pools).
+    pub fn add_transient_sets(&mut self, name: &str, sets: &TransientSets) {
+        let statistics = sets.statistics();
+        self.descriptor_pools.push(DescriptorPools {
+            name: name.into(),
+            transient: true,
+            pools: crate::cast::widen(statistics.pools),
+            idle_pools: crate::cast::widen(statistics.free_pools),
+            waiting_pools: crate::cast::widen(statistics.waiting_pools),
+            live_sets: statistics.live_sets,
+            waiting_sets: 0,
+            free_sets: None,
+        });
+    }
+}
