@@ -1,7 +1,7 @@
 //! What it costs to declare a use, and to settle lists.
 //!
-//! Run with `cargo bench -p sublet-frame`; as a test of itself with `cargo test -p sublet-frame --benches`. No device is
-//! needed. One item is one use, or one resource that changed.
+//! Run with `cargo bench -p sublet-frame`; as a test of itself with `cargo test -p sublet-frame --benches`. No device
+//! is needed. One item is one use, or one resource that changed.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 

@@ -26,6 +26,12 @@ pub enum UseError {
         /// What was to be used.
         resource: ResourceId,
     },
+    /// The first half of a dependency is recorded for the range, and the second is not: call
+    /// [`join`](super::Recorder::join) first.
+    Split {
+        /// What was to be used.
+        resource: ResourceId,
+    },
     /// The list has used another resource under the same slot: one of the two is destroyed.
     Destroyed {
         /// What was to be used.
@@ -44,6 +50,7 @@ impl fmt::Display for UseError {
                     "one command uses {resource:?} twice, in ways that exclude each other: declare one use"
                 )
             }
+            Self::Split { resource } => write!(f, "a dependency of {resource:?} is begun and not joined"),
             Self::Destroyed { resource } => {
                 write!(f, "{resource:?}, or its successor in this list, is destroyed")
             }
@@ -71,6 +78,13 @@ pub enum ResolveError {
         /// What is frozen.
         resource: ResourceId,
     },
+    /// A list has begun a dependency and not joined it.
+    Split {
+        /// The index of the list.
+        list: usize,
+        /// What it is about.
+        resource: ResourceId,
+    },
     /// A list was recorded for another queue.
     WrongQueue {
         /// The index of the list.
@@ -88,6 +102,9 @@ impl fmt::Display for ResolveError {
                 f,
                 "list {list} uses {resource:?}, which is frozen, in another way than it was frozen for, or memory of it"
             ),
+            Self::Split { list, resource } => {
+                write!(f, "list {list} has begun a dependency of {resource:?} and not joined it")
+            }
             Self::WrongQueue { list } => write!(f, "list {list} was recorded for another queue"),
         }
     }

@@ -15,5 +15,5 @@ pub use batch::{Batch, Batch1};
 pub use error::{ResolveError, StateError, UseError};
 pub use global::{BufferInfo, Global, ImageInfo, Queue, Release, Submission, Wait};
 pub use id::{BufferId, ImageId, Place, ResourceId};
-pub use recorder::Recorder;
+pub use recorder::{Recorder, Split};
 pub use usage::{Subresources, Use};

@@ -39,6 +39,8 @@ pub(crate) struct Local {
     pub(crate) then_written: bool,
     /// Somebody asked for a barrier before the first use.
     fenced: bool,
+    /// The dependency that is open here, of which only the first half is recorded; 0 for none.
+    pub(crate) split: u32,
     pub(crate) sync: Sync,
     /// The commands that used it last, and that wrote or changed it last.
     step: u32,
@@ -52,6 +54,7 @@ enum Answer {
     /// The barrier of this command has to order this use too.
     Widen,
     Twice,
+    Split,
 }
 
 const NEVER: Use = Use::buffer(Stages::NONE, Access::NONE);
@@ -63,6 +66,7 @@ impl Local {
         first: NEVER,
         then_written: false,
         fenced: false,
+        split: 0,
         sync: Sync::fresh(vk::ImageLayout::UNDEFINED),
         step: 0,
         changed: 0,
@@ -70,6 +74,9 @@ impl Local {
 
     #[inline]
     fn advance(&mut self, next: &Use, step: u32) -> Answer {
+        if self.split != 0 {
+            return Answer::Split;
+        }
         match self.phase {
             Phase::Untouched => {
                 self.begin(next, step);
@@ -120,8 +127,34 @@ impl Local {
             && self.sync.layout == next.layout
             && self.sync.owner == next.family
             && self.changed != step
+            && self.split == 0
             && !next.writes()
             && !self.first.discards
+    }
+
+    /// The first half of what `next` will need, if it only reads and the list knows what was before.
+    fn split(&mut self, next: &Use, step: u32, id: u32) -> Answer {
+        if self.split != 0 {
+            return Answer::Split;
+        }
+        let joins = self.phase == Phase::Open && self.sync.is_read(next);
+        if next.writes() || self.phase == Phase::Untouched || joins {
+            return Answer::Nothing;
+        }
+        if self.step == step {
+            return Answer::Twice;
+        }
+        self.then_written |= self.phase == Phase::Open;
+        self.phase = Phase::Closed;
+        // The reader has not come yet.
+        let readers = if self.sync.is_read(next) { self.sync.readers } else { Stages::NONE };
+        let edge = self.sync.advance(next);
+        self.sync.readers = readers;
+        let Some(edge) = edge else {
+            return Answer::Nothing;
+        };
+        self.split = id;
+        Answer::Barrier(edge)
     }
 
     fn begin(&mut self, next: &Use, step: u32) {
@@ -152,6 +185,30 @@ pub(crate) struct Entry {
     /// What its first use waited for, if another resource had the memory before in this list.
     pub(crate) taken: Option<Stages>,
     step: u32,
+}
+
+/// A dependency in two halves, for `vkCmdSetEvent2` and `vkCmdWaitEvents2`: what is between them may run meanwhile.
+///
+/// Keep it and pass it again: it keeps its room.
+#[derive(Debug, Default)]
+#[doc(alias = "D3D12_RESOURCE_BARRIER_FLAG_BEGIN_ONLY")]
+pub struct Split {
+    batch: Batch,
+    resource: Option<Resource>,
+    id: u32,
+}
+
+impl Split {
+    /// Nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { batch: Batch::new(), resource: None, id: 0 }
+    }
+
+    /// What both calls get.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
 }
 
 /// What one command list does with resources: the barriers within it, the first use of everything, and the state that
@@ -200,6 +257,8 @@ pub struct Recorder {
     placed: Vec<usize>,
     tick: u32,
     fenced: bool,
+    /// How many dependencies were split.
+    splits: u32,
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -219,6 +278,7 @@ impl Recorder {
             placed: Vec::new(),
             tick: 0,
             fenced: false,
+            splits: 0,
             not_sync: PhantomData,
         }
     }
@@ -236,6 +296,7 @@ impl Recorder {
         self.placed.clear();
         self.tick = 0;
         self.fenced = false;
+        self.splits = 0;
     }
 
     /// The queue that the list is for.
@@ -328,6 +389,112 @@ impl Recorder {
         self.discard_flushed();
         self.flushed = !self.batch.is_empty();
         self.flushed.then_some(&self.batch)
+    }
+
+    /// Begins the dependency of a later use of a buffer; see [`split_image`](Self::split_image).
+    ///
+    /// # Errors
+    ///
+    /// See [`UseError`].
+    pub fn split_buffer(
+        &mut self,
+        buffer: BufferId,
+        range: Range<u64>,
+        usage: Use,
+        split: &mut Split,
+    ) -> Result<bool, UseError> {
+        let end = range.end.min(buffer.0.raw.len());
+        if range.start >= end {
+            return Err(UseError::OutOfRange { resource: buffer.into() });
+        }
+        let usage = Use { layout: vk::ImageLayout::UNDEFINED, ..self.owned(&buffer.0, usage) };
+        let Some(index) = self.begin_split(&buffer.0, split)? else {
+            return Ok(false);
+        };
+        self.split_run(index, range.start, end, &usage, split)?;
+        Ok(!split.batch.is_empty())
+    }
+
+    /// Begins the dependency of a later use that reads a part of an image, so that commands which need neither can run
+    /// between its halves. Call it behind the command that comes before, and [`join`](Self::join) before the one that
+    /// reads.
+    ///
+    /// If true, record `vkCmdSetEvent2` with [`Split::batch`] now, and `vkCmdWaitEvents2` with the same at the other
+    /// end. If false, there is nothing to record: the use writes, or gets its barrier in front of the list.
+    ///
+    /// # Errors
+    ///
+    /// See [`UseError`].
+    pub fn split_image(
+        &mut self,
+        image: ImageId,
+        part: &Subresources,
+        usage: Use,
+        split: &mut Split,
+    ) -> Result<bool, UseError> {
+        let Raw::Image { shape, .. } = image.0.raw else {
+            return Err(UseError::OutOfRange { resource: image.into() });
+        };
+        if !shape.has(part) {
+            return Err(UseError::OutOfRange { resource: image.into() });
+        }
+        if usage.layout == vk::ImageLayout::UNDEFINED {
+            return Err(UseError::NoLayout { resource: image.into() });
+        }
+        let usage = self.owned(&image.0, usage);
+        let Some(index) = self.begin_split(&image.0, split)? else {
+            return Ok(false);
+        };
+        let mut answer = Ok(());
+        shape.runs(part, |start, end| {
+            if answer.is_ok() {
+                answer = self.split_run(index, start, end, &usage, split);
+            }
+        });
+        answer.map(|()| !split.batch.is_empty())
+    }
+
+    /// Ends a dependency that was split. Nothing happens if it was none of this list.
+    pub fn join(&mut self, split: &mut Split) {
+        let id = split.id;
+        let resource = split.resource.take();
+        if let Some(Ok(index)) = resource.map(|resource| self.find(&resource)) {
+            self.entries[index].cells.each(|local| {
+                if local.split == id {
+                    local.split = 0;
+                }
+            });
+        }
+    }
+
+    fn begin_split(&mut self, resource: &Resource, split: &mut Split) -> Result<Option<usize>, UseError> {
+        split.batch.clear();
+        let index = self.find(resource)?;
+        self.splits += 1;
+        (split.id, split.resource) = (self.splits, Some(*resource));
+        // Who shares memory may have had it since: the use itself takes it back.
+        let here = resource.place.is_none() || self.entries[index].last_tick == self.tick;
+        Ok(here.then_some(index))
+    }
+
+    fn split_run(
+        &mut self,
+        index: usize,
+        start: u64,
+        end: u64,
+        usage: &Use,
+        split: &mut Split,
+    ) -> Result<(), UseError> {
+        let step = self.step;
+        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let mut result = Ok(());
+        cells.update(start, end, |from, to, local| match local.split(usage, step, split.id) {
+            Answer::Barrier(edge) => split.batch.push(resource, from, to, &edge),
+            Answer::Twice => result = Err(UseError::Twice { resource: ResourceId(*resource) }),
+            Answer::Split => result = Err(UseError::Split { resource: ResourceId(*resource) }),
+            Answer::Nothing | Answer::Widen => {}
+        });
+        result
     }
 
     /// Asks for a barrier between unordered writes to a resource so far and the next ones.
@@ -426,13 +593,17 @@ impl Recorder {
                 return Ok(());
             }
         }
-        let mut twice = false;
+        let (mut twice, mut split) = (false, false);
         cells.update(start, end, |from, to, local| match local.advance(usage, step) {
             Answer::Nothing => {}
             Answer::Barrier(edge) => batch.push(resource, from, to, &edge),
             Answer::Widen => batch.widen(resource, from, to, usage.stages, usage.access),
             Answer::Twice => twice = true,
+            Answer::Split => split = true,
         });
+        if split {
+            return Err(UseError::Split { resource: ResourceId(*resource) });
+        }
         if twice { Err(UseError::Twice { resource: ResourceId(*resource) }) } else { Ok(()) }
     }
 
@@ -451,7 +622,7 @@ impl Recorder {
                     self.batch.push_memory(&edge);
                 }
                 let sync = before.sync(&resource);
-                entry.cells.update(0, resource.raw.len(), |_, _, local| {
+                entry.cells.each(|local| {
                     local.phase = Phase::Closed;
                     local.sync = sync;
                 });
@@ -489,13 +660,17 @@ impl Recorder {
                 continue;
             }
             let before = union.get_or_insert(Before::default());
-            let len = entry.resource.raw.len();
-            self.entries[other].cells.update(0, len, |_, _, local| {
+            let mut split = false;
+            self.entries[other].cells.each(|local| {
+                split |= local.split != 0;
                 if local.phase != Phase::Untouched {
                     before.add(&local.sync);
                     local.then_written |= local.phase == Phase::Open;
                 }
             });
+            if split {
+                return Err(UseError::Split { resource: ResourceId(self.entries[other].resource) });
+            }
         }
         Ok(union)
     }

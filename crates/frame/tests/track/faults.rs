@@ -2,7 +2,7 @@
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{
-    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, ResolveError,
+    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, ResolveError, Split,
     StateError, Submission, Subresources, Use, UseError,
 };
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
@@ -485,6 +485,31 @@ fn the_old_call_is_as_narrow_as_it_can_be() {
     assert!(old.memory.is_empty(), "a wait alone needs no barrier of memory");
     assert_eq!(old.images[0].dst_access_mask, vk::AccessFlags::SHADER_READ);
     assert_eq!(Batch::new().to_barrier1().src_stages, vk::PipelineStageFlags::TOP_OF_PIPE);
+}
+
+#[test]
+fn a_dependency_in_two_halves_is_one_and_nothing_is_used_between_them() {
+    let mut world = World::new();
+    let image = world.image(1, 1);
+    let mut list = world.list();
+    let mut split = Split::new();
+    assert!(!list.split_image(image, &ALL, SAMPLED, &mut split).unwrap(), "nothing is known of it yet");
+    list.use_image(image, &ALL, Use::COLOR_ATTACHMENT).unwrap();
+    list.flush();
+    assert!(
+        !list.split_image(image, &ALL, Use::COPY_TARGET, &mut split).unwrap(),
+        "who writes gets a barrier"
+    );
+    assert!(list.split_image(image, &ALL, SAMPLED, &mut split).unwrap());
+    assert_eq!(split.batch().images()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
+    let open = UseError::Split { resource: image.into() };
+    assert_eq!(list.use_image(image, &ALL, SAMPLED), Err(open));
+    let error = world.global.resolve(world.queue, &[&list], &mut world.submission).unwrap_err();
+    assert_eq!(error, ResolveError::Split { list: 0, resource: image.into() });
+    list.join(&mut split);
+    list.use_image(image, &ALL, SAMPLED).unwrap();
+    assert!(list.flush().is_none());
+    world.submit(&list);
 }
 
 #[test]

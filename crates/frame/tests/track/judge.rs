@@ -41,12 +41,45 @@ pub struct Bar {
     pub families: (u32, u32),
 }
 
+impl Bar {
+    /// Whether it changes a layout or an owner.
+    fn transforms(&self) -> bool {
+        self.layouts.0 != self.layouts.1 || self.families.0 != self.families.1
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Step {
-    Command { queue: usize, uses: Vec<Access1> },
-    Barriers { queue: usize, bars: Vec<Bar> },
-    Signal { queue: usize, serial: u64 },
-    Wait { queue: usize, on: usize, serial: u64, stages: Stages },
+    Command {
+        queue: usize,
+        uses: Vec<Access1>,
+    },
+    Barriers {
+        queue: usize,
+        bars: Vec<Bar>,
+    },
+    /// `vkCmdSetEvent2`, `vkCmdWaitEvents2`.
+    Set {
+        queue: usize,
+        event: usize,
+        bars: Vec<Bar>,
+    },
+    Join {
+        queue: usize,
+        event: usize,
+        bars: Vec<Bar>,
+        resource: usize,
+    },
+    Signal {
+        queue: usize,
+        serial: u64,
+    },
+    Wait {
+        queue: usize,
+        on: usize,
+        serial: u64,
+        stages: Stages,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +97,17 @@ pub enum Fault {
     Semaphore,
 }
 
+/// The first half of a dependency, as an event sees it.
+#[derive(Clone, Debug)]
+struct Mark {
+    event: usize,
+    /// The barriers that wait for it.
+    waiting: Vec<bool>,
+    chain: u64,
+    available: bool,
+    visible: Vec<(u64, u64)>,
+}
+
 #[derive(Clone, Debug)]
 struct Event {
     queue: usize,
@@ -76,6 +120,8 @@ struct Event {
     available: bool,
     visible: Vec<(usize, u64, u64)>,
     signalled: [Option<u64>; QUEUES],
+    /// What dependencies do to it whose first half has passed.
+    marks: Vec<Mark>,
     /// All of the use, if its writes need no order.
     unordered: Option<(Stages, Access, Layout)>,
 }
@@ -163,7 +209,12 @@ impl<'a> Judge<'a> {
     fn step(&mut self, step: &Step) -> Result<(), Fault> {
         match step {
             Step::Command { queue, uses } => self.command(*queue, uses)?,
-            Step::Barriers { queue, bars } => self.barriers(*queue, bars)?,
+            Step::Barriers { queue, bars } => {
+                self.set(*queue, usize::MAX, bars);
+                self.join(*queue, usize::MAX, bars)?;
+            }
+            Step::Set { queue, event, bars } => self.set(*queue, *event, bars),
+            Step::Join { queue, event, bars, .. } => self.join(*queue, *event, bars)?,
             Step::Signal { queue, serial } => {
                 self.signals[*queue] = *serial;
                 self.events(|event| {
@@ -285,6 +336,7 @@ impl<'a> Judge<'a> {
                     available: false,
                     visible: Vec::new(),
                     signalled: [None; QUEUES],
+                    marks: Vec::new(),
                     unordered,
                 };
                 if access & written != 0 {
@@ -309,60 +361,65 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn barriers(&mut self, queue: usize, bars: &[Bar]) -> Result<(), Fault> {
-        let before = self.units.clone();
-        self.events(|event| {
-            // All barriers of a call start from what was before it.
-            let chain = event.chain;
-            let in_source =
-                |src: u64| (event.queue == queue && event.stage & src != 0) || chain[queue] & src != 0;
+    /// All barriers of a call start from what was before it.
+    fn set(&mut self, queue: usize, event: usize, bars: &[Bar]) {
+        self.events(|before| {
             let about = |bar: &Bar| match &bar.on {
                 None => true,
-                Some((resource, cells)) => event.resource == *resource && cells.contains(&event.cell),
+                Some((resource, cells)) => before.resource == *resource && cells.contains(&before.cell),
             };
-            let mut available = event.available;
-            for bar in bars.iter().filter(|bar| about(bar)) {
-                let src = expand(bar.src.0);
-                available |=
-                    event.queue == queue && event.stage & src != 0 && event.access & bar.src.1.as_raw() != 0;
-            }
-            let mut more = 0;
-            for bar in bars.iter().filter(|bar| in_source(expand(bar.src.0))) {
-                more |= expand(bar.dst.0);
+            let available = before.available
+                || bars.iter().any(|bar| {
+                    let own = before.queue == queue && before.stage & expand(bar.src.0) != 0;
+                    own && about(bar) && before.access & bar.src.1.as_raw() != 0
+                });
+            let waiting: Vec<bool> =
+                bars.iter().map(|bar| before.in_source(queue, expand(bar.src.0))).collect();
+            let mut mark = Mark { event, waiting, chain: 0, available, visible: Vec::new() };
+            for (bar, _) in bars.iter().zip(&mark.waiting).filter(|(_, waiting)| **waiting) {
+                mark.chain |= expand(bar.dst.0);
                 if available && about(bar) {
-                    event.visible.push((queue, expand(bar.dst.0), bar.dst.1.as_raw()));
+                    mark.visible.push((expand(bar.dst.0), bar.dst.1.as_raw()));
                 }
             }
-            event.available = available;
-            event.chain[queue] |= more;
+            before.marks.push(mark);
         });
-        for bar in bars {
+    }
+
+    fn join(&mut self, queue: usize, event: usize, bars: &[Bar]) -> Result<(), Fault> {
+        for (at, bar) in bars.iter().enumerate() {
             let Some((resource, cells)) = &bar.on else {
                 continue;
             };
-            if bar.layouts.0 == bar.layouts.1 && bar.families.0 == bar.families.1 {
-                continue;
+            for &cell in cells.iter().filter(|_| bar.transforms()) {
+                let unit = &self.units[self.resources[*resource].unit + cell];
+                let mut events = unit.reads.iter().chain(&unit.writes);
+                let waits =
+                    |before: &Event| before.marks.iter().any(|mark| mark.event == event && mark.waiting[at]);
+                if !events.all(waits) {
+                    return Err(Fault::Transition(*resource));
+                }
             }
-            for &cell in cells {
-                self.transition(queue, bar, *resource, cell, &before)?;
+        }
+        self.events(|before| {
+            if let Some(at) = before.marks.iter().position(|mark| mark.event == event) {
+                let mark = before.marks.swap_remove(at);
+                before.chain[queue] |= mark.chain;
+                before.available |= mark.available;
+                before.visible.extend(mark.visible.iter().map(|&(stages, access)| (queue, stages, access)));
+            }
+        });
+        for bar in bars.iter().filter(|bar| bar.transforms()) {
+            if let Some((resource, cells)) = &bar.on {
+                cells.iter().try_for_each(|&cell| self.transition(queue, bar, *resource, cell))?;
             }
         }
         Ok(())
     }
 
-    fn transition(
-        &mut self,
-        queue: usize,
-        bar: &Bar,
-        at: usize,
-        cell: usize,
-        before: &[Unit],
-    ) -> Result<(), Fault> {
+    fn transition(&mut self, queue: usize, bar: &Bar, at: usize, cell: usize) -> Result<(), Fault> {
         let index = self.resources[at].unit + cell;
-        let src = expand(bar.src.0);
-        let old = &before[index];
-        let ordered = old.reads.iter().chain(&old.writes).all(|event| event.in_source(queue, src));
-        if !ordered || self.units[index].writes.iter().any(|event| !event.available) {
+        if self.units[index].writes.iter().any(|event| !event.available) {
             return Err(Fault::Transition(at));
         }
         let state = &mut self.cells[at][cell];
@@ -405,6 +462,7 @@ impl<'a> Judge<'a> {
             available: true,
             visible: vec![(queue, expand(bar.dst.0), bar.dst.1.as_raw())],
             signalled: [None; QUEUES],
+            marks: Vec::new(),
             unordered: None,
         };
         self.units[index] = Unit { writes: vec![event], reads: Vec::new() };

@@ -76,7 +76,7 @@ fn cuts(steps: &[Step], mut f: impl FnMut(Cut, usize, &[Step])) {
                     f(Cut::WaitStage, at, &changed);
                 }
             }
-            Step::Command { .. } | Step::Signal { .. } => continue,
+            Step::Command { .. } | Step::Signal { .. } | Step::Set { .. } | Step::Join { .. } => continue,
         }
         changed[at] = steps[at].clone();
     }
@@ -88,7 +88,7 @@ enum Excuse {
     /// What waits for several stages that came after something waits for all of them. One would do, if nothing but the
     /// order behind the others were wanted.
     SeveralStages,
-    /// A later reader names the write once more, although an earlier reader has had it made available.
+    /// A later reader names the write once more, although an earlier reader or a semaphore has made it available.
     AvailableBefore,
     /// Readers that came together are one product of stages and accesses; or the write was visible to a third product,
     /// of which no note is kept.
@@ -108,6 +108,8 @@ fn excuse(cut: Cut, step: &Step, before: &[Step]) -> Option<Excuse> {
     let dst = bars.iter().fold((0, 0), |all, bar| (all.0 | bar.dst.0.as_raw(), all.1 | bar.dst.1.as_raw()));
     let repeated = before.iter().any(|earlier| match earlier {
         Step::Barriers { bars, .. } => bars.iter().any(|bar| bar.src.1.as_raw() & src.1 != 0),
+        // A semaphore makes everything available.
+        Step::Wait { .. } => true,
         _ => false,
     });
     match cut {

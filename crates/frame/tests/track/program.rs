@@ -4,7 +4,7 @@
 use ash::vk::{self, Handle};
 use fastrand::Rng;
 use sublet_frame::track::{
-    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Submission,
+    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Split, Submission,
     Subresources, Use,
 };
 use vk::{ImageAspectFlags as Aspects, PipelineStageFlags2 as Stages};
@@ -55,18 +55,31 @@ pub struct Shape {
     pub queues: usize,
     pub aliasing: bool,
     pub unordered: bool,
+    pub splits: bool,
     pub resources: usize,
     pub submissions: usize,
     pub whole: bool,
 }
 
-pub const SHAPE: Shape =
-    Shape { queues: 1, aliasing: false, unordered: false, resources: 4, submissions: 4, whole: false };
+pub const SHAPE: Shape = Shape {
+    queues: 1,
+    aliasing: false,
+    unordered: false,
+    splits: false,
+    resources: 4,
+    submissions: 4,
+    whole: false,
+};
 
 pub struct Program {
     pub resources: Vec<Resource>,
     pub families: Vec<u32>,
     pub steps: Vec<Step>,
+}
+
+/// Whether the step ends a dependency of a resource.
+fn joins(step: &Step, at: usize) -> bool {
+    matches!(step, Step::Join { resource, .. } if *resource == at)
 }
 
 struct World {
@@ -78,6 +91,7 @@ struct World {
     resources: Vec<Resource>,
     lists: Vec<(usize, Recorder, Vec<Step>)>,
     steps: Vec<Step>,
+    events: usize,
 }
 
 /// Units that share memory come first.
@@ -99,6 +113,7 @@ pub fn run(seed: u64, shape: Shape) -> Program {
         resources: Vec::new(),
         lists: Vec::new(),
         steps: Vec::new(),
+        events: 0,
     };
     let mut unit = SHARED;
     for _ in 0..shape.resources {
@@ -191,8 +206,15 @@ impl World {
         let queue = self.rng.usize(0..self.queues.len());
         let mut list = Recorder::new(self.queues[queue]);
         let mut steps = Vec::new();
+        let mut open = Vec::<(Split, Step)>::new();
         for _ in 0..self.rng.usize(1..6) {
             let mut uses = Vec::<Access1>::new();
+            if self.rng.bool() || self.shape.aliasing {
+                open.drain(..).for_each(|(mut split, step)| {
+                    list.join(&mut split);
+                    steps.push(step);
+                });
+            }
             for _ in 0..self.rng.usize(1..4) {
                 let at = self.rng.usize(0..self.kept.len());
                 let clash = uses.iter().any(|other| {
@@ -202,16 +224,43 @@ impl World {
                     };
                     other.resource == at || shares(&self.kept[at], &self.kept[other.resource])
                 });
-                if !clash {
+                let split = open.iter().any(|(_, step)| joins(step, at));
+                if !clash && !split {
                     uses.push(self.use_one(at, &mut list));
                 }
             }
             if let Some(batch) = list.flush() {
                 steps.push(Step::Barriers { queue, bars: self.bars(batch) });
             }
+            let used = uses.first().map(|usage| usage.resource);
             steps.push(Step::Command { queue, uses });
+            if let Some(at) = used.filter(|_| self.shape.splits && self.rng.bool()) {
+                let mut split = Split::new();
+                if self.split_one(at, &mut list, &mut split) {
+                    self.events += 1;
+                    let (event, bars) = (self.events, self.bars(split.batch()));
+                    steps.push(Step::Set { queue, event, bars: bars.clone() });
+                    open.push((split, Step::Join { queue, event, bars, resource: at }));
+                }
+            }
+        }
+        for (mut split, step) in open {
+            list.join(&mut split);
+            steps.push(step);
         }
         self.lists.push((queue, list, steps));
+    }
+
+    /// Begins the dependency of a reader that comes later. True if there is one.
+    fn split_one(&mut self, at: usize, list: &mut Recorder, split: &mut Split) -> bool {
+        let usage = self.usage(self.resources[at].image);
+        match self.kept[at].name {
+            Name::Buffer(buffer) => list.split_buffer(buffer, 0..8, usage, split).unwrap(),
+            Name::Image(image) => {
+                let part = Subresources::ALL.mips(0..self.rng.u32(1..4));
+                list.split_image(image, &part, usage, split).unwrap()
+            }
+        }
     }
 
     fn use_one(&mut self, at: usize, list: &mut Recorder) -> Access1 {

@@ -54,9 +54,15 @@ fn everything_on_three_queues() {
     no_hazard(Shape {
         aliasing: true,
         unordered: true,
+        splits: true,
         queues: 3,
         resources: 6,
         submissions: 8,
         whole: false,
     });
+}
+
+#[test]
+fn dependencies_in_two_halves() {
+    no_hazard(Shape { splits: true, ..SHAPE });
 }

@@ -83,6 +83,11 @@ impl Global {
             let Some(entry) = entry else {
                 return Err(ResolveError::Destroyed { list, resource });
             };
+            let mut split = false;
+            used.cells.for_each(|_, _, local| split |= local.split != 0);
+            if split {
+                return Err(ResolveError::Split { list, resource });
+            }
             if entry.frozen.is_some_and(|frozen| !keeps_frozen(used, &frozen)) {
                 return Err(ResolveError::Frozen { list, resource });
             }
