@@ -22,7 +22,7 @@ fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
     // The first request filled the block; the next one goes to a second block, of the usual size.
     let small = heap.allocate(1).unwrap();
     assert_eq!((capacity(&heap), small.first()), (128, 64));
-    assert_eq!(heap.allocate(65), Err(HeapError::TooMany { asked: 65, most: 64 }));
+    assert_eq!(heap.allocate(257), Err(HeapError::TooMany { asked: 257, most: 256 }));
     assert_eq!(heap.allocate(0), Err(HeapError::ZeroCount));
     heap.free(all).unwrap();
     // Room that was freed is used before a block is added.
@@ -55,6 +55,33 @@ fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
     gaps.sort_unstable();
     assert_eq!(gaps, [quarters[0].first(), quarters[2].first()]);
     assert_eq!(heap.statistics().free, 0);
+}
+
+/// 300 slots where a block has 256: they get a block of their own, which goes with them.
+#[test]
+fn a_range_that_is_longer_than_a_block_gets_its_own() {
+    let rig = Rig::new("lavapipe");
+    let mut heap = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let small = heap.allocate(1).unwrap();
+    let large = heap.allocate(300).unwrap();
+    assert_eq!((large.count(), heap.statistics().capacity), (300, 256 + 512));
+    // SAFETY: the sampler is live.
+    unsafe { heap.write(large, 299, &rig.sampler(0)) }.unwrap();
+    let all = heap.allocate(256).unwrap();
+    assert_eq!(heap.statistics().capacity, 2 * 256 + 512, "later blocks are no larger");
+    let mut indices = Vec::new();
+    heap.walk(|run| indices.push((run.first, run.count)));
+    assert!(indices.is_sorted());
+    heap.free(large).unwrap();
+    assert_eq!(heap.statistics().capacity, 2 * 256);
+    assert_eq!(heap.free(large), Err(RangeError::StaleHandle { range: large }));
+    heap.free(all).unwrap();
+    assert_eq!(heap.statistics().capacity, 2 * 256, "one empty block is kept");
+    heap.free(small).unwrap();
+    assert_eq!((heap.statistics().capacity, heap.trim(), heap.statistics().capacity), (256, 1, 0));
+    // The slots are there again, and the handles from before are not.
+    let again = heap.allocate(1).unwrap();
+    assert_eq!((again.first(), heap.check(small)), (0, Err(RangeError::StaleHandle { range: small })));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::error::MemoryError;
 pub enum HeapError {
     /// A range has one slot at least.
     ZeroCount,
-    /// More slots than a block of the heap has. Ask for less at once, or make the blocks larger.
+    /// More slots than there may be in a row in the heap. Ask for less at once, or raise its limit.
     TooMany {
         /// Slots that were asked for.
         asked: u32,
@@ -46,7 +46,7 @@ impl fmt::Display for HeapError {
         match self {
             Self::ZeroCount => f.write_str("a range of no slots"),
             Self::TooMany { asked, most } => {
-                write!(f, "{asked} slots in a row, in a heap whose blocks have {most}")
+                write!(f, "{asked} slots in a row, in a heap that may have {most}")
             }
             Self::Full { asked, free, largest_free, retiring } => write!(
                 f,

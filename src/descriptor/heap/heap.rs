@@ -240,8 +240,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         let source = from.part(part.start, part.len())?;
         let to = range.part(slot, part.len())?;
         self.check(range)?;
-        staging.check(from)?;
-        match staging.staged(source) {
+        match staging.staged(from, source)? {
             Staged::Descriptors(all) => {
                 let written = to.zip(all).filter_map(|(to, descriptor)| Some((to, descriptor.as_ref()?)));
                 // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's

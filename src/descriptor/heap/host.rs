@@ -1,5 +1,6 @@
 //! Descriptors in host memory: written once, copied into other heaps as often as one likes.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::super::counts::DescriptorKind;
@@ -11,14 +12,18 @@ use super::create_info::{CreateHeapError, HeapKind, check_types};
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::heap::next_id;
 use super::range::DescriptorRange;
-use super::slots::Slots;
-use super::statistics::{HeapStatistics, SlotRun};
+use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::{host_size, index, widen};
+use crate::base::sync::{Mutex, Shared};
+use crate::metadata::{Alignment, Buddy, Key, Metadata, Request, Span};
+use crate::vector::{
+    Backing, BlockVector, Granted, Growth, NextBlock, Outlook, Policy, Refusal, VectorError,
+};
 
 /// How a [`HostHeap`] is to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct HostHeapCreateInfo<'a> {
-    /// Slots of a block, rounded up to a power of two: 256 by default. No range is longer.
+    /// Slots of a block, rounded up to a power of two: 256 by default. A longer range gets a block of its own.
     pub block: u32,
     /// The most slots that there are to be; 2^20 by default.
     pub max_slots: u32,
@@ -51,16 +56,16 @@ const ALL: &[DescriptorKind] = &[
 /// Where descriptors are bytes ([`BindingModel::Buffer`]) it holds these, so that a copy is a few bytes moved and not a
 /// call of the driver; elsewhere it holds what [`write`](Self::write) was told.
 ///
-/// It grows by blocks, which are divided into powers of two. What was asked for last does not change how large the next
-/// block is, and a range is never longer than a block. Blocks stay: `free` makes their slots free, not their memory.
+/// It grows by blocks, which are divided into powers of two: it is a [`BlockVector`]. A range that is longer than a block
+/// gets one of its own, and later blocks are no larger for it. One empty block is kept, and the others go back.
 /// Freed slots are there again at once, because the GPU never sees them; handles are found out when they are stale, as
 /// everywhere.
 ///
 /// No lock: `&mut self` says that nobody else is at it. Programs with several loading threads have one for each.
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block. Host memory for a slot: 32
-/// bytes, and 48 for the descriptor, or as many as its bytes need.
+/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block, and a lookup in a hash table.
+/// Host memory for a slot: 48 bytes for the descriptor, or as many as its bytes need; and some 100 for each range.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -80,17 +85,104 @@ const ALL: &[DescriptorKind] = &[
 pub struct HostHeap {
     device: DescriptorDevice,
     types: Box<[DescriptorKind]>,
-    slots: Slots,
+    id: u32,
+    vector: BlockVector<Shelves, Buddy>,
     max_slots: u32,
-    block: u32,
+    /// By first slot.
+    ranges: HashMap<u32, Live>,
+    generation: u32,
+    peak: u32,
+}
+
+/// A range that is alive.
+#[derive(Debug)]
+struct Live {
+    generation: u32,
+    granted: Granted<Span, u32>,
+}
+
+/// The landlord: its blocks are shelves.
+#[derive(Debug)]
+struct Shelves {
+    growth: Growth,
+    /// Which slots of the heap are whose block's: one region of as many as there may be.
+    names: Mutex<Shared, Buddy>,
+    format: Format,
+}
+
+/// What a slot holds.
+#[derive(Debug)]
+enum Format {
+    Descriptors,
+    Bytes { sizes: DescriptorSizes, stride: usize },
+}
+
+/// A block.
+#[derive(Debug)]
+struct Shelf {
+    name: Key,
+    first: u32,
     content: Content,
 }
 
-/// By slot.
+/// By slot of the block, as far up as ranges were: a block of 2^31 slots takes no memory for those that nobody had.
 #[derive(Debug)]
 enum Content {
     Descriptors(Vec<Option<Descriptor>>),
-    Bytes { sizes: DescriptorSizes, stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
+    Bytes { stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
+}
+
+/// Why there are no slots.
+#[derive(Debug)]
+enum Short {
+    Names,
+    HostMemory,
+}
+
+impl Backing<Buddy> for Shelves {
+    type Block = Shelf;
+    /// The first slot.
+    type Item = u32;
+    type Error = Short;
+
+    fn capacity_for(&self, request: Option<&Request>, _: &Outlook) -> Option<NextBlock<u64>> {
+        Some(self.growth.next(request.map_or(0, |request| request.size.next_power_of_two()), 0))
+    }
+
+    fn create(&self, &slots: &u64) -> Result<Shelf, Short> {
+        let named = self.names.lock().allocate(&Request::new(slots, Alignment::ONE));
+        let (name, span) = named.map_err(|_| Short::Names)?;
+        let content = match &self.format {
+            Format::Descriptors => Content::Descriptors(Vec::new()),
+            &Format::Bytes { stride, .. } => Content::Bytes { stride, kinds: Vec::new(), bytes: Vec::new() },
+        };
+        Ok(Shelf { name, first: narrow_slots(span.offset), content })
+    }
+
+    fn destroy(&self, shelf: Shelf) {
+        let freed = self.names.lock().free(shelf.name);
+        debug_assert!(freed.is_ok(), "a block has its slots until it goes");
+    }
+
+    fn realize(&self, shelf: &mut Shelf, span: &Span) -> Result<u32, Refusal<Short>> {
+        shelf.content.clear(slots_of(span)).ok_or(Refusal::Failed(Short::HostMemory))?;
+        Ok(shelf.first + narrow_slots(span.offset))
+    }
+
+    /// The numbers of slots may be in pieces.
+    fn is_shortage(&self, error: &Short) -> bool {
+        matches!(error, Short::Names)
+    }
+}
+
+/// Slots have numbers of 32 bits.
+fn narrow_slots(slots: u64) -> u32 {
+    u32::try_from(slots).unwrap_or(u32::MAX)
+}
+
+/// The slots of a block that were granted.
+fn slots_of(span: &Span) -> Range<u32> {
+    narrow_slots(span.offset)..narrow_slots(span.offset + span.size)
 }
 
 impl Content {
@@ -102,7 +194,7 @@ impl Content {
                 grow(descriptors, end, None)?;
                 descriptors[first..end].fill(None);
             }
-            Self::Bytes { stride, kinds, bytes, .. } => {
+            Self::Bytes { stride, kinds, bytes } => {
                 grow(bytes, end.checked_mul(*stride)?, 0)?;
                 grow(kinds, end, None)?;
                 kinds[first..end].fill(None);
@@ -155,8 +247,8 @@ impl HostHeap {
     pub fn new(device: &DescriptorDevice, info: &HostHeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let &HostHeapCreateInfo { block, max_slots, types } = info;
         let rounded = if block == 0 { None } else { block.checked_next_power_of_two() };
-        let wrong = CreateHeapError::Block { block, max_slots };
-        let block = rounded.filter(|&block| block <= max_slots).ok_or(wrong)?;
+        let wrong = || CreateHeapError::Block { block, max_slots };
+        let block = rounded.filter(|&block| block <= max_slots).ok_or(wrong())?;
         let types = if types.is_empty() { ALL } else { types };
         let of_kind =
             |kind: HeapKind| types.iter().copied().filter(|&held| kind.allows(held)).collect::<Vec<_>>();
@@ -168,51 +260,69 @@ impl HostHeap {
         if let Some(&kind) = types.iter().find(is_foreign) {
             return Err(CreateHeapError::Kind { heap: HeapKind::Resource, kind });
         }
-        let content = if device.model() == BindingModel::Buffer {
+        let format = if device.model() == BindingModel::Buffer {
             let sizes = DescriptorSizes::of(device);
             // A type without a size is refused when it is written.
             let stride = types.iter().filter_map(|&kind| sizes.get(kind)).max().unwrap_or(1);
             let stride = host_size(stride).unwrap_or(MAX_DESCRIPTOR_BYTES);
-            Content::Bytes { sizes, stride, kinds: Vec::new(), bytes: Vec::new() }
+            Format::Bytes { sizes, stride }
         } else {
-            Content::Descriptors(Vec::new())
+            Format::Descriptors
         };
+        let mut names = Buddy::new(max_slots.into(), block.into());
+        let named = names.add_region(&max_slots.into());
+        debug_assert!(named.is_ok(), "the names are made for one region of this size");
+        let growth = Growth::fixed(block.into());
+        let shelves = Shelves { growth, names: Mutex::<Shared, _>::new(names), format };
+        let policy = Policy { max_units: max_slots.into(), ..Policy::default() };
+        let vector = BlockVector::new(shelves, Buddy::new(max_slots.into(), 1), policy);
         Ok(Self {
             device: device.clone(),
             types: types.into(),
-            slots: Slots::of_blocks(next_id(), block),
+            id: next_id(),
+            vector: vector.map_err(|_| wrong())?,
             max_slots,
-            block,
-            content,
+            ranges: HashMap::new(),
+            generation: 1,
+            peak: 0,
         })
     }
 
     /// Allocates `count` slots in a row. A block is added if there is no room.
     ///
     /// # Errors
-    /// [`HeapError`]: no slots, more than a block has, or more than there may be.
+    /// [`HeapError`]: no slots, or more than there may be.
     pub fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
-        if count > self.block {
-            return Err(HeapError::TooMany { asked: count, most: self.block });
+        if count == 0 {
+            return Err(HeapError::ZeroCount);
         }
-        let range = match self.slots.allocate(count) {
-            Err(HeapError::Full { .. }) if self.has_room_for_block() => {
-                // A refusal leaves the heap as it was, and the second try says how full that is.
-                let _ = self.slots.grow();
-                self.slots.allocate(count)?
+        let most = 1 << self.max_slots.ilog2();
+        if count > most {
+            return Err(HeapError::TooMany { asked: count, most });
+        }
+        let made = self.vector.allocate(&Request::new(count.into(), Alignment::ONE));
+        let granted = made.map_err(|error| match error {
+            VectorError::Realize(_) => HeapError::HostMemory { asked: count },
+            _ => {
+                let HeapStatistics { free, .. } = self.statistics();
+                let largest_free = narrow_slots(self.vector.engine().largest_free());
+                HeapError::Full { asked: count, free, largest_free, retiring: 0 }
             }
-            other => other?,
-        };
-        if self.content.clear(range.indices()).is_none() {
-            let freed = self.slots.free(range);
-            debug_assert!(freed.is_ok(), "it was allocated just now");
-            return Err(HeapError::HostMemory { asked: count });
-        }
-        Ok(range)
+        })?;
+        let (first, generation) = (granted.item, self.generation);
+        // It stays odd.
+        self.generation = generation.wrapping_add(2);
+        self.ranges.insert(first, Live { generation, granted });
+        self.peak = self.peak.max(self.statistics().live);
+        Ok(DescriptorRange { first, count, generation, heap: self.id })
     }
 
-    fn has_room_for_block(&self) -> bool {
-        self.slots.lasting().checked_add(self.block).is_some_and(|slots| slots <= self.max_slots)
+    fn find(&self, range: DescriptorRange) -> Result<&Granted<Span, u32>, RangeError> {
+        if range.heap != self.id {
+            return Err(RangeError::ForeignHeap { range });
+        }
+        let live = self.ranges.get(&range.first).filter(|live| live.generation == range.generation);
+        live.map(|live| &live.granted).ok_or(RangeError::StaleHandle { range })
     }
 
     /// Whether a range is alive, and this heap's.
@@ -220,7 +330,7 @@ impl HostHeap {
     /// # Errors
     /// [`RangeError`] if it is not.
     pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
-        self.slots.check(range)
+        self.find(range).map(|_| ())
     }
 
     /// Writes a descriptor into a slot of a range.
@@ -253,29 +363,37 @@ impl HostHeap {
         slot: u32,
         descriptors: &[Descriptor],
     ) -> Result<(), HeapWriteError> {
-        let first = index(range.part(slot, descriptors.len())?.start);
-        self.slots.check(range)?;
+        range.part(slot, descriptors.len())?;
+        let key = self.find(range)?.key();
         for descriptor in descriptors {
             let kind = descriptor.kind();
             if !self.types.contains(&kind) {
                 return Err(HeapWriteError::Kind { kind });
             }
-            if let Content::Bytes { sizes, .. } = &self.content {
+            if let Format::Bytes { sizes, .. } = &self.vector.backing().format {
                 sizes.get(kind).ok_or(HeapWriteError::Kind { kind })?;
                 descriptor.with_get_info(|_| ())?;
             }
         }
-        match &mut self.content {
-            Content::Descriptors(all) => {
+        let sizes = match &self.vector.backing().format {
+            Format::Descriptors => None,
+            Format::Bytes { sizes, .. } => Some(*sizes),
+        };
+        let found = self.vector.block_mut(key);
+        let (shelf, span) = found.map_err(|_| RangeError::StaleHandle { range })?;
+        let first = index(narrow_slots(span.offset) + slot);
+        match (&mut shelf.content, sizes) {
+            (Content::Descriptors(all), _) => {
                 for (place, &descriptor) in all[first..].iter_mut().zip(descriptors) {
                     *place = Some(descriptor);
                 }
             }
-            Content::Bytes { sizes, stride, kinds, bytes } => {
+            (Content::Bytes { stride, kinds, bytes }, sizes) => {
                 let driver = self.device.driver();
                 for (at, descriptor) in (first..).zip(descriptors) {
                     let kind = descriptor.kind();
-                    let size = sizes.get(kind).and_then(host_size).unwrap_or(0);
+                    let size =
+                        sizes.as_ref().and_then(|sizes| sizes.get(kind)).and_then(host_size).unwrap_or(0);
                     let place = &mut bytes[at * *stride..][..size];
                     descriptor.with_get_info(|info| {
                         // SAFETY: what the info names is live: the caller's promise; and the place has the size of the
@@ -289,16 +407,19 @@ impl HostHeap {
         Ok(())
     }
 
-    /// What was written into some slots of a living range.
-    pub(super) fn staged(&self, slots: Range<u32>) -> Staged<'_> {
-        let slots = index(slots.start)..index(slots.end);
-        match &self.content {
-            Content::Descriptors(descriptors) => Staged::Descriptors(&descriptors[slots]),
-            &Content::Bytes { ref sizes, stride, ref kinds, ref bytes } => {
+    /// What was written into some slots of a range, which are among its own.
+    pub(super) fn staged(&self, range: DescriptorRange, slots: Range<u32>) -> Result<Staged<'_>, RangeError> {
+        let found = self.vector.block(self.find(range)?.key());
+        let (shelf, _) = found.map_err(|_| RangeError::StaleHandle { range })?;
+        let slots = index(slots.start - shelf.first)..index(slots.end - shelf.first);
+        Ok(match (&shelf.content, &self.vector.backing().format) {
+            (Content::Bytes { kinds, bytes, .. }, &Format::Bytes { ref sizes, stride }) => {
                 let bytes = &bytes[slots.start * stride..slots.end * stride];
                 Staged::Bytes(StagedBytes { sizes, stride, kinds: &kinds[slots], bytes })
             }
-        }
+            (Content::Descriptors(descriptors), _) => Staged::Descriptors(&descriptors[slots]),
+            (Content::Bytes { .. }, Format::Descriptors) => Staged::Descriptors(&[]),
+        })
     }
 
     /// Gives a range back.
@@ -306,26 +427,56 @@ impl HostHeap {
     /// # Errors
     /// [`RangeError`]: nothing was changed.
     pub fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
-        self.slots.free(range)
+        self.check(range)?;
+        if let Some(Live { granted, .. }) = self.ranges.remove(&range.first) {
+            let freed = self.vector.free(granted);
+            debug_assert!(freed.is_ok(), "what is alive was granted");
+        }
+        Ok(())
+    }
+
+    /// Gives the memory of all empty blocks back. Returns how many those were.
+    pub fn trim(&mut self) -> usize {
+        self.vector.trim()
     }
 
     /// Bytes from one slot to the next; `None` where descriptors are not bytes.
     #[must_use]
     pub fn stride(&self) -> Option<u64> {
-        match &self.content {
-            Content::Descriptors(_) => None,
-            Content::Bytes { stride, .. } => Some(widen(*stride)),
+        match &self.vector.backing().format {
+            Format::Descriptors => None,
+            Format::Bytes { stride, .. } => Some(widen(*stride)),
         }
     }
 
     /// How full it is. Slots are counted as granted: powers of two.
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
-        self.slots.statistics()
+        let statistics = self.vector.statistics();
+        let (capacity, live) = (narrow_slots(statistics.units), narrow_slots(statistics.used_units));
+        HeapStatistics {
+            capacity,
+            free: capacity - live,
+            live,
+            ranges: narrow_slots(statistics.live),
+            peak: self.peak,
+            ..HeapStatistics::default()
+        }
     }
 
-    /// Shows all slots in runs, in the order of their indices: for debugging.
-    pub fn walk(&self, visit: impl FnMut(SlotRun)) {
-        self.slots.walk(visit);
+    /// Shows all slots of blocks in runs, in the order of their indices: for debugging.
+    pub fn walk(&self, mut visit: impl FnMut(SlotRun)) {
+        let mut blocks: Vec<_> = self.vector.blocks().map(|(info, shelf)| (shelf.first, info)).collect();
+        blocks.sort_unstable_by_key(|&(first, _)| first);
+        for (first, info) in blocks {
+            self.vector.engine().walk(info.region, &mut |chunk| {
+                let state = if chunk.used.is_some() { SlotState::Live } else { SlotState::Free };
+                visit(SlotRun {
+                    first: first + narrow_slots(chunk.offset),
+                    count: narrow_slots(chunk.size),
+                    state,
+                });
+            });
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   0                                          lasting          capacity
 //!   | live | free | retiring | live | free ... | a frame's | free ... |
-//!   '-- Tlsf, or blocks of buddies -----------'-- a ring --------------'
+//!   '-- Tlsf ---------------------------------'-- a ring --------------'
 //! ```
 //!
 //! Invariants, asserted by `validate` under these numbers:
@@ -23,9 +23,7 @@ use super::error::{HeapError, RangeError};
 use super::range::DescriptorRange;
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::index;
-use crate::metadata::{
-    Algorithm, Alignment, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
-};
+use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
 use crate::retire::{Clock, OtherClock, ReserveError, Retire, Ticket};
 
 /// What is known of a slot. It means something while a chunk starts there; the generation always.
@@ -96,9 +94,7 @@ impl Table {
 pub(super) struct Slots {
     /// The heap's number.
     id: u32,
-    engine: Engine,
-    /// Slots of one region of the engine.
-    block: u32,
+    engine: Tlsf,
     /// For frames; its slots lie behind those of the engine.
     ring: Option<Linear>,
     slots: Table,
@@ -115,9 +111,21 @@ impl Slots {
     ///
     /// The sum is at most `u32::MAX`: the callers see to that.
     pub(super) fn new(id: u32, lasting: u32, transient: u32) -> Self {
-        let mut slots = Self::empty(id, Engine::single(Algorithm::Tlsf, u64::from(lasting.max(1))), lasting);
+        let mut slots = Self {
+            id,
+            engine: Tlsf::exact(u64::from(lasting.max(1))),
+            ring: None,
+            slots: Table::default(),
+            queue: Retire::new(),
+            live: 0,
+            ranges: 0,
+            retiring: 0,
+            peak: 0,
+        };
         if lasting != 0 {
-            slots.add_region(lasting);
+            let added = slots.engine.add_region(&lasting.into());
+            debug_assert!(added.is_ok(), "the engine is made for one region of this size");
+            slots.slots.end = lasting;
         }
         if transient != 0 {
             let mut ring = Linear::new(transient.into(), Regions::Single);
@@ -127,42 +135,6 @@ impl Slots {
             slots.slots.transient = transient;
         }
         slots
-    }
-
-    /// None yet, and so many more with each [`Self::grow`], divided into powers of two. `block` is one.
-    pub(super) fn of_blocks(id: u32, block: u32) -> Self {
-        debug_assert!(block.is_power_of_two());
-        Self::empty(id, Engine::Buddy(Buddy::new(block.into(), 1)), block)
-    }
-
-    fn empty(id: u32, engine: Engine, block: u32) -> Self {
-        Self {
-            id,
-            engine,
-            block,
-            ring: None,
-            slots: Table::default(),
-            queue: Retire::new(),
-            live: 0,
-            ranges: 0,
-            retiring: 0,
-            peak: 0,
-        }
-    }
-
-    /// One block more. `None`, and nothing is changed, if there would be more than 2^32 - 1 slots.
-    pub(super) fn grow(&mut self) -> Option<()> {
-        self.lasting().checked_add(self.block)?;
-        self.add_region(self.block).then_some(())
-    }
-
-    fn add_region(&mut self, slots: u32) -> bool {
-        let added: Result<RegionId, RegionError> = self.engine.add_region(&slots.into());
-        if added.is_err() {
-            return false;
-        }
-        self.slots.end += slots;
-        true
     }
 
     #[inline]
@@ -180,27 +152,19 @@ impl Slots {
     #[inline]
     pub(super) fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
         let (key, first) = match self.engine.grant(count.into(), Alignment::ONE, Tag(0)) {
-            Some((key, RegionId(0), offset)) => (key, offset),
-            Some((key, region, offset)) => (key, self.at(region, offset)),
+            // There is one region, which begins at 0.
+            Some(found) => found,
             None => self.allocate_hard(count)?,
-        };
-        let granted = match &self.engine {
-            Engine::Buddy(_) => count.next_power_of_two(),
-            _ => count,
         };
         let Some(range) = self.open(first, count, key) else {
             let freed = self.engine.free(key);
             debug_assert!(freed.is_ok(), "it was granted just now");
             return Err(HeapError::HostMemory { asked: count });
         };
-        self.live += granted;
+        self.live += count;
         self.ranges += 1;
         self.peak = self.peak.max(self.live + self.retiring);
         Ok(range)
-    }
-
-    fn at(&self, region: RegionId, offset: u64) -> u64 {
-        u64::from(region.0) * u64::from(self.block) + offset
     }
 
     /// What is not the usual case of the engine.
@@ -211,7 +175,7 @@ impl Slots {
         }
         let found = self.engine.allocate(&Request::new(count.into(), Alignment::ONE));
         let (key, span) = found.map_err(|_| self.full(count))?;
-        Ok((key, self.at(span.region, span.offset)))
+        Ok((key, span.offset))
     }
 
     #[cold]
@@ -289,17 +253,13 @@ impl Slots {
         if range.first >= self.lasting() {
             return Err(RangeError::Transient { range });
         }
-        let granted = match &self.engine {
-            Engine::Buddy(_) => range.count.next_power_of_two(),
-            _ => range.count,
-        };
         let Some(slot) = self.slots.get_mut(range.first) else {
             return Err(RangeError::StaleHandle { range });
         };
         slot.generation = slot.generation.wrapping_add(1);
-        self.live -= granted;
+        self.live -= range.count;
         self.ranges -= 1;
-        Ok(granted)
+        Ok(range.count)
     }
 
     /// Dead now; free once the ticket is done.
@@ -383,12 +343,11 @@ impl Slots {
 
     /// Runs of slots in the order of their indices; they tile the heap.
     pub(super) fn walk(&self, mut visit: impl FnMut(SlotRun)) {
-        let mut base = 0;
-        for region in 0..self.lasting().checked_div(self.block).unwrap_or(0) {
-            self.engine.walk(RegionId(region), &mut |chunk| {
-                visit(self.run(base + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
+        let base = self.lasting();
+        if base != 0 {
+            self.engine.walk(RegionId(0), &mut |chunk| {
+                visit(self.run(narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
             });
-            base += self.block;
         }
         if let Some(ring) = &self.ring {
             ring.walk(RegionId(0), &mut |chunk| {
@@ -448,7 +407,7 @@ impl Slots {
 
 /// What a chunk that goes is taken out of.
 struct Books<'a> {
-    engine: &'a mut Engine,
+    engine: &'a mut Tlsf,
     ring: &'a mut Option<Linear>,
     slots: &'a mut Table,
 }

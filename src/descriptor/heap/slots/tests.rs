@@ -298,34 +298,6 @@ fn a_heap_without_a_part_for_frames_says_so() {
     assert_eq!(slots.allocate_transient(clock.open(lane), 1), Err(full));
 }
 
-#[test]
-fn blocks_of_buddies_grow_and_one_large_request_makes_no_later_block_larger() {
-    let mut slots = Slots::of_blocks(1, 64);
-    assert!(matches!(slots.allocate(1), Err(HeapError::Full { asked: 1, free: 0, .. })));
-    slots.grow().unwrap();
-    // A block that its first range fills is full at once, and is not looked at as one with room.
-    let all = slots.allocate(64).unwrap();
-    assert!(matches!(slots.allocate(1), Err(HeapError::Full { free: 0, largest_free: 0, .. })));
-    slots.grow().unwrap();
-    assert_eq!(slots.capacity(), 128);
-    let five = slots.allocate(5).unwrap();
-    assert_eq!((five.first(), five.count()), (64, 5));
-    assert_eq!(slots.statistics().live, 64 + 8);
-    slots.validate();
-    slots.free(all).unwrap();
-    slots.free(five).unwrap();
-    slots.validate();
-    assert_eq!((slots.statistics().free, slots.largest_free()), (128, 64));
-}
-
-#[test]
-fn heaps_end_where_indices_of_32_bits_do() {
-    let mut slots = Slots::of_blocks(1, 1 << 31);
-    slots.grow().unwrap();
-    assert_eq!(slots.grow(), None);
-    assert_eq!(slots.capacity(), 1 << 31);
-}
-
 /// Memory goes with what was granted: slots that nobody ever had take none.
 #[test]
 fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
