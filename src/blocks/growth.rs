@@ -6,6 +6,7 @@ use super::events::PendingEvents;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
 use crate::pool::VectorConfig;
+use crate::vector::policy::grown;
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;
@@ -57,11 +58,8 @@ impl Growth {
         }
         let smallest = (config.block_size >> MAX_HALVINGS).max(1);
         let first = if config.first_block_size == 0 { smallest } else { config.first_block_size };
-        let mut size = if self.full_sized { config.block_size } else { first };
-        while size < config.block_size && (size <= self.largest_block || size < self.needed.saturating_mul(2))
-        {
-            size = size.saturating_mul(2).min(config.block_size);
-        }
+        let first = if self.full_sized { config.block_size } else { first };
+        let mut size = grown(first, config.block_size, self.needed, self.largest_block);
         context.budgets.refresh_if_stale(&context.device);
         let free = context.budgets.level(context.heap_of(config.memory_type)).free();
         let least = self.needed.max(config.block_size / LEAST_PART);

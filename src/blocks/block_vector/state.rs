@@ -13,6 +13,7 @@ use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
 use crate::pool::VectorConfig;
+use crate::vector::policy::surplus;
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
@@ -492,10 +493,15 @@ impl Active {
         self.frees_elsewhere = 0;
     }
 
+    /// How many empty blocks go if `kept` of them stay.
+    fn surplus(&self, kept: u32) -> u32 {
+        surplus(self.empty_blocks, self.block_count, kept, self.config.min_blocks)
+    }
+
     /// Whether there is an empty block that goes back with the next free in another block.
     pub(super) fn has_spare(&self) -> bool {
         let staying = self.config.empty_blocks_kept.saturating_sub(1);
-        self.empty_blocks > staying && self.block_count > self.config.min_blocks
+        self.surplus(staying) > 0
     }
 
     /// Takes an empty block out if there are more than there may be.
@@ -503,8 +509,7 @@ impl Active {
         let level = context.budgets.level(context.heap_of(self.config.memory_type));
         let has_others = self.config.keeps_only_last && self.block_count > 1;
         let kept = if level.usage >= level.budget || has_others { 0 } else { self.config.empty_blocks_kept };
-        let is_surplus = self.empty_blocks > kept && self.block_count > self.config.min_blocks;
-        if is_surplus { self.take_largest_empty_block() } else { None }
+        if self.surplus(kept) > 0 { self.take_largest_empty_block() } else { None }
     }
 
     /// Takes the largest of the empty blocks out, the youngest of several that are as large: what is kept costs as
@@ -529,7 +534,7 @@ impl Active {
 
     /// What [`Self::take_empty_blocks`] would take if none were kept.
     pub(super) fn empties(&self) -> Emptied {
-        let most = self.empty_blocks.min(self.block_count.saturating_sub(self.config.min_blocks));
+        let most = self.surplus(0);
         let empty = self.blocks.iter().rev().flatten().filter(|block| block.empty);
         let bytes = empty.take(index(most)).map(|block| block.memory.size).sum();
         Emptied { blocks: u64::from(most), bytes }
@@ -539,7 +544,7 @@ impl Active {
     pub(super) fn take_empty_blocks(&mut self, keep: u32) -> Vec<DeviceBlock> {
         let mut taken = Vec::new();
         for id in (0..narrow(self.blocks.len())).rev() {
-            if self.empty_blocks <= keep || self.block_count <= self.config.min_blocks {
+            if self.surplus(keep) == 0 {
                 break;
             }
             if self.blocks[index(id)].as_ref().is_some_and(|block| block.empty) {
