@@ -24,6 +24,7 @@
 // The traits and types below are the contract; the engines are in the files beside.
 
 mod buddy;
+pub mod check;
 mod chunks;
 mod counted;
 mod engine;
@@ -90,7 +91,8 @@ pub enum Strategy {
 
 /// Where an engine starts to count generations: each engine elsewhere, so that a key of one is hardly ever good in
 /// another.
-fn first_generation() -> u32 {
+#[must_use]
+pub fn first_generation() -> u32 {
     static ENGINES: AtomicU32 = AtomicU32::new(0);
     // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
     ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
@@ -223,6 +225,17 @@ pub struct Usage {
     pub used: u64,
     /// The part of `used` that was granted beyond what was asked: [`Buddy`] rounds, the others do not.
     pub rounding: u64,
+}
+
+impl std::iter::Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            capacity: sum.capacity + one.capacity,
+            used_chunks: sum.used_chunks + one.used_chunks,
+            used: sum.used + one.used,
+            rounding: sum.rounding + one.rounding,
+        })
+    }
 }
 
 /// The algorithm: how units are divided. One engine serves all the regions of a vector.

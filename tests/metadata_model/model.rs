@@ -1,8 +1,10 @@
-//! The shadow of an engine: which units of which region are used by whom. No cleverness.
+//! The library's own [`Shadow`], and what programs have to remember besides: the order of what is live, the twin's keys,
+//! keys that were freed.
 
 use std::collections::BTreeMap;
 
-use sublet::metadata::{Key, RegionId, Tag, Usage};
+use sublet::metadata::check::{Shadow, ShadowChunk};
+use sublet::metadata::{Key, RegionId, Span, Tag};
 
 /// A live allocation.
 #[derive(Clone, Copy, Debug)]
@@ -41,15 +43,6 @@ impl Region {
         }
         gaps
     }
-
-    pub(crate) fn usage(&self) -> Usage {
-        Usage {
-            capacity: self.capacity,
-            used_chunks: self.used.len() as u64,
-            used: self.used.values().map(|live| live.size).sum(),
-            rounding: self.used.values().map(|live| live.size - live.asked).sum(),
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +53,8 @@ pub(crate) struct Model {
     pub(crate) live: Vec<Live>,
     /// Keys that were freed, and the twin's for the same.
     pub(crate) freed: Vec<(Key, Key)>,
+    /// Holds the engine to what it granted.
+    pub(crate) shadow: Shadow,
 }
 
 impl Model {
@@ -93,6 +88,7 @@ impl Model {
     }
 
     pub(crate) fn add_region(&mut self, id: RegionId, capacity: u64) {
+        self.shadow.add_region(id, capacity);
         let region = Some(Region { capacity, used: BTreeMap::new() });
         if id.0 as usize == self.regions.len() {
             self.regions.push(region);
@@ -102,22 +98,14 @@ impl Model {
     }
 
     pub(crate) fn remove_region(&mut self, id: RegionId) {
+        self.shadow.remove_region(id);
         self.regions[id.0 as usize] = None;
     }
 
     pub(crate) fn insert(&mut self, live: Live) {
-        let region = self.region_mut(live.region);
-        assert!(
-            live.offset < region.capacity && live.size <= region.capacity - live.offset,
-            "{live:?} is outside"
-        );
-        if let Some(before) = region.used.range(..=live.offset).next_back() {
-            assert!(before.1.offset + before.1.size <= live.offset, "{live:?} overlaps {before:?}");
-        }
-        if let Some(behind) = region.used.range(live.offset..).next() {
-            assert!(live.offset + live.size <= behind.1.offset, "{live:?} overlaps {behind:?}");
-        }
-        region.used.insert(live.offset, live);
+        let Live { key, region, offset, size, asked, tag, .. } = live;
+        self.shadow.insert(ShadowChunk { key, span: Span { region, offset, size }, asked, tag });
+        self.region_mut(region).used.insert(offset, live);
         let known = |other: &Key| *other == live.key;
         assert!(!self.live.iter().any(|other| known(&other.key)), "{live:?}: the key is in use");
         assert!(!self.freed.iter().any(|(key, _)| known(key)), "{live:?}: the key was in use before");
@@ -127,20 +115,9 @@ impl Model {
     pub(crate) fn remove(&mut self, key: Key) -> Live {
         let at = self.live.iter().position(|live| live.key == key).expect("the key is live");
         let live = self.live.remove(at);
+        self.shadow.remove(key);
         self.region_mut(live.region).used.remove(&live.offset);
         self.freed.push((live.key, live.twin_key));
         live
-    }
-
-    pub(crate) fn usage(&self) -> Usage {
-        let mut sum = Usage::default();
-        for (_, region) in self.present() {
-            let usage = region.usage();
-            sum.capacity += usage.capacity;
-            sum.used_chunks += usage.used_chunks;
-            sum.used += usage.used;
-            sum.rounding += usage.rounding;
-        }
-        sum
     }
 }
