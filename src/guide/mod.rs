@@ -14,6 +14,7 @@
 //! | [`budgets`] | how much memory there is, and what to do when it is gone |
 //! | [`moving`] | defragmentation: how live resources leave a block, so that it can go back |
 //! | [`threads`] | who may call what, and who waits for whom |
+//! | [`landlords`] | engines and blocks of your own |
 //! | [`testing`] | your code on GPUs that you do not have |
 //! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
 //! | [`debugging`] | leaks, corruption, validation messages, events |
@@ -55,6 +56,9 @@ pub mod budgets {}
 
 #[doc = include_str!("threads.md")]
 pub mod threads {}
+
+#[doc = include_str!("landlords.md")]
+pub mod landlords {}
 
 #[cfg_attr(
     not(feature = "sim"),

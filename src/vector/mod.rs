@@ -18,6 +18,7 @@
 //! again?** At once after [`free`](BlockVector::free); when a ticket is done after [`retire`](BlockVector::retire).
 //!
 //! A landlord may take its blocks out of another vector, and that one out of a third.
+//! [A chapter](crate::guide::landlords) writes both traits.
 //!
 //! ```
 //! use sublet::metadata::{Alignment, RangeMetadata, Request, Span, Tlsf};
