@@ -28,18 +28,24 @@ pub(super) unsafe fn both<'a>(
     Some((object, slot, slot.allocation()))
 }
 
+/// Binds to an allocation by `$bind`.
+macro_rules! bind {
+    ($name:literal, $allocator:ident, $allocation:ident, $bind:ident, $($argument:expr),*) => {{
+        // SAFETY: C1, C2.
+        let Some((object, _, allocation)) = (unsafe { both($name, $allocator, $allocation) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        success_or_logged($name, each!(object, front => {
+            // SAFETY: C3.
+            unsafe { front.allocator.$bind(allocation, $($argument),*) }
+        }))
+    }};
+}
+
 exported! {
     /// Binds a buffer to an allocation.
     fn vmaBindBufferMemory(allocator: VmaAllocator, allocation: VmaAllocation, buffer: vk::Buffer) -> vk::Result {
-        const NAME: &str = "vmaBindBufferMemory";
-        // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }
-        }))
+        bind!("vmaBindBufferMemory", allocator, allocation, bind_buffer_memory, 0, buffer)
     }
 
     /// Binds a buffer to a part of an allocation.
@@ -50,28 +56,12 @@ exported! {
         buffer: vk::Buffer,
         next: *const c_void,
     ) -> vk::Result {
-        const NAME: &str = "vmaBindBufferMemory2";
-        // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.allocator.bind_buffer_memory2(allocation, offset, buffer, next) }
-        }))
+        bind!("vmaBindBufferMemory2", allocator, allocation, bind_buffer_memory2, offset, buffer, next)
     }
 
     /// Binds an image to an allocation.
     fn vmaBindImageMemory(allocator: VmaAllocator, allocation: VmaAllocation, image: vk::Image) -> vk::Result {
-        const NAME: &str = "vmaBindImageMemory";
-        // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.allocator.bind_image_memory(allocation, 0, image) }
-        }))
+        bind!("vmaBindImageMemory", allocator, allocation, bind_image_memory, 0, image)
     }
 
     /// Binds an image to a part of an allocation.
@@ -82,14 +72,6 @@ exported! {
         image: vk::Image,
         next: *const c_void,
     ) -> vk::Result {
-        const NAME: &str = "vmaBindImageMemory2";
-        // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.allocator.bind_image_memory2(allocation, offset, image, next) }
-        }))
+        bind!("vmaBindImageMemory2", allocator, allocation, bind_image_memory2, offset, image, next)
     }
 }

@@ -73,6 +73,60 @@ impl<T: Threading> Front<T> {
     }
 }
 
+/// Finds a memory type for what a create-info describes, by `$find`.
+macro_rules! find_for {
+    ($name:literal, $allocator:ident, $resource:ident, $info:ident, $found:ident, $find:ident) => {{
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given($name, $info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        // SAFETY: C3.
+        let Some(resource) = (unsafe { given($name, $resource) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            let answered = unsafe { front.allocator.$find(resource, &asked) };
+            // SAFETY: C3.
+            unsafe { answer_found($name, answered, $found) }
+        })
+    }};
+}
+
+/// Allocates memory for a resource, by `$allocate`.
+macro_rules! allocate_for {
+    (
+        $name:literal, $allocator:ident, $resource:ident, $null:expr, $info:ident, $allocation:ident, $description:ident,
+        $allocate:ident
+    ) => {{
+        // SAFETY: C3.
+        unsafe { answer($allocation, std::ptr::null_mut()) };
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given($name, $info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if $resource == $null || $allocation.is_null() {
+            misused($name, concat!(stringify!($resource), " and pAllocation must not be null"));
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            match unsafe { front.allocator.$allocate($resource, &asked) } {
+                Ok(allocated) => {
+                    // SAFETY: C3.
+                    unsafe { front.publish(&allocated, info, $allocation, $description) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => failed($name, &error),
+            }
+        })
+    }};
+}
+
 exported! {
     /// Finds the best memory type.
     fn vmaFindMemoryTypeIndex(
@@ -102,23 +156,8 @@ exported! {
         info: *const VmaAllocationCreateInfo,
         found: *mut u32,
     ) -> vk::Result {
-        const NAME: &str = "vmaFindMemoryTypeIndexForBufferInfo";
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-        };
-        // SAFETY: C3.
-        let Some(buffer_info) = (unsafe { given(NAME, buffer_info) }) else {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-        };
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            let answered = unsafe { front.allocator.find_memory_type_index_for_buffer_info(buffer_info, &asked) };
-            // SAFETY: C3.
-            unsafe { answer_found(NAME, answered, found) }
-        })
+        find_for!("vmaFindMemoryTypeIndexForBufferInfo", allocator, buffer_info, info, found,
+            find_memory_type_index_for_buffer_info)
     }
 
     /// Finds the best memory type for an image.
@@ -128,23 +167,8 @@ exported! {
         info: *const VmaAllocationCreateInfo,
         found: *mut u32,
     ) -> vk::Result {
-        const NAME: &str = "vmaFindMemoryTypeIndexForImageInfo";
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-        };
-        // SAFETY: C3.
-        let Some(image_info) = (unsafe { given(NAME, image_info) }) else {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-        };
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            let answered = unsafe { front.allocator.find_memory_type_index_for_image_info(image_info, &asked) };
-            // SAFETY: C3.
-            unsafe { answer_found(NAME, answered, found) }
-        })
+        find_for!("vmaFindMemoryTypeIndexForImageInfo", allocator, image_info, info, found,
+            find_memory_type_index_for_image_info)
     }
 
     /// Allocates memory.
@@ -261,30 +285,8 @@ exported! {
         allocation: *mut VmaAllocation,
         description: *mut VmaAllocationInfo,
     ) -> vk::Result {
-        const NAME: &str = "vmaAllocateMemoryForBuffer";
-        // SAFETY: C3.
-        unsafe { answer(allocation, std::ptr::null_mut()) };
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        };
-        if buffer == vk::Buffer::null() || allocation.is_null() {
-            misused(NAME, "buffer and pAllocation must not be null");
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        }
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            match unsafe { front.allocator.allocate_memory_for_buffer(buffer, &asked) } {
-                Ok(allocated) => {
-                    // SAFETY: C3.
-                    unsafe { front.publish(&allocated, info, allocation, description) };
-                    vk::Result::SUCCESS
-                }
-                Err(error) => failed(NAME, &error),
-            }
-        })
+        allocate_for!("vmaAllocateMemoryForBuffer", allocator, buffer, vk::Buffer::null(), info, allocation, description,
+            allocate_memory_for_buffer)
     }
 
     /// Allocates memory for an image.
@@ -295,30 +297,8 @@ exported! {
         allocation: *mut VmaAllocation,
         description: *mut VmaAllocationInfo,
     ) -> vk::Result {
-        const NAME: &str = "vmaAllocateMemoryForImage";
-        // SAFETY: C3.
-        unsafe { answer(allocation, std::ptr::null_mut()) };
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        };
-        if image == vk::Image::null() || allocation.is_null() {
-            misused(NAME, "image and pAllocation must not be null");
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        }
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            match unsafe { front.allocator.allocate_memory_for_image(image, &asked) } {
-                Ok(allocated) => {
-                    // SAFETY: C3.
-                    unsafe { front.publish(&allocated, info, allocation, description) };
-                    vk::Result::SUCCESS
-                }
-                Err(error) => failed(NAME, &error),
-            }
-        })
+        allocate_for!("vmaAllocateMemoryForImage", allocator, image, vk::Image::null(), info, allocation, description,
+            allocate_memory_for_image)
     }
 
     /// Frees memory.

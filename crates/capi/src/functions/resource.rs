@@ -36,146 +36,121 @@ impl Also {
     }
 }
 
-impl<T: Threading> Front<T> {
-    /// # Safety
-    /// C1 to C3; neither `buffer` nor `handle` is null.
-    #[inline(always)]
-    unsafe fn create_buffer(
-        &self,
-        function: &'static str,
-        buffer_info: &vk::BufferCreateInfo<'_>,
-        info: &VmaAllocationCreateInfo,
-        also: Also,
-        (buffer, handle, description): (*mut vk::Buffer, *mut VmaAllocation, *mut VmaAllocationInfo),
-    ) -> vk::Result {
-        // SAFETY: C1.
-        let mut asked = unsafe { create_info(info, self.has_priorities) };
-        also.apply(&mut asked);
-        // SAFETY: C3.
-        let created = match unsafe { also.next() } {
-            // SAFETY: C3.
-            None => unsafe { self.allocator.create_buffer(buffer_info, &asked) },
-            // SAFETY: C3.
-            Some(next) => unsafe { self.allocator.create_dedicated_buffer(buffer_info, &asked, next) },
-        };
-        match created {
-            Ok((made, allocation)) => {
+/// All functions that create a `$handle` with memory, by `$create` or, with memory of its own, `$dedicated`; `$refuse` is
+/// a condition on the create-info, and what is said of it.
+macro_rules! creating {
+    ($name:ident, $handle:ty, $info:ty, $create:ident, $dedicated:ident, $null:literal $(, $refuse:expr, $why:literal)?) => {
+        impl<T: Threading> Front<T> {
+            /// # Safety
+            /// C1 to C3; neither `made` nor `handle` is null.
+            #[inline(always)]
+            unsafe fn $name(
+                &self,
+                function: &'static str,
+                resource_info: &$info,
+                info: &VmaAllocationCreateInfo,
+                also: Also,
+                (made, handle, description): (*mut $handle, *mut VmaAllocation, *mut VmaAllocationInfo),
+            ) -> vk::Result {
+                // SAFETY: C1.
+                let mut asked = unsafe { create_info(info, self.has_priorities) };
+                also.apply(&mut asked);
                 // SAFETY: C3.
-                unsafe { buffer.write(made) };
-                // SAFETY: C3.
-                unsafe { self.publish(&allocation, info, handle, description) };
-                vk::Result::SUCCESS
+                let created = match unsafe { also.next() } {
+                    // SAFETY: C3.
+                    None => unsafe { self.allocator.$create(resource_info, &asked) },
+                    // SAFETY: C3.
+                    Some(next) => unsafe { self.allocator.$dedicated(resource_info, &asked, next) },
+                };
+                match created {
+                    Ok((resource, allocation)) => {
+                        // SAFETY: C3.
+                        unsafe { made.write(resource) };
+                        // SAFETY: C3.
+                        unsafe { self.publish(&allocation, info, handle, description) };
+                        vk::Result::SUCCESS
+                    }
+                    Err(error) => not_created(function, &error),
+                }
             }
-            Err(error) => not_created(function, &error),
         }
-    }
 
-    /// # Safety
-    /// C1 to C3; neither `image` nor `handle` is null.
-    #[inline(always)]
-    unsafe fn create_image(
-        &self,
-        function: &'static str,
-        image_info: &vk::ImageCreateInfo<'_>,
-        info: &VmaAllocationCreateInfo,
-        also: Also,
-        (image, handle, description): (*mut vk::Image, *mut VmaAllocation, *mut VmaAllocationInfo),
-    ) -> vk::Result {
-        // SAFETY: C1.
-        let mut asked = unsafe { create_info(info, self.has_priorities) };
-        also.apply(&mut asked);
-        // SAFETY: C3.
-        let created = match unsafe { also.next() } {
+        /// # Safety
+        /// C1 to C3.
+        #[inline(always)]
+        unsafe fn $name(
+            function: &'static str,
+            allocator: VmaAllocator,
+            resource_info: *const $info,
+            info: *const VmaAllocationCreateInfo,
+            also: Also,
+            answers: (*mut $handle, *mut VmaAllocation, *mut VmaAllocationInfo),
+        ) -> vk::Result {
             // SAFETY: C3.
-            None => unsafe { self.allocator.create_image(image_info, &asked) },
+            unsafe { answer(answers.0, <$handle>::null()) };
             // SAFETY: C3.
-            Some(next) => unsafe { self.allocator.create_dedicated_image(image_info, &asked, next) },
-        };
-        match created {
-            Ok((made, allocation)) => {
-                // SAFETY: C3.
-                unsafe { image.write(made) };
-                // SAFETY: C3.
-                unsafe { self.publish(&allocation, info, handle, description) };
-                vk::Result::SUCCESS
+            unsafe { answer(answers.1, std::ptr::null_mut()) };
+            // SAFETY: C1, C3.
+            let (Some(object), Some(info)) =
+                (unsafe { given(function, allocator) }, unsafe { given(function, info) })
+            else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            // SAFETY: C3.
+            let Some(resource_info) = (unsafe { given(function, resource_info) }) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            if answers.0.is_null() || answers.1.is_null() {
+                misused(function, $null);
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
             }
-            Err(error) => not_created(function, &error),
+            $(if $refuse(resource_info) {
+                misused(function, $why);
+                return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+            })?
+            // SAFETY: C1 to C3; the answers were checked.
+            each!(object, front => unsafe { front.$name(function, resource_info, info, also, answers) })
         }
-    }
+    };
 }
+creating!(
+    create_buffer,
+    vk::Buffer,
+    vk::BufferCreateInfo<'_>,
+    create_buffer,
+    create_dedicated_buffer,
+    "pBuffer and pAllocation must not be null"
+);
+creating!(
+    create_image,
+    vk::Image,
+    vk::ImageCreateInfo<'_>,
+    create_image,
+    create_dedicated_image,
+    "pImage and pAllocation must not be null",
+    |info: &vk::ImageCreateInfo<'_>| info.flags.contains(vk::ImageCreateFlags::DISJOINT),
+    "an image whose planes are bound one by one cannot be created with its memory"
+);
 
-/// All functions that create a buffer with memory.
-///
-/// # Safety
-/// C1 to C3.
-#[inline(always)]
-unsafe fn create_buffer(
-    function: &'static str,
-    allocator: VmaAllocator,
-    buffer_info: *const vk::BufferCreateInfo<'_>,
-    info: *const VmaAllocationCreateInfo,
-    also: Also,
-    answers: (*mut vk::Buffer, *mut VmaAllocation, *mut VmaAllocationInfo),
-) -> vk::Result {
-    // SAFETY: C3.
-    unsafe { answer(answers.0, vk::Buffer::null()) };
-    // SAFETY: C3.
-    unsafe { answer(answers.1, std::ptr::null_mut()) };
-    // SAFETY: C1, C3.
-    let (Some(object), Some(info)) =
-        (unsafe { given(function, allocator) }, unsafe { given(function, info) })
-    else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
+/// Destroys a resource by `$destroy`, and frees its memory.
+macro_rules! destroy {
+    ($name:literal, $allocator:ident, $resource:ident, $null:expr, $allocation:ident, $destroy:ident) => {
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given($name, $allocator) }) else { return };
+        each!(object, front => {
+            // Whose it is decides about the resource, too: destroyed with the memory before, or by another allocator's
+            // device. SAFETY: C1, C2.
+            if !$allocation.is_null() && unsafe { front.own($name, $allocation) }.is_none() {
+                return;
+            }
+            if $resource != $null {
+                // SAFETY: C3.
+                unsafe { front.allocator.device().$destroy($resource) };
+            }
+            // SAFETY: C1 to C3.
+            unsafe { front.free($name, $allocation) };
+        });
     };
-    // SAFETY: C3.
-    let Some(buffer_info) = (unsafe { given(function, buffer_info) }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    if answers.0.is_null() || answers.1.is_null() {
-        misused(function, "pBuffer and pAllocation must not be null");
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    }
-    // SAFETY: C1 to C3; the answers were checked.
-    each!(object, front => unsafe { front.create_buffer(function, buffer_info, info, also, answers) })
-}
-
-/// All functions that create an image with memory.
-///
-/// # Safety
-/// C1 to C3.
-#[inline(always)]
-unsafe fn create_image(
-    function: &'static str,
-    allocator: VmaAllocator,
-    image_info: *const vk::ImageCreateInfo<'_>,
-    info: *const VmaAllocationCreateInfo,
-    also: Also,
-    answers: (*mut vk::Image, *mut VmaAllocation, *mut VmaAllocationInfo),
-) -> vk::Result {
-    // SAFETY: C3.
-    unsafe { answer(answers.0, vk::Image::null()) };
-    // SAFETY: C3.
-    unsafe { answer(answers.1, std::ptr::null_mut()) };
-    // SAFETY: C1, C3.
-    let (Some(object), Some(info)) =
-        (unsafe { given(function, allocator) }, unsafe { given(function, info) })
-    else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    // SAFETY: C3.
-    let Some(image_info) = (unsafe { given(function, image_info) }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    if answers.0.is_null() || answers.1.is_null() {
-        misused(function, "pImage and pAllocation must not be null");
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    }
-    if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
-        misused(function, "an image whose planes are bound one by one cannot be created with its memory");
-        return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-    }
-    // SAFETY: C1 to C3; the answers were checked.
-    each!(object, front => unsafe { front.create_image(function, image_info, info, also, answers) })
 }
 
 exported! {
@@ -227,22 +202,7 @@ exported! {
 
     /// Destroys a buffer and frees its memory.
     fn vmaDestroyBuffer(allocator: VmaAllocator, buffer: vk::Buffer, allocation: VmaAllocation) {
-        const NAME: &str = "vmaDestroyBuffer";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
-        each!(object, front => {
-            // Whose it is decides about the buffer, too: destroyed with the memory before, or by another allocator's
-            // device. SAFETY: C1, C2.
-            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
-                return;
-            }
-            if buffer != vk::Buffer::null() {
-                // SAFETY: C3.
-                unsafe { front.allocator.device().destroy_buffer(buffer) };
-            }
-            // SAFETY: C1 to C3.
-            unsafe { front.free(NAME, allocation) };
-        });
+        destroy!("vmaDestroyBuffer", allocator, buffer, vk::Buffer::null(), allocation, destroy_buffer);
     }
 
     /// Creates an image with its memory.
@@ -277,21 +237,6 @@ exported! {
 
     /// Destroys an image and frees its memory.
     fn vmaDestroyImage(allocator: VmaAllocator, image: vk::Image, allocation: VmaAllocation) {
-        const NAME: &str = "vmaDestroyImage";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
-        each!(object, front => {
-            // Whose it is decides about the image, too: destroyed with the memory before, or by another allocator's
-            // device. SAFETY: C1, C2.
-            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
-                return;
-            }
-            if image != vk::Image::null() {
-                // SAFETY: C3.
-                unsafe { front.allocator.device().destroy_image(image) };
-            }
-            // SAFETY: C1 to C3.
-            unsafe { front.free(NAME, allocation) };
-        });
+        destroy!("vmaDestroyImage", allocator, image, vk::Image::null(), allocation, destroy_image);
     }
 }
