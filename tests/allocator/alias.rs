@@ -113,62 +113,55 @@ fn a_bind_that_fails_destroys_what_was_created() {
 
 #[test]
 fn an_address_needs_its_flag_here_too() {
-    on_profiles(
-        |profile| profile.features.buffer_device_address,
-        |profile| {
-            let gpu = Gpu::new(profile);
-            let flags = enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
-            let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
-            let memory = rig.memory(KIB, 256, &AllocationCreateInfo::default()).unwrap();
-            let info = storage(64).usage(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
-            // SAFETY: the create-info is valid.
-            let error = unsafe { rig.allocator.create_aliasing_buffer(&memory, 0, &info) }.unwrap_err();
-            assert_eq!(error, CreateError::DeviceAddress);
-            rig.free(memory);
-        },
-    );
+    on_profiles(having(|profile| profile.features.buffer_device_address), |profile| {
+        let gpu = Gpu::new(profile);
+        let flags = enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
+        let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+        let memory = rig.memory(KIB, 256, &AllocationCreateInfo::default()).unwrap();
+        let info = storage(64).usage(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
+        // SAFETY: the create-info is valid.
+        let error = unsafe { rig.allocator.create_aliasing_buffer(&memory, 0, &info) }.unwrap_err();
+        assert_eq!(error, CreateError::DeviceAddress);
+        rig.free(memory);
+    });
 }
 
 /// A chain goes through the newer call, and is refused where there is none.
 #[test]
 fn a_chain_for_binding() {
-    on_profiles(
-        |profile| profile.api_version >= vk::API_VERSION_1_1,
-        |profile| {
-            let group = vk::BindBufferMemoryDeviceGroupInfo::default();
-            let image_group = vk::BindImageMemoryDeviceGroupInfo::default();
-            let old = Gpu::builder(profile)
-                .api_version(vk::API_VERSION_1_0)
-                .extension("VK_KHR_get_memory_requirements2")
-                .extension("VK_KHR_dedicated_allocation")
-                .build();
-            let rigs = [Rig::new(profile), Rig::with(old, &Options::default())];
-            for (rig, has_call) in rigs.into_iter().zip([true, false]) {
-                let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
-                let (buffer, memory) = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
-                let next = std::ptr::from_ref(&group).cast();
-                // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
-                let bound = unsafe { rig.allocator.bind_buffer_memory2(&memory, 0, buffer, next) };
-                let (image, image_memory) =
-                    rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
-                let next = std::ptr::from_ref(&image_group).cast();
-                // SAFETY: as above.
-                let image_bound = unsafe { rig.allocator.bind_image_memory2(&image_memory, 0, image, next) };
-                if has_call {
-                    assert_eq!((bound, image_bound), (Ok(()), Ok(())));
-                    assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), 1);
-                    assert_eq!(rig.gpu.calls("vkBindImageMemory2"), 1);
-                } else {
-                    let error = bound.unwrap_err();
-                    assert_eq!(error, BindError::ExtensionNotPresent);
-                    assert_eq!(image_bound, Err(BindError::ExtensionNotPresent));
-                    assert_eq!(error.vk_result(), vk::Result::ERROR_EXTENSION_NOT_PRESENT);
-                }
-                rig.destroy_buffer((buffer, memory));
-                rig.destroy_image((image, image_memory));
+    on_profiles(having(|profile| profile.api_version >= vk::API_VERSION_1_1), |profile| {
+        let group = vk::BindBufferMemoryDeviceGroupInfo::default();
+        let image_group = vk::BindImageMemoryDeviceGroupInfo::default();
+        let old = Gpu::builder(profile)
+            .api_version(vk::API_VERSION_1_0)
+            .extension("VK_KHR_get_memory_requirements2")
+            .extension("VK_KHR_dedicated_allocation")
+            .build();
+        let rigs = [Rig::new(profile), Rig::with(old, &Options::default())];
+        for (rig, has_call) in rigs.into_iter().zip([true, false]) {
+            let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
+            let (buffer, memory) = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
+            let next = std::ptr::from_ref(&group).cast();
+            // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
+            let bound = unsafe { rig.allocator.bind_buffer_memory2(&memory, 0, buffer, next) };
+            let (image, image_memory) = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
+            let next = std::ptr::from_ref(&image_group).cast();
+            // SAFETY: as above.
+            let image_bound = unsafe { rig.allocator.bind_image_memory2(&image_memory, 0, image, next) };
+            if has_call {
+                assert_eq!((bound, image_bound), (Ok(()), Ok(())));
+                assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), 1);
+                assert_eq!(rig.gpu.calls("vkBindImageMemory2"), 1);
+            } else {
+                let error = bound.unwrap_err();
+                assert_eq!(error, BindError::ExtensionNotPresent);
+                assert_eq!(image_bound, Err(BindError::ExtensionNotPresent));
+                assert_eq!(error.vk_result(), vk::Result::ERROR_EXTENSION_NOT_PRESENT);
             }
-        },
-    );
+            rig.destroy_buffer((buffer, memory));
+            rig.destroy_image((image, image_memory));
+        }
+    });
 }
 
 /// The planes of a disjoint image have memory of their own: that is refused before anything is created.

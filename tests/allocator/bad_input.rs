@@ -382,29 +382,26 @@ fn one_wrong_page_spoils_all() {
 
 #[test]
 fn device_addresses_want_their_flag() {
-    on_profiles(
-        |profile| profile.features.buffer_device_address,
-        |profile| {
-            let gpu = Gpu::new(profile);
-            let flags = Some(enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
-            let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
-            let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-            let error = rig.buffer(64, usage, &in_type(0)).unwrap_err();
-            assert_eq!(error, CreateError::DeviceAddress);
-            assert_eq!(rig.gpu.call_counts(), []);
-            drop(rig);
-            let rig = Rig::new(profile);
-            let buffer = rig.buffer(64, usage, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
-            rig.destroy_buffer(buffer);
-        },
-    );
+    on_profiles(having(|profile| profile.features.buffer_device_address), |profile| {
+        let gpu = Gpu::new(profile);
+        let flags = Some(enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
+        let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
+        let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        let error = rig.buffer(64, usage, &in_type(0)).unwrap_err();
+        assert_eq!(error, CreateError::DeviceAddress);
+        assert_eq!(rig.gpu.call_counts(), []);
+        drop(rig);
+        let rig = Rig::new(profile);
+        let buffer = rig.buffer(64, usage, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+        rig.destroy_buffer(buffer);
+    });
 }
 
 /// With maintenance5, which Vulkan 1.4 has in its core, the usage may stand in the chain, and what stands there counts.
 #[test]
 fn device_addresses_in_the_chain_want_their_flag_too() {
     on_profiles(
-        |profile| profile.features.maintenance5 && profile.features.buffer_device_address,
+        having(|profile| profile.features.maintenance5 && profile.features.buffer_device_address),
         |profile| {
             let is_core = profile.api_version >= vk::make_api_version(0, 1, 4, 0);
             for (maintenance5, refused) in

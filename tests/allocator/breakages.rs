@@ -48,29 +48,26 @@ fn last_call(gpu: &Gpu) -> AllocateCall {
 
 #[test]
 fn a_buffer_and_an_optimal_image_share_no_page() {
-    on_profiles(
-        |profile| profile.limits.buffer_image_granularity > 1,
-        |profile| {
-            let rig = Rig::new(profile);
-            let page = profile.limits.buffer_image_granularity;
-            let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-            let mut buffers = Vec::new();
-            let mut images = Vec::new();
-            for _ in 0..8 {
-                buffers.push(rig.buffer(16, STORAGE, &info).unwrap());
-                images.push(rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap());
-            }
-            let pages = |memory: &sublet::Allocation| {
-                let (first, end) = (memory.offset() / page, (memory.offset() + memory.size()).div_ceil(page));
-                (first..end).map(|at| (memory.memory(), at)).collect::<Vec<_>>()
-            };
-            let linear: Vec<_> = buffers.iter().flat_map(|(_, memory)| pages(memory)).collect();
-            let optimal: Vec<_> = images.iter().flat_map(|(_, memory)| pages(memory)).collect();
-            assert!(linear.iter().all(|page| !optimal.contains(page)));
-            buffers.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
-            images.into_iter().for_each(|image| rig.destroy_image(image));
-        },
-    );
+    on_profiles(having(|profile| profile.limits.buffer_image_granularity > 1), |profile| {
+        let rig = Rig::new(profile);
+        let page = profile.limits.buffer_image_granularity;
+        let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+        let mut buffers = Vec::new();
+        let mut images = Vec::new();
+        for _ in 0..8 {
+            buffers.push(rig.buffer(16, STORAGE, &info).unwrap());
+            images.push(rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap());
+        }
+        let pages = |memory: &sublet::Allocation| {
+            let (first, end) = (memory.offset() / page, (memory.offset() + memory.size()).div_ceil(page));
+            (first..end).map(|at| (memory.memory(), at)).collect::<Vec<_>>()
+        };
+        let linear: Vec<_> = buffers.iter().flat_map(|(_, memory)| pages(memory)).collect();
+        let optimal: Vec<_> = images.iter().flat_map(|(_, memory)| pages(memory)).collect();
+        assert!(linear.iter().all(|page| !optimal.contains(page)));
+        buffers.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
+        images.into_iter().for_each(|image| rig.destroy_image(image));
+    });
 }
 
 #[test]
@@ -354,36 +351,33 @@ fn nothing_is_bound_that_was_not_to_be() {
 
 #[test]
 fn memory_has_an_address_where_it_needs_one() {
-    on_profiles(
-        |profile| profile.features.buffer_device_address,
-        |profile| {
-            let address = vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw();
-            for enabled_flag in [true, false] {
-                let gpu = Gpu::new(profile);
-                let without = AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
-                let flags = if enabled_flag { enabled(&gpu) } else { enabled(&gpu) - without };
-                let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
-                rig.gpu.log_allocations(true);
-                let expected = if enabled_flag { address } else { 0 };
-                let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-                assert_eq!(last_call(&rig.gpu).asked.flags, expected, "a block may hold such a buffer");
-                rig.free(memory);
-                let alone = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY);
-                let plain = rig.buffer(KIB, STORAGE, &alone).unwrap();
-                assert_eq!(last_call(&rig.gpu).asked.flags, 0, "this one needs none");
-                rig.destroy_buffer(plain);
-                let image = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
-                assert_eq!(last_call(&rig.gpu).asked.flags, 0, "images have none");
-                rig.destroy_image(image);
-                if enabled_flag {
-                    let usage = STORAGE | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-                    let addressed = rig.buffer(KIB, usage, &alone).unwrap();
-                    assert_eq!(last_call(&rig.gpu).asked.flags, address);
-                    rig.destroy_buffer(addressed);
-                }
+    on_profiles(having(|profile| profile.features.buffer_device_address), |profile| {
+        let address = vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw();
+        for enabled_flag in [true, false] {
+            let gpu = Gpu::new(profile);
+            let without = AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
+            let flags = if enabled_flag { enabled(&gpu) } else { enabled(&gpu) - without };
+            let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+            rig.gpu.log_allocations(true);
+            let expected = if enabled_flag { address } else { 0 };
+            let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+            assert_eq!(last_call(&rig.gpu).asked.flags, expected, "a block may hold such a buffer");
+            rig.free(memory);
+            let alone = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY);
+            let plain = rig.buffer(KIB, STORAGE, &alone).unwrap();
+            assert_eq!(last_call(&rig.gpu).asked.flags, 0, "this one needs none");
+            rig.destroy_buffer(plain);
+            let image = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &alone).unwrap();
+            assert_eq!(last_call(&rig.gpu).asked.flags, 0, "images have none");
+            rig.destroy_image(image);
+            if enabled_flag {
+                let usage = STORAGE | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+                let addressed = rig.buffer(KIB, usage, &alone).unwrap();
+                assert_eq!(last_call(&rig.gpu).asked.flags, address);
+                rig.destroy_buffer(addressed);
             }
-        },
-    );
+        }
+    });
 }
 
 #[test]
@@ -502,23 +496,19 @@ fn the_drivers_own_word_is_kept() {
 
 #[test]
 fn near_the_budget_small_allocations_share_blocks() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types()[0];
-            let heap = rig.heap_of(memory_type);
-            // All is taken by others, and the allocator knows.
-            rig.gpu.faults().set_budget(heap, 64 * MIB, 64 * MIB);
-            rig.allocator.set_current_frame_index(1);
-            rig.gpu.reset_calls();
-            let all: Vec<_> =
-                (0..64).map(|_| rig.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
-            assert!(rig.gpu.calls("vkAllocateMemory") <= 4, "{}", rig.gpu.calls("vkAllocateMemory"));
-            assert!(all.iter().all(|memory| !memory.is_dedicated()));
-            // And the blocks are small ones.
-            assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
-            rig.free_all(all);
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types()[0];
+        let heap = rig.heap_of(memory_type);
+        // All is taken by others, and the allocator knows.
+        rig.gpu.faults().set_budget(heap, 64 * MIB, 64 * MIB);
+        rig.allocator.set_current_frame_index(1);
+        rig.gpu.reset_calls();
+        let all: Vec<_> = (0..64).map(|_| rig.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
+        assert!(rig.gpu.calls("vkAllocateMemory") <= 4, "{}", rig.gpu.calls("vkAllocateMemory"));
+        assert!(all.iter().all(|memory| !memory.is_dedicated()));
+        // And the blocks are small ones.
+        assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
+        rig.free_all(all);
+    });
 }

@@ -58,13 +58,15 @@ pub fn on(profile: &'static Profile, test: impl Fn(&'static Profile)) {
 }
 
 /// Runs a test on the profiles that `which` picks, of which there is one at least.
-pub fn on_profiles(which: impl Fn(&Profile) -> bool, test: impl Fn(&'static Profile)) {
-    let mut any = false;
-    for &profile in profiles::ALL.iter().filter(|profile| which(profile)) {
-        any = true;
-        on(profile, &test);
-    }
-    assert!(any, "no profile is left to test on");
+pub fn on_profiles(profiles: Vec<&'static Profile>, test: impl Fn(&'static Profile)) {
+    profiles.into_iter().for_each(|profile| on(profile, &test));
+}
+
+/// The profiles that are such, of which there has to be one.
+pub fn having(which: impl Fn(&Profile) -> bool) -> Vec<&'static Profile> {
+    let profiles: Vec<_> = profiles::ALL.iter().copied().filter(|profile| which(profile)).collect();
+    assert!(!profiles.is_empty(), "no profile is left to test on");
+    profiles
 }
 
 /// The two forms of allocator.

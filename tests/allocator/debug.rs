@@ -124,10 +124,10 @@ fn who_writes_too_far_is_found_out() {
 #[test]
 fn pools_are_looked_at_on_their_own() {
     on_profiles(
-        |profile| {
+        having(|profile| {
             let both = HOST_VISIBLE | HOST_COHERENT;
             profile.types.iter().any(|kind| kind.flags.contains(both) && !kind.flags.intersects(AMD_COHERENT))
-        },
+        }),
         |profile| {
             let rig = debugging(Gpu::new(profile), GUARDED);
             let memory_type = guarded_types(&rig)[0];

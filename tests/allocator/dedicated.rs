@@ -57,7 +57,7 @@ fn images_too() {
 #[test]
 fn preferred_by_the_driver() {
     on_profiles(
-        |profile| profile.images.prefers_dedicated_target_from.is_some_and(|from| from <= 16 * MIB),
+        having(|profile| profile.images.prefers_dedicated_target_from.is_some_and(|from| from <= 16 * MIB)),
         |profile| {
             let rig = Rig::new(profile);
             let target = square(2048, vk::ImageUsageFlags::COLOR_ATTACHMENT);
@@ -90,11 +90,11 @@ fn preferred_by_the_driver() {
 #[test]
 fn required_by_the_driver() {
     on_profiles(
-        |profile| {
+        having(|profile| {
             profile.images.external_requires_dedicated
                 && profile.features.external_memory
                 && vk::api_version_minor(profile.api_version) > 0
-        },
+        }),
         |profile| {
             let rig = Rig::new(profile);
             let mut external = vk::ExternalMemoryImageCreateInfo::default()
@@ -174,33 +174,30 @@ fn as_the_last_resort() {
 
 #[test]
 fn not_preferred_when_few_allocations_are_left() {
-    on_profiles(
-        |profile| profile.limits.max_memory_allocation_count == 4096,
-        |profile| {
-            let rig = Rig::new(profile);
-            // In a heap that takes many of them.
-            let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
-            let half = rig.block_size(memory_type) / 2;
-            let big = rig.memory(half, 1, &in_type(memory_type)).unwrap();
-            let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
-            let mut held: Vec<_> = (0..4096 / 4 * 3 - 1).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
-            // Three quarters are in use, and no more: the preference still counts.
-            assert_eq!(rig.gpu.live().memories, 3072);
-            let preferred = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
-            assert!(preferred.is_dedicated());
-            rig.free(preferred);
-            held.push(rig.memory(KIB, 1, &own).unwrap());
-            // One more: now it goes to a block.
-            let shared = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
-            assert!(!shared.is_dedicated());
-            held.push(shared);
-            // Asked for is asked for.
-            held.push(rig.memory(KIB, 1, &own).unwrap());
-            assert!(held.last().unwrap().is_dedicated());
-            held.push(big);
-            rig.free_all(held);
-        },
-    );
+    on_profiles(having(|profile| profile.limits.max_memory_allocation_count == 4096), |profile| {
+        let rig = Rig::new(profile);
+        // In a heap that takes many of them.
+        let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
+        let half = rig.block_size(memory_type) / 2;
+        let big = rig.memory(half, 1, &in_type(memory_type)).unwrap();
+        let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
+        let mut held: Vec<_> = (0..4096 / 4 * 3 - 1).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
+        // Three quarters are in use, and no more: the preference still counts.
+        assert_eq!(rig.gpu.live().memories, 3072);
+        let preferred = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
+        assert!(preferred.is_dedicated());
+        rig.free(preferred);
+        held.push(rig.memory(KIB, 1, &own).unwrap());
+        // One more: now it goes to a block.
+        let shared = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
+        assert!(!shared.is_dedicated());
+        held.push(shared);
+        // Asked for is asked for.
+        held.push(rig.memory(KIB, 1, &own).unwrap());
+        assert!(held.last().unwrap().is_dedicated());
+        held.push(big);
+        rig.free_all(held);
+    });
 }
 
 /// What an allocator with everything enabled puts into the chain, in its order.
@@ -306,36 +303,33 @@ fn memory_for_a_buffer_that_the_program_made() {
 
 #[test]
 fn pools_have_a_chain_and_a_priority_of_their_own() {
-    on_profiles(
-        |profile| profile.features.external_memory,
-        |profile| {
-            let rig = Rig::new(profile);
-            let export = vk::ExportMemoryAllocateInfo::default()
-                .handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
-            let info = PoolCreateInfo {
-                priority: 0.25,
-                // SAFETY: `export` lives until the pool is destroyed, and the extension is enabled.
-                memory_allocate_next: unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&export).cast()) },
-                ..PoolCreateInfo::new(0)
-            };
-            let pool = rig.pool(&info).unwrap();
-            let in_pool = AllocationCreateInfo { priority: 0.9, ..AllocationCreateInfo::in_pool(&pool) };
-            let shared = rig.memory(KIB, 1, &in_pool).unwrap();
-            let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..in_pool };
-            let own = rig.memory(KIB, 1, &own).unwrap();
-            for allocation in [&shared, &own] {
-                let info = memory_info(&rig, allocation);
-                let mut chain = expected(&rig, true, false);
-                chain.push(Chained::EXPORT_MEMORY_ALLOCATE_INFO);
-                assert_eq!(info.chain, chain);
-                assert_eq!(info.priority, profile.features.memory_priority.then_some(0.25));
-                assert_ne!(info.export_handle_types, 0);
-            }
-            assert!(own.is_dedicated() && !shared.is_dedicated());
-            rig.free_all([shared, own]);
-            rig.destroy_pool(pool);
-        },
-    );
+    on_profiles(having(|profile| profile.features.external_memory), |profile| {
+        let rig = Rig::new(profile);
+        let export = vk::ExportMemoryAllocateInfo::default()
+            .handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
+        let info = PoolCreateInfo {
+            priority: 0.25,
+            // SAFETY: `export` lives until the pool is destroyed, and the extension is enabled.
+            memory_allocate_next: unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&export).cast()) },
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        let in_pool = AllocationCreateInfo { priority: 0.9, ..AllocationCreateInfo::in_pool(&pool) };
+        let shared = rig.memory(KIB, 1, &in_pool).unwrap();
+        let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..in_pool };
+        let own = rig.memory(KIB, 1, &own).unwrap();
+        for allocation in [&shared, &own] {
+            let info = memory_info(&rig, allocation);
+            let mut chain = expected(&rig, true, false);
+            chain.push(Chained::EXPORT_MEMORY_ALLOCATE_INFO);
+            assert_eq!(info.chain, chain);
+            assert_eq!(info.priority, profile.features.memory_priority.then_some(0.25));
+            assert_ne!(info.export_handle_types, 0);
+        }
+        assert!(own.is_dedicated() && !shared.is_dedicated());
+        rig.free_all([shared, own]);
+        rig.destroy_pool(pool);
+    });
 }
 
 #[test]
@@ -358,25 +352,22 @@ fn nothing_is_chained_that_is_not_enabled() {
 
 #[test]
 fn lazily_allocated_memory_is_dedicated() {
-    on_profiles(
-        |profile| profile.types.iter().any(|kind| kind.flags.contains(LAZY)),
-        |profile| {
-            let rig = Rig::new(profile);
-            let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
-            let lazily = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
-            let image = rig.image(&square(64, usage), &lazily).unwrap();
-            assert!(image.1.is_dedicated());
-            assert!(rig.properties(image.1.memory_type_index()).contains(LAZY));
-            rig.destroy_image(image);
-        },
-    );
+    on_profiles(having(|profile| profile.types.iter().any(|kind| kind.flags.contains(LAZY))), |profile| {
+        let rig = Rig::new(profile);
+        let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
+        let lazily = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
+        let image = rig.image(&square(64, usage), &lazily).unwrap();
+        assert!(image.1.is_dedicated());
+        assert!(rig.properties(image.1.memory_type_index()).contains(LAZY));
+        rig.destroy_image(image);
+    });
 }
 
 /// What the driver prefers counts where a block with room is at hand as well.
 #[test]
 fn a_preference_counts_where_a_block_has_room() {
     let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
-    on_profiles(prefers, |profile| {
+    on_profiles(having(prefers), |profile| {
         let rig = Rig::new(profile);
         let info = AllocationCreateInfo::new(MemoryUsage::Auto);
         let target = square(1024, vk::ImageUsageFlags::COLOR_ATTACHMENT);

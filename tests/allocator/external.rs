@@ -45,10 +45,10 @@ fn only_call(gpu: &Gpu) -> AllocateCall {
 #[test]
 fn the_order_of_a_chain() {
     on_profiles(
-        |profile| {
+        having(|profile| {
             let features = profile.features;
             features.external_memory && features.memory_priority && features.buffer_device_address
-        },
+        }),
         |profile| {
             let rig = exporting(Gpu::new(profile), &[OPAQUE; 32][..profile.types.len()]);
             let own = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
@@ -99,18 +99,15 @@ fn the_order_of_a_chain() {
 
 #[test]
 fn a_type_without_handle_types_exports_nothing() {
-    on_profiles(
-        |profile| profile.features.external_memory && profile.types.len() > 1,
-        |profile| {
-            // Only the first type exports.
-            let rig = exporting(Gpu::new(profile), &[OPAQUE]);
-            for memory_type in rig.types() {
-                let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-                assert_eq!(only_call(&rig.gpu).asked.chain.contains(&EXPORT), memory_type == 0);
-                rig.free(memory);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.features.external_memory && profile.types.len() > 1), |profile| {
+        // Only the first type exports.
+        let rig = exporting(Gpu::new(profile), &[OPAQUE]);
+        for memory_type in rig.types() {
+            let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+            assert_eq!(only_call(&rig.gpu).asked.chain.contains(&EXPORT), memory_type == 0);
+            rig.free(memory);
+        }
+    });
 }
 
 #[test]
@@ -124,23 +121,19 @@ fn too_many_handle_types() {
 /// Twice the same structure in one chain is wrong: the pool's own counts.
 #[test]
 fn a_chain_that_exports_itself() {
-    on_profiles(
-        |profile| profile.features.external_memory,
-        |profile| {
-            let rig = exporting(Gpu::new(profile), &[OPAQUE]);
-            let export = vk::ExportMemoryAllocateInfo::default()
-                .handle_types(OPAQUE | vk::ExternalMemoryHandleTypeFlags::DMA_BUF_EXT);
-            let pool_info =
-                PoolCreateInfo { memory_allocate_next: chain_of(&export), ..PoolCreateInfo::new(0) };
-            let pool = rig.pool(&pool_info).unwrap();
-            let memory = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
-            let asked = only_call(&rig.gpu).asked;
-            assert_eq!(asked.chain.iter().filter(|&&kind| kind == EXPORT).count(), 1);
-            assert_eq!(asked.export_handle_types, export.handle_types.as_raw());
-            rig.free(memory);
-            rig.destroy_pool(pool);
-        },
-    );
+    on_profiles(having(|profile| profile.features.external_memory), |profile| {
+        let rig = exporting(Gpu::new(profile), &[OPAQUE]);
+        let export = vk::ExportMemoryAllocateInfo::default()
+            .handle_types(OPAQUE | vk::ExternalMemoryHandleTypeFlags::DMA_BUF_EXT);
+        let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&export), ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&pool_info).unwrap();
+        let memory = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let asked = only_call(&rig.gpu).asked;
+        assert_eq!(asked.chain.iter().filter(|&&kind| kind == EXPORT).count(), 1);
+        assert_eq!(asked.export_handle_types, export.handle_types.as_raw());
+        rig.free(memory);
+        rig.destroy_pool(pool);
+    });
 }
 
 #[test]
@@ -214,36 +207,30 @@ fn dedicated_entry_points_are_dedicated() {
 #[test]
 fn memory_goes_from_one_device_to_another() {
     use std::os::fd::IntoRawFd as _;
-    on_profiles(
-        |profile| profile.features.external_memory,
-        |profile| {
-            let from = exporting(Gpu::new(profile), &[OPAQUE; 32][..profile.types.len()]);
-            let to = Rig::new(profile);
-            let visible = from.types_with(HOST_VISIBLE, PROTECTED);
-            for &memory_type in visible.iter().take(2) {
-                let requirements = vk::MemoryRequirements {
-                    size: 64 * KIB,
-                    alignment: 1,
-                    memory_type_bits: 1 << memory_type,
-                };
-                let info = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
-                let mut exported = from.allocator.allocate_memory(&requirements, &info).unwrap();
-                // SAFETY: all memory of the allocator is exported so.
-                let fd = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
-                // SAFETY: as above.
-                let another = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
-                drop(another);
-                let import = vk::ImportMemoryFdInfoKHR::default().handle_type(OPAQUE).fd(fd.into_raw_fd());
-                let info = AllocationCreateInfo::default();
-                let imported =
-                    to.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&import)).unwrap();
-                from.allocator.copy_to_allocation(b"sublet", &mut exported, 1000).unwrap();
-                assert_eq!(to.read_memory(imported.memory(), 1000, 6).unwrap(), b"sublet");
-                to.free(imported);
-                from.free(exported);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.features.external_memory), |profile| {
+        let from = exporting(Gpu::new(profile), &[OPAQUE; 32][..profile.types.len()]);
+        let to = Rig::new(profile);
+        let visible = from.types_with(HOST_VISIBLE, PROTECTED);
+        for &memory_type in visible.iter().take(2) {
+            let requirements =
+                vk::MemoryRequirements { size: 64 * KIB, alignment: 1, memory_type_bits: 1 << memory_type };
+            let info = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
+            let mut exported = from.allocator.allocate_memory(&requirements, &info).unwrap();
+            // SAFETY: all memory of the allocator is exported so.
+            let fd = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
+            // SAFETY: as above.
+            let another = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
+            drop(another);
+            let import = vk::ImportMemoryFdInfoKHR::default().handle_type(OPAQUE).fd(fd.into_raw_fd());
+            let info = AllocationCreateInfo::default();
+            let imported =
+                to.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&import)).unwrap();
+            from.allocator.copy_to_allocation(b"sublet", &mut exported, 1000).unwrap();
+            assert_eq!(to.read_memory(imported.memory(), 1000, 6).unwrap(), b"sublet");
+            to.free(imported);
+            from.free(exported);
+        }
+    });
 }
 
 #[cfg(unix)]

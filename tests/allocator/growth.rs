@@ -39,19 +39,16 @@ fn blocks_grow_from_an_eighth_to_the_preferred_size() {
 
 #[test]
 fn small_heaps_have_blocks_of_an_eighth() {
-    on_profiles(
-        |profile| profile.heaps.iter().any(|heap| heap.size <= GIB),
-        |profile| {
-            let rig = Rig::new(profile);
-            let small = rig.types().into_iter().filter(|&memory_type| rig.heap_size(memory_type) <= GIB);
-            for memory_type in small {
-                let eighth = (rig.heap_size(memory_type) / 8).next_multiple_of(32);
-                let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
-                assert_eq!(pool.block_size(), eighth);
-                rig.destroy_pool(pool);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.heaps.iter().any(|heap| heap.size <= GIB)), |profile| {
+        let rig = Rig::new(profile);
+        let small = rig.types().into_iter().filter(|&memory_type| rig.heap_size(memory_type) <= GIB);
+        for memory_type in small {
+            let eighth = (rig.heap_size(memory_type) / 8).next_multiple_of(32);
+            let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+            assert_eq!(pool.block_size(), eighth);
+            rig.destroy_pool(pool);
+        }
+    });
 }
 
 #[test]
@@ -305,21 +302,18 @@ fn one_empty_block_saves_the_driver_from_a_program_that_frees_and_allocates() {
 
 #[test]
 fn over_the_budget_an_empty_block_goes_at_once() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let rig = Rig::new(profile);
-            for memory_type in rig.types() {
-                let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-                rig.gpu.faults().set_budget(rig.heap_of(memory_type), MIB, MIB);
-                rig.allocator.set_current_frame_index(1);
-                rig.free(piece);
-                assert_eq!(rig.gpu.live().memories, 0, "type {memory_type}");
-                rig.gpu.faults().clear();
-                rig.allocator.set_current_frame_index(2);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+            rig.gpu.faults().set_budget(rig.heap_of(memory_type), MIB, MIB);
+            rig.allocator.set_current_frame_index(1);
+            rig.free(piece);
+            assert_eq!(rig.gpu.live().memories, 0, "type {memory_type}");
+            rig.gpu.faults().clear();
+            rig.allocator.set_current_frame_index(2);
+        }
+    });
 }
 
 #[test]

@@ -98,28 +98,25 @@ fn more_than_the_heap_has_is_not_asked_for() {
 
 #[test]
 fn the_number_of_allocations_is_limited() {
-    on_profiles(
-        |profile| profile.limits.max_memory_allocation_count == 4096,
-        |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
-            let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
-            let mut held: Vec<_> = (0..4096).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
-            let before = rig.snapshot();
-            for info in [own, in_type(memory_type)] {
-                let error = rig.memory(KIB, 1, &info).unwrap_err();
-                assert_eq!(error, AllocationError::Memory(MemoryError::TooManyAllocations { limit: 4096 }));
-                assert_eq!(error.vk_result(), vk::Result::ERROR_TOO_MANY_OBJECTS);
-            }
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 4096, "the driver is not asked for one too many");
-            assert_eq!(rig.snapshot(), before);
-            // One goes, one comes, in a block this time; then there is room for small ones.
-            rig.free(held.pop().unwrap());
-            held.push(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
-            held.extend((0..100).map(|_| rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
-            rig.free_all(held);
-        },
-    );
+    on_profiles(having(|profile| profile.limits.max_memory_allocation_count == 4096), |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
+        let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
+        let mut held: Vec<_> = (0..4096).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
+        let before = rig.snapshot();
+        for info in [own, in_type(memory_type)] {
+            let error = rig.memory(KIB, 1, &info).unwrap_err();
+            assert_eq!(error, AllocationError::Memory(MemoryError::TooManyAllocations { limit: 4096 }));
+            assert_eq!(error.vk_result(), vk::Result::ERROR_TOO_MANY_OBJECTS);
+        }
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 4096, "the driver is not asked for one too many");
+        assert_eq!(rig.snapshot(), before);
+        // One goes, one comes, in a block this time; then there is room for small ones.
+        rig.free(held.pop().unwrap());
+        held.push(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
+        held.extend((0..100).map(|_| rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
+        rig.free_all(held);
+    });
 }
 
 /// The ways by which memory is taken from the driver.
@@ -190,23 +187,20 @@ fn stays_within(rig: &Rig, memory_type: u32, way: Way, budget: u64) {
 
 #[test]
 fn within_the_drivers_budget_on_every_way() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            for way in WAYS {
-                let rig = Rig::new(profile);
-                for memory_type in rig.types() {
-                    // Room for one large allocation, or many small ones.
-                    let budget = rig.block_size(memory_type) / 2 + 20 * MIB;
-                    rig.gpu.faults().set_budget(rig.heap_of(memory_type), budget, 0);
-                    rig.allocator.set_current_frame_index(memory_type);
-                    stays_within(&rig, memory_type, way, budget);
-                    rig.gpu.faults().clear();
-                    rig.allocator.set_current_frame_index(memory_type);
-                }
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        for way in WAYS {
+            let rig = Rig::new(profile);
+            for memory_type in rig.types() {
+                // Room for one large allocation, or many small ones.
+                let budget = rig.block_size(memory_type) / 2 + 20 * MIB;
+                rig.gpu.faults().set_budget(rig.heap_of(memory_type), budget, 0);
+                rig.allocator.set_current_frame_index(memory_type);
+                stays_within(&rig, memory_type, way, budget);
+                rig.gpu.faults().clear();
+                rig.allocator.set_current_frame_index(memory_type);
             }
-        },
-    );
+        }
+    });
 }
 
 #[test]
@@ -248,62 +242,50 @@ fn dedicated_by_preference_stays_within_the_guessed_budget() {
 
 #[test]
 fn within_the_budget_for_lazily_allocated_memory() {
-    on_profiles(
-        |profile| profile.types.iter().any(|kind| kind.flags.contains(LAZY)),
-        |profile| {
-            let gpu = Gpu::new(profile);
-            let limits = vec![MIB; profile.heaps.len()];
-            let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
-            let rig = Rig::with(gpu, &options);
-            let lazily = with_flags(MemoryUsage::GpuLazilyAllocated, Flags::WITHIN_BUDGET);
-            let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
-            let error = rig.image(&square(512, usage), &lazily).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    CreateError::Allocation(AllocationError::Memory(MemoryError::OverBudget { .. }))
-                ),
-                "{error:?}"
-            );
-            assert!(rig.gpu.live().is_empty());
-        },
-    );
+    on_profiles(having(|profile| profile.types.iter().any(|kind| kind.flags.contains(LAZY))), |profile| {
+        let gpu = Gpu::new(profile);
+        let limits = vec![MIB; profile.heaps.len()];
+        let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
+        let rig = Rig::with(gpu, &options);
+        let lazily = with_flags(MemoryUsage::GpuLazilyAllocated, Flags::WITHIN_BUDGET);
+        let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
+        let error = rig.image(&square(512, usage), &lazily).unwrap_err();
+        assert!(
+            matches!(error, CreateError::Allocation(AllocationError::Memory(MemoryError::OverBudget { .. }))),
+            "{error:?}"
+        );
+        assert!(rig.gpu.live().is_empty());
+    });
 }
 
 /// What others take is seen after a while, without being asked for.
 #[test]
 fn a_budget_that_shrinks_is_seen_by_dedicated_allocations() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let rig = Rig::new(profile);
-            let own = in_type_with(0, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
-            rig.free(rig.memory(KIB, 1, &own).unwrap());
-            rig.gpu.faults().set_budget(rig.heap_of(0), MIB, MIB);
-            let held: Vec<_> = std::iter::from_fn(|| rig.memory(KIB, 1, &own).ok()).take(1000).collect();
-            assert!(held.len() <= 30, "{} allocations on old figures", held.len());
-            rig.free_all(held);
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let rig = Rig::new(profile);
+        let own = in_type_with(0, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
+        rig.free(rig.memory(KIB, 1, &own).unwrap());
+        rig.gpu.faults().set_budget(rig.heap_of(0), MIB, MIB);
+        let held: Vec<_> = std::iter::from_fn(|| rig.memory(KIB, 1, &own).ok()).take(1000).collect();
+        assert!(held.len() <= 30, "{} allocations on old figures", held.len());
+        rig.free_all(held);
+    });
 }
 
 /// As above, for a vector that grows: it takes smaller blocks then.
 #[test]
 fn a_budget_that_shrinks_is_seen_by_growing_vectors() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let rig = Rig::new(profile);
-            let own = in_type_with(0, Flags::DEDICATED_MEMORY);
-            rig.gpu.faults().set_budget(rig.heap_of(0), MIB, MIB);
-            let mut held: Vec<_> = (0..30).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
-            held.push(rig.memory(KIB, 1, &in_type(0)).unwrap());
-            let block = rig.memory_size(held.last().unwrap());
-            assert!(block <= rig.block_size(0) / 32, "a block of {block} bytes on old figures");
-            rig.free_all(held);
-            rig.gpu.faults().clear();
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let rig = Rig::new(profile);
+        let own = in_type_with(0, Flags::DEDICATED_MEMORY);
+        rig.gpu.faults().set_budget(rig.heap_of(0), MIB, MIB);
+        let mut held: Vec<_> = (0..30).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
+        held.push(rig.memory(KIB, 1, &in_type(0)).unwrap());
+        let block = rig.memory_size(held.last().unwrap());
+        assert!(block <= rig.block_size(0) / 32, "a block of {block} bytes on old figures");
+        rig.free_all(held);
+        rig.gpu.faults().clear();
+    });
 }
 
 #[test]

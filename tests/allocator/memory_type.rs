@@ -139,35 +139,26 @@ fn automatic_usages() {
 /// The few sentences that users know the automatic usages by, on GPUs where they mean something.
 #[test]
 fn what_users_expect_of_a_discrete_gpu() {
-    on_profiles(
-        |profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
-        |profile| {
-            let rig = Rig::new(profile);
-            let gets = |usage, flags| buffer_gets(&rig, UNIFORM, &with_flags(usage, flags));
-            let stages = |flags| buffer_gets(&rig, STAGING, &with_flags(MemoryUsage::Auto, flags));
-            let auto = MemoryUsage::Auto;
-            assert!(
-                gets(auto, Flags::empty()).contains(DEVICE_LOCAL),
-                "what only the device uses is its own"
-            );
-            let staging = stages(Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
-            assert!(
-                staging.contains(HOST_VISIBLE) && !staging.contains(DEVICE_LOCAL),
-                "staging: {staging:?}"
-            );
-            if !rig.types_with(HOST_VISIBLE, HOST_CACHED | DEVICE_LOCAL).is_empty() {
-                assert!(!staging.contains(HOST_CACHED), "written in order: write-combined");
-            }
-            let readback = stages(Flags::HOST_ACCESS_RANDOM);
-            assert!(readback.contains(HOST_VISIBLE | HOST_CACHED), "readback: {readback:?}");
-            let host = gets(MemoryUsage::AutoPreferHost, Flags::empty());
-            assert!(!host.contains(DEVICE_LOCAL));
-            if profile.types.iter().any(|kind| kind.flags.contains(DEVICE_LOCAL | HOST_VISIBLE)) {
-                let written = gets(auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
-                assert!(written.contains(DEVICE_LOCAL | HOST_VISIBLE), "a bar is used: {written:?}");
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU), |profile| {
+        let rig = Rig::new(profile);
+        let gets = |usage, flags| buffer_gets(&rig, UNIFORM, &with_flags(usage, flags));
+        let stages = |flags| buffer_gets(&rig, STAGING, &with_flags(MemoryUsage::Auto, flags));
+        let auto = MemoryUsage::Auto;
+        assert!(gets(auto, Flags::empty()).contains(DEVICE_LOCAL), "what only the device uses is its own");
+        let staging = stages(Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+        assert!(staging.contains(HOST_VISIBLE) && !staging.contains(DEVICE_LOCAL), "staging: {staging:?}");
+        if !rig.types_with(HOST_VISIBLE, HOST_CACHED | DEVICE_LOCAL).is_empty() {
+            assert!(!staging.contains(HOST_CACHED), "written in order: write-combined");
+        }
+        let readback = stages(Flags::HOST_ACCESS_RANDOM);
+        assert!(readback.contains(HOST_VISIBLE | HOST_CACHED), "readback: {readback:?}");
+        let host = gets(MemoryUsage::AutoPreferHost, Flags::empty());
+        assert!(!host.contains(DEVICE_LOCAL));
+        if profile.types.iter().any(|kind| kind.flags.contains(DEVICE_LOCAL | HOST_VISIBLE)) {
+            let written = gets(auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+            assert!(written.contains(DEVICE_LOCAL | HOST_VISIBLE), "a bar is used: {written:?}");
+        }
+    });
 }
 
 #[test]
@@ -222,69 +213,63 @@ fn transient_attachments_are_lazily_allocated() {
 #[test]
 fn cached_readback_without_coherence() {
     let incoherent = |flags: Properties| flags.contains(HOST_CACHED) && !flags.contains(HOST_COHERENT);
-    on_profiles(
-        |profile| profile.types.iter().any(|kind| incoherent(kind.flags)),
-        |profile| {
-            let rig = Rig::new(profile);
-            let required = HOST_VISIBLE | HOST_CACHED;
-            let among = rig.types_with(required, HOST_COHERENT | PROTECTED);
-            let info = AllocationCreateInfo {
-                required_flags: required,
-                memory_type_bits: among.iter().fold(0, |bits, at| bits | 1 << at),
-                ..with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM)
-            };
-            let got = buffer_gets(&rig, vk::BufferUsageFlags::TRANSFER_DST, &info);
-            assert!(incoherent(got), "{got:?}");
-        },
-    );
+    on_profiles(having(|profile| profile.types.iter().any(|kind| incoherent(kind.flags))), |profile| {
+        let rig = Rig::new(profile);
+        let required = HOST_VISIBLE | HOST_CACHED;
+        let among = rig.types_with(required, HOST_COHERENT | PROTECTED);
+        let info = AllocationCreateInfo {
+            required_flags: required,
+            memory_type_bits: among.iter().fold(0, |bits, at| bits | 1 << at),
+            ..with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM)
+        };
+        let got = buffer_gets(&rig, vk::BufferUsageFlags::TRANSFER_DST, &info);
+        assert!(incoherent(got), "{got:?}");
+    });
 }
 
 #[test]
 fn amd_coherent_memory_wants_its_flag() {
-    on_profiles(
-        |profile| profile.features.device_coherent_memory,
-        |profile| {
-            let asks = AllocationCreateInfo {
-                required_flags: AMD_COHERENT,
-                ..AllocationCreateInfo::new(MemoryUsage::Auto)
-            };
-            let rig = Rig::new(profile);
-            let error = rig.buffer(KIB, UNIFORM, &asks).unwrap_err();
-            assert!(matches!(error, CreateError::Allocation(AllocationError::NoMemoryType(_))), "{error:?}");
-            // Not by exhaustion of all others either.
-            let allowed = rig.types();
-            for bits in 0..profile.types.len() {
-                let only = AllocationCreateInfo { memory_type_bits: 1 << bits, ..Default::default() };
-                let index = rig.allocator.find_memory_type_index(!0, &only);
-                assert_eq!(index.ok(), allowed.contains(&(bits as u32)).then_some(bits as u32));
-            }
-            let pool = sublet::PoolCreateInfo::new(profile.types.len() as u32 - 1);
-            assert!(rig.properties(pool.memory_type_index).contains(AMD_COHERENT));
-            assert!(rig.pool(&pool).is_err());
-            drop(rig);
+    on_profiles(having(|profile| profile.features.device_coherent_memory), |profile| {
+        let asks = AllocationCreateInfo {
+            required_flags: AMD_COHERENT,
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        let rig = Rig::new(profile);
+        let error = rig.buffer(KIB, UNIFORM, &asks).unwrap_err();
+        assert!(matches!(error, CreateError::Allocation(AllocationError::NoMemoryType(_))), "{error:?}");
+        // Not by exhaustion of all others either.
+        let allowed = rig.types();
+        for bits in 0..profile.types.len() {
+            let only = AllocationCreateInfo { memory_type_bits: 1 << bits, ..Default::default() };
+            let index = rig.allocator.find_memory_type_index(!0, &only);
+            assert_eq!(index.ok(), allowed.contains(&(bits as u32)).then_some(bits as u32));
+        }
+        let pool = sublet::PoolCreateInfo::new(profile.types.len() as u32 - 1);
+        assert!(rig.properties(pool.memory_type_index).contains(AMD_COHERENT));
+        assert!(rig.pool(&pool).is_err());
+        drop(rig);
 
-            let gpu = Gpu::new(profile);
-            let flags = Some(enabled(&gpu) | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
-            let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
-            let buffer = rig.buffer(KIB, UNIFORM, &asks).unwrap();
-            assert!(rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
+        let gpu = Gpu::new(profile);
+        let flags = Some(enabled(&gpu) | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
+        let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
+        let buffer = rig.buffer(KIB, UNIFORM, &asks).unwrap();
+        assert!(rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
+        rig.destroy_buffer(buffer);
+        // Not without being asked for.
+        for usage in [MemoryUsage::Auto, MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu, MemoryUsage::GpuToCpu] {
+            let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
+            assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
             rig.destroy_buffer(buffer);
-            // Not without being asked for.
-            for usage in
-                [MemoryUsage::Auto, MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu, MemoryUsage::GpuToCpu]
-            {
-                let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
-                assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
-                rig.destroy_buffer(buffer);
-            }
-        },
-    );
+        }
+    });
 }
 
 #[test]
 fn a_full_type_is_followed_by_the_next() {
     on_profiles(
-        |profile| profile.heaps.len() > 1 && profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+        having(|profile| {
+            profile.heaps.len() > 1 && profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU
+        }),
         |profile| {
             let rig = Rig::new(profile);
             let written = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
@@ -339,44 +324,37 @@ fn the_first_types_error_is_the_one_reported() {
 
 #[test]
 fn memory_that_is_full_is_left_for_the_next_best() {
-    on_profiles(
-        |profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
-        |profile| {
-            // No room in device-local heaps.
-            let limits: Vec<_> =
-                profile
-                    .heaps
-                    .iter()
-                    .map(|heap| {
-                        if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
-                            0
-                        } else {
-                            vk::WHOLE_SIZE
-                        }
-                    })
-                    .collect();
-            let rig =
-                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
-            let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
-            assert!(!rig.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
-            rig.destroy_buffer(buffer);
-            // If the next best has nothing either, the reason given is that of the best.
-            rig.allocator.trim();
-            rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-            let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    CreateError::Allocation(AllocationError::Memory(MemoryError::HeapTooSmall {
-                        heap_size: 0,
-                        ..
-                    }))
-                ),
-                "{error:?}"
-            );
-            rig.gpu.faults().clear();
-        },
-    );
+    on_profiles(having(|profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU), |profile| {
+        // No room in device-local heaps.
+        let limits: Vec<_> = profile
+            .heaps
+            .iter()
+            .map(
+                |heap| {
+                    if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) { 0 } else { vk::WHOLE_SIZE }
+                },
+            )
+            .collect();
+        let rig = Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+        let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+        assert!(!rig.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
+        rig.destroy_buffer(buffer);
+        // If the next best has nothing either, the reason given is that of the best.
+        rig.allocator.trim();
+        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                CreateError::Allocation(AllocationError::Memory(MemoryError::HeapTooSmall {
+                    heap_size: 0,
+                    ..
+                }))
+            ),
+            "{error:?}"
+        );
+        rig.gpu.faults().clear();
+    });
 }
 
 #[test]
@@ -403,7 +381,7 @@ fn explicit_bits_and_properties_count() {
 #[test]
 fn protected_memory_is_for_protected_resources() {
     on_profiles(
-        |profile| profile.types.iter().any(|kind| kind.flags.contains(PROTECTED)),
+        having(|profile| profile.types.iter().any(|kind| kind.flags.contains(PROTECTED))),
         |profile| {
             let mut limits = vec![0; profile.heaps.len()];
             for kind in profile.types.iter().filter(|kind| kind.flags.contains(PROTECTED)) {

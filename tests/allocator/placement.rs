@@ -249,29 +249,25 @@ fn pages_are_not_shared_between_kinds() {
 /// A pool that ignores the granularity wastes nothing on it.
 #[test]
 fn the_granularity_is_ignored_on_request() {
-    on_profiles(
-        |profile| profile.limits.buffer_image_granularity > 256,
-        |profile| {
-            let rig = Rig::new(profile);
-            for (flags, apart) in [
-                (sublet::PoolCreateFlags::empty(), profile.limits.buffer_image_granularity),
-                (sublet::PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY, 256),
-            ] {
-                let info =
-                    sublet::PoolCreateInfo { flags, block_size: MIB, ..sublet::PoolCreateInfo::new(0) };
-                let pool = rig.pool(&info).unwrap();
-                let lowest = AllocationCreateInfo {
-                    flags: Flags::STRATEGY_MIN_OFFSET,
-                    ..AllocationCreateInfo::in_pool(&pool)
-                };
-                let first = rig.memory(256, 256, &lowest).unwrap();
-                let second = rig.memory(256, 256, &lowest).unwrap();
-                assert_eq!(second.offset() - first.offset(), apart);
-                rig.free_all([first, second]);
-                rig.destroy_pool(pool);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.limits.buffer_image_granularity > 256), |profile| {
+        let rig = Rig::new(profile);
+        for (flags, apart) in [
+            (sublet::PoolCreateFlags::empty(), profile.limits.buffer_image_granularity),
+            (sublet::PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY, 256),
+        ] {
+            let info = sublet::PoolCreateInfo { flags, block_size: MIB, ..sublet::PoolCreateInfo::new(0) };
+            let pool = rig.pool(&info).unwrap();
+            let lowest = AllocationCreateInfo {
+                flags: Flags::STRATEGY_MIN_OFFSET,
+                ..AllocationCreateInfo::in_pool(&pool)
+            };
+            let first = rig.memory(256, 256, &lowest).unwrap();
+            let second = rig.memory(256, 256, &lowest).unwrap();
+            assert_eq!(second.offset() - first.offset(), apart);
+            rig.free_all([first, second]);
+            rig.destroy_pool(pool);
+        }
+    });
 }
 
 /// The same calls give the same places.

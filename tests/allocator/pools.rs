@@ -597,7 +597,7 @@ fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
 #[test]
 fn a_driver_that_prefers_dedicated_memory_leaves_the_places_of_a_limit() {
     let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
-    on_profiles(prefers, |profile| {
+    on_profiles(having(prefers), |profile| {
         let rig = Rig::new(profile);
         let target = square(1024, vk::ImageUsageFlags::COLOR_ATTACHMENT);
         let gpu_only = AllocationCreateInfo::new(MemoryUsage::GpuOnly);

@@ -25,7 +25,7 @@ fn priority_of(rig: &Rig, memory: vk::DeviceMemory) -> Option<f32> {
 
 #[test]
 fn a_dedicated_allocation_changes_its_priority() {
-    on_profiles(pageable, |profile| {
+    on_profiles(having(pageable), |profile| {
         let rig = rig(profile);
         let info = AllocationCreateInfo {
             priority: 0.25,
@@ -56,7 +56,7 @@ fn a_dedicated_allocation_changes_its_priority() {
 
 #[test]
 fn a_pool_changes_the_priority_of_all_that_it_has_and_will_have() {
-    on_profiles(pageable, |profile| {
+    on_profiles(having(pageable), |profile| {
         let rig = rig(profile);
         let info = PoolCreateInfo { priority: 0.25, ..PoolCreateInfo::new(0) };
         let (pool, bystander) = (rig.pool(&info).unwrap(), rig.pool(&info).unwrap());

@@ -116,53 +116,50 @@ fn a_trim_during_a_flush_does_not_unmap() {
     let flushed = |flags: vk::MemoryPropertyFlags| {
         flags.contains(HOST_VISIBLE) && !flags.intersects(HOST_COHERENT | PROTECTED | AMD_COHERENT)
     };
-    on_profiles(
-        |profile| profile.types.iter().any(|kind| flushed(kind.flags)),
-        |profile| {
-            let gpu = sublet::sim::Gpu::new(profile);
-            let real = gpu.device().fp_v1_0();
-            FLUSH.set(Some(real.flush_mapped_memory_ranges));
-            INVALIDATE.set(Some(real.invalidate_mapped_memory_ranges));
-            let functions = VulkanFunctions {
-                flush_mapped_memory_ranges: Some(flush),
-                invalidate_mapped_memory_ranges: Some(invalidate),
-                ..create_info(&gpu).functions
-            };
-            let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
-            asked(&gpu, &info, |allocator| {
-                let kind = profile.types.iter().position(|kind| flushed(kind.flags)).unwrap();
-                for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
-                    let requirements =
-                        vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: 1 << kind };
-                    let info = AllocationCreateInfo { flags, ..Default::default() };
-                    let mut pair = [(); 2].map(|()| allocator.allocate_memory(&requirements, &info).unwrap());
-                    for calls in 0..4_u32 {
-                        for allocation in &mut pair {
-                            // Mapped now, and unmapped by the next `trim`.
-                            drop(allocator.map(allocation).unwrap());
-                        }
-                        let [one, other] = &pair;
-                        let many = [(one, 0, 8), (other, 0, vk::WHOLE_SIZE)];
-                        match calls {
-                            0 => allocator.flush(one, 0, 8),
-                            1 => allocator.invalidate(one, 0, 8),
-                            2 => allocator.flush_many(&many),
-                            _ => allocator.invalidate_many(&many),
-                        }
-                        .unwrap();
-                        assert_eq!(ANSWERS.take(), 1);
-                        gpu.assert_silent();
+    on_profiles(having(|profile| profile.types.iter().any(|kind| flushed(kind.flags))), |profile| {
+        let gpu = sublet::sim::Gpu::new(profile);
+        let real = gpu.device().fp_v1_0();
+        FLUSH.set(Some(real.flush_mapped_memory_ranges));
+        INVALIDATE.set(Some(real.invalidate_mapped_memory_ranges));
+        let functions = VulkanFunctions {
+            flush_mapped_memory_ranges: Some(flush),
+            invalidate_mapped_memory_ranges: Some(invalidate),
+            ..create_info(&gpu).functions
+        };
+        let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
+        asked(&gpu, &info, |allocator| {
+            let kind = profile.types.iter().position(|kind| flushed(kind.flags)).unwrap();
+            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+                let requirements =
+                    vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: 1 << kind };
+                let info = AllocationCreateInfo { flags, ..Default::default() };
+                let mut pair = [(); 2].map(|()| allocator.allocate_memory(&requirements, &info).unwrap());
+                for calls in 0..4_u32 {
+                    for allocation in &mut pair {
+                        // Mapped now, and unmapped by the next `trim`.
+                        drop(allocator.map(allocation).unwrap());
                     }
-                    allocator.trim();
-                    assert_eq!(gpu.live().mapped, 0, "what the calls kept mapped is let go of");
-                    for allocation in pair {
-                        // SAFETY: nothing was ever bound to it.
-                        unsafe { allocator.free_memory(allocation) }.unwrap();
+                    let [one, other] = &pair;
+                    let many = [(one, 0, 8), (other, 0, vk::WHOLE_SIZE)];
+                    match calls {
+                        0 => allocator.flush(one, 0, 8),
+                        1 => allocator.invalidate(one, 0, 8),
+                        2 => allocator.flush_many(&many),
+                        _ => allocator.invalidate_many(&many),
                     }
+                    .unwrap();
+                    assert_eq!(ANSWERS.take(), 1);
+                    gpu.assert_silent();
                 }
-            });
-        },
-    );
+                allocator.trim();
+                assert_eq!(gpu.live().mapped, 0, "what the calls kept mapped is let go of");
+                for allocation in pair {
+                    // SAFETY: nothing was ever bound to it.
+                    unsafe { allocator.free_memory(allocation) }.unwrap();
+                }
+            }
+        });
+    });
 }
 
 /// Begins a frame, if there is an allocator: budgets are fetched.
@@ -200,34 +197,31 @@ unsafe extern "system" fn free(
 /// the books until they are fetched again.
 #[test]
 fn budgets_fetched_during_an_allocation_miss_nothing() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let gpu = sublet::sim::Gpu::new(profile);
-            let real = gpu.device().fp_v1_0();
-            ALLOCATE.set(Some(real.allocate_memory));
-            FREE.set(Some(real.free_memory));
-            let functions = VulkanFunctions {
-                allocate_memory: Some(allocate),
-                free_memory: Some(free),
-                ..create_info(&gpu).functions
-            };
-            let info = AllocatorCreateInfo { functions, flags: enabled(&gpu), ..create_info(&gpu) };
-            asked(&gpu, &info, |allocator| {
-                let heap = profile.types[0].heap as usize;
-                let requirements = vk::MemoryRequirements { size: MIB, alignment: 64, memory_type_bits: 1 };
-                let dedicated = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
-                let usage = || allocator.heap_budgets()[heap].usage;
-                let before = usage();
-                let [one, other] =
-                    [(); 2].map(|()| allocator.allocate_memory(&requirements, &dedicated).unwrap());
-                assert_eq!(usage(), before + 2 * MIB);
-                for (allocation, left) in [(one, MIB), (other, 0)] {
-                    // SAFETY: nothing was ever bound to it.
-                    unsafe { allocator.free_memory(allocation) }.unwrap();
-                    assert_eq!(usage(), before + left);
-                }
-            });
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let gpu = sublet::sim::Gpu::new(profile);
+        let real = gpu.device().fp_v1_0();
+        ALLOCATE.set(Some(real.allocate_memory));
+        FREE.set(Some(real.free_memory));
+        let functions = VulkanFunctions {
+            allocate_memory: Some(allocate),
+            free_memory: Some(free),
+            ..create_info(&gpu).functions
+        };
+        let info = AllocatorCreateInfo { functions, flags: enabled(&gpu), ..create_info(&gpu) };
+        asked(&gpu, &info, |allocator| {
+            let heap = profile.types[0].heap as usize;
+            let requirements = vk::MemoryRequirements { size: MIB, alignment: 64, memory_type_bits: 1 };
+            let dedicated = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
+            let usage = || allocator.heap_budgets()[heap].usage;
+            let before = usage();
+            let [one, other] =
+                [(); 2].map(|()| allocator.allocate_memory(&requirements, &dedicated).unwrap());
+            assert_eq!(usage(), before + 2 * MIB);
+            for (allocation, left) in [(one, MIB), (other, 0)] {
+                // SAFETY: nothing was ever bound to it.
+                unsafe { allocator.free_memory(allocation) }.unwrap();
+                assert_eq!(usage(), before + left);
+            }
+        });
+    });
 }

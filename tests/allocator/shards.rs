@@ -82,7 +82,7 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
 /// it.
 #[test]
 fn no_call_of_the_driver_holds_up_others() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let block_size = 64 * MIB;
@@ -129,7 +129,7 @@ fn no_call_of_the_driver_holds_up_others() {
 /// As above, for the calls that have to do with resources, and with memory of its own.
 #[test]
 fn no_call_about_a_resource_holds_up_others() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let info = in_type(memory_type);
@@ -176,11 +176,11 @@ fn no_other_call_holds_up_others() {
         })
     };
     on_profiles(
-        |profile| {
+        having(|profile| {
             needs_flush(profile)
                 && profile.limits.buffer_image_granularity <= LOAN_ALIGNMENT
                 && large(profile)
-        },
+        }),
         |profile| {
             let rig = Rig::new(profile);
             let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED | HOST_COHERENT)[0];
@@ -196,7 +196,7 @@ fn no_other_call_holds_up_others() {
         },
     );
     on_profiles(
-        |profile| profile.features.memory_budget && profile.name.starts_with("nvidia"),
+        having(|profile| profile.features.memory_budget && profile.name.starts_with("nvidia")),
         |profile| {
             let rig = Rig::new(profile);
             let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
@@ -216,7 +216,7 @@ fn large(profile: &Profile) -> bool {
 /// Eight threads with shards find the vector full, all of their shards included. One of them takes a block, for all.
 #[test]
 fn one_thread_grows_for_all_shards() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let block_size = 32 * MIB;
@@ -252,7 +252,7 @@ fn one_thread_grows_for_all_shards() {
 /// given would differ from what was written.
 #[test]
 fn bytes_of_many_threads() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let info = in_type_with(memory_type, Flags::MAPPED);
@@ -316,7 +316,7 @@ fn resources_of_many_threads() {
     let with_pages = |profile: &Profile| {
         (2..=LOAN_ALIGNMENT).contains(&profile.limits.buffer_image_granularity) && large(profile)
     };
-    on_profiles(with_pages, |profile| {
+    on_profiles(having(with_pages), |profile| {
         let rig = Rig::new(profile);
         settled(&rig, &in_type(0), 4, |thread| {
             let mut random = Random::new(thread + 20);
@@ -352,7 +352,7 @@ fn resources_of_many_threads() {
 /// What threads reserved goes back when they are done: all of it on `trim`, nearly all of it before.
 #[test]
 fn memory_comes_back() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let info = in_type(host_visible(&rig));
         let peak = AtomicU64::new(0);
@@ -403,7 +403,7 @@ fn one_thread_reserves_as_without_shards() {
         drop(rig);
         result
     }
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let shared = run::<sublet::Shared>(profile);
         assert!(shared.1 > 1);
         assert_eq!(shared, run::<sublet::Local>(profile));
@@ -418,7 +418,7 @@ fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
 /// A pool is destroyed while threads have shards in it. Its number goes to the next pool, which knows nothing of them.
 #[test]
 fn a_pool_is_destroyed_with_shards_in_use() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let create = || {
@@ -477,7 +477,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
 /// A loan that nothing has mapped yet is mapped for the first that wants it so.
 #[test]
 fn a_mapped_allocation_of_a_shard_has_a_pointer() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let info = in_type(memory_type);

@@ -164,7 +164,7 @@ fn a_new_pool_gets_what_lay_empty() {
 #[test]
 fn an_exhausted_number_of_allocations_counts_no_empty_block() {
     let count = |profile: &Profile| profile.limits.max_memory_allocation_count == 4096;
-    on_profiles(count, |profile| {
+    on_profiles(having(count), |profile| {
         let rig = Rig::new(profile);
         let types = rig.types();
         let (first, last) = (types[0], *types.last().unwrap());

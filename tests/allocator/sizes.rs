@@ -26,7 +26,7 @@ fn told(profile: &'static Profile, by_version: bool) -> Gpu {
 #[test]
 fn buffers_above_the_limit_are_not_asked_for() {
     on_profiles(
-        |profile| profile.features.maintenance4 && vk::api_version_minor(profile.api_version) >= 3,
+        having(|profile| profile.features.maintenance4 && vk::api_version_minor(profile.api_version) >= 3),
         |profile| {
             for by_version in [false, true] {
                 let gpu = told(profile, by_version);
@@ -126,53 +126,46 @@ fn larger_than_one_piece(profile: &Profile) -> Option<u32> {
 
 #[test]
 fn blocks_are_no_larger_than_one_piece_may_be() {
-    on_profiles(
-        |profile| larger_than_one_piece(profile).is_some(),
-        |profile| {
-            let memory_type = larger_than_one_piece(profile).unwrap();
-            let max = profile.limits.max_memory_allocation_size;
-            let rig = Rig::with(Gpu::new(profile), &Options { large_block: max + GIB, ..Options::default() });
-            assert_eq!(rig.allocator.max_memory_allocation_size(), max);
-            let held: Vec<_> = (0..4).map(|_| rig.memory(MIB, 256, &in_type(memory_type)).unwrap()).collect();
-            assert!(held.iter().all(|it| !it.is_dedicated() && rig.memory_size(it) <= max));
-            rig.free_all(held);
+    on_profiles(having(|profile| larger_than_one_piece(profile).is_some()), |profile| {
+        let memory_type = larger_than_one_piece(profile).unwrap();
+        let max = profile.limits.max_memory_allocation_size;
+        let rig = Rig::with(Gpu::new(profile), &Options { large_block: max + GIB, ..Options::default() });
+        assert_eq!(rig.allocator.max_memory_allocation_size(), max);
+        let held: Vec<_> = (0..4).map(|_| rig.memory(MIB, 256, &in_type(memory_type)).unwrap()).collect();
+        assert!(held.iter().all(|it| !it.is_dedicated() && rig.memory_size(it) <= max));
+        rig.free_all(held);
 
-            let too_large = AllocationError::Memory(MemoryError::AllocationTooLarge { size: max + 1, max });
-            let calls = rig.gpu.calls("vkAllocateMemory");
-            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::WITHIN_BUDGET] {
-                let info = in_type_with(memory_type, flags);
-                assert_eq!(rig.memory(max + 1, 1, &info).unwrap_err(), too_large);
-                let requirements =
-                    vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
-                assert_eq!(rig.allocator.would_fit(&requirements, &info).unwrap_err(), too_large);
-            }
-            assert_eq!(too_large.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-            let text = too_large.to_string();
-            assert!(text.contains(&(max + 1).to_string()) && text.contains(&max.to_string()), "{text}");
-            let info = PoolCreateInfo { block_size: max + 1, ..PoolCreateInfo::new(memory_type) };
-            let error = rig.pool(&info).unwrap_err();
-            assert_eq!(error, CreatePoolError::BlockSize { block_size: max + 1, max });
-            let scope = ScopeCreateInfo { block_size: max + 1, ..ScopeCreateInfo::default() };
-            let error = rig.allocator.create_scope(&scope).unwrap_err();
-            assert!(matches!(error, CreatePoolError::BlockSize { .. }), "{error:?}");
-            assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
-        },
-    );
+        let too_large = AllocationError::Memory(MemoryError::AllocationTooLarge { size: max + 1, max });
+        let calls = rig.gpu.calls("vkAllocateMemory");
+        for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::WITHIN_BUDGET] {
+            let info = in_type_with(memory_type, flags);
+            assert_eq!(rig.memory(max + 1, 1, &info).unwrap_err(), too_large);
+            let requirements = vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
+            assert_eq!(rig.allocator.would_fit(&requirements, &info).unwrap_err(), too_large);
+        }
+        assert_eq!(too_large.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        let text = too_large.to_string();
+        assert!(text.contains(&(max + 1).to_string()) && text.contains(&max.to_string()), "{text}");
+        let info = PoolCreateInfo { block_size: max + 1, ..PoolCreateInfo::new(memory_type) };
+        let error = rig.pool(&info).unwrap_err();
+        assert_eq!(error, CreatePoolError::BlockSize { block_size: max + 1, max });
+        let scope = ScopeCreateInfo { block_size: max + 1, ..ScopeCreateInfo::default() };
+        let error = rig.allocator.create_scope(&scope).unwrap_err();
+        assert!(matches!(error, CreatePoolError::BlockSize { .. }), "{error:?}");
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
+    });
 }
 
 /// Vulkan 1.0 has no such limit to tell.
 #[test]
 fn a_device_that_tells_no_size_of_a_piece_is_asked() {
-    on_profiles(
-        |profile| larger_than_one_piece(profile).is_some(),
-        |profile| {
-            let memory_type = larger_than_one_piece(profile).unwrap();
-            let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
-            let rig = Rig::with(gpu, &Options::default());
-            assert_eq!(rig.allocator.max_memory_allocation_size(), u64::MAX);
-            let size = profile.limits.max_memory_allocation_size + 1;
-            let error = rig.memory(size, 1, &in_type(memory_type)).unwrap_err();
-            assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");
-        },
-    );
+    on_profiles(having(|profile| larger_than_one_piece(profile).is_some()), |profile| {
+        let memory_type = larger_than_one_piece(profile).unwrap();
+        let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
+        let rig = Rig::with(gpu, &Options::default());
+        assert_eq!(rig.allocator.max_memory_allocation_size(), u64::MAX);
+        let size = profile.limits.max_memory_allocation_size + 1;
+        let error = rig.memory(size, 1, &in_type(memory_type)).unwrap_err();
+        assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");
+    });
 }

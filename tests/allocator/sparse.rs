@@ -67,7 +67,7 @@ fn run(gpu: &Gpu, record: impl FnOnce(vk::CommandBuffer)) {
 /// What is written to the buffer is in the pages, wherever they are; pages move, and what they hold stays in them.
 #[test]
 fn a_sparse_buffer_has_its_bytes_in_its_pages() {
-    on_profiles(has_sparse, |profile| {
+    on_profiles(having(has_sparse), |profile| {
         let rig = Rig::new(profile);
         let (buffer, requirements) = create(&rig.gpu, 8 * PAGE - 1);
         assert_eq!((requirements.size, requirements.alignment), (8 * PAGE, PAGE));
@@ -113,7 +113,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
 /// All pages, or none.
 #[test]
 fn pages_that_are_not_to_be_had() {
-    on_profiles(has_sparse, |profile| {
+    on_profiles(having(has_sparse), |profile| {
         let rig = Rig::new(profile);
         let (buffer, requirements) = create(&rig.gpu, GIB);
         let before = rig.snapshot();
@@ -133,7 +133,7 @@ fn pages_that_are_not_to_be_had() {
 /// The simulated driver names what is wrong with a bind, and does none of it then.
 #[test]
 fn binds_that_break_a_rule() {
-    on_profiles(has_sparse, |profile| {
+    on_profiles(having(has_sparse), |profile| {
         let rig = Rig::new(profile);
         let gpu = &rig.gpu;
         let (buffer, requirements) = create(gpu, 4 * PAGE);
@@ -198,7 +198,7 @@ fn binds_that_break_a_rule() {
 /// The queue's semaphores and fences are kept in order.
 #[test]
 fn a_bind_signals_its_fence() {
-    on_profiles(has_sparse, |profile| {
+    on_profiles(having(has_sparse), |profile| {
         let gpu = Gpu::new(profile);
         // SAFETY: the create-info is complete.
         let fence = unsafe { gpu.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();

@@ -127,28 +127,25 @@ fn figures_agree_with_what_is_allocated() {
 /// One free range after each of two allocations in two blocks, whose sizes are known to the byte.
 #[test]
 fn unused_ranges_are_counted() {
-    on_profiles(
-        |profile| profile.limits.buffer_image_granularity == 1,
-        |profile| {
-            let rig = Rig::new(profile);
-            let info = PoolCreateInfo { block_size: 64 * KIB, ..PoolCreateInfo::new(rig.types()[0]) };
-            let pool = rig.pool(&PoolCreateInfo { algorithm: Algorithm::Linear, ..info }).unwrap();
-            let in_pool = AllocationCreateInfo::in_pool(&pool);
-            let held: Vec<_> =
-                [48 * KIB, 16 * KIB, 40 * KIB].map(|size| rig.memory(size, 1, &in_pool).unwrap()).into();
-            let all = rig.allocator.calculate_pool_statistics(&pool).unwrap();
-            assert_eq!(all.statistics.block_count, 2);
-            assert_eq!(all.unused_range_count, 1, "the first block is full");
-            assert_eq!((all.unused_range_size_min, all.unused_range_size_max), (24 * KIB, 24 * KIB));
-            let mut held = held.into_iter();
-            rig.free(held.next().unwrap());
-            let all = rig.allocator.calculate_pool_statistics(&pool).unwrap();
-            assert_eq!(all.unused_range_count, 2);
-            assert_eq!((all.unused_range_size_min, all.unused_range_size_max), (24 * KIB, 48 * KIB));
-            rig.free_all(held);
-            rig.destroy_pool(pool);
-        },
-    );
+    on_profiles(having(|profile| profile.limits.buffer_image_granularity == 1), |profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo { block_size: 64 * KIB, ..PoolCreateInfo::new(rig.types()[0]) };
+        let pool = rig.pool(&PoolCreateInfo { algorithm: Algorithm::Linear, ..info }).unwrap();
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let held: Vec<_> =
+            [48 * KIB, 16 * KIB, 40 * KIB].map(|size| rig.memory(size, 1, &in_pool).unwrap()).into();
+        let all = rig.allocator.calculate_pool_statistics(&pool).unwrap();
+        assert_eq!(all.statistics.block_count, 2);
+        assert_eq!(all.unused_range_count, 1, "the first block is full");
+        assert_eq!((all.unused_range_size_min, all.unused_range_size_max), (24 * KIB, 24 * KIB));
+        let mut held = held.into_iter();
+        rig.free(held.next().unwrap());
+        let all = rig.allocator.calculate_pool_statistics(&pool).unwrap();
+        assert_eq!(all.unused_range_count, 2);
+        assert_eq!((all.unused_range_size_min, all.unused_range_size_max), (24 * KIB, 48 * KIB));
+        rig.free_all(held);
+        rig.destroy_pool(pool);
+    });
 }
 
 #[test]
@@ -180,22 +177,19 @@ fn budgets_are_rounded_as_in_vma() {
 /// The frame index is where a program asks for fresh figures.
 #[test]
 fn a_frame_fetches_the_driver_s_figures() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let rig = Rig::new(profile);
-            let memory_type = rig.types()[0];
-            let heap = rig.heap_of(memory_type) as usize;
-            let before = rig.allocator.heap_budgets()[heap].usage;
-            // Another user of the device, whom the allocator knows nothing of.
-            let info = vk::MemoryAllocateInfo::default().allocation_size(MIB).memory_type_index(memory_type);
-            // SAFETY: the memory type exists.
-            let memory = unsafe { rig.gpu.device().allocate_memory(&info, None) }.unwrap();
-            assert_eq!(rig.allocator.heap_budgets()[heap].usage, before, "nobody has asked yet");
-            rig.allocator.set_current_frame_index(1);
-            assert_eq!(rig.allocator.heap_budgets()[heap].usage, before + MIB);
-            // SAFETY: nobody uses it.
-            unsafe { rig.gpu.device().free_memory(memory, None) };
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types()[0];
+        let heap = rig.heap_of(memory_type) as usize;
+        let before = rig.allocator.heap_budgets()[heap].usage;
+        // Another user of the device, whom the allocator knows nothing of.
+        let info = vk::MemoryAllocateInfo::default().allocation_size(MIB).memory_type_index(memory_type);
+        // SAFETY: the memory type exists.
+        let memory = unsafe { rig.gpu.device().allocate_memory(&info, None) }.unwrap();
+        assert_eq!(rig.allocator.heap_budgets()[heap].usage, before, "nobody has asked yet");
+        rig.allocator.set_current_frame_index(1);
+        assert_eq!(rig.allocator.heap_budgets()[heap].usage, before + MIB);
+        // SAFETY: nobody uses it.
+        unsafe { rig.gpu.device().free_memory(memory, None) };
+    });
 }

@@ -101,7 +101,7 @@ fn one_thread_grows_for_all() {
 
 #[test]
 fn a_slow_driver_holds_up_only_who_needs_it() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let eighth = rig.block_size(0) / 8;
         let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
@@ -121,7 +121,7 @@ fn a_slow_driver_holds_up_only_who_needs_it() {
 
 #[test]
 fn who_may_not_grow_does_not_wait() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let grow = || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
         let never = in_type_with(0, Flags::NEVER_ALLOCATE);
@@ -132,7 +132,7 @@ fn who_may_not_grow_does_not_wait() {
 
 #[test]
 fn slow_maps_and_frees_hold_up_nobody() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         let rig = Rig::new(profile);
         let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
         let mut kept = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
@@ -229,7 +229,7 @@ fn trim_against_mapping_and_freeing() {
 /// A block that came when it was not needed any more does not stay against the policy.
 #[test]
 fn a_block_that_came_too_late_goes_back() {
-    on_profiles(fast_profiles, |profile| {
+    on_profiles(having(fast_profiles), |profile| {
         for (empty_blocks_kept, left) in [(0, 1), (1, 2)] {
             let rig = Rig::new(profile);
             let info = PoolCreateInfo { block_size: MIB, empty_blocks_kept, ..PoolCreateInfo::new(0) };

@@ -135,27 +135,18 @@ fn ash_objects_are_enough_from_version_1_1_on() {
 /// Budgets need a function that an instance of version 1.0 has under another name, which only its entry finds.
 #[test]
 fn budgets_without_the_function_are_refused() {
-    on_profiles(
-        |profile| profile.features.memory_budget,
-        |profile| {
-            let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
-            let plain = AllocatorCreateInfo::new(
-                gpu.instance(),
-                gpu.device(),
-                gpu.physical_device(),
-                gpu.api_version(),
-            );
-            let info = AllocatorCreateInfo { flags: AllocatorCreateFlags::EXT_MEMORY_BUDGET, ..plain };
-            // SAFETY: the handles are live, and no allocator comes of it.
-            let error = unsafe { Allocator::new(&info) }.unwrap_err();
-            assert_eq!(
-                error,
-                CreateAllocatorError::ExtensionNotPresent {
-                    function: "vkGetPhysicalDeviceMemoryProperties2"
-                }
-            );
-        },
-    );
+    on_profiles(having(|profile| profile.features.memory_budget), |profile| {
+        let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
+        let plain =
+            AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+        let info = AllocatorCreateInfo { flags: AllocatorCreateFlags::EXT_MEMORY_BUDGET, ..plain };
+        // SAFETY: the handles are live, and no allocator comes of it.
+        let error = unsafe { Allocator::new(&info) }.unwrap_err();
+        assert_eq!(
+            error,
+            CreateAllocatorError::ExtensionNotPresent { function: "vkGetPhysicalDeviceMemoryProperties2" }
+        );
+    });
 }
 
 #[test]
@@ -318,40 +309,37 @@ fn a_driver_with_wrong_heaps() {
 #[test]
 fn binding_with_a_chain_needs_the_version_or_the_flag() {
     let flag = AllocatorCreateFlags::KHR_BIND_MEMORY2;
-    on_profiles(
-        |profile| profile.api_version >= vk::API_VERSION_1_1,
-        |profile| {
-            for (version, has_flag, binds) in [
-                (vk::API_VERSION_1_1, false, true),
-                (vk::API_VERSION_1_0, true, true),
-                (vk::API_VERSION_1_0, false, false),
-            ] {
-                let builder = Gpu::builder(profile).api_version(version);
-                let gpu = match version {
-                    vk::API_VERSION_1_0 => {
-                        builder.extension("VK_KHR_bind_memory2").extension("VK_KHR_device_group").build()
-                    }
-                    _ => builder.build(),
-                };
-                let flags = if has_flag { enabled(&gpu) | flag } else { enabled(&gpu) - flag };
-                let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
-                let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
-                let buffer = rig.buffer(1000, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
-                let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
-                let group = vk::BindBufferMemoryDeviceGroupInfo::default();
-                let next = std::ptr::from_ref(&group).cast();
-                // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
-                let bound = unsafe { rig.allocator.bind_buffer_memory2(&buffer.1, 0, buffer.0, next) };
-                let group = vk::BindImageMemoryDeviceGroupInfo::default();
-                let next = std::ptr::from_ref(&group).cast();
-                // SAFETY: as above, of the image.
-                let image_bound = unsafe { rig.allocator.bind_image_memory2(&image.1, 0, image.0, next) };
-                assert_eq!((bound.is_ok(), image_bound.is_ok()), (binds, binds), "{version:#x}, {has_flag}");
-                assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), u64::from(binds));
-                assert_eq!(rig.gpu.calls("vkBindImageMemory2"), u64::from(binds));
-                rig.destroy_buffer(buffer);
-                rig.destroy_image(image);
-            }
-        },
-    );
+    on_profiles(having(|profile| profile.api_version >= vk::API_VERSION_1_1), |profile| {
+        for (version, has_flag, binds) in [
+            (vk::API_VERSION_1_1, false, true),
+            (vk::API_VERSION_1_0, true, true),
+            (vk::API_VERSION_1_0, false, false),
+        ] {
+            let builder = Gpu::builder(profile).api_version(version);
+            let gpu = match version {
+                vk::API_VERSION_1_0 => {
+                    builder.extension("VK_KHR_bind_memory2").extension("VK_KHR_device_group").build()
+                }
+                _ => builder.build(),
+            };
+            let flags = if has_flag { enabled(&gpu) | flag } else { enabled(&gpu) - flag };
+            let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+            let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
+            let buffer = rig.buffer(1000, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
+            let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
+            let group = vk::BindBufferMemoryDeviceGroupInfo::default();
+            let next = std::ptr::from_ref(&group).cast();
+            // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
+            let bound = unsafe { rig.allocator.bind_buffer_memory2(&buffer.1, 0, buffer.0, next) };
+            let group = vk::BindImageMemoryDeviceGroupInfo::default();
+            let next = std::ptr::from_ref(&group).cast();
+            // SAFETY: as above, of the image.
+            let image_bound = unsafe { rig.allocator.bind_image_memory2(&image.1, 0, image.0, next) };
+            assert_eq!((bound.is_ok(), image_bound.is_ok()), (binds, binds), "{version:#x}, {has_flag}");
+            assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), u64::from(binds));
+            assert_eq!(rig.gpu.calls("vkBindImageMemory2"), u64::from(binds));
+            rig.destroy_buffer(buffer);
+            rig.destroy_image(image);
+        }
+    });
 }

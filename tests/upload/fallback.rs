@@ -178,12 +178,12 @@ fn no_page_and_no_ring_is_above_the_largest_buffer() {
 #[test]
 fn a_flush_ends_where_what_was_written_ends() {
     on_profiles(
-        |profile| {
+        having(|profile| {
             profile
                 .types
                 .iter()
                 .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
-        },
+        }),
         |profile| {
             let rig = Rig::new(profile);
             let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];

@@ -128,12 +128,12 @@ fn arenas_and_rings_that_are_not_made_leave_nothing() {
 #[test]
 fn a_ring_whose_flush_fails_is_finished_later() {
     on_profiles(
-        |profile| {
+        having(|profile| {
             profile
                 .types
                 .iter()
                 .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
-        },
+        }),
         |profile| {
             let rig = Rig::new(profile);
             let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];

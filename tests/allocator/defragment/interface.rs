@@ -31,60 +31,54 @@ fn blocks_go_back_and_what_was_gained_is_told() {
 
 #[test]
 fn an_allocation_keeps_what_is_its_own() {
-    on_profiles(
-        |profile| profile.name == "lavapipe",
-        |profile| {
-            let rig = Rig::new(profile);
-            let (pool, mut held) = sparse_pool(&rig, 0, Flags::MAPPED);
-            let mut known = Vec::new();
-            for (allocation, number) in held.iter_mut().zip(0_u64..) {
-                rig.allocator.set_allocation_name(allocation, Some(&number.to_string())).unwrap();
-                allocation.set_user_data(number);
-                rig.allocator.copy_to_allocation(&number.to_le_bytes(), allocation, 0).unwrap();
-                known.push((allocation.id(), allocation.mapped_pointer()));
+    on_profiles(having(|profile| profile.name == "lavapipe"), |profile| {
+        let rig = Rig::new(profile);
+        let (pool, mut held) = sparse_pool(&rig, 0, Flags::MAPPED);
+        let mut known = Vec::new();
+        for (allocation, number) in held.iter_mut().zip(0_u64..) {
+            rig.allocator.set_allocation_name(allocation, Some(&number.to_string())).unwrap();
+            allocation.set_user_data(number);
+            rig.allocator.copy_to_allocation(&number.to_le_bytes(), allocation, 0).unwrap();
+            known.push((allocation.id(), allocation.mapped_pointer()));
+        }
+        let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
+        let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+        let mut moved_pointers = 0;
+        while let Some(pass) = defragmentation.begin_pass() {
+            assert_eq!(pass.len(), pass.moves().len());
+            for moved in pass {
+                let at = place(&held, moved.source());
+                let allocation = &mut held[at];
+                assert_eq!(moved.name(), Some(at.to_string().as_str()));
+                assert_eq!((moved.size(), moved.memory_type_index()), (64 * KIB, 0));
+                assert_eq!(moved.kind().to_string(), "UNKNOWN");
+                let (from, to) = (allocation.mapped_pointer().unwrap(), moved.mapped_pointer().unwrap());
+                // SAFETY: both places are mapped, have as many bytes, and the device does nothing.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(from.cast::<u8>().as_ptr(), to.cast().as_ptr(), 65_536)
+                };
+                let (memory, offset) = (moved.memory(), moved.offset());
+                complete(moved, allocation);
+                assert_eq!((allocation.memory(), allocation.offset()), (memory, offset));
+                assert_eq!(allocation.mapped_pointer(), Some(to));
+                moved_pointers += 1;
             }
-            let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
-            let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
-            let mut moved_pointers = 0;
-            while let Some(pass) = defragmentation.begin_pass() {
-                assert_eq!(pass.len(), pass.moves().len());
-                for moved in pass {
-                    let at = place(&held, moved.source());
-                    let allocation = &mut held[at];
-                    assert_eq!(moved.name(), Some(at.to_string().as_str()));
-                    assert_eq!((moved.size(), moved.memory_type_index()), (64 * KIB, 0));
-                    assert_eq!(moved.kind().to_string(), "UNKNOWN");
-                    let (from, to) = (allocation.mapped_pointer().unwrap(), moved.mapped_pointer().unwrap());
-                    // SAFETY: both places are mapped, have as many bytes, and the device does nothing.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(from.cast::<u8>().as_ptr(), to.cast().as_ptr(), 65_536)
-                    };
-                    let (memory, offset) = (moved.memory(), moved.offset());
-                    complete(moved, allocation);
-                    assert_eq!((allocation.memory(), allocation.offset()), (memory, offset));
-                    assert_eq!(allocation.mapped_pointer(), Some(to));
-                    moved_pointers += 1;
-                }
-            }
-            drop(defragmentation);
-            assert!(moved_pointers >= 12);
-            for (allocation, number) in held.iter().zip(0_u64..) {
-                let info = rig.allocator.allocation_info(allocation).unwrap();
-                assert_eq!(
-                    (info.name.as_deref(), info.user_data),
-                    (Some(number.to_string().as_str()), number)
-                );
-                assert_eq!(info.size, 64 * KIB);
-                let mut bytes = [0; 8];
-                rig.allocator.copy_from_allocation(allocation, 0, &mut bytes).unwrap();
-                assert_eq!(u64::from_le_bytes(bytes), number);
-            }
-            let same = known.iter().zip(&held).filter(|((id, _), allocation)| *id == allocation.id()).count();
-            assert!(same < held.len() - 8, "who moved has another name: {same}");
-            rig.free_all(held);
-            rig.destroy_pool(pool);
-        },
-    );
+        }
+        drop(defragmentation);
+        assert!(moved_pointers >= 12);
+        for (allocation, number) in held.iter().zip(0_u64..) {
+            let info = rig.allocator.allocation_info(allocation).unwrap();
+            assert_eq!((info.name.as_deref(), info.user_data), (Some(number.to_string().as_str()), number));
+            assert_eq!(info.size, 64 * KIB);
+            let mut bytes = [0; 8];
+            rig.allocator.copy_from_allocation(allocation, 0, &mut bytes).unwrap();
+            assert_eq!(u64::from_le_bytes(bytes), number);
+        }
+        let same = known.iter().zip(&held).filter(|((id, _), allocation)| *id == allocation.id()).count();
+        assert!(same < held.len() - 8, "who moved has another name: {same}");
+        rig.free_all(held);
+        rig.destroy_pool(pool);
+    });
 }
 
 #[test]
@@ -244,35 +238,30 @@ fn what_cannot_be_begun_is_refused() {
 /// Only what was named is worked on, and dedicated memory never.
 #[test]
 fn others_are_left_alone() {
-    on_profiles(
-        |profile| profile.types.len() > 1,
-        |profile| {
-            let rig = Rig::with(
-                sublet::sim::Gpu::new(profile),
-                &Options { large_block: MIB, ..Options::default() },
-            );
-            let memory_type = rig.types()[0];
-            let (pool, held) = sparse_pool(&rig, memory_type, Flags::empty());
-            let (second, mut moved) = sparse_pool(&rig, memory_type, Flags::empty());
-            let dedicated = rig.memory(KIB, 16, &in_type_with(memory_type, Flags::DEDICATED_MEMORY)).unwrap();
-            let before: Vec<_> = held.iter().map(Allocation::id).collect();
-            let info = DefragmentationInfo {
-                pools: &[&second],
-                memory_type_bits: 1 << memory_type,
-                ..Default::default()
-            };
-            let statistics = run(rig.allocator.begin_defragmentation(&info).unwrap(), &mut moved);
-            assert_eq!(statistics.gains.len(), 2);
-            assert!(!statistics.gains[0].is_pool && statistics.gains[1].is_pool);
-            assert_eq!(before, held.iter().map(Allocation::id).collect::<Vec<_>>());
-            assert_eq!(statistics.blocks_freed, 2);
-            rig.free(dedicated);
-            rig.free_all(held);
-            rig.free_all(moved);
-            rig.destroy_pool(pool);
-            rig.destroy_pool(second);
-        },
-    );
+    on_profiles(having(|profile| profile.types.len() > 1), |profile| {
+        let rig =
+            Rig::with(sublet::sim::Gpu::new(profile), &Options { large_block: MIB, ..Options::default() });
+        let memory_type = rig.types()[0];
+        let (pool, held) = sparse_pool(&rig, memory_type, Flags::empty());
+        let (second, mut moved) = sparse_pool(&rig, memory_type, Flags::empty());
+        let dedicated = rig.memory(KIB, 16, &in_type_with(memory_type, Flags::DEDICATED_MEMORY)).unwrap();
+        let before: Vec<_> = held.iter().map(Allocation::id).collect();
+        let info = DefragmentationInfo {
+            pools: &[&second],
+            memory_type_bits: 1 << memory_type,
+            ..Default::default()
+        };
+        let statistics = run(rig.allocator.begin_defragmentation(&info).unwrap(), &mut moved);
+        assert_eq!(statistics.gains.len(), 2);
+        assert!(!statistics.gains[0].is_pool && statistics.gains[1].is_pool);
+        assert_eq!(before, held.iter().map(Allocation::id).collect::<Vec<_>>());
+        assert_eq!(statistics.blocks_freed, 2);
+        rig.free(dedicated);
+        rig.free_all(held);
+        rig.free_all(moved);
+        rig.destroy_pool(pool);
+        rig.destroy_pool(second);
+    });
 }
 
 /// The limits hold over all that a context works on, and the callback is asked before each move.

@@ -90,10 +90,11 @@ macro_rules! creating {
             unsafe { answer(answers.0, <$handle>::null()) };
             // SAFETY: C3.
             unsafe { answer(answers.1, std::ptr::null_mut()) };
-            // SAFETY: C1, C3.
-            let (Some(object), Some(info)) =
-                (unsafe { given(function, allocator) }, unsafe { given(function, info) })
-            else {
+            // SAFETY: C1.
+            let object = unsafe { given(function, allocator) };
+            // SAFETY: C3.
+            let info = unsafe { given(function, info) };
+            let (Some(object), Some(info)) = (object, info) else {
                 return vk::Result::ERROR_INITIALIZATION_FAILED;
             };
             // SAFETY: C3.
@@ -134,23 +135,24 @@ creating!(
 
 /// Destroys a resource by `$destroy`, and frees its memory.
 macro_rules! destroy {
-    ($name:literal, $allocator:ident, $resource:ident, $null:expr, $allocation:ident, $destroy:ident) => {
+    ($name:literal, $allocator:ident, $resource:ident, $null:expr, $allocation:ident, $destroy:ident) => {{
         // SAFETY: C1.
-        let Some(object) = (unsafe { given($name, $allocator) }) else { return };
-        each!(object, front => {
-            // Whose it is decides about the resource, too: destroyed with the memory before, or by another allocator's
-            // device. SAFETY: C1, C2.
-            if !$allocation.is_null() && unsafe { front.own($name, $allocation) }.is_none() {
-                return;
-            }
-            if $resource != $null {
-                // SAFETY: C3.
-                unsafe { front.allocator.device().$destroy($resource) };
-            }
-            // SAFETY: C1 to C3.
-            unsafe { front.free($name, $allocation) };
-        });
-    };
+        if let Some(object) = unsafe { given($name, $allocator) } {
+            each!(object, front => {
+                // Whose it is decides about the resource, too: destroyed with the memory before, or by another
+                // allocator's device. SAFETY: C1, C2.
+                if !$allocation.is_null() && unsafe { front.own($name, $allocation) }.is_none() {
+                    return;
+                }
+                if $resource != $null {
+                    // SAFETY: C3.
+                    unsafe { front.allocator.device().$destroy($resource) };
+                }
+                // SAFETY: C1 to C3.
+                unsafe { front.free($name, $allocation) };
+            });
+        }
+    }};
 }
 
 exported! {
