@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use ash::vk;
 
 use crate::base::cast::index;
-use crate::blocks::{Live, MappedPointer, kind_of, needs_whole_pages, tag_of, usage_of};
+use crate::blocks::{Live, MappedPointer, kind_of, tag_of, usage_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 
@@ -148,6 +148,12 @@ impl Allocation {
     #[inline]
     pub fn needs_flush(&self) -> bool {
         self.has(allocation_flags::NON_COHERENT)
+    }
+
+    /// Itself, in other memory. What a cold path takes by value otherwise stands in memory on the fast path, too.
+    #[inline(always)]
+    pub(crate) fn moved(self) -> Self {
+        Self { ..self }
     }
 
     #[inline]
@@ -346,12 +352,6 @@ impl ResourceKind {
     /// The usage in a tag.
     pub(crate) fn usage_in(tag: Tag) -> u32 {
         usage_of(tag)
-    }
-
-    /// Whether the resource may be one that shares no granularity page with linear ones.
-    #[inline]
-    pub(crate) fn needs_whole_pages(self) -> bool {
-        needs_whole_pages(self.tag(0))
     }
 }
 

@@ -56,7 +56,7 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<vk::Buffer, CreateError> {
         self.check_alias_start(allocation, offset)?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         let handle = BufferOrImage::Buffer(buffer);
         // SAFETY: the buffer was created just now, and these are its requirements.
@@ -80,7 +80,7 @@ impl<T: Threading> Allocator<T> {
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> Result<vk::Image, CreateError> {
         self.check_alias_start(allocation, offset)?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         let handle = BufferOrImage::Image(image);
         // SAFETY: the image was created just now, and these are its requirements.
@@ -111,19 +111,15 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), CreateError> {
         let device = &self.inner.context.device;
         let bound = match check_alias(allocation, offset, requirements) {
-            // SAFETY: the caller's own promise; the memory is live because the allocation is, and the requirements are
-            // met there.
+            // SAFETY: the caller's promise: `handle` is not bound. The memory is live because the allocation is, and the
+            // requirements are met there.
             Ok(at) => unsafe { device.bind(handle, allocation.memory, at, std::ptr::null()) }
                 .map_err(CreateError::Bind),
             Err(error) => Err(CreateError::Alias(error)),
         };
         if bound.is_err() {
-            match handle {
-                // SAFETY: nobody else knows of it.
-                BufferOrImage::Buffer(buffer) => unsafe { device.destroy_buffer(buffer) },
-                // SAFETY: as above.
-                BufferOrImage::Image(image) => unsafe { device.destroy_image(image) },
-            }
+            // SAFETY: nobody else knows of it.
+            unsafe { device.destroy(handle) };
         }
         bound
     }

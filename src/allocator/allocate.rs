@@ -31,13 +31,14 @@ impl<T: Threading> Allocator<T> {
     /// # unsafe { allocator.free_memory(allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     #[track_caller]
     pub fn allocate_memory(
         &self,
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::unknown(Requirements::from(requirements)), info, Location::caller())
+        self.allocate(Resource::unknown(Requirements::from(requirements)), info, Location::caller())
     }
 
     /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for
@@ -59,7 +60,7 @@ impl<T: Threading> Allocator<T> {
         kind: ResourceKind,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::of_kind(Requirements::from(requirements), kind), info, Location::caller())
+        self.allocate(Resource::of_kind(Requirements::from(requirements), kind), info, Location::caller())
     }
 
     /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
@@ -140,7 +141,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `buffer` is a live buffer of the allocator's device.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(|| Resource::buffer(requirements, buffer, None), info, Location::caller())
+        self.allocate(Resource::buffer(requirements, buffer, None), info, Location::caller())
     }
 
     /// Allocates memory for an image, and does not bind it.
@@ -159,7 +160,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's promise: `image` is a live image of the allocator's device and not disjoint.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(|| Resource::image(requirements, image, None), info, Location::caller())
+        self.allocate(Resource::image(requirements, image, None), info, Location::caller())
     }
 
     /// Frees an allocation. The block that it was in may go back to the driver.
@@ -177,7 +178,8 @@ impl<T: Threading> Allocator<T> {
     /// O(1), and a driver call if a block goes back.
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
-        // SAFETY: the caller's own promise, and the allocation is given up.
+        // SAFETY: the caller's promise: the device no longer uses the memory, nor is what is bound to it used again. The
+        // allocation is given up.
         unsafe { self.free_in_place(&allocation) }.map_err(|source| FreeError { allocation, source })
     }
 }

@@ -35,7 +35,8 @@ impl<T: Threading> Allocator<T> {
         offset: u64,
         buffer: vk::Buffer,
     ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise; there is no chain.
+        // SAFETY: the caller's promise: the buffer is of this device and not bound, and its requirements are met there.
+        // There is no chain.
         unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), std::ptr::null()) }
     }
 
@@ -53,7 +54,8 @@ impl<T: Threading> Allocator<T> {
         offset: u64,
         image: vk::Image,
     ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise; there is no chain.
+        // SAFETY: the caller's promise: the image is of this device and not bound, and its requirements are met there.
+        // There is no chain.
         unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), std::ptr::null()) }
     }
 
@@ -71,7 +73,8 @@ impl<T: Threading> Allocator<T> {
         buffer: vk::Buffer,
         next: *const std::ffi::c_void,
     ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the buffer is of this device and not bound, its requirements are met there, and
+        // the chain is valid.
         unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), next) }
     }
 
@@ -89,7 +92,8 @@ impl<T: Threading> Allocator<T> {
         image: vk::Image,
         next: *const std::ffi::c_void,
     ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the image is of this device and not bound, its requirements are met there, and
+        // the chain is valid.
         unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), next) }
     }
 
@@ -109,7 +113,8 @@ impl<T: Threading> Allocator<T> {
         if !next.is_null() && !self.inner.context.device.binds_chains() {
             return Err(BindError::ExtensionNotPresent);
         }
-        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        // SAFETY: the caller's promise: the resource is not bound, its requirements are met there, and the chain is
+        // valid. The memory is live because the allocation is.
         unsafe {
             self.inner.context.device.bind(resource, allocation.memory, allocation.offset + offset, next)
         }?;

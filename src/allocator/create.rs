@@ -4,29 +4,13 @@ use std::panic::Location;
 
 use ash::vk;
 
+use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, Device, MemoryAllocateNext};
+use crate::device::{BufferOrImage, MemoryAllocateNext};
 use crate::error::CreateError;
-
-/// Destroys what it holds, unless the creation came to its end.
-struct Unfinished<'a> {
-    device: &'a Device,
-    resource: BufferOrImage,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        match self.resource {
-            // SAFETY: the buffer was created a moment ago by the function that fails now; nobody else knows of it.
-            BufferOrImage::Buffer(buffer) => unsafe { self.device.destroy_buffer(buffer) },
-            // SAFETY: as above, for the image.
-            BufferOrImage::Image(image) => unsafe { self.device.destroy_image(image) },
-        }
-    }
-}
 
 impl<T: Threading> Allocator<T> {
     /// Creates a buffer, allocates memory for it and binds the two (unless
@@ -75,12 +59,10 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
-        let handle = BufferOrImage::Buffer(buffer);
-        // SAFETY: the buffer was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info, None, caller) }?;
-        Ok((buffer, allocation))
+        // SAFETY: the buffer was created just now and these are its requirements.
+        unsafe { self.provide(buffer, resource, info, caller) }
     }
 
     /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -99,13 +81,10 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         next: MemoryAllocateNext,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
-        let handle = BufferOrImage::Buffer(buffer);
-        // SAFETY: the buffer was created just now and its requirements were read.
-        let allocation =
-            unsafe { self.finish_resource(handle, &resource, info, Some(next), Location::caller()) }?;
-        Ok((buffer, allocation))
+        // SAFETY: the buffer was created just now and these are its requirements.
+        unsafe { self.provide_dedicated(buffer, resource, info, next, Location::caller()) }
     }
 
     /// What the device has no buffers of is found out before it is asked (VUID-VkBufferCreateInfo-size-06409).
@@ -134,7 +113,7 @@ impl<T: Threading> Allocator<T> {
             return Err(CreateError::Sparse);
         }
         self.check_buffer_size(buffer_info)?;
-        // SAFETY: the caller's own promise covers the chain.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         let device = self.device();
         if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
@@ -180,10 +159,8 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(vk::Image, Allocation), CreateError> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
-        let handle = BufferOrImage::Image(image);
-        // SAFETY: the image was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info, None, Location::caller()) }?;
-        Ok((image, allocation))
+        // SAFETY: the image was created just now and these are its requirements.
+        unsafe { self.provide(image, resource, info, Location::caller()) }
     }
 
     /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -202,13 +179,10 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         next: MemoryAllocateNext,
     ) -> Result<(vk::Image, Allocation), CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
-        let handle = BufferOrImage::Image(image);
-        // SAFETY: the image was created just now and its requirements were read.
-        let allocation =
-            unsafe { self.finish_resource(handle, &resource, info, Some(next), Location::caller()) }?;
-        Ok((image, allocation))
+        // SAFETY: the image was created just now and these are its requirements.
+        unsafe { self.provide_dedicated(image, resource, info, next, Location::caller()) }
     }
 
     /// Creates an image, and says what it needs.
@@ -238,38 +212,122 @@ impl<T: Threading> Allocator<T> {
         Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
     }
 
-    /// Allocates and binds; destroys the resource if either fails. `dedicated`: in dedicated memory, with that chain.
+    /// Allocates and binds; destroys the resource if either fails.
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
-    unsafe fn finish_resource(
+    #[inline(always)]
+    unsafe fn provide<H: Copy + Into<BufferOrImage>>(
+        &self,
+        handle: H,
+        resource: Resource,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<(H, Allocation), CreateError> {
+        match self.allocate_usual(&resource, info, self.inner.bookkeeping.any()) {
+            Ok(allocation) => {
+                // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
+                // bound.
+                let allocation = unsafe { self.bind_new(handle.into(), allocation, info) }?;
+                Ok((handle, allocation))
+            }
+            Err(miss) => {
+                let mut made = None;
+                // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
+                unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
+                Ok((handle, made.expect(MADE)))
+            }
+        }
+    }
+
+    /// [`Self::provide`], off the fast path. As in [`Self::allocate_slow`] the allocation is put into `made`.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn provide_slow(
         &self,
         handle: BufferOrImage,
-        resource: &Resource,
+        resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        dedicated: Option<MemoryAllocateNext>,
+        miss: Miss<'_, T>,
         caller: &'static Location<'static>,
-    ) -> Result<Allocation, CreateError> {
-        let device = self.device();
-        let unfinished = Unfinished { device, resource: handle };
-        let allocation = match dedicated {
-            None => self.allocate(|| *resource, info, caller)?,
-            Some(next) => self.allocate_dedicated(resource, info, next, caller)?,
+        made: &mut Option<Allocation>,
+    ) -> Result<(), CreateError> {
+        let allocation = match self.allocate_in_shard(&resource, info, miss) {
+            Ok(allocation) => allocation,
+            Err(miss) => {
+                let allocated = self.allocate_slow(resource, info, miss, caller, made);
+                if let Err(error) = allocated {
+                    // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
+                    unsafe { self.device().destroy(handle) };
+                    return Err(error.into());
+                }
+                made.take().expect(MADE)
+            }
         };
+        // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
+        *made = Some(unsafe { self.bind_new(handle, allocation, info) }?);
+        Ok(())
+    }
+
+    /// [`Self::provide`] in dedicated memory with a chain.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn provide_dedicated<H: Copy + Into<BufferOrImage>>(
+        &self,
+        handle: H,
+        resource: Resource,
+        info: &AllocationCreateInfo<'_>,
+        next: MemoryAllocateNext,
+        caller: &'static Location<'static>,
+    ) -> Result<(H, Allocation), CreateError> {
+        let mut made = None;
+        let miss = Miss::Dedicated(next);
+        // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
+        unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
+        Ok((handle, made.expect(MADE)))
+    }
+
+    /// Binds what was created to what was allocated for it, unless it is not to be bound.
+    ///
+    /// # Safety
+    /// `handle` was created a moment ago and is not bound, and the allocation meets its requirements.
+    #[inline(always)]
+    unsafe fn bind_new(
+        &self,
+        handle: BufferOrImage,
+        allocation: Allocation,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, CreateError> {
         if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
-            // SAFETY: the caller's own promise; the allocation was made for these requirements.
-            let bound =
-                unsafe { device.bind(handle, allocation.memory(), allocation.offset(), std::ptr::null()) };
+            let (memory, offset) = (allocation.memory, allocation.offset);
+            // SAFETY: the caller's promise: it is not bound, and the allocation meets its requirements. Nobody has
+            // freed the memory.
+            let bound = unsafe { self.device().bind(handle, memory, offset, std::ptr::null()) };
             if let Err(error) = bound {
-                // The resource goes before the memory that it might be bound to.
-                drop(unfinished);
-                // SAFETY: the allocation was made a moment ago and nobody uses it.
-                unsafe { self.undo_memory(&allocation) };
+                // SAFETY: the caller's promise: both were made a moment ago, so that nobody else knows of them.
+                unsafe { self.undo_new(handle, allocation.moved()) };
                 return Err(CreateError::Bind(error));
             }
         }
-        std::mem::forget(unfinished);
         Ok(allocation)
+    }
+
+    /// Undoes what was made for a resource that cannot be bound.
+    ///
+    /// # Safety
+    /// Nobody uses the resource or the allocation, and nobody else knows of them.
+    #[cold]
+    #[inline(never)]
+    unsafe fn undo_new(&self, handle: BufferOrImage, allocation: Allocation) {
+        // The resource goes before the memory that it might be bound to.
+        // SAFETY: the caller's promise: nobody uses it.
+        unsafe { self.device().destroy(handle) };
+        // SAFETY: the caller's promise: nobody uses it.
+        unsafe { self.undo_memory(&allocation) };
     }
 
     /// Destroys a buffer and frees its memory. A null buffer is ignored.

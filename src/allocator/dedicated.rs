@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use ash::vk;
 
+use super::route::Miss;
 use super::{Allocator, Resource};
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
@@ -56,6 +57,6 @@ impl<T: Threading> Allocator<T> {
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
         let resource = Resource::unknown(Requirements::from(requirements));
-        self.allocate_dedicated(&resource, info, next, Location::caller())
+        self.make_up_for(resource, info, Miss::Dedicated(next), Location::caller())
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn dedicated<T: Threading>(spot: &Spot<'_, T>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
         size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
-        resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
+        resource = %spot.asked.resource.kind(), allocation = spot.asked.info.name, reason,
         block_size = spot.facts.config.block_size,
         "memory of its own"
     );
@@ -52,7 +52,7 @@ pub(super) fn dedicated_declined<T: Threading>(
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
         size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
-        resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
+        resource = %spot.asked.resource.kind(), allocation = spot.asked.info.name, reason,
         error = error.map(tracing::field::display),
         "a part of a block instead of memory of its own"
     );
@@ -64,7 +64,7 @@ pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &Allo
     tracing::debug!(
         name: "memory_type_fallback", target: "sublet::memory_type",
         from, to, size = asked.resource.requirements.size,
-        resource = %asked.resource.kind, allocation = asked.info.name, %error,
+        resource = %asked.resource.kind(), allocation = asked.info.name, %error,
         "the next memory type is tried"
     );
 }
@@ -74,7 +74,7 @@ pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &Allo
 pub(super) fn failed(
     resource: &Resource,
     info: &AllocationCreateInfo<'_>,
-    caller: Option<&Location<'_>>,
+    caller: &Location<'_>,
     error: &AllocationError,
 ) {
     let requirements = &resource.requirements;
@@ -82,8 +82,8 @@ pub(super) fn failed(
     tracing::debug!(
         name: "allocation_failed", target: "sublet::allocation",
         size = requirements.size, alignment, memory_type_bits = requirements.memory_type_bits,
-        resource = %resource.kind, allocation = info.name,
-        caller = caller.map(tracing::field::display),
+        resource = %resource.kind(), allocation = info.name,
+        caller = %caller,
         %error,
         cause = error.source().map(tracing::field::display),
         "no memory was allocated"

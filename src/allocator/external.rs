@@ -47,7 +47,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<std::os::fd::OwnedFd, ExportError> {
         self.live_vector_of(allocation)?;
         let device = &self.inner.context.device;
-        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        // SAFETY: the caller's promise: the memory was allocated to be exported so. It is live because the allocation is.
         let fd = unsafe { device.memory_fd(allocation.memory, handle_type) };
         Ok(fd.ok_or(ExportError::NotEnabled)??)
     }
@@ -87,7 +87,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<vk::HANDLE, ExportError> {
         self.live_vector_of(allocation)?;
         let device = &self.inner.context.device;
-        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        // SAFETY: the caller's promise: the memory was allocated to be exported so. It is live because the allocation is.
         let handle = unsafe { device.win32_handle(allocation.memory, handle_type, target_process) };
         Ok(handle.ok_or(ExportError::NotEnabled)??)
     }

@@ -51,7 +51,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
             .map_err(FindMemoryTypeError::Resource)?;
-        // SAFETY: the caller's own promise covers the chain.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
     }

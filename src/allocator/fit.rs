@@ -120,7 +120,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements =
             unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;
-        // SAFETY: the caller's own promise covers the chain.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
         Ok(self.look(&resource, info)?)

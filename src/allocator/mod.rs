@@ -156,7 +156,7 @@ impl Allocator<Shared> {
     ///    `info.external_memory_handle_types` are enabled.
     /// 5. When the allocator is dropped, the device no longer uses any memory that came from it.
     pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promises 1 to 5, which are those of `with_threading`.
         unsafe { Self::with_threading(info) }
     }
 }
@@ -226,7 +226,7 @@ impl<T: Threading> Allocator<T> {
         if info.block_sizes.len() > types {
             return Err(CreateAllocatorError::BlockSizes { sizes: info.block_sizes.len(), types });
         }
-        // SAFETY: the caller's own promise; nothing was made yet.
+        // SAFETY: the caller's promise 4: the callbacks may be called from any thread. Nothing was made yet.
         unsafe { device.set_host_callbacks(info.allocation_callbacks) };
         device.set_memory_callbacks(info.device_memory_callbacks.clone());
         // SAFETY: the promises of `Allocator::new`, which this function's caller makes.

@@ -1,8 +1,6 @@
 //! In place of `recording` in a build without the feature `trace`: nothing is recorded, and nothing is asked.
 #![forbid(unsafe_code)]
 
-use std::panic::Location;
-
 use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::Allocation;
@@ -28,16 +26,6 @@ impl<T: Threading> Inner<T> {
 }
 
 impl<T: Threading> Allocator<T> {
-    #[inline(always)]
-    pub(super) fn allocate_recorded(
-        &self,
-        resource: &Resource,
-        info: &AllocationCreateInfo<'_>,
-        caller: &'static Location<'static>,
-    ) -> Result<Allocation, AllocationError> {
-        self.allocate_slow(resource, info, None, Some(caller))
-    }
-
     #[inline(always)]
     pub(super) fn record_allocation(
         &self,

@@ -7,7 +7,7 @@ use ash::vk;
 
 use crate::allocation::{ResourceKind, allocation_flags};
 use crate::base::align::Alignment;
-use crate::blocks::{VectorRequest, with_alignment};
+use crate::blocks::{VectorRequest, needs_whole_pages, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction};
@@ -20,12 +20,12 @@ use crate::pool::VectorFacts;
 #[doc(hidden)]
 pub struct Resource {
     pub(super) requirements: Requirements,
-    pub(super) kind: ResourceKind,
     /// Whether the device does more with it than copy; `None` if that is not known.
     pub(super) device_access: Option<bool>,
     /// Whether dedicated memory needs a device address.
     pub(super) device_address: bool,
     pub(super) handle: Option<BufferOrImage>,
+    /// Its kind and its usage.
     pub(super) tag: Tag,
 }
 
@@ -37,7 +37,7 @@ impl Resource {
 
     /// A resource of which no more is known than its kind.
     pub(crate) fn of_kind(requirements: Requirements, kind: ResourceKind) -> Self {
-        Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
+        Self { requirements, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
     }
 
     /// A resource that a recording tells of.
@@ -49,7 +49,11 @@ impl Resource {
         device_access: Option<bool>,
         device_address: bool,
     ) -> Self {
-        Self { requirements, kind, device_access, device_address, handle: None, tag: kind.tag(usage) }
+        Self { requirements, device_access, device_address, handle: None, tag: kind.tag(usage) }
+    }
+
+    pub(super) fn kind(&self) -> ResourceKind {
+        ResourceKind::of(self.tag)
     }
 
     pub(crate) fn requirements(&self) -> Requirements {
@@ -57,26 +61,26 @@ impl Resource {
     }
 
     /// A buffer, null if it does not exist yet; `usage` is `None` if it is not known.
+    #[inline(always)]
     pub(crate) fn buffer(
         requirements: Requirements,
         buffer: vk::Buffer,
         usage: Option<vk::BufferUsageFlags2KHR>,
     ) -> Self {
-        let kind = ResourceKind::Buffer;
         let address = vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS;
         // The tag has no room for usages above bit 25; they are only shown.
         let shown = usage.map_or(0, |usage| usage.as_raw() & u64::from(u32::MAX));
         Self {
             requirements,
-            kind,
             device_access: usage.and_then(memory_type::buffer_device_access_2),
             device_address: usage.is_none_or(|usage| usage.contains(address)),
             handle: Some(BufferOrImage::Buffer(buffer)),
-            tag: kind.tag(u32::try_from(shown).unwrap_or(0)),
+            tag: ResourceKind::Buffer.tag(u32::try_from(shown).unwrap_or(0)),
         }
     }
 
     /// An image, null if it does not exist yet; usage and tiling are `None` if they are not known.
+    #[inline(always)]
     pub(crate) fn image(
         requirements: Requirements,
         image: vk::Image,
@@ -92,7 +96,6 @@ impl Resource {
         let usage = tiled.map(|(usage, _)| usage);
         Self {
             requirements,
-            kind,
             device_access: usage.and_then(memory_type::image_device_access),
             device_address: false,
             handle: Some(BufferOrImage::Image(image)),
@@ -167,6 +170,8 @@ pub(super) struct AllocationRequest<'a> {
     pub(super) caller: Option<&'static Location<'static>>,
     /// A chain for dedicated memory, if the caller has one.
     pub(super) next: MemoryAllocateNext,
+    /// The vector that was asked already, and grants nothing at once.
+    pub(super) tried: Option<u32>,
 }
 
 impl<'a> AllocationRequest<'a> {
@@ -178,7 +183,7 @@ impl<'a> AllocationRequest<'a> {
     pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         let alignment = Alignment::of_both(resource.requirements.alignment, info.min_alignment)
             .expect("P4: the alignments of a checked request are powers of two");
-        Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
+        Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::NONE, tried: None }
     }
 
     /// Finds what is wrong with it, whatever memory there is.
@@ -214,7 +219,7 @@ impl<'a> AllocationRequest<'a> {
             size: resource.requirements.size,
             alignment,
             tag: with_alignment(resource.tag, alignment),
-            whole_pages: resource.kind.needs_whole_pages(),
+            whole_pages: needs_whole_pages(resource.tag),
             mapped: info.flags.contains(Flags::MAPPED) && is_host_visible,
             strategy: strategy(info.flags),
             upper: info.flags.contains(Flags::UPPER_ADDRESS),
@@ -238,7 +243,7 @@ mod tests {
         ] {
             let tiled = Some((vk::ImageUsageFlags::SAMPLED, tiling));
             let resource = Resource::image(Requirements::default(), vk::Image::null(), tiled);
-            assert_eq!((resource.kind, resource.kind.needs_whole_pages()), (kind, whole_pages));
+            assert_eq!((resource.kind(), needs_whole_pages(resource.tag)), (kind, whole_pages));
         }
     }
 }

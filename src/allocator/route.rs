@@ -61,7 +61,8 @@ impl<T: Threading> Way<T> for Take {
 
     fn shared(&self, spot: &Spot<'_, T>) -> Result<Allocation, AllocationError> {
         let Spot { allocator, asked, facts, vector, ref request } = *spot;
-        let grant = vector.allocate(&allocator.inner.context, request)?;
+        let tried = asked.tried == Some(facts.vector);
+        let grant = vector.allocate(&allocator.inner.context, request, tried)?;
         Ok(allocator.finish(asked, facts, vector, grant, request, 0))
     }
 
@@ -86,138 +87,188 @@ impl<T: Threading> Way<T> for Take {
     }
 }
 
+/// The invariant of a slow path that puts its answer where the caller says.
+pub(super) const MADE: &str = "P5: what did not fail was made";
+
+/// Why the fast path has not allocated.
+pub(super) enum Miss<'a, T: Threading> {
+    /// Something is out of the ordinary, or is kept of every allocation. Nothing was checked.
+    Unusual,
+    /// The calling thread has this shard of the vector.
+    InShard(Usual<'a, T>, u8),
+    /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
+    /// way, or a strategy is asked for.
+    NotAtOnce(Usual<'a, T>),
+    /// It was granted, and its block is yet to be mapped.
+    Unmapped(Usual<'a, T>, Grant),
+    /// It is to be dedicated, with this chain, and was not looked for elsewhere.
+    Dedicated(MemoryAllocateNext),
+}
+
 impl<T: Threading> Allocator<T> {
-    /// Every allocation goes through here.
+    /// Allocates, the fast way or the slow one.
     ///
-    /// Nearly all of them end here, too: nothing is out of the ordinary, and a block of the best memory type has room.
-    /// That way is in one piece, without a call but the engine's, and its result is written once: what is moved through
-    /// memory between functions costs as much as the search for a place. The resource is described by a function, and
-    /// not by a value, for the same reason: what is needed of it stays in registers.
+    /// Nearly all allocations are done with [`Self::allocate_usual`]. What calls both by itself instead of calling this
+    /// function has its own result to write, and shall write it once: what is moved through memory between functions
+    /// costs as much as the search for a place.
     #[inline(always)]
     #[doc(hidden)]
     pub fn allocate(
         &self,
-        resource: impl Fn() -> Resource,
+        resource: Resource,
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        let keeps_books = self.inner.bookkeeping.any();
-        self.allocate_usual(resource, info, keeps_books, |resource| {
-            self.allocate_recorded(resource, info, caller)
-        })
+        match self.allocate_usual(&resource, info, self.inner.bookkeeping.any()) {
+            Ok(allocation) => Ok(allocation),
+            Err(miss) => self.make_up_for(resource, info, miss, caller),
+        }
     }
 
-    /// [`Self::allocate`] where nothing is recorded, or the caller sees to it. `otherwise` does what is not usual.
+    /// [`Self::allocate_slow`] with a result.
     #[inline(always)]
-    pub(super) fn allocate_usual(
+    pub(super) fn make_up_for(
         &self,
-        resource: impl Fn() -> Resource,
+        resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        keeps_books: bool,
-        otherwise: impl FnOnce(&Resource) -> Result<Allocation, AllocationError>,
+        miss: Miss<'_, T>,
+        caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        let described = resource();
-        let Some(usual) = self.usual_vector(&described, info, keeps_books) else {
-            return otherwise(&resource());
-        };
+        let mut made = None;
+        self.allocate_slow(resource, info, miss, caller, &mut made)?;
+        Ok(made.expect(MADE))
+    }
+
+    /// The fast path: nothing is out of the ordinary, and a block of the best memory type has room. It is in one piece,
+    /// without a call but the engine's. `resource` is not to leave the registers either, so that callers pass it on to
+    /// the slow path by value.
+    #[inline(always)]
+    pub(super) fn allocate_usual<'a>(
+        &'a self,
+        resource: &Resource,
+        info: &'a AllocationCreateInfo<'_>,
+        keeps_books: bool,
+    ) -> Result<Allocation, Miss<'a, T>> {
+        let usual = self.usual_vector(resource, info, keeps_books).ok_or(Miss::Unusual)?;
+        // Before anything else is read: its check of alignments was made already, as the optimiser sees.
+        let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
-        let asked = AllocationRequest::new(&described, info);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
-            return self.allocate_slow(&resource(), info, Some(usual), None);
+            return Err(Miss::NotAtOnce(usual));
         }
         let home = vector.home();
         if home != 0 {
-            return self.allocate_in_shard(resource, info, usual, home);
+            return Err(Miss::InShard(usual, home));
         }
         let request = asked.of_vector(facts);
-        match vector.grant(0, &request) {
-            Some(grant) if !request.mapped || grant.mapped.is_mapped() => {
-                Ok(self.allocation(&asked, facts, grant, request.mapped, 0))
-            }
-            Some(grant) => self.map_granted(&resource(), info, usual, grant),
-            None => self.allocate_slow(&resource(), info, Some(usual), None),
-        }
+        self.hand_out(usual, &asked, &request, vector.grant(&request))
     }
 
-    /// [`Self::allocate_usual`] for a thread that has a shard, with the same care for what is moved.
-    #[inline(never)]
-    fn allocate_in_shard(
-        &self,
-        resource: impl Fn() -> Resource,
-        info: &AllocationCreateInfo<'_>,
-        usual: Usual<'_, T>,
-        home: u8,
-    ) -> Result<Allocation, AllocationError> {
-        let (facts, vector) = usual;
-        let described = resource();
-        let asked = AllocationRequest::new(&described, info);
-        let request = asked.of_vector(facts);
-        match vector.grant(home, &request) {
-            Some(grant) if !request.mapped || grant.mapped.is_mapped() => {
-                Ok(self.allocation(&asked, facts, grant, request.mapped, 0))
-            }
-            Some(grant) => self.map_granted(&resource(), info, usual, grant),
-            None => self.allocate_slow(&resource(), info, Some(usual), None),
-        }
-    }
-
-    /// Maps the block of a grant that is to be mapped, and is not.
-    #[cold]
-    #[inline(never)]
-    fn map_granted(
-        &self,
+    /// The fast path of a thread that has a shard. Other misses stay what they are.
+    #[inline(always)]
+    pub(super) fn allocate_in_shard<'a>(
+        &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        (facts, vector): Usual<'_, T>,
-        grant: Grant,
-    ) -> Result<Allocation, AllocationError> {
+        miss: Miss<'a, T>,
+    ) -> Result<Allocation, Miss<'a, T>> {
+        let Miss::InShard(usual, home) = miss else { return Err(miss) };
         let asked = AllocationRequest::new(resource, info);
-        let grant = vector.finish(&self.inner.context, grant, &asked.of_vector(facts))?;
-        Ok(self.allocation(&asked, facts, grant, true, 0))
+        let (facts, vector) = usual;
+        let request = asked.of_vector(facts);
+        self.hand_out(usual, &asked, &request, vector.grant_in_shard(home, &request))
     }
 
-    /// Allocates whatever can be allocated, or says why not. `usual`, if the request was checked: the vector that did
-    /// not grant it at once. It has no room, another thread is in the way, or a strategy is asked for.
+    /// What comes of the one visit to a vector.
+    #[inline(always)]
+    fn hand_out<'a>(
+        &self,
+        usual: Usual<'a, T>,
+        asked: &AllocationRequest<'_>,
+        request: &VectorRequest,
+        granted: Option<Grant>,
+    ) -> Result<Allocation, Miss<'a, T>> {
+        match granted {
+            None => Err(Miss::NotAtOnce(usual)),
+            Some(grant) if request.mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(usual, grant)),
+            Some(grant) => Ok(self.allocation(asked, usual.0, grant, request.mapped, 0)),
+        }
+    }
+
+    /// Allocates whatever can be allocated, or says why not; tells and records it. What is allocated is put into `made`:
+    /// as the result of this function it would have to be in memory where that of the fast path is in registers.
+    #[cold]
     #[inline(never)]
     pub(super) fn allocate_slow(
         &self,
-        resource: &Resource,
+        resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        usual: Option<Usual<'_, T>>,
-        caller: Option<&'static Location<'static>>,
-    ) -> Result<Allocation, AllocationError> {
-        let checked = match usual {
-            None => AllocationRequest::checked(resource, info),
-            Some((facts, vector)) => {
-                let asked = AllocationRequest::new(resource, info);
-                let request = asked.of_vector(facts);
-                if let Some(grant) = vector.place_at_once(&self.inner.context, &request) {
-                    return Ok(self.allocation(&asked, facts, grant, request.mapped, 0));
-                }
-                Ok(asked)
+        miss: Miss<'_, T>,
+        caller: &'static Location<'static>,
+        made: &mut Option<Allocation>,
+    ) -> Result<(), AllocationError> {
+        let miss = match self.allocate_in_shard(&resource, info, miss) {
+            Ok(allocation) => {
+                *made = Some(allocation);
+                return Ok(());
             }
+            Err(miss) => miss,
         };
-        let answer = checked.and_then(|asked| self.find_place(&Take, &AllocationRequest { caller, ..asked }));
-        answer.inspect_err(|error| events::failed(resource, info, caller, error))
+        let resource = &resource;
+        let dedicated = AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
+        let (info, has_chain) = match miss {
+            Miss::Dedicated(next) => (&dedicated, next.is_some()),
+            _ => (info, false),
+        };
+        let answer = self.allocate_missed(resource, info, miss, caller);
+        let answer = answer.inspect_err(|error| events::failed(resource, info, caller, error));
+        self.record_allocation(resource, info, has_chain, &answer);
+        *made = Some(answer?);
+        Ok(())
     }
 
-    /// Dedicated memory, with a chain for the `VkMemoryAllocateInfo`.
-    #[cold]
-    pub(super) fn allocate_dedicated(
+    /// [`Self::allocate_slow`], of which nothing is told yet.
+    fn allocate_missed(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        next: MemoryAllocateNext,
+        miss: Miss<'_, T>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
-        let has_chain = !next.get().is_null();
-        let answer = AllocationRequest::checked(resource, info).and_then(|asked| {
-            self.find_place(&Take, &AllocationRequest { caller: Some(caller), next, ..asked })
-        });
-        let answer = answer.inspect_err(|error| events::failed(resource, info, Some(caller), error));
-        self.record_allocation(resource, info, has_chain, &answer);
-        answer
+        let context = &self.inner.context;
+        let miss = match miss {
+            // What is unusual only because it is recorded.
+            Miss::Unusual if self.inner.bookkeeping.only_records() => {
+                match self.allocate_usual(resource, info, false) {
+                    Ok(allocation) => return Ok(allocation),
+                    Err(miss) => miss,
+                }
+            }
+            miss => miss,
+        };
+        let mut asked = match miss {
+            Miss::Unusual | Miss::Dedicated(_) => AllocationRequest::checked(resource, info)?,
+            Miss::InShard(..) | Miss::NotAtOnce(_) | Miss::Unmapped(..) => {
+                AllocationRequest::new(resource, info)
+            }
+        };
+        asked.caller = Some(caller);
+        match miss {
+            Miss::Unusual => {}
+            Miss::InShard((facts, vector), _) | Miss::NotAtOnce((facts, vector)) => {
+                let request = asked.of_vector(facts);
+                match vector.place_at_once(context, &request) {
+                    Some(grant) => return Ok(self.allocation(&asked, facts, grant, request.mapped, 0)),
+                    None => asked.tried = Some(facts.vector),
+                }
+            }
+            Miss::Unmapped((facts, vector), grant) => {
+                let grant = vector.finish(context, grant, &asked.of_vector(facts))?;
+                return Ok(self.allocation(&asked, facts, grant, true, 0));
+            }
+            Miss::Dedicated(next) => asked.next = next,
+        }
+        self.find_place(&Take, &asked)
     }
 
     /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
@@ -237,7 +288,7 @@ impl<T: Threading> Allocator<T> {
             && Alignment::of_both(alignment, info.min_alignment).is_some()
             // So compared, what is negative or not a number is too large.
             && info.priority.to_bits() <= 1.0_f32.to_bits()
-            && (info.flags.is_empty() || ORDINARY.contains(info.flags) && check_flags(info).is_ok());
+            && ORDINARY.contains(info.flags);
         if !is_ordinary {
             return None;
         }
@@ -256,8 +307,11 @@ impl<T: Threading> Allocator<T> {
                 (&default.facts, &default.vector)
             }
         };
-        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either.
-        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector))
+        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
+        // what goes the slow way has them checked there.
+        let is_right = size.wrapping_sub(1) < facts.largest_shared
+            && (info.flags.is_empty() || check_flags(info).is_ok());
+        is_right.then_some((facts, vector))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

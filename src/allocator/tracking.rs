@@ -65,10 +65,10 @@ impl Bookkeeping {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    #[cfg(feature = "trace")]
-    #[inline(always)]
-    pub(super) fn tracks(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & TRACKS != 0
+    /// Whether calls are recorded, and nothing else is kept.
+    pub(super) fn only_records(&self) -> bool {
+        let why = self.0.load(Ordering::Relaxed);
+        why != 0 && why & TRACKS == 0
     }
 
     #[cfg(feature = "trace")]

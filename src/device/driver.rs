@@ -82,6 +82,20 @@ pub(crate) enum BufferOrImage {
     Image(vk::Image),
 }
 
+impl From<vk::Buffer> for BufferOrImage {
+    #[inline]
+    fn from(buffer: vk::Buffer) -> Self {
+        Self::Buffer(buffer)
+    }
+}
+
+impl From<vk::Image> for BufferOrImage {
+    #[inline]
+    fn from(image: vk::Image) -> Self {
+        Self::Image(image)
+    }
+}
+
 /// One `vkAllocateMemory`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DriverAllocation {
@@ -423,6 +437,7 @@ impl Device {
     ///
     /// # Safety
     /// `info` is valid for this device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    #[inline]
     pub(crate) unsafe fn create_buffer(
         &self,
         info: &vk::BufferCreateInfo<'_>,
@@ -439,6 +454,7 @@ impl Device {
     /// # Safety
     /// `buffer` is of this device, is destroyed once, and the device no longer uses it
     /// (VUID-vkDestroyBuffer-buffer-00922).
+    #[inline]
     #[doc(hidden)]
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
         // SAFETY: the caller's promise: `buffer` is of this device, is destroyed once, and the device no longer uses
@@ -450,6 +466,7 @@ impl Device {
     ///
     /// # Safety
     /// `info` is valid for this device (VUID-vkCreateImage-pCreateInfo-parameter).
+    #[inline]
     pub(crate) unsafe fn create_image(
         &self,
         info: &vk::ImageCreateInfo<'_>,
@@ -466,10 +483,24 @@ impl Device {
     /// # Safety
     /// `image` is of this device, is destroyed once, and the device no longer uses it
     /// (VUID-vkDestroyImage-image-01000).
+    #[inline]
     #[doc(hidden)]
     pub unsafe fn destroy_image(&self, image: vk::Image) {
         // SAFETY: the caller's promise: `image` is of this device, is destroyed once, and the device no longer uses it.
         unsafe { (self.functions.destroy_image)(self.device, image, self.host()) };
+    }
+
+    /// Destroys a buffer or an image.
+    ///
+    /// # Safety
+    /// As for [`Self::destroy_buffer`] and [`Self::destroy_image`].
+    pub(crate) unsafe fn destroy(&self, resource: BufferOrImage) {
+        match resource {
+            // SAFETY: the caller's promise: it is of this device, is destroyed once, and the device no longer uses it.
+            BufferOrImage::Buffer(buffer) => unsafe { self.destroy_buffer(buffer) },
+            // SAFETY: the caller's promise: it is of this device, is destroyed once, and the device no longer uses it.
+            BufferOrImage::Image(image) => unsafe { self.destroy_image(image) },
+        }
     }
 
     /// What a buffer or image needs.
@@ -477,9 +508,14 @@ impl Device {
     /// # Safety
     /// The resource is live, of this device, and not disjoint
     /// (VUID-vkGetImageMemoryRequirements-image-01588).
+    #[inline]
     pub(crate) unsafe fn requirements(&self, of: BufferOrImage) -> Requirements {
         let mut dedicated = vk::MemoryDedicatedRequirements::default();
-        let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
+        // Not `push_next`, which looks for the end of the chain.
+        let mut requirements = vk::MemoryRequirements2 {
+            p_next: std::ptr::from_mut(&mut dedicated).cast(),
+            ..vk::MemoryRequirements2::default()
+        };
         let known = match of {
             BufferOrImage::Buffer(buffer) => {
                 let info = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
@@ -515,10 +551,12 @@ impl Device {
     }
 
     /// The `..Requirements2` function, if the version or an extension allows its use.
+    #[inline]
     fn asks_dedicated<F>(&self, function: Option<F>) -> Option<F> {
         function.filter(|_| self.settings.dedicated_allocation)
     }
 
+    #[inline]
     fn with_dedicated(
         requirements: vk::MemoryRequirements,
         dedicated: &vk::MemoryDedicatedRequirements<'_>,
@@ -596,6 +634,7 @@ impl Device {
     /// The resource is live and unbound, the memory is live, offset and type meet the resource's requirements
     /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037 and their image twins), and the chain is
     /// valid.
+    #[inline]
     pub(crate) unsafe fn bind(
         &self,
         resource: BufferOrImage,

@@ -18,6 +18,7 @@ pub struct DriverError {
 
 impl DriverError {
     /// `Err` for every result below zero.
+    #[inline]
     pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), Self> {
         if result.as_raw() >= 0 { Ok(()) } else { Err(Self { call, result }) }
     }

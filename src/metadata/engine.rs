@@ -58,6 +58,22 @@ pub(crate) enum Engine {
     Buddy(Buddy),
 }
 
+/// [`Metadata::allocate`], in the form of [`Engine::grant`].
+#[cold]
+#[inline(never)]
+pub(super) fn grant_with_care<M>(
+    engine: &mut M,
+    size: u64,
+    alignment: Alignment,
+    tag: Tag,
+) -> Option<(Key, RegionId, u64)>
+where
+    M: Metadata<Request = Request, Span = Span>,
+{
+    let (key, span) = engine.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
+    Some((key, span.region, span.offset))
+}
+
 /// Calls a method of whichever engine it is.
 macro_rules! each {
     ($engine:expr, $inner:ident => $call:expr) => {
@@ -118,7 +134,7 @@ impl Engine {
     }
 
     /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
-    /// region, and the offset in it. `None` changes nothing, and leaves the request to that.
+    /// region, and the offset in it. `None`: there is no space.
     #[inline(always)]
     pub(crate) fn grant(
         &mut self,
@@ -127,17 +143,15 @@ impl Engine {
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
         match self {
-            Self::Tlsf(tlsf) => {
-                let (key, addr) = tlsf.grant(size, alignment, tag)?;
-                let (region, offset) = tlsf.locate(addr);
-                Some((key, region, offset))
-            }
+            Self::Tlsf(tlsf) => tlsf.grant_somewhere(size, alignment, tag),
             Self::Linear(linear) => {
                 let region = linear.current();
-                let (key, offset) = linear.grant(size, alignment, tag)?;
-                Some((key, region, offset))
+                if let Some((key, offset)) = linear.grant(size, alignment, tag) {
+                    return Some((key, region, offset));
+                }
+                grant_with_care(linear, size, alignment, tag)
             }
-            Self::Buddy(_) => None,
+            Self::Buddy(buddy) => grant_with_care(buddy, size, alignment, tag),
         }
     }
 

@@ -151,7 +151,7 @@ impl<'p, T: Threading> Move<'p, T> {
     ) -> Result<vk::Buffer, CreateError> {
         self.allocator.check_buffer_size(buffer_info)?;
         let device = &self.allocator.inner.context.device;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now, and is like the one that has been bound to the allocation.
         match unsafe { self.bind(BufferOrImage::Buffer(buffer)) } {
@@ -178,7 +178,7 @@ impl<'p, T: Threading> Move<'p, T> {
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> Result<vk::Image, CreateError> {
         let device = &self.allocator.inner.context.device;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the image was created just now, and is like the one that has been bound to the allocation.
         match unsafe { self.bind(BufferOrImage::Image(image)) } {
@@ -201,7 +201,7 @@ impl<'p, T: Threading> Move<'p, T> {
     ///    allocation (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise 1: the buffer is not bound and its requirements are met there.
         unsafe { self.bind(BufferOrImage::Buffer(buffer)) }.map_err(BindError::Driver)
     }
 
@@ -215,7 +215,7 @@ impl<'p, T: Threading> Move<'p, T> {
     ///    allocation (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise 1: the image is not bound and its requirements are met there.
         unsafe { self.bind(BufferOrImage::Image(image)) }.map_err(BindError::Driver)
     }
 
@@ -223,7 +223,8 @@ impl<'p, T: Threading> Move<'p, T> {
     /// As for [`Self::bind_buffer_memory`].
     unsafe fn bind(&self, resource: BufferOrImage) -> Result<(), DriverError> {
         let device = &self.allocator.inner.context.device;
-        // SAFETY: the caller's own promise; the memory is live because the place in it is set aside.
+        // SAFETY: the caller's promise: the resource is not bound, and its requirements are met there. The memory is live
+        // because the place in it is set aside.
         unsafe { device.bind(resource, self.memory(), self.offset(), std::ptr::null()) }
     }
 

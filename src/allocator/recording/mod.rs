@@ -9,7 +9,6 @@ mod beginning;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -167,7 +166,7 @@ fn needs(resource: &Resource) -> RawNeeds {
         size: requirements.size,
         alignment: requirements.alignment,
         memory_type_bits: requirements.memory_type_bits,
-        kind: resource.kind.number(),
+        kind: resource.kind().number(),
         usage: ResourceKind::usage_in(resource.tag),
         device_access: resource.device_access,
         device_address: resource.device_address,
@@ -287,29 +286,6 @@ impl<T: Threading> Allocator<T> {
     /// Whether a recording cannot begin, because there is one, or one that failed and was not stopped.
     pub(crate) fn has_recording(&self) -> bool {
         self.inner.recording.recorder.get().is_some_and(|recorder| recorder.is_taken())
-    }
-
-    /// An allocation that cannot go the usual way, or that is recorded.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn allocate_recorded(
-        &self,
-        resource: &Resource,
-        info: &AllocationCreateInfo<'_>,
-        caller: &'static Location<'static>,
-    ) -> Result<Allocation, AllocationError> {
-        if !self.inner.bookkeeping.records() {
-            return self.allocate_slow(resource, info, None, Some(caller));
-        }
-        let tracks = self.inner.bookkeeping.tracks();
-        let answer = self.allocate_usual(
-            || *resource,
-            info,
-            tracks,
-            |resource| self.allocate_slow(resource, info, None, Some(caller)),
-        );
-        self.record_allocation(resource, info, false, &answer);
-        answer
     }
 
     /// Tells of an allocation that was made or not.

@@ -10,27 +10,29 @@ use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
 
 impl<T: Threading> BlockVector<T> {
-    /// The calling thread's shard, or 0 for the core.
-    #[inline(always)]
-    pub(crate) fn home(&self) -> u8 {
-        self.shards.home()
-    }
-
     /// Gives the calling thread a shard, if this vector lends. Says whether it does.
     pub(crate) fn settle(&self) -> bool {
         let lends = self.core.lock().lending().is_some();
         lends && self.shards.settle() != 0
     }
 
-    /// Grants what is usual, balanced and from below: out of the core if `home` is 0 and nobody else is there, else out
-    /// of that shard. If it is to be mapped the caller sees to it that it is. `None` changes nothing.
+    /// The calling thread's shard, or 0 for the core.
     #[inline(always)]
-    pub(crate) fn grant(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
-        if home == 0 {
-            self.core.try_lock()?.grant(request)
-        } else {
-            self.shards.get(home)?.grant(request, home)
-        }
+    pub(crate) fn home(&self) -> u8 {
+        self.shards.home()
+    }
+
+    /// Grants what is usual, balanced and from below, out of the core if nobody else is there. If it is to be mapped
+    /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`].
+    #[inline(always)]
+    pub(crate) fn grant(&self, request: &VectorRequest) -> Option<Grant> {
+        self.core.try_lock()?.grant(request)
+    }
+
+    /// [`Self::grant`], out of the shard of the calling thread.
+    #[inline(always)]
+    pub(crate) fn grant_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
+        self.shards.get(home)?.grant(request, home)
     }
 
     /// Grants memory out of a block that there is. `None` changes nothing.
@@ -105,15 +107,18 @@ impl<T: Threading> BlockVector<T> {
         }
     }
 
-    /// Grants memory out of wherever there is some, out of a new block if need be.
+    /// Grants memory out of wherever there is some, out of a new block if need be. `tried`: nothing is granted at once.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
+        tried: bool,
     ) -> Result<Grant, AllocationError> {
-        match self.place_or_grow(context, request) {
+        let in_any_shard =
+            || self.shards.iter().find_map(|(number, shard)| shard.lock().place_any(request, number));
+        match self.place_or_grow(context, request, tried) {
             // Better a place in another thread's shard than none.
-            Err(error) if error.is_shortage() => match self.place_in_any_shard(request) {
+            Err(error) if error.is_shortage() => match in_any_shard() {
                 Some(grant) => self.finish(context, grant, request),
                 None => {
                     let error = self.with_shards(error);
@@ -129,9 +134,10 @@ impl<T: Threading> BlockVector<T> {
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
+        tried: bool,
     ) -> Result<Grant, AllocationError> {
         let home = self.shards.home();
-        if home != 0 {
+        if home != 0 && !tried {
             if let Some(grant) = self.place_in_shard(context, home, request) {
                 return self.finish(context, grant, request);
             }
@@ -190,11 +196,6 @@ impl<T: Threading> BlockVector<T> {
         let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
         let block = growth.allocate(context, events)?;
         Ok(self.core.lock().place_in_new(block, request))
-    }
-
-    #[cold]
-    fn place_in_any_shard(&self, request: &VectorRequest) -> Option<Grant> {
-        self.shards.iter().find_map(|(number, shard)| shard.lock().place_any(request, number))
     }
 
     /// A pool that may have no more blocks is full.

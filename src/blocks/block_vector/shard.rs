@@ -10,6 +10,7 @@ use ash::vk;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{FEW, Left, Returns};
+use super::state::Refused;
 use super::{FOREIGN, Grant, Live, VectorRequest};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
@@ -113,10 +114,12 @@ pub(super) struct ShardState {
     live: u32,
     /// Whether other threads were told that `live` is small.
     published_few: bool,
-    /// Counts what the shard's own thread does here.
-    uses: u64,
+    /// Counts what the shard's own thread does here, and wraps.
+    uses: u32,
     /// `uses` when somebody looked whether this shard is quiet.
-    seen: u64,
+    seen: u32,
+    /// What the engine has refused last, and how it was then.
+    refused: Option<Refused>,
     /// Boxed: most vectors never have a shard.
     open: Option<Box<Open>>,
 }
@@ -167,10 +170,27 @@ impl ShardState {
     fn place_in_loan(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
         let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
-        let (key, span) = open.engine.allocate(&wanted).ok()?;
-        self.uses += 1;
+        let asked = Refused { wanted, uses: self.uses, usage: open.engine.usage() };
+        if self.refused == Some(asked) {
+            return None;
+        }
+        let Ok((key, span)) = open.engine.allocate(&wanted) else {
+            self.refused = Some(asked);
+            return None;
+        };
+        self.uses = self.uses.wrapping_add(1);
         self.live += 1;
         Some(open.granted(key, span.region, span.offset, request.mapped, self.generation, shard))
+    }
+
+    /// No loan has room for the request, and the engine is not asked again until that may have changed.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, request: VectorRequest) {
+        if let Some(open) = self.open.as_deref() {
+            let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+            self.refused = Some(Refused { wanted, uses: self.uses, usage: open.engine.usage() });
+        }
     }
 
     /// Takes an allocation back. Whether that emptied a loan.
@@ -268,6 +288,7 @@ impl ShardState {
     fn close(&mut self) {
         self.open = None;
         self.live = 0;
+        self.refused = None;
     }
 
     /// The block that an allocation is in.
@@ -444,7 +465,7 @@ pub(super) struct Shard<T: Threading> {
 }
 
 /// How often a shard's own thread looks for what was left at its door: once in so many allocations.
-const LOOK_EVERY: u64 = 16;
+const LOOK_EVERY: u32 = 16;
 
 impl<T: Threading> Shard<T> {
     pub(super) fn new() -> Self {
@@ -466,7 +487,7 @@ impl<T: Threading> Shard<T> {
         Some(state)
     }
 
-    /// Allocates for the shard's own thread what is usual. `None` changes nothing, and says nothing.
+    /// Allocates for the shard's own thread what is usual. `None` says nothing.
     #[inline(always)]
     pub(super) fn grant(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
@@ -480,10 +501,12 @@ impl<T: Threading> Shard<T> {
             return None;
         }
         let (size, alignment) = request.placed(granularity, min_alignment);
-        let (key, addr) = open.engine.grant(size, alignment, request.tag)?;
-        let (region, offset) = open.engine.locate(addr);
+        let Some((key, region, offset)) = open.engine.grant_somewhere(size, alignment, request.tag) else {
+            state.refuse(*request);
+            return None;
+        };
         let granted = open.granted(key, region, offset, request.mapped, generation, number);
-        state.uses += 1;
+        state.uses = state.uses.wrapping_add(1);
         state.live += 1;
         if state.published_few {
             self.publish_live(&mut state);
@@ -541,7 +564,7 @@ impl<T: Threading> Shard<T> {
         }
         let mut state = self.state.lock();
         if is_home {
-            state.uses += 1;
+            state.uses = state.uses.wrapping_add(1);
         } else {
             self.take_returns(&mut state);
         }

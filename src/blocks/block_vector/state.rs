@@ -62,9 +62,10 @@ impl Aftermath {
 /// A request that an engine had no room for. As long as nothing is granted and nothing is freed, it has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
-    wanted: Request,
-    uses: u32,
-    usage: Usage,
+    pub(super) wanted: Request,
+    /// Allocations until then.
+    pub(super) uses: u32,
+    pub(super) usage: Usage,
 }
 
 /// The invariant that a broken use of a vector is named by.
@@ -182,14 +183,17 @@ impl Core {
         self.active.as_mut().ok_or(FOREIGN)
     }
 
-    /// The usual request: balanced, and from below. `None` changes nothing.
+    /// The usual request: balanced, and from below. `None`: there is no room.
     #[inline(always)]
     pub(super) fn grant(&mut self, request: &VectorRequest) -> Option<Grant> {
         let generation = self.generation;
         let active = self.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request.placed(granularity, min_alignment);
-        let (key, region, offset) = active.engine.grant(size, alignment, request.tag)?;
+        let Some((key, region, offset)) = active.engine.grant(size, alignment, request.tag) else {
+            active.refuse(*request, self.uses);
+            return None;
+        };
         self.uses = self.uses.wrapping_add(1);
         Some(active.granted(key, region, offset, request.mapped, generation))
     }
@@ -214,7 +218,7 @@ impl Core {
         let (key, span) = match active.engine.allocate(&wanted) {
             Ok(granted) => granted,
             Err(AllocateError::NoSpace) => {
-                active.refused = Some(Refused { wanted, uses, usage: active.engine.usage() });
+                active.refuse(*request, uses);
                 return Ok(None);
             }
             Err(error) => return Err(active.error_of(error)),
@@ -304,6 +308,13 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
+    /// The engine has no room for the request, and is not asked again until that may have changed.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, request: VectorRequest, uses: u32) {
+        self.refused = Some(Refused { wanted: self.wanted(&request), uses, usage: self.engine.usage() });
+    }
+
     /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed
     /// since.
     fn is_known_to_refuse(&self, wanted: &Request, uses: u32) -> bool {
@@ -391,7 +402,7 @@ impl Active {
     }
 
     /// The block of a region that something was granted in.
-    #[inline]
+    #[inline(always)]
     fn use_block(&mut self, region: RegionId) -> &mut Block {
         let block = self.blocks[index(region.0)].as_mut().expect("B1: a region has a block");
         if block.empty {

@@ -292,10 +292,27 @@ impl Tlsf {
         self.take_warm(find, mask, step, size, tag)
     }
 
-    /// The region of what [`Self::grant`] answers, and the offset in it.
-    #[inline]
-    pub(crate) fn locate(&self, addr: u64) -> (RegionId, u64) {
-        (self.chunks.region_of(addr), addr & self.chunks.offset_mask())
+    /// [`Self::grant`], or else all other looks: the key, the region, and the offset in it. `None`: there is no space.
+    #[inline(always)]
+    pub(crate) fn grant_somewhere(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        match self.grant(size, alignment, tag) {
+            Some((key, addr)) => Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask())),
+            None => self.grant_hard(size, alignment, tag),
+        }
+    }
+
+    /// [`Self::allocate_hard`] for what [`Self::grant`] did not grant.
+    #[cold]
+    #[inline(never)]
+    fn grant_hard(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, RegionId, u64)> {
+        let request = Request { tag, ..Request::new(size, alignment) };
+        let (key, Span { region, offset, .. }) = self.allocate_hard(&request).ok()?;
+        Some((key, region, offset))
     }
 
     /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.

@@ -171,7 +171,7 @@ impl<T: Threading> Replay<'_, T> {
             needs.device_address,
         );
         // Pool and scope are borrowed from the replay until the call has returned.
-        let (allocated, took) = timed(|| self.allocator.allocate(|| resource, &info, Location::caller()));
+        let (allocated, took) = timed(|| self.allocator.allocate(resource, &info, Location::caller()));
         self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }

@@ -54,10 +54,9 @@ impl<T: Threading> Front<T> {
         let asked = unsafe { create_info(info, self.has_priorities) };
         // VMA does not look whether a pool's memory type is among them.
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
-        let needed =
-            || Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
+        let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
         // `allocate_memory`, in line: a call more, and what it moves, would be felt.
-        let allocated = self.allocator.allocate(|| Resource::unknown(needed()), &asked, Location::caller());
+        let allocated = self.allocator.allocate(Resource::unknown(needed), &asked, Location::caller());
         match &allocated {
             Ok(allocation) => {
                 // SAFETY: C3.

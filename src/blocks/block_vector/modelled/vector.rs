@@ -31,7 +31,7 @@ impl Rig {
 
     /// As the allocator does it: at once, or else with care.
     fn get(&self, size: u64) -> Live {
-        let with_care = || self.vector.allocate(&self.device.context, &request(size)).map(live);
+        let with_care = || self.vector.allocate(&self.device.context, &request(size), true).map(live);
         self.try_get(size).unwrap_or_else(|| with_care().unwrap())
     }
 

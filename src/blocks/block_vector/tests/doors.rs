@@ -126,8 +126,7 @@ fn figures_know_what_was_left() {
     assert!(rig.gpu.live().is_empty());
 }
 
-/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, and one growth
-/// of its engine's books for eight new chunks.
+/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations.
 #[test]
 fn the_fast_way_is_the_usual_one() {
     let rig = Rig::new(config());
@@ -135,7 +134,7 @@ fn the_fast_way_is_the_usual_one() {
     let home = rig.settle(1);
     let mut held = vec![rig.get(64, 1)];
     let wanted = request(64, 1);
-    let slow = (0..160).filter(|_| match rig.vector.grant(home, &wanted) {
+    let slow = (0..160).filter(|_| match rig.vector.grant_in_shard(home, &wanted) {
         Some(grant) => {
             held.push(Held { grant, request: wanted });
             false
@@ -145,7 +144,7 @@ fn the_fast_way_is_the_usual_one() {
             true
         }
     });
-    assert_eq!(slow.count(), 160 / 16 + 160 / 8);
+    assert_eq!(slow.count(), 160 / 16);
     assert!(held.iter().all(|it| it.grant.shard == home));
     rig.free_all(held);
     rig.free(first);
@@ -181,7 +180,7 @@ fn growth_is_locked_while_the_driver_is_asked() {
     let rig = Rig::new(config());
     rig.gpu.faults().hold(CALL);
     std::thread::scope(|scope| {
-        let grower = scope.spawn(|| rig.vector.allocate(&rig.context, &request(64, 1)).unwrap());
+        let grower = scope.spawn(|| rig.vector.allocate(&rig.context, &request(64, 1), false).unwrap());
         while rig.gpu.calls(CALL) == 0 {
             std::thread::yield_now();
         }

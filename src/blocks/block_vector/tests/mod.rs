@@ -122,7 +122,7 @@ impl<T: Threading> Rig<T> {
     fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
         let grant = match self.vector.place_at_once(&self.context, request) {
             Some(grant) => grant,
-            None => self.vector.allocate(&self.context, request)?,
+            None => self.vector.allocate(&self.context, request, true)?,
         };
         Ok(Held { grant, request: *request })
     }
