@@ -1,4 +1,4 @@
-//! Budgets: how much of each heap is used, how much may be, and how to be told no instead of going over.
+//! Budgets: how much of each heap is used, how much may be used, and how to get an error instead of exceeding it.
 //!
 //! `cargo run --example budget`
 

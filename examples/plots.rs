@@ -1,4 +1,4 @@
-//! Plots of memory: a subscriber of `tracing` that makes series of points out of what the library tells.
+//! Plots of memory: a subscriber of `tracing` that makes series of points from the library's events.
 //!
 //! `cargo run --example plots`
 
@@ -98,7 +98,7 @@ fn plots(context: &Context) -> Result<()> {
         table.row([&name, &count(points.len()), &shown, &curve(&points, highest)]);
     }
     table.print();
-    note("Budgets are told when a share of them is passed: 80, 90 and 100 %, up and down.");
+    note("An event reports when a heap passes 80, 90 or 100 % of its budget, up or down.");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! One large buffer, shared by many: a virtual block says who has which bytes of it. It needs no GPU.
+//! One large buffer, shared by many users: a virtual block divides its bytes among them. It needs no GPU.
 //!
 //! `cargo run --example virtual_block`
 #![forbid(unsafe_code)]

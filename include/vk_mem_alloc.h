@@ -23,16 +23,17 @@
  * write are null.
  *
  * Wrong calls. VMA stops the program with an assertion. This library logs an error, and returns what the description says,
- * or does nothing; it stops the program if that is asked for: see subletSetAssertions. Pointers must not be null unless the description says that they may be; a null pointer is noticed,
- * any other wrong one is not. Pools, defragmentation contexts and allocations that are another allocator's are noticed before
- * anything is done with them, and so are pools and contexts that are gone. An allocation that was freed already is mostly
- * noticed: freeing it again does nothing, and a buffer or image that is to be destroyed with it is left alone.
+ * or does nothing. It stops the program on request: see subletSetAssertions. Pointers must not be null unless the description
+ * allows it. The library detects a null pointer, but no other wrong one. It detects pools, defragmentation contexts and
+ * allocations of another allocator before it uses them, and also pools and contexts that were destroyed. It detects most
+ * allocations that were freed already: freeing one again does nothing, and a buffer or image that was to be destroyed with
+ * it stays as it is.
  *
  * Internal faults never unwind into the program: they are logged, and the result is VK_ERROR_UNKNOWN.
  *
- * Logs go to the function that subletSetLogCallback is given. Without one they go to standard error, if the environment variable
- * SUBLET_LOG is one of error, warn, info, debug and trace; a library that was built for debugging says warnings and errors without
- * it, unless it is off.
+ * Logs go to the function of subletSetLogCallback. Without one they go to standard error, if the environment variable SUBLET_LOG
+ * is one of error, warn, info, debug and trace. A library that was built for debugging logs warnings and errors also without the
+ * variable, unless that is off.
  *
  * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
  * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data. A
@@ -45,10 +46,10 @@
  *
  * WHERE IT DIFFERS FROM VMA
  *
- * - Errors of the driver stay what they are, also where VMA makes VK_ERROR_OUT_OF_DEVICE_MEMORY of them.
+ * - Errors of the driver are passed on, also where VMA returns VK_ERROR_OUT_OF_DEVICE_MEMORY instead.
  * - Combinations of flags that VMA's assertions exclude are VK_ERROR_FEATURE_NOT_PRESENT: both kinds of host access, and
  *   VMA_ALLOCATION_CREATE_MAPPED_BIT with VMA_MEMORY_USAGE_AUTO* and no host access.
- * - VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT is kept whenever the driver would be asked for memory.
+ * - VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT applies to every call of the driver for memory.
  * - VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT without a linear pool of one block is VK_ERROR_FEATURE_NOT_PRESENT.
  * - vmaCopyMemoryToAllocation flushes while the memory is mapped, and both copies check their range.
  * - vmaMapMemory counts further than 255.
@@ -74,7 +75,7 @@
 
 #ifndef AMD_VULKAN_MEMORY_ALLOCATOR_H
 #define AMD_VULKAN_MEMORY_ALLOCATOR_H
-/* For programs that look which of the two headers they have. */
+/* For programs that check which of the two headers they have. */
 #define VMA_SUBLET 1
 
 #include <stddef.h>
@@ -102,9 +103,9 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------------------------- configuration */
 
-/* What VMA's implementation is configured with has no effect on a library that is compiled already. Here is what to do instead. What
- * says how Vulkan is reached (VMA_STATIC_VULKAN_FUNCTIONS, VMA_DYNAMIC_VULKAN_FUNCTIONS) is not among it: all three ways that
- * VmaVulkanFunctions describes work without. */
+/* The macros that configure VMA's implementation have no effect on a compiled library. The notes say what to do instead. The macros
+ * for how to reach Vulkan (VMA_STATIC_VULKAN_FUNCTIONS, VMA_DYNAMIC_VULKAN_FUNCTIONS) have no note: all three ways that
+ * VmaVulkanFunctions describes work without them. */
 #ifndef VMA_SUBLET_NO_NOTES
 #ifdef VMA_DEBUG_MARGIN
 #pragma message("VMA_DEBUG_MARGIN has no effect with Sublet: call subletSetDebugSettings, margin.")
@@ -524,7 +525,7 @@ typedef struct VmaAllocatorCreateInfo {
     VkDeviceSize preferredLargeHeapBlockSize;
     /* Given to every function of Vulkan that takes them; null for none. */
     const VkAllocationCallbacks *VMA_NULLABLE pAllocationCallbacks;
-    /* Told of every VkDeviceMemory; null for none. */
+    /* Called for every VkDeviceMemory; null for none. */
     const VmaDeviceMemoryCallbacks *VMA_NULLABLE pDeviceMemoryCallbacks;
     /* Bytes that may be taken from each heap, VK_WHOLE_SIZE for no limit: an element for each heap. Null for no limits. */
     const VkDeviceSize *VMA_NULLABLE pHeapSizeLimit;
@@ -1164,39 +1165,39 @@ VMA_CALL_PRE void VMA_CALL_POST vmaFreeVirtualBlockStatsString(VmaVirtualBlock V
 /* These functions are Sublet's own. They hold for the whole process, and any thread may call them at any time. */
 
 typedef enum SubletLogLevel {
-    /* No level: hears nothing. */
+    /* No level: no messages. */
     SUBLET_LOG_LEVEL_OFF = 0,
-    /* Wrong calls, what is left when something is destroyed, damaged margins, faults of the library. */
+    /* Wrong calls, leaks when something is destroyed, damaged margins, faults of the library. */
     SUBLET_LOG_LEVEL_ERROR = 1,
-    /* What is probably a mistake: each allocation that leaked, by name, and budgets that are passed. */
+    /* Probable mistakes: each allocation that leaked, by name, and budgets that are exceeded. */
     SUBLET_LOG_LEVEL_WARN = 2,
     SUBLET_LOG_LEVEL_INFO = 3,
-    /* Blocks that come and go, and allocations that are refused, each with its reason. */
+    /* Blocks that are made and freed, and allocations that fail, each with its reason. */
     SUBLET_LOG_LEVEL_DEBUG = 4,
     SUBLET_LOG_LEVEL_TRACE = 5,
     SUBLET_LOG_LEVEL_MAX_ENUM = 0x7FFFFFFF
 } SubletLogLevel;
 
-/* Told of what the library has to say: one line, without an end of line, which lives until the function returns. Any thread may call
- * it, several at once. Must not call functions of the library, and must not throw. */
+/* Gets the messages of the library: one line each, without an end of line, which lives until the function returns. Any thread
+ * may call it, also several at once. It must not call functions of the library, and must not throw. */
 typedef void(VKAPI_PTR *PFN_subletLog)(SubletLogLevel level, const char *VMA_NOT_NULL pMessage, void *VMA_NULLABLE pUserData);
 
-/* Sets the function that is told of everything up to the level; null for none, then standard error is used as the head of this file
- * says. What was set before is not called any more when this returns, and standard error is silent while there is a function. In a
- * process whose Rust part has a subscriber of `tracing` that one is told instead. */
+/* Sets the function that gets all messages up to the level. With null, they go to standard error, as the head of this file says.
+ * When this returns, the previous function is not called any more. Standard error is silent while there is a function. In a
+ * process whose Rust part has a subscriber of `tracing`, that subscriber gets the messages instead. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetLogCallback(PFN_subletLog VMA_NULLABLE pfnLog, SubletLogLevel mostDetailed,
                                                      void *VMA_NULLABLE pUserData);
 
-/* VK_TRUE: where VMA asserts (wrong calls, leaks when something is destroyed, damaged margins), the program ends with abort() after it
- * was told why; on standard error if there is no log callback. VK_FALSE: it goes on, as this header describes. The environment variable
- * SUBLET_ASSERT=1 does the same. */
+/* VK_TRUE: where VMA asserts (wrong calls, leaks when something is destroyed, damaged margins), the library logs the reason, on
+ * standard error if there is no log callback, and ends the program with abort(). VK_FALSE: the program continues, as this header
+ * describes. The environment variable SUBLET_ASSERT=1 is the same as VK_TRUE. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetAssertions(VkBool32 enabled);
 
-/* Help in finding faults. All zero is none of it, which costs nothing. */
+/* Settings that help to find faults. All zero switches everything off, and costs nothing. */
 typedef struct SubletDebugSettings {
     /* Bytes that stay free behind every allocation in a block: VMA_DEBUG_MARGIN. */
     VkDeviceSize margin;
-    /* At least so many bytes are taken for bufferImageGranularity: VMA_DEBUG_MIN_BUFFER_IMAGE_GRANULARITY. */
+    /* The least bufferImageGranularity in bytes: VMA_DEBUG_MIN_BUFFER_IMAGE_GRANULARITY. */
     VkDeviceSize minBufferImageGranularity;
     /* Margins have a pattern, which is checked when an allocation is freed, and by vmaCheckCorruption:
      * VMA_DEBUG_DETECT_CORRUPTION. Needs a margin. */
@@ -1204,14 +1205,14 @@ typedef struct SubletDebugSettings {
     /* Memory that the host can map is filled with 0xDC when it is allocated, with 0xEF when it is freed:
      * VMA_DEBUG_INITIALIZE_ALLOCATIONS. */
     VkBool32 fill;
-    /* Every allocation has memory of its own, where that is possible: VMA_DEBUG_ALWAYS_DEDICATED_MEMORY. */
+    /* Every allocation is dedicated, where that is possible: VMA_DEBUG_ALWAYS_DEDICATED_MEMORY. */
     VkBool32 alwaysDedicated;
-    /* maxMemoryAllocationCount does not hold: VMA_DEBUG_DONT_EXCEED_MAX_MEMORY_ALLOCATION_COUNT as 0. */
+    /* The library may exceed maxMemoryAllocationCount: VMA_DEBUG_DONT_EXCEED_MAX_MEMORY_ALLOCATION_COUNT as 0. */
     VkBool32 exceedMaxAllocationCount;
 } SubletDebugSettings;
 
-/* Sets what allocators get that are made from now on; null for what the environment variable SUBLET_DEBUG says, a list such as
- * `margin=64,detect_corruption,fill`, with always_dedicated, min_buffer_image_granularity=BYTES and exceed_max_allocation_count. */
+/* Sets the debug settings of allocators that are made from now on. Null takes them from the environment variable SUBLET_DEBUG, a
+ * list such as `margin=64,detect_corruption,fill`, with always_dedicated, min_buffer_image_granularity=BYTES and exceed_max_allocation_count. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetDebugSettings(const SubletDebugSettings *VMA_NULLABLE pSettings);
 
 #ifdef __cplusplus

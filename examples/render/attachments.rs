@@ -5,7 +5,7 @@ use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryUsage, ResourceKind};
 
 use crate::passes::{Attachment, Use, attachments};
-use crate::places::{Wanted, place};
+use crate::places::{Transient, place};
 use crate::support::{Context, Result, Table, bytes, heading, note};
 
 pub(crate) struct Attachments {
@@ -38,7 +38,12 @@ impl Attachments {
             }
             let needs = requirements(context, &info)?;
             types &= needs.memory_type_bits;
-            wanted.push(Wanted { at, size: needs.size, alignment: needs.alignment, life: attachment.life() });
+            wanted.push(Transient {
+                at,
+                size: needs.size,
+                alignment: needs.alignment,
+                life: attachment.life(),
+            });
         }
         let (places, size) = place(&wanted, table.len());
         let alignment = wanted.iter().map(|wanted| wanted.alignment).max().unwrap_or(1);
@@ -72,7 +77,7 @@ impl Attachments {
         all.filter_map(|other| self.table[other].uses.last()).map(|&(_, how)| how).collect()
     }
 
-    /// Says who lives when, and where.
+    /// Prints when and where each attachment lives.
     pub(crate) fn show(&self) {
         heading("Attachments, and what they share");
         let mut table = Table::new(&["attachment", ">size", "from", "to", ">at"]);

@@ -1,4 +1,4 @@
-//! Vulkan objects that live as long as the renderer, and who destroys them.
+//! Vulkan objects that live as long as the renderer, and their destruction.
 
 use std::cell::RefCell;
 

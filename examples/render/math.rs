@@ -104,7 +104,7 @@ impl Mat4 {
     }
 }
 
-/// Right, up and forward of one who stands at `eye` and looks at `target`.
+/// Right, up and forward of a camera at `eye` that looks at `target`.
 pub(crate) fn sides(eye: Vec3, target: Vec3) -> [Vec3; 3] {
     let forward = normalize(sub(target, eye));
     let right = normalize(cross(forward, [0.0, 1.0, 0.0]));

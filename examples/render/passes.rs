@@ -147,7 +147,7 @@ impl Attachment {
             usage |= vk::ImageUsageFlags::TRANSIENT_ATTACHMENT;
         }
         vk::ImageCreateInfo::default()
-            // Its memory is another image's as well, and the device may be told so.
+            // It shares its memory with another image, and a barrier may say so.
             .flags(vk::ImageCreateFlags::ALIAS)
             .image_type(vk::ImageType::TYPE_2D)
             .format(self.format)

@@ -4,7 +4,7 @@
 use crate::passes::Pass;
 
 /// What an image needs, and the first and the last pass that use it.
-pub(crate) struct Wanted {
+pub(crate) struct Transient {
     /// Its number among all attachments.
     pub(crate) at: usize,
     pub(crate) size: u64,
@@ -16,10 +16,10 @@ pub(crate) struct Wanted {
 /// get none.
 ///
 /// The large ones first, each as low as it can be.
-pub(crate) fn place(wanted: &[Wanted], count: usize) -> (Vec<Option<[u64; 2]>>, u64) {
-    let mut order: Vec<&Wanted> = wanted.iter().collect();
+pub(crate) fn place(wanted: &[Transient], count: usize) -> (Vec<Option<[u64; 2]>>, u64) {
+    let mut order: Vec<&Transient> = wanted.iter().collect();
     order.sort_by_key(|wanted| std::cmp::Reverse(wanted.size));
-    let mut placed: Vec<(&Wanted, [u64; 2])> = Vec::new();
+    let mut placed: Vec<(&Transient, [u64; 2])> = Vec::new();
     for this in order {
         let (first, last) = this.life;
         let mut met: Vec<[u64; 2]> = placed

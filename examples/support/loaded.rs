@@ -37,7 +37,7 @@ impl Instance {
         let mut extensions = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
         if has(&available, khr::portability_enumeration::NAME) {
-            // Where Vulkan is a layer over something else, its devices are shown only to those who ask for them.
+            // Where Vulkan is a layer over another API, only this extension and flag show its devices.
             extensions.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }

@@ -38,7 +38,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>
 /// The simulated device that is taken where there is no driver.
 const DEFAULT_PROFILE: &str = "nvidia-gtx-1060";
 
-/// Who answers the Vulkan calls. Both are destroyed when they are dropped.
+/// The driver behind the Vulkan calls. Both variants are destroyed when they are dropped.
 enum Driver {
     Loaded(loaded::Device),
     Simulated(sim::Gpu),

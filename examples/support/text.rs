@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 
-/// Prints a line. Who reads it may have had enough, as `head` has after ten lines: that is an end, not an error.
+/// Prints a line. A closed pipe, as by `head` after ten lines, is an end and not an error.
 fn line(text: &str) {
     if writeln!(std::io::stdout(), "{text}").is_err() {
         std::process::exit(0);

@@ -56,7 +56,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     table.print();
     match take(kept, 4 << 20, Flags::empty()) {
         Err(error) => note(&format!("  4 MiB more do not fit, and the error says why: {}", chain(&*error))),
-        Ok(_) => return Err("the two stacks have met, and were not told".into()),
+        Ok(_) => return Err("the two stacks have met without an error".into()),
     }
     kept.buffers.extend(level);
     kept.buffers.extend(frame);

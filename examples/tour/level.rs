@@ -46,7 +46,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
             kept.images.extend(loaded);
             break;
         }
-        // In any order: who frees everything need not remember how it came.
+        // In any order: a program that frees everything need not remember the order of allocation.
         while !loaded.is_empty() {
             let (image, allocation) = loaded.swap_remove(random.index(loaded.len()));
             // SAFETY: the device never used the image.

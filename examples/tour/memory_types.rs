@@ -25,7 +25,7 @@ pub(crate) fn show_device(kept: &Kept<'_>) {
 }
 
 pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
-    note("create_buffer() and create_image() are told what the memory is for, not which type to take.");
+    note("create_buffer() and create_image() take what the memory is for, not a memory type.");
     let mut table = Table::new(&["for", "asked with", ">size", ">type", "properties"]);
     let mut reached = 0;
     for (purpose, usage, flags) in [

@@ -70,7 +70,7 @@
 //! # Rules
 //!
 //! - A value is done when the lane's counter has reached it: `completed >= value`. All values of a lane are of one
-//!   counter, and rise in the order in which the GPU executes; the order in which the clock is told does not matter.
+//!   counter, and rise in the order in which the GPU executes. The order of the calls to the clock does not matter.
 //! - One lane never holds another up, and a ticket that is never submitted holds up only itself.
 //! - A clock keeps a few bytes for each ticket that is not done, and nothing for those that are.
 #![forbid(unsafe_code)]

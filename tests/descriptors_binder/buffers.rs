@@ -7,7 +7,7 @@ use sublet::descriptor::{
     SetLayout, StageError, UseLayoutError,
 };
 
-use super::kit::{Kit, POINT, Place, commit, sets};
+use super::kit::{ArrayElement, Kit, POINT, commit, sets};
 
 /// Two ways to lay descriptors out, and a driver that wants arrays of images and samplers apart and a buffer for what
 /// is pushed.
@@ -50,7 +50,7 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
                 ]
             })
         };
-        let read = |second| -> Vec<(Place, u32)> {
+        let read = |second| -> Vec<(ArrayElement, u32)> {
             let inline = [((0, 4, 0), 7), ((1, 4, 0), 7)];
             expected(second)
                 .map(|(place, (buffer, offset))| (place, kit.content(buffer, offset)))

@@ -26,12 +26,12 @@ pub(crate) const BUFFER_SIZE: u64 = 4096;
 pub(crate) type Shape = (u32, DescriptorKind, u32);
 
 /// Set, binding, element.
-pub(crate) type Place = (u32, u32, u32);
+pub(crate) type ArrayElement = (u32, u32, u32);
 
 /// What dispatches look at, and what each has to find there: a number of [`content`]'s.
 #[derive(Default)]
 struct Looks {
-    orders: VecDeque<Vec<(Place, u32)>>,
+    orders: VecDeque<Vec<(ArrayElement, u32)>>,
     done: u32,
     faults: Vec<String>,
 }
@@ -289,7 +289,7 @@ impl Kit {
         &self,
         commands: vk::CommandBuffer,
         layout: &PipelineLayoutInfo,
-        expected: impl IntoIterator<Item = (Place, u32)>,
+        expected: impl IntoIterator<Item = (ArrayElement, u32)>,
     ) {
         self.dispatch_any(commands, layout);
         self.looks.lock().unwrap().orders.push_back(expected.into_iter().collect());

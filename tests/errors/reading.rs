@@ -3,7 +3,7 @@
 use std::io;
 
 use sublet::trace::{Damage, ReadTraceError, StartRecordingError, StopRecordingError};
-use sublet_report::{Place, ReadSnapshotError, Snapshot, SnapshotFault};
+use sublet_report::{FaultPosition, ReadSnapshotError, Snapshot, SnapshotFault};
 
 use super::{Told, each, saying, told};
 
@@ -70,7 +70,7 @@ pub(crate) fn all() -> Vec<Told> {
         SnapshotFault::BeyondBlock { size: 1002, block_size: 1001 },
         SnapshotFault::TooLarge,
     ];
-    let mut place = Place::default();
+    let mut place = FaultPosition::default();
     (place.vector, place.block, place.offset) = (Some(31), Some(32), Some(33));
     for fault in faults {
         all.push(shown(&fault));

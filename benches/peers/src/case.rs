@@ -334,7 +334,7 @@ impl Visit for Hold {
 
 /// Where and how a peer is to be measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CaseSetup<'a> {
     pub(crate) driver: &'a Driver,
     pub(crate) granularity: u64,
     pub(crate) kind: PeerKind,
@@ -342,7 +342,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// A peer with so many slots to keep allocations in. `None` if it has no such shape.
-pub(crate) fn case(place: Place<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
+pub(crate) fn case(place: CaseSetup<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
     let gpu = Gpu::new(place.driver, Some(place.granularity))?;
     let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: false };
     let hold = peers::make(place.kind, setup, Hold { slots })?;
@@ -437,7 +437,7 @@ pub(crate) fn measure(
     mut tick: impl FnMut(&str),
 ) -> Result<Vec<(PeerKind, Figures)>, String> {
     let said = |kind: PeerKind, error: String| format!("{}, {}: {error}", workload.id, kind.title());
-    let place = |entry: Entry| Place {
+    let place = |entry: Entry| CaseSetup {
         driver,
         granularity: workload.granularity,
         kind: entry.kind,
@@ -492,7 +492,7 @@ pub(crate) fn measure(
 }
 
 /// Host bytes for each live allocation after the preparation, what the empty peer has taken included.
-fn own_heap(workload: &Workload, place: Place<'_>, share: usize) -> Result<Option<f64>, String> {
+fn own_heap(workload: &Workload, place: CaseSetup<'_>, share: usize) -> Result<Option<f64>, String> {
     let gpu = Gpu::new(place.driver, Some(place.granularity))?;
     let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: true };
     let counter = heap::counting();

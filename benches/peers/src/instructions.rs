@@ -4,7 +4,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::case::{self, Place, Workload};
+use crate::case::{self, CaseSetup, Workload};
 use crate::cli::Options;
 use crate::gpu::Driver;
 use crate::peers::PeerKind;
@@ -44,7 +44,7 @@ pub(crate) fn available() -> bool {
 /// In the child: one round is counted. The number of pairs.
 pub(crate) fn child(workload: &Workload, driver: &Driver, kind: PeerKind) -> Result<f64, String> {
     let entry = workload.peers.iter().find(|entry| entry.kind == kind).ok_or("it takes no part")?;
-    let place = Place { driver, granularity: workload.granularity, kind, shape: entry.shape };
+    let place = CaseSetup { driver, granularity: workload.granularity, kind, shape: entry.shape };
     let Some(mut case) = case::case(place, workload.slots)? else { return Ok(0.0) };
     case.prepare(&workload.before, entry.share);
     let (_, pairs) = case.run(&(workload.round)(0), entry.share);

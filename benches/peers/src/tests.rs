@@ -136,7 +136,7 @@ fn a_driver_that_checks_is_content() {
 /// What a run is for: it must not be content with a wrong end.
 #[test]
 fn a_wrong_end_is_an_error() {
-    use crate::case::{Place, case};
+    use crate::case::{CaseSetup, case};
     use crate::gpu::Driver;
     use crate::peers::Shape;
     use crate::script::{Kind, Phase, Request};
@@ -144,7 +144,7 @@ fn a_wrong_end_is_an_error() {
     let driver = Driver::parse("null", 0).unwrap();
     let request = Request { size: 1 << 20, alignment: 16, kind: Kind::Memory };
     for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
-        let place = Place { driver: &driver, granularity: 1, kind, shape: Shape::Default };
+        let place = CaseSetup { driver: &driver, granularity: 1, kind, shape: Shape::Default };
         // Refused.
         let mut refused = case(place, 2).unwrap().unwrap();
         refused.limit(0);

@@ -1,6 +1,6 @@
 //! What a program chooses.
 
-/// Who uses the memory.
+/// The users of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryLocation {
     /// Anywhere: the first memory type that is allowed.

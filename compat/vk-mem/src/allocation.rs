@@ -17,7 +17,7 @@ pub struct Allocation {
     inner: Option<sublet::Allocation>,
     /// How often the program has it mapped.
     pub(crate) map_count: u32,
-    /// Where it is mapped, while the count is not zero. Only who borrows it mutably writes it.
+    /// Where it is mapped, while the count is not zero. Only methods with `&mut self` write it.
     mapped: AtomicPtr<u8>,
 }
 
@@ -36,7 +36,7 @@ impl Allocation {
         self.inner.as_mut()
     }
 
-    /// What tells it from all others, for tables; `None` if it was freed. A move gives it another one.
+    /// Its id, unique among all allocations, for tables; `None` if it was freed. A move gives it another one.
     pub fn id(&self) -> Option<sublet::AllocationId> {
         self.inner.as_ref().map(sublet::Allocation::id)
     }

@@ -40,7 +40,7 @@ use crate::statistics::{Budget, TotalStatistics};
 #[derive(Debug)]
 pub struct Allocator {
     inner: sublet::Allocator,
-    /// For who asks by reference.
+    /// Kept for methods that return a reference.
     memory: Box<vk::PhysicalDeviceMemoryProperties>,
     /// Whether priorities are looked at.
     pub(crate) has_priorities: bool,
@@ -87,7 +87,7 @@ impl Allocator {
         }
         // SAFETY: 1: the three belong together and outlive the allocator; 2: the extensions are enabled.
         let inner = unsafe { sublet::Allocator::new(&info) }.map_err(|error| not_made(&error))?;
-        // What goes wrong there is told as an event, and is no reason not to have an allocator.
+        // A recording that fails to start emits an event. The allocator works without it.
         #[cfg(feature = "trace")]
         let _ = sublet::trace::start_from_environment(&inner);
         let memory = Box::new(inner.memory_properties());

@@ -18,7 +18,7 @@ pub struct AllocatorCreateInfo<'a> {
     pub preferred_large_heap_block_size: vk::DeviceSize,
     /// Handed to the driver.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
-    /// Told of every `VkDeviceMemory`.
+    /// Called for every `VkDeviceMemory`.
     pub device_memory_callbacks: Option<&'a sublet::device::DeviceMemoryCallbacks>,
     /// Bytes that may be taken of each heap; empty for no limits.
     pub heap_size_limits: &'a [vk::DeviceSize],

@@ -37,7 +37,7 @@ impl Allocator {
         Ok(AllocatorPool { allocator: Arc::clone(self), pool: Some(pool), name: Mutex::default() })
     }
 
-    /// The allocator's own blocks, for who wants a pool in any case.
+    /// The allocator's own blocks, as a pool.
     pub fn default_pool(self: &Arc<Self>) -> AllocatorPool {
         AllocatorPool { allocator: Arc::clone(self), pool: None, name: Mutex::default() }
     }

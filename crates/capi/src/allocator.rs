@@ -56,7 +56,7 @@ pub struct AllocatorObject {
     pub(super) instance: vk::Instance,
     pub(super) physical_device: vk::PhysicalDevice,
     pub(super) device: vk::Device,
-    /// For who asks by pointer.
+    /// Kept for functions that return a pointer to them.
     pub(super) properties: Box<vk::PhysicalDeviceProperties>,
     pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
     /// Pools that were not destroyed.

@@ -125,10 +125,11 @@ impl<T: Threading> Front<T> {
         }
     }
 
-    /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if anything came of it.
+    /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if a move was completed or its
+    /// allocation destroyed.
     ///
-    /// The moves are those of `told`, in whatever order; of the context if that is `None`. What is not among them is
-    /// taken back.
+    /// The moves are those of `given`, in any order, or of the context if that is `None`. Moves that are not among
+    /// them are rolled back.
     ///
     /// # Safety
     /// C1 to C3: the program has done what it says, and no other call uses the allocations that are moved.
@@ -136,12 +137,12 @@ impl<T: Threading> Front<T> {
         &self,
         function: &'static str,
         context: &mut ContextObject,
-        told: Option<&[VmaDefragmentationMove]>,
+        given: Option<&[VmaDefragmentationMove]>,
     ) -> vk::Result {
         let mut result = vk::Result::SUCCESS;
         let own = std::mem::take(&mut context.moves);
         let operations: HashMap<VmaAllocation, u32> =
-            told.unwrap_or(&own).iter().map(|told| (told.src_allocation, told.operation)).collect();
+            given.unwrap_or(&own).iter().map(|one| (one.src_allocation, one.operation)).collect();
         for (planned, source, destination) in &std::mem::take(&mut context.planned) {
             let source = *source;
             self.forget(*destination);
@@ -188,11 +189,11 @@ impl<T: Threading> Front<T> {
                 Ok(()) => {}
                 Err(error) => {
                     self.allocator.roll_back_move(&context.open, planned);
-                    let told = match &error {
+                    let code = match &error {
                         MoveError::Map(MapError::Driver(error)) => error.result,
                         _ => vk::Result::ERROR_UNKNOWN,
                     };
-                    result = refused(function, &error, false, told);
+                    result = refused(function, &error, false, code);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The border with C: no panic crosses it, and who calls wrongly is told.
+//! The border with C: no panic crosses it, and wrong calls are logged.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};

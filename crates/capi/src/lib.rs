@@ -1,9 +1,9 @@
 //! The C interface: VMA's functions under their own names, with VMA's structures.
 //!
 //! `include/vk_mem_alloc.h` declares and documents it for C11 and C++17. `cargo build -p sublet-capi --release` makes
-//! both libraries of it; with `SUBLET_VMA_3_3=1` in the environment of the build the two structures that grew between
-//! VMA 3.3 and 3.4 have their old sizes. That is no feature of Cargo's, because features add up over all who ask for a
-//! package.
+//! both libraries of it. With `SUBLET_VMA_3_3=1` in the environment of the build, the two structures that grew between
+//! VMA 3.3 and 3.4 have their old sizes. That is no feature of Cargo, because Cargo unites the features of all
+//! dependents of a package.
 //!
 //! Nothing here is meant for Rust: the functions are public so that benches can call them.
 //!

@@ -75,7 +75,7 @@ fn without_commands(text: &str) -> String {
     text.replace(is_unwanted, "\u{FFFD}")
 }
 
-/// Writes to standard output. A reader who has had enough, as `head` has after ten lines, is an end and no error.
+/// Writes to standard output. A closed pipe, as by `head` after ten lines, is an end and no error.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -207,7 +207,7 @@ impl Description {
 
     fn limit_table(&self) -> String {
         let limits = &self.limits;
-        let size = |size: Option<u64>| size.map_or_else(|| "not told".to_owned(), bytes);
+        let size = |size: Option<u64>| size.map_or_else(|| "unknown".to_owned(), bytes);
         let number = match limits.max_memory_allocation_count {
             u32::MAX => "no limit".to_owned(),
             number => count(number.into()),

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
     } else {
         match all_of_drivers() {
             Ok(found) => devices = found,
-            // Who asks for the simulated ones as well has no need of a driver.
+            // A request for the simulated devices as well succeeds without a driver.
             Err(failure) if arguments.sim => complain(&format!("sublet: {}", failure.chain())),
             Err(failure) => return Err(failure),
         }

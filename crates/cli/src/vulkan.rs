@@ -38,7 +38,7 @@ impl Vulkan {
         let mut extensions = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
         if has(&offered, khr::portability_enumeration::NAME) {
-            // Where Vulkan is a layer over something else, its devices are shown only to those who ask for them.
+            // Where Vulkan is a layer over another API, only this extension and flag show its devices.
             extensions.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }
@@ -135,7 +135,7 @@ impl<'a> Physical<'a> {
             .map_err(|error| Failure::driver("the device's extensions cannot be read", error))
     }
 
-    /// Each heap's budget and usage, if the driver tells.
+    /// Each heap's budget and usage, if the driver reports them.
     pub(crate) fn budgets(&self) -> Result<Option<Vec<Budget>>, Failure> {
         if self.usable() < vk::API_VERSION_1_1 || !has(&self.extensions()?, ext::memory_budget::NAME) {
             return Ok(None);

@@ -137,11 +137,11 @@ impl Events {
     /// The name of a process, and its place among the others.
     pub(crate) fn process(&mut self, pid: u32, name: &str, place: u32) {
         #[derive(Serialize)]
-        struct Place {
+        struct ProcessOrder {
             sort_index: u32,
         }
         self.meta((pid, 0), "process_name", Name { name });
-        self.meta((pid, 0), "process_sort_index", Place { sort_index: place });
+        self.meta((pid, 0), "process_sort_index", ProcessOrder { sort_index: place });
     }
 
     /// The name of a thread.

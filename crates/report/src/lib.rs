@@ -1,7 +1,7 @@
 //! Reports on what a Sublet allocator or a virtual block holds, as text, as data and as pictures.
 //!
 //! A [`Snapshot`] comes from a live allocator or from a file. Pages, pictures, timelines, figures and comparisons need
-//! nothing but snapshots. [`stats_string()`] and its kin write the JSON that VMA's tools read.
+//! nothing but snapshots. [`stats_string()`] and its variants write the JSON that VMA's tools read.
 //!
 //! Features: `snapshots` (default) adds everything but the statistics strings, and needs serde; `trace` adds
 //! `recording_to_perfetto`.
@@ -60,8 +60,8 @@ pub use perfetto::perfetto;
 pub use recording::recording_to_perfetto;
 #[cfg(feature = "snapshots")]
 pub use snapshot::{
-    Block, Chunk, Dedicated, DescriptorHeapMap, DescriptorPools, Device, Entry, Heap, Located, MemoryType,
-    Place, ReadSnapshotError, SlotUse, Slots, Snapshot, SnapshotFault, Vector,
+    Block, Chunk, Dedicated, DescriptorHeapMap, DescriptorPools, Device, Entry, FaultPosition, Heap, Located,
+    MemoryType, ReadSnapshotError, SlotUse, Slots, Snapshot, SnapshotFault, Vector,
 };
 pub use stats_string::{stats_string, stats_string_of_map, virtual_block_stats_string};
 #[cfg(feature = "snapshots")]

@@ -1,4 +1,4 @@
-//! Binding resources to memory, and the rules about who may lie beside whom.
+//! How the driver checks a bind: the offset, the size, the memory type, and the granularity between neighbours.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

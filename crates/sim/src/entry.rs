@@ -26,7 +26,7 @@ pub(super) enum Level {
     Device,
 }
 
-/// Who is offered a name.
+/// When a program can get a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// From this minor version of Vulkan 1 on.
@@ -35,7 +35,7 @@ pub(super) enum When {
     Extension(&'static str),
 }
 
-/// A name of a function, and who is offered it.
+/// The name of a function, and when a program can get it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offer {
     pub(super) name: &'static str,
@@ -74,8 +74,8 @@ macro_rules! entries {
                 fallible: $crate::entry::entries!(@fallible $outcome),
                 function: {
                     let typed: $pfn = $function;
-                    // SAFETY: both are pointers to functions; who gets this one by its name calls it with the type that
-                    // Vulkan gives that name, and `typed` above has that type.
+                    // SAFETY: both are pointers to functions. The program that gets this one by its name calls it with
+                    // the type that Vulkan gives that name, and `typed` above has that type.
                     unsafe { std::mem::transmute::<$pfn, $crate::entry::Function>(typed) }
                 },
             },
@@ -254,7 +254,7 @@ unsafe fn name<'a>(name: *const c_char) -> Option<&'a str> {
 }
 
 fn function(typed: vk::PFN_vkGetInstanceProcAddr) -> vk::PFN_vkVoidFunction {
-    // SAFETY: a pointer to a function; who asked for it by name calls it with that name's type.
+    // SAFETY: a pointer to a function; the program that got it by its name calls it with that name's type.
     Some(unsafe { std::mem::transmute::<vk::PFN_vkGetInstanceProcAddr, Function>(typed) })
 }
 

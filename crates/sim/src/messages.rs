@@ -43,23 +43,23 @@ pub(super) struct Messages {
 }
 
 thread_local! {
-    /// Reports of this thread that nobody was told yet; `None` outside of [`deferred`].
-    static UNTOLD: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
+    /// Reports of this thread that are not sent yet; `None` outside of [`deferred`].
+    static UNSENT: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
 }
 
-/// Runs `body`, and tells the program of its reports when the locks that it takes are released: whoever is told may use
-/// the [`Gpu`](crate::Gpu).
+/// Runs `body`, and sends its reports to the program when `body` has released its locks: a messenger may use the
+/// [`Gpu`](crate::Gpu).
 pub(super) fn deferred<R>(hub: &Hub, body: impl FnOnce() -> R) -> R {
-    // Without the thread's own data, when it ends, reports are told at once.
-    let outer = UNTOLD.try_with(|untold| untold.replace(Some(Vec::new()))).ok().flatten();
+    // At the end of a thread, without its own data, reports are sent at once.
+    let outer = UNSENT.try_with(|unsent| unsent.replace(Some(Vec::new()))).ok().flatten();
     let result = body();
-    let own = UNTOLD.try_with(|untold| untold.replace(outer)).ok().flatten();
-    own.into_iter().flatten().for_each(|message| message.tell(hub));
+    let own = UNSENT.try_with(|unsent| unsent.replace(outer)).ok().flatten();
+    own.into_iter().flatten().for_each(|message| message.send(hub));
     result
 }
 
 impl Message {
-    fn tell(&self, hub: &Hub) {
+    fn send(&self, hub: &Hub) {
         let Self { vuid, text } = self;
         messenger::send(hub, vuid, text);
         tracing::error!(name: "invalid_usage", target: "sublet::sim", vuid, "{text}");
@@ -67,19 +67,19 @@ impl Message {
 }
 
 impl Hub {
-    /// Reports wrong use. Never fails, and takes no lock that a caller may hold: the program is told later, see
-    /// [`deferred`].
+    /// Reports wrong use. Never fails, and takes no lock that a caller may hold: [`deferred`] sends the report to the
+    /// program later.
     pub(super) fn report(&self, vuid: &'static str, text: impl Into<String>) {
         let message = Message { vuid, text: text.into() };
         self.messages.push(message.clone());
         let mut at_once = Some(message);
-        let _ = UNTOLD.try_with(|untold| {
-            if let Some(untold) = &mut *untold.borrow_mut() {
-                untold.extend(at_once.take());
+        let _ = UNSENT.try_with(|unsent| {
+            if let Some(unsent) = &mut *unsent.borrow_mut() {
+                unsent.extend(at_once.take());
             }
         });
         if let Some(message) = at_once {
-            message.tell(self);
+            message.send(self);
         }
     }
 }

@@ -78,7 +78,7 @@ unsafe extern "system" fn destroy(
     });
 }
 
-/// Calls back everybody who wants reports.
+/// Calls every messenger that takes this report.
 pub(super) fn send(hub: &Hub, vuid: &str, text: &str) {
     let messengers = hub.messengers.lock().clone();
     if messengers.is_empty() {

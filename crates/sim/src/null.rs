@@ -156,8 +156,8 @@ macro_rules! replacements {
     ($($pfn:ident = $function:path;)*) => {
         pub(crate) const REPLACEMENTS: &[$crate::null::Replacement] = &[$((stringify!($pfn), {
             let typed: vk::$pfn = $function;
-            // SAFETY: both are pointers to functions; who gets this one by its name calls it with the type that Vulkan
-            // gives that name, and `typed` above has that type.
+            // SAFETY: both are pointers to functions. The program that gets this one by its name calls it with the type
+            // that Vulkan gives that name, and `typed` above has that type.
             unsafe { std::mem::transmute::<vk::$pfn, $crate::entry::Function>(typed) }
         }),)*];
     };

@@ -274,7 +274,7 @@ impl Device {
         self.extensions.iter().any(|enabled| enabled == extension)
     }
 
-    /// Whether the program is told of `maxBufferSize`, so that it breaks a rule with more.
+    /// Whether the program can query `maxBufferSize`, so that a larger buffer breaks a rule.
     pub(super) fn has_buffer_size_rule(&self) -> bool {
         self.minor >= 3 || self.has("VK_KHR_maintenance4")
     }

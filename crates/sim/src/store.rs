@@ -60,8 +60,7 @@ struct View {
     start: NonNull<u8>,
 }
 
-// SAFETY: a view is owned bytes; who reads and writes them at the same time is the program's business, as it is with
-// any device memory: Vulkan asks it to synchronise access.
+// SAFETY: a view is owned bytes. Vulkan asks the program to synchronise access to them, as to any device memory.
 unsafe impl Send for View {}
 // SAFETY: as above.
 unsafe impl Sync for View {}

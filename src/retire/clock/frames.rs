@@ -60,9 +60,9 @@ impl Clock {
     /// hold the lock that Vulkan wants for the queue across both. Else a fence would be taken to cover what is
     /// submitted only after it.
     ///
-    /// Who needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call [`idle`](Self::idle) in
-    /// between. If the submission then fails, the frame is done when a later frame of the lane is, or with
-    /// [`shutdown`](Self::shutdown).
+    /// A program that needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call
+    /// [`idle`](Self::idle) in between. If the submission then fails, the frame is done when a later frame of the lane
+    /// is, or with [`shutdown`](Self::shutdown).
     ///
     /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no
     /// fence of its own.

@@ -12,7 +12,7 @@ use super::lane::{Lane, Reading};
 use super::ticket::{CLOCKS, MAX_LANES};
 use super::{DiscardError, LaneId, SubmitError, Ticket, TooManyLanes};
 
-/// Tells clocks apart.
+/// Distinguishes clocks.
 static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 
 /// Knows which recordings the GPU is done with. One for a device, shared by all threads: every method takes `&self`.
@@ -261,7 +261,7 @@ impl Clock {
         if lane.clock() != self.id {
             return false;
         }
-        // Acquire: who frees what the ticket was for does so after what the other thread saw.
+        // Acquire: whatever this ticket held is freed after what the other thread saw.
         let floor = self.floors[lane.index()].load(Ordering::Acquire);
         if ticket.serial() < floor {
             return true;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 
-use super::side::Place;
+use super::side::Placement;
 use super::tap::{Log, Tap};
 
 /// Whose a `VkDeviceMemory` is.
@@ -54,7 +54,7 @@ impl Books {
     }
 
     /// Enters an allocation, if it is where one can be.
-    pub(super) fn place(&mut self, place: &Place) -> Result<(), String> {
+    pub(super) fn place(&mut self, place: &Placement) -> Result<(), String> {
         let Some(block) = self.blocks.get_mut(&place.memory) else {
             return Err(format!("an allocation in memory that was never allocated: {place:?}"));
         };
@@ -72,7 +72,7 @@ impl Books {
     }
 
     /// Takes an allocation out. Its block may be gone already.
-    pub(super) fn take(&mut self, place: &Place) {
+    pub(super) fn take(&mut self, place: &Placement) {
         if let Some(block) = self.blocks.get_mut(&place.memory) {
             block.used.remove(&place.offset);
         }

@@ -8,7 +8,7 @@ use sublet::{
 };
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Place, Side};
+use super::side::{Compacted, Compaction, Placement, Side};
 use super::sublet_side::SubletSide;
 use super::vma_side::VmaSide;
 use crate::script::Random;
@@ -102,7 +102,7 @@ fn heap(random: &mut Random, memory_type: u32) -> Heap {
 /// Bytes before and after, and what was done.
 type Done = (u64, u64, Compacted);
 
-fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec<Place>), String> {
+fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec<Placement>), String> {
     if let Some(pool) = &heap.pool {
         side.create_pool(0, pool).map_err(|failed| format!("no pool: {failed:?}"))?;
     }

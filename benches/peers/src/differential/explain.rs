@@ -7,7 +7,7 @@ use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolC
 use super::differences::Difference;
 use super::play::{Needs, gives_back, refusals};
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Failed, HeapFigures, Place, Why};
+use super::side::{Failed, HeapFigures, Placement, Why};
 use super::tap::{Fault, FaultyCall, Log};
 
 /// One allocation, asked of both.
@@ -23,8 +23,8 @@ pub(super) struct Case<'a> {
     /// The heaps before, as VMA and as Sublet had them.
     pub(super) before: &'a [HeapFigures],
     pub(super) sublet_before: &'a [HeapFigures],
-    pub(super) vma: &'a Result<Place, Failed>,
-    pub(super) sublet: &'a Result<Place, Failed>,
+    pub(super) vma: &'a Result<Placement, Failed>,
+    pub(super) sublet: &'a Result<Placement, Failed>,
     pub(super) vma_log: &'a Log,
     pub(super) sublet_log: &'a Log,
 }
@@ -242,7 +242,7 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
         return Some(Difference::EmptyBlock);
     }
     // Both were refused the same, and then one of them had room.
-    let shared = |place: &Result<Place, Failed>| place.as_ref().is_ok_and(|place| !place.dedicated);
+    let shared = |place: &Result<Placement, Failed>| place.as_ref().is_ok_and(|place| !place.dedicated);
     if shared(case.sublet)
         && case.vma_log.asked.starts_with(&case.sublet_log.asked)
         && refusals(case.sublet_log) == case.sublet_log.asked.len()

@@ -7,7 +7,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags, sim};
 
 use super::program::{BufferSpec, ImageSpec, PoolSpec, Resource, Setup, Spec};
-use super::side::{Place, Side};
+use super::side::{Placement, Side};
 use super::sublet_side::SubletSide;
 use super::tap::{Link, Log};
 use super::vma_side::VmaSide;
@@ -72,14 +72,14 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn allocate(&mut self, resource: &Resource, spec: &Spec) -> Result<Place, vk::Result> {
+    fn allocate(&mut self, resource: &Resource, spec: &Spec) -> Result<Placement, vk::Result> {
         let slot = self.slots;
         self.slots += 1;
         self.side.allocate(slot, resource, spec, self.pool).map_err(|failed| failed.result)
     }
 
     /// Plain memory of the GPU.
-    fn plain(&mut self, size: u64) -> Result<Place, vk::Result> {
+    fn plain(&mut self, size: u64) -> Result<Placement, vk::Result> {
         self.allocate(&raw(size), &spec(MemoryUsage::GpuOnly, Flags::empty()))
     }
 

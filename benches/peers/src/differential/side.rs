@@ -9,7 +9,7 @@ use super::tap::Tap;
 
 /// An allocation as its holder sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct Placement {
     pub(super) memory: vk::DeviceMemory,
     pub(super) memory_type: u32,
     pub(super) offset: u64,
@@ -96,13 +96,13 @@ pub(super) trait Side {
         resource: &Resource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Place, Failed>;
+    ) -> Result<Placement, Failed>;
     fn free(&mut self, slot: usize);
     fn map(&mut self, slot: usize) -> Result<(), Failed>;
     fn unmap(&mut self, slot: usize);
     fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed>;
     /// Where the allocation is, as it is now.
-    fn place(&self, slot: usize) -> Place;
+    fn place(&self, slot: usize) -> Placement;
     fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed>;
     fn set_frame(&mut self);
     fn heaps(&mut self) -> Vec<HeapFigures>;

@@ -7,7 +7,7 @@ use sublet::{
 };
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Failed, HeapFigures, Place, PoolFigures, Side, Why};
+use super::side::{Compacted, Compaction, Failed, HeapFigures, Placement, PoolFigures, Side, Why};
 use super::tap::{Pose, Registered, Tap};
 
 struct Held {
@@ -111,8 +111,8 @@ impl SubletSide {
         self.held[slot].as_ref().expect("the caller knows which slots are in use")
     }
 
-    fn look(allocation: &Allocation, maps: u32) -> Place {
-        Place {
+    fn look(allocation: &Allocation, maps: u32) -> Placement {
+        Placement {
             memory: allocation.memory(),
             memory_type: allocation.memory_type_index(),
             offset: allocation.offset(),
@@ -159,7 +159,7 @@ impl Side for SubletSide {
         resource: &Resource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Place, Failed> {
+    ) -> Result<Placement, Failed> {
         let pool = pool.and_then(|slot| self.pools[slot].as_ref());
         let min_alignment =
             if let Resource::Buffer { min_alignment, .. } = resource { *min_alignment } else { 0 };
@@ -276,7 +276,7 @@ impl Side for SubletSide {
         }
     }
 
-    fn place(&self, slot: usize) -> Place {
+    fn place(&self, slot: usize) -> Placement {
         Self::look(&self.held(slot).allocation, self.held(slot).maps)
     }
 

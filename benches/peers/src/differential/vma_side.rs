@@ -7,7 +7,7 @@ use sublet::{DefragmentationAlgorithm, sim};
 
 use super::play::Needs;
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Compacted, Compaction, Failed, HeapFigures, Place, PoolFigures, Side, Why};
+use super::side::{Compacted, Compaction, Failed, HeapFigures, Placement, PoolFigures, Side, Why};
 use super::tap::{Pose, Registered, Tap};
 use crate::peers::vma::{details, ffi};
 
@@ -89,11 +89,11 @@ impl VmaSide {
         self.held[slot].as_ref().map_or(ptr::null_mut(), |held| held.allocation)
     }
 
-    fn look(&self, allocation: ffi::Allocation) -> Place {
+    fn look(&self, allocation: ffi::Allocation) -> Placement {
         // SAFETY: the allocator and the allocation are live.
         let found = unsafe { details(self.allocator, allocation) };
         let info = found.allocation_info;
-        Place {
+        Placement {
             memory: info.device_memory,
             memory_type: info.memory_type,
             offset: info.offset,
@@ -145,7 +145,7 @@ impl Side for VmaSide {
         resource: &Resource,
         spec: &Spec,
         pool: Option<usize>,
-    ) -> Result<Place, Failed> {
+    ) -> Result<Placement, Failed> {
         let info = self.info(spec, pool);
         let info = &raw const info;
         let mut allocation = ptr::null_mut();
@@ -262,7 +262,7 @@ impl Side for VmaSide {
         })
     }
 
-    fn place(&self, slot: usize) -> Place {
+    fn place(&self, slot: usize) -> Placement {
         self.look(self.held(slot))
     }
 

@@ -10,7 +10,7 @@ use crate::gpu::Object;
 
 /// Where an allocation begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct MemoryOffset {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 /// An allocation, with the bytes that were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held {
-    pub(crate) place: Place,
+    pub(crate) place: MemoryOffset,
     pub(crate) size: u64,
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn held(number: u64, offset: u64, size: u64) -> Held {
-        Held { place: Place { memory: vk::DeviceMemory::from_raw(number), offset }, size }
+        Held { place: MemoryOffset { memory: vk::DeviceMemory::from_raw(number), offset }, size }
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
                 live.insert(
                     number,
                     replay.allocation(number).map(|allocation| {
-                        let place = Place { memory: allocation.memory, offset: allocation.offset };
+                        let place = MemoryOffset { memory: allocation.memory, offset: allocation.offset };
                         Held { place, size: allocation.size }
                     }),
                 );

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Scale;
-use crate::case::{self, Figures, Place};
+use crate::case::{self, CaseSetup, Figures};
 use crate::gpu::Driver;
 use crate::peers::{PeerKind, Shape};
 use crate::script::{Alignments, Random, Request, Shapes};
@@ -57,7 +57,7 @@ pub(crate) fn fill(
     kind: PeerKind,
     scale: &Scale,
 ) -> Result<Option<Figures>, String> {
-    let place = Place { driver, granularity: 1, kind, shape: fill.shape };
+    let place = CaseSetup { driver, granularity: 1, kind, shape: fill.shape };
     // Four times what fits, so that there is always one that does not.
     let most = if fill.limit == u64::MAX { 8 * POOL_BLOCK } else { fill.limit };
     let count = usize::try_from(most / 131_072 * 4).unwrap_or(usize::MAX);

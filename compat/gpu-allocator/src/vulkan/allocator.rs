@@ -78,7 +78,7 @@ impl Allocator {
                 unsafe { sublet::Allocator::new(&info) }
             })
             .map_err(|error| invalid(words(&error)))?;
-        // What goes wrong there is told as an event, and is no reason not to have an allocator.
+        // A recording that fails to start emits an event. The allocator works without it.
         #[cfg(feature = "trace")]
         let _ = sublet::trace::start_from_environment(&inner);
         if desc.debug_settings.log_memory_information {

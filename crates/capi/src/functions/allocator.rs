@@ -39,7 +39,7 @@ unsafe fn make(
         unsafe { std::slice::from_raw_parts(info.heap_size_limit, count) }
     };
     // SAFETY: C3.
-    let told = unsafe { info.device_memory_callbacks.as_ref() }.map(|callbacks| {
+    let memory_callbacks = unsafe { info.device_memory_callbacks.as_ref() }.map(|callbacks| {
         let raw = RawDeviceMemoryCallbacks {
             allocated: callbacks.allocate.map(untyped),
             freeing: callbacks.free.map(untyped),
@@ -70,7 +70,7 @@ unsafe fn make(
         heap_size_limits: limits,
         // SAFETY: C3.
         allocation_callbacks: unsafe { info.allocation_callbacks.as_ref() },
-        device_memory_callbacks: told,
+        device_memory_callbacks: memory_callbacks,
         external_memory_handle_types: handle_types,
         debug: settings::current(),
         ..AllocatorCreateInfo::from_raw(
@@ -90,7 +90,7 @@ unsafe fn make(
         let allocator = unsafe { LocalAllocator::new_local(&rust) }?;
         AnyFront::Local(front(allocator, flags, false))
     };
-    // What goes wrong there is told, and is no reason not to have an allocator.
+    // A recording that fails to start is logged. The allocator works without it.
     #[cfg(feature = "trace")]
     let _ = match &front {
         AnyFront::Shared(front) => sublet::trace::start_from_environment(&front.allocator),
@@ -155,7 +155,7 @@ exported! {
             misused(NAME, "instance, physicalDevice and device must not be null");
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
-        // Where it will be has to be known before: callbacks are told the handle.
+        // The address has to be known before: callbacks get the handle.
         let mut place = Box::<AllocatorObject>::new_uninit();
         // SAFETY: C1 to C3.
         match unsafe { make(info, place.as_mut_ptr()) } {

@@ -1,4 +1,4 @@
-//! What VMA decides with macros: who hears of mistakes, what becomes of them, and help in finding them.
+//! Functions for what VMA decides with macros: logs, assertions and debug settings.
 
 use std::ffi::c_void;
 
@@ -11,7 +11,7 @@ use crate::{log, settings};
 use sublet::DebugSettings;
 
 exported! {
-    /// Sets who hears what the library has to say.
+    /// Sets the function that gets the logs.
     fn subletSetLogCallback(function: Option<LogFunction>, level: u32, user_data: *mut c_void) {
         log::set_callback(function, level, Pointer(user_data));
     }
@@ -21,9 +21,9 @@ exported! {
         log::set_assertions(wanted != vk::FALSE);
     }
 
-    /// Sets what helps to find faults, for the allocators that are made from now on.
-    fn subletSetDebugSettings(told: *const SubletDebugSettings) {
+    /// Sets the debug settings of the allocators that are made from now on.
+    fn subletSetDebugSettings(wanted: *const SubletDebugSettings) {
         // SAFETY: C3.
-        settings::set(unsafe { told.as_ref() }.map(DebugSettings::from));
+        settings::set(unsafe { wanted.as_ref() }.map(DebugSettings::from));
     }
 }

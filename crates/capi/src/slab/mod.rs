@@ -1,11 +1,11 @@
 //! Where the objects behind `VmaAllocation` live: slots that never move and are used again.
 //!
-//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. A handle
-//! that was freed is told from the one that its slot has now, unless a multiple of 128 others were in between.
+//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. So a freed
+//! handle differs from the current one of its slot, unless a multiple of 128 others were in between.
 //!
-//! Slots are in stripes, each with a lock and a list of free slots. A thread takes from the stripe of its token, so
-//! that threads do not meet here; a slot goes back to the stripe that it is of, so that no stripe grows because one
-//! thread allocates what another frees.
+//! Slots are in stripes, each with a lock and a list of free slots. A thread takes slots from the stripe of its token,
+//! so that threads do not contend here. A slot goes back to its own stripe, so that no stripe grows because one thread
+//! allocates what another frees.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -291,7 +291,7 @@ impl<T: Threading> Slab<T> {
     /// 1. The slot is from [`Self::own`] and was not removed since.
     /// 2. No other call uses it.
     pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
-        // Who walks over the slab looks at it under the lock.
+        // A walk over the slab reads the slot under this lock.
         let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
         // SAFETY: 2: no other call uses the slot. What is overwritten needs no drop.
         unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };

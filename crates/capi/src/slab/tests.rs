@@ -1,4 +1,4 @@
-//! Slots: given out once, used again, and told apart by their generations.
+//! Slots are given out once and used again, and their generations differ.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::thread;

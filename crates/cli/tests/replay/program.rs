@@ -13,7 +13,7 @@ use sublet::{
 
 /// Where an allocation lies: memory type, whether its memory is its own, block, offset and size. Blocks are numbered
 /// when the first allocation comes into them, and forgotten when the last one leaves.
-pub(crate) type Place = (u32, bool, u64, u64, u64);
+pub(crate) type PlacementRow = (u32, bool, u64, u64, u64);
 
 /// Numbers blocks.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(crate) fn placed(&mut self, info: &AllocationInfo) -> Place {
+    pub(crate) fn placed(&mut self, info: &AllocationInfo) -> PlacementRow {
         let (block, live) = self.known.entry(info.memory.as_raw()).or_insert_with(|| {
             self.next += 1;
             (self.next - 1, 0)
@@ -71,7 +71,7 @@ pub(crate) struct Program<'a> {
     next_owner: u32,
     blocks: Blocks,
     /// Every place that an allocation was given, in order.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<PlacementRow>,
     /// Whether it asks for what may be refused because of where other things lie.
     has_limits: bool,
     pub(crate) granted: u64,

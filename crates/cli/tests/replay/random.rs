@@ -8,7 +8,7 @@ use sublet::trace::{Buffer, CallKind, Event, MoveOutcome, Replay, Trace};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 use crate::outcome::result;
-use crate::program::{Blocks, Place, Program};
+use crate::program::{Blocks, PlacementRow, Program};
 
 fn allocator(gpu: &Gpu) -> Allocator {
     // SAFETY: instance and device are live, and outlive the allocator.
@@ -16,7 +16,7 @@ fn allocator(gpu: &Gpu) -> Allocator {
 }
 
 /// Where a replay puts what the program had, in the same order.
-fn places(trace: &Trace, replay: &mut Replay<'_>) -> Vec<Place> {
+fn places(trace: &Trace, replay: &mut Replay<'_>) -> Vec<PlacementRow> {
     let (mut places, mut blocks, mut memories) = (Vec::new(), Blocks::default(), BTreeMap::new());
     while let Some(record) = replay.step() {
         let Some(number) = record.event.allocation() else { continue };

@@ -19,7 +19,7 @@ use sublet::Leak;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// One style sheet, in parts. The order matters: what is for narrow windows and for paper overrides the rest.
+/// One style sheet, in parts. The order matters: the parts for narrow windows and for paper override the rest.
 const STYLES: &[&str] = &[
     include_str!("theme.css"),
     include_str!("page.css"),
@@ -46,8 +46,8 @@ const SCRIPTS: &[&str] = &[
 ];
 
 /// A page about a [`Snapshot`]: heaps and budgets, every block drawn to scale, the largest allocations, sums by name
-/// and by caller, how fragmented what is free is, and a search over all of it. With [`before`](Self::before) the page
-/// shows what changed, with [`leaks`](Self::leaks) what was never given back.
+/// and by caller, fragmentation, and a search over everything. [`before`](Self::before) adds the changes since another
+/// snapshot, [`leaks`](Self::leaks) the allocations that were never freed.
 ///
 /// ```
 /// use sublet_report::{Page, Snapshot};
@@ -74,8 +74,8 @@ impl<'a> Page<'a> {
         Self { now, before: None, leaks: &[], title: None }
     }
 
-    /// Compares with a snapshot that was taken before: bars of both, tables of what is new, gone and grown, and the
-    /// earlier map to switch to. How allocations are recognised is [`Comparison`]'s to say.
+    /// Compares with an earlier snapshot: bars of both, tables of new, freed and grown memory, and the earlier map to
+    /// switch to. [`Comparison`] describes how it recognises allocations.
     ///
     /// ```
     /// use sublet_report::{Page, Snapshot};
@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
         Self { before: Some(before), ..self }
     }
 
-    /// Adds a table of allocations that were never given back.
+    /// Adds a table of allocations that were never freed.
     ///
     /// ```
     /// use sublet_report::{Page, Snapshot};
@@ -108,7 +108,7 @@ impl<'a> Page<'a> {
         Self { leaks, ..self }
     }
 
-    /// What stands above the page and in the window's title, instead of the snapshot's own title.
+    /// Sets the heading of the page and the title of its window, instead of the snapshot's own title.
     pub fn title(self, title: &'a str) -> Self {
         Self { title: Some(title), ..self }
     }
@@ -129,8 +129,8 @@ impl<'a> Page<'a> {
             figures_before: self.before.map(Snapshot::figures),
             comparison: self.before.map(|before| Differences::new(before, self.now)),
         };
-        // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the
-        // element that it is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
+        // Cannot fail: text takes everything, and all keys here are text. Without `<` nothing in the data can end its
+        // element. A JSON string may have the escape anywhere, and JSON has no `<` outside of strings.
         let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
         let (title, nonce) = (escaped(title), nonce(&data));
         let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
@@ -145,7 +145,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What the script reads: see `model.js`.
+/// The data that the script reads: see `model.js`.
 #[derive(Serialize)]
 struct Data<'a> {
     title: &'a str,
@@ -157,8 +157,8 @@ struct Data<'a> {
     comparison: Option<Differences>,
 }
 
-/// Which allocations one snapshot has alone: their places in the order of [`Snapshot::allocations`], in which the
-/// script has them.
+/// The allocations that only one snapshot has: their indices in the order of [`Snapshot::allocations`], which is the
+/// script's order, too.
 #[derive(Serialize)]
 struct Differences {
     matching: Matching,
@@ -173,7 +173,7 @@ impl Differences {
     }
 }
 
-/// Where some allocations of a snapshot come in the order of all. They are in that order themselves.
+/// The indices of some allocations of a snapshot among all. `some` is in the order of all.
 fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
     let mut some = some.iter().peekable();
     // The same entry, not an equal one: without ids, two may be equal.
@@ -181,7 +181,7 @@ fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
     snapshot.allocations().enumerate().filter(|(_, found)| is_next(found)).map(|(at, _)| at).collect()
 }
 
-/// A leak in the words that a snapshot has for the same things.
+/// A leak with the member names of a snapshot.
 #[derive(Serialize)]
 struct LeakData<'a> {
     name: Option<&'a str>,
@@ -204,14 +204,14 @@ impl<'a> LeakData<'a> {
                 (Some(name), _) => Some(Cow::Borrowed(name)),
                 (None, number) => number.map(|number| format!("Pool {number}").into()),
             },
-            // A string: numbers of JavaScript end at 2^53.
+            // A string, because numbers of JavaScript end at 2^53.
             user_data: leak.user_data.map(|user_data| format!("{user_data:#x}")),
             caller: leak.caller.map(file_and_line),
         }
     }
 }
 
-/// Replaces each `{{name}}` of the template. What is put in is not looked at again: a name in the data may well be
+/// Replaces each `{{name}}` of the template. It does not search the inserted text, because a name in the data may be
 /// `{{style}}`.
 fn fill<'a>(template: &str, part: impl Fn(&str) -> &'a str) -> String {
     let mut page = String::new();
@@ -230,8 +230,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The word by which the page knows its own script and style from what came in with the data, should an element ever
-/// get out of there. It is a hash of the data (FNV-1a), so that a text would have to contain its own hash to know it.
+/// The nonce that marks the page's own script and style, in case the data ever contains an element. It is a hash of the
+/// data (FNV-1a), so that a text would have to contain its own hash to know it.
 fn nonce(data: &str) -> String {
     let hash = data.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

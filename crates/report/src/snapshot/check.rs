@@ -1,4 +1,4 @@
-//! Whether a snapshot that somebody wrote holds together.
+//! Checks that a snapshot from a file is consistent.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use ash::vk;
 
 use super::Snapshot;
-use super::error::{Place, ReadSnapshotError, SnapshotFault};
+use super::error::{FaultPosition, ReadSnapshotError, SnapshotFault};
 use super::parts::{Block, Vector};
 use crate::cast::index;
 
-/// Gives the snapshot back if there is nothing wrong with it.
+/// Returns the snapshot if it is consistent.
 pub(super) fn checked(snapshot: Snapshot) -> Result<Snapshot, ReadSnapshotError> {
-    heaps_and_types(&snapshot).map_err(|fault| fault.at(Place::default()))?;
+    heaps_and_types(&snapshot).map_err(|fault| fault.at(FaultPosition::default()))?;
     let (mut defaults, mut pools, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut bytes = 0;
     for (at, vector) in snapshot.vectors.iter().enumerate() {
-        let place = Place { vector: Some(at), ..Place::default() };
+        let place = FaultPosition { vector: Some(at), ..FaultPosition::default() };
         let is_new = match vector.pool {
             Some(number) => pools.insert(number),
             None => defaults.insert(vector.memory_type),
@@ -29,13 +29,13 @@ pub(super) fn checked(snapshot: Snapshot) -> Result<Snapshot, ReadSnapshotError>
     }
     for (heap, map) in snapshot.descriptor_heaps.iter().enumerate() {
         if let Some(slot) = map.fault() {
-            return Err(SnapshotFault::Slots { heap, slot }.at(Place::default()));
+            return Err(SnapshotFault::Slots { heap, slot }.at(FaultPosition::default()));
         }
     }
     for found in snapshot.allocations() {
         if found.entry.id.as_deref().is_some_and(|id| !ids.insert(id)) {
             let block = found.block.map(|block| block.id);
-            let place = Place { vector: Some(found.vector_index), block, offset: Some(found.offset) };
+            let place = FaultPosition { vector: Some(found.vector_index), block, offset: Some(found.offset) };
             return Err(SnapshotFault::AllocationTwice.at(place));
         }
     }
@@ -68,10 +68,10 @@ fn type_and_heap(snapshot: &Snapshot, vector: &Vector) -> Result<(), SnapshotFau
 }
 
 /// Adds the bytes of the vector to those of the ones before: sums of what was checked cannot overflow.
-fn blocks(vector: &Vector, place: Place, bytes: &mut u64) -> Result<(), ReadSnapshotError> {
+fn blocks(vector: &Vector, place: FaultPosition, bytes: &mut u64) -> Result<(), ReadSnapshotError> {
     let mut ids = BTreeSet::new();
     for block in &vector.blocks {
-        let place = Place { block: Some(block.id), ..place };
+        let place = FaultPosition { block: Some(block.id), ..place };
         if !ids.insert(block.id) {
             return Err(SnapshotFault::BlockTwice.at(place));
         }
@@ -84,10 +84,10 @@ fn blocks(vector: &Vector, place: Place, bytes: &mut u64) -> Result<(), ReadSnap
     Ok(())
 }
 
-fn chunks(block: &Block, place: Place) -> Result<(), ReadSnapshotError> {
+fn chunks(block: &Block, place: FaultPosition) -> Result<(), ReadSnapshotError> {
     let mut end = 0;
     for chunk in &block.chunks {
-        let place = Place { offset: Some(chunk.offset), ..place };
+        let place = FaultPosition { offset: Some(chunk.offset), ..place };
         if chunk.offset < end {
             return Err(SnapshotFault::Overlap { end_of_previous: end }.at(place));
         }

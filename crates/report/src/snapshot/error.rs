@@ -1,4 +1,4 @@
-//! What can be wrong with a saved snapshot.
+//! Errors of reading a saved snapshot.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,35 +8,35 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadSnapshotError {
-    /// It is no JSON, ends too early, or a member is missing or of the wrong type.
+    /// It is not JSON, ends too early, or a member is missing or of the wrong type.
     Json {
         /// The line, from 1; 0 if it is not known.
         line: usize,
         /// The column, in bytes from 1; 0 if it is not known.
         column: usize,
-        /// What the reader of JSON says.
+        /// The error of the JSON reader.
         source: serde_json::Error,
     },
-    /// It is JSON, but of something else.
+    /// It is JSON of another kind.
     NotASnapshot,
-    /// It was written by another version of this library, in a format that came later.
+    /// A later version of this library wrote it, in a later format.
     Version {
-        /// What the text has; `None` if it has none.
+        /// The version of the text; `None` if it has none.
         found: Option<u64>,
-        /// What this library writes.
+        /// The version that this library writes.
         known: u32,
     },
     /// It is the statistics string of a VMA before 3.0, which had another schema.
     OldVma,
-    /// It is a statistics string in VMA's schema, of an allocator for another interface than Vulkan.
+    /// It is a statistics string in VMA's schema, but not of an allocator for Vulkan.
     NotVulkan,
     /// It is a statistics string without its detailed part: it has sums, and no blocks.
     WithoutDetails,
-    /// What it says cannot be.
+    /// It contradicts itself.
     Contradiction {
-        /// Where.
-        place: Place,
-        /// What.
+        /// The position of the fault.
+        place: FaultPosition,
+        /// The fault.
         fault: SnapshotFault,
     },
 }
@@ -78,11 +78,11 @@ impl Error for ReadSnapshotError {
     }
 }
 
-/// Where something is in a saved snapshot.
+/// The position of a fault in a saved snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct Place {
-    /// Which of the vectors, from 0.
+pub struct FaultPosition {
+    /// The index of the vector, from 0.
     pub vector: Option<usize>,
     /// The id of the block in that vector.
     pub block: Option<u32>,
@@ -90,7 +90,7 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FaultPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(vector) = self.vector else { return f.write_str("memory map") };
         write!(f, "vector {vector}")?;
@@ -104,7 +104,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a saved snapshot says that cannot be.
+/// How a saved snapshot contradicts itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SnapshotFault {
@@ -118,24 +118,24 @@ pub enum SnapshotFault {
         /// How many there are.
         types: usize,
     },
-    /// The heaps are numbered, and this one is not there.
+    /// The heaps are numbered, and this one is missing.
     HeapMissing {
         /// Its index.
         heap: u32,
     },
-    /// The memory types are numbered, and this one is not there, or one before it is there twice.
+    /// The memory types are numbered, and this one is missing, or one before it is there twice.
     TypeMissing {
         /// Its index.
         memory_type: u32,
     },
-    /// A heap that is not there is named.
+    /// A heap is named that does not exist.
     NoSuchHeap {
         /// Its index.
         heap: u32,
         /// How many there are.
         heaps: usize,
     },
-    /// A memory type that is not there is named.
+    /// A memory type is named that does not exist.
     NoSuchType {
         /// Its index.
         memory_type: u32,
@@ -144,20 +144,20 @@ pub enum SnapshotFault {
     },
     /// A vector names a heap that is not the one of its memory type.
     HeapOfAnotherType {
-        /// What the vector says.
+        /// The heap that the vector names.
         heap: u32,
-        /// What the memory type says.
+        /// The heap of the memory type.
         of_type: u32,
     },
-    /// There are two default vectors of this memory type, or two pools of this number.
+    /// Two default vectors have this memory type, or two pools this number.
     VectorTwice,
-    /// There are two blocks of this id in the vector.
+    /// Two blocks of the vector have this id.
     BlockTwice,
-    /// There are two allocations of this id.
+    /// Two allocations have this id.
     AllocationTwice,
     /// A chunk begins before the one before it ends.
     Overlap {
-        /// Where that one ends.
+        /// The offset at which that one ends, in bytes.
         end_of_previous: u64,
     },
     /// A chunk ends behind the end of its block.
@@ -167,7 +167,7 @@ pub enum SnapshotFault {
         /// Bytes of the block.
         block_size: u64,
     },
-    /// All blocks up to here have more bytes than 64 bits can count.
+    /// All blocks up to here together have more bytes than 64 bits can count.
     TooLarge,
     /// The runs of a descriptor heap do not tile it.
     Slots {
@@ -179,7 +179,7 @@ pub enum SnapshotFault {
 }
 
 impl SnapshotFault {
-    pub(super) fn at(self, place: Place) -> ReadSnapshotError {
+    pub(super) fn at(self, place: FaultPosition) -> ReadSnapshotError {
         ReadSnapshotError::Contradiction { place, fault: self }
     }
 }

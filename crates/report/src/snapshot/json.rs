@@ -10,9 +10,9 @@ use super::error::ReadSnapshotError;
 use super::parts::{Device, Heap, MemoryType, Vector};
 use super::{Located, Snapshot, check, vma};
 
-/// What stands in `format`.
+/// The value of `format`.
 const FORMAT: &str = "sublet-memory-map";
-/// What stands in `version`. Members may be added without a new one: readers leave out what they do not know.
+/// The value of `version`. New members do not need a new version: readers skip members that they do not know.
 const VERSION: u32 = 1;
 
 impl Snapshot {
@@ -49,19 +49,20 @@ impl Snapshot {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Self::to_json`] wrote; members that this version does not know are left out. And what
-    /// [`stats_string()`](crate::stats_string()) wrote, or VMA's `vmaBuildStatsString` of VMA 3.0 or later. What that
-    /// does not say is `None`; its pools are numbered as they stand in it, and what lies between two chunks is not free
-    /// and not used.
+    /// Reads the output of [`Self::to_json`], of [`stats_string()`](crate::stats_string()), or of
+    /// `vmaBuildStatsString` in VMA 3.0 or later. It skips members that this version does not know. Facts that a
+    /// statistics string does not have are `None`, its pools are numbered in their order, and a gap between two chunks
+    /// is neither free nor used.
     ///
     /// # Errors
-    /// - [`Json`](ReadSnapshotError::Json): it is no JSON, ends too early, or a member is missing or of the wrong type.
-    /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON, of something else.
-    /// - [`Version`](ReadSnapshotError::Version): it was written in a format that came later.
+    /// - [`Json`](ReadSnapshotError::Json): it is not JSON, ends too early, or a member is missing or of the wrong
+    ///   type.
+    /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON of another kind.
+    /// - [`Version`](ReadSnapshotError::Version): it has a later format.
     /// - [`OldVma`](ReadSnapshotError::OldVma), [`NotVulkan`](ReadSnapshotError::NotVulkan): it is of another
     ///   allocator.
-    /// - [`WithoutDetails`](ReadSnapshotError::WithoutDetails): a statistics string that was not to have blocks.
-    /// - [`Contradiction`](ReadSnapshotError::Contradiction): it says what cannot be: see
+    /// - [`WithoutDetails`](ReadSnapshotError::WithoutDetails): a statistics string without blocks.
+    /// - [`Contradiction`](ReadSnapshotError::Contradiction): it contradicts itself: see
     ///   [`SnapshotFault`](super::SnapshotFault).
     ///
     /// # Panics
@@ -105,7 +106,7 @@ impl Snapshot {
     }
 }
 
-/// What tells formats apart.
+/// The members that distinguish the formats.
 #[derive(Deserialize)]
 struct Mark {
     format: Option<Box<str>>,
@@ -180,7 +181,7 @@ impl Serialize for Snapshot {
 }
 
 impl Serialize for Located<'_> {
-    /// Where it lies, its size, and all that is known of it as `allocation`.
+    /// Writes its position, its size, and everything else as `allocation`.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut to = to.serialize_struct("Located", 8)?;
         to.serialize_field("vector", &self.vector_index)?;
@@ -195,7 +196,7 @@ impl Serialize for Located<'_> {
     }
 }
 
-/// For snapshots within something else. The version is not looked at.
+/// For snapshots within other JSON. Does not check the version.
 impl<'a> Deserialize<'a> for Snapshot {
     fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
         Raw::deserialize(from)?.checked().map_err(D::Error::custom)

@@ -1,4 +1,4 @@
-//! Snapshots of an allocator that lives.
+//! Snapshots of a live allocator.
 #![forbid(unsafe_code)]
 
 use std::process;
@@ -19,15 +19,14 @@ impl Snapshot {
     /// What the allocator holds now.
     ///
     /// # Complexity
-    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait. For tools, and not for every
-    /// frame.
+    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait: for tools, not for every frame.
     #[must_use]
     pub fn of<T: Threading>(allocator: &Allocator<T>) -> Self {
         Self::new(allocator, &allocator.memory_map())
     }
 
-    /// Of a map that was made before. A program that keeps names or data of its own enters them in the map first.
-    /// Budgets are those of now.
+    /// A snapshot of a map that was made before, with the current budgets. A program that keeps names or data of its
+    /// own can add them to the map first.
     ///
     /// ```
     /// use sublet_report::Snapshot;

@@ -11,21 +11,20 @@ mod text;
 mod vma;
 
 pub use descriptors::{DescriptorHeapMap, DescriptorPools, SlotUse, Slots};
-pub use error::{Place, ReadSnapshotError, SnapshotFault};
+pub use error::{FaultPosition, ReadSnapshotError, SnapshotFault};
 pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
 
 use sublet::{DetailedStatistics, TotalStatistics};
 
-/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. Plain data,
-/// which knows no handles: it can be saved, sent, read again, compared and drawn.
+/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. It is plain data
+/// without handles: it can be saved, sent, read again, compared and drawn.
 ///
-/// It is made of a live allocator ([`Self::of`]), of a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or of a
-/// file ([`Self::from_json`]): its own, or one that VMA wrote. What a file does not say is `None`.
+/// It comes from a live allocator ([`Self::of`]), from a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or
+/// from a file ([`Self::from_json`]) of Sublet or of VMA. Facts that a file does not have are `None`.
 ///
-/// What these three make holds together: heaps and types are there, the chunks of a block are in the order of their
-/// offsets, lie within it and do not overlap, no block and no pool is there twice, all sizes together fit an `u64`, and the
-/// runs of a descriptor heap tile it.
-/// A program that edits a snapshot keeps it so.
+/// These three make a consistent snapshot: all named heaps and types exist, the chunks of a block are in the order of
+/// their offsets, lie within it and do not overlap, no block and no pool is there twice, and the sum of all sizes fits
+/// a `u64`, and the runs of a descriptor heap tile it. A program that edits a snapshot has to keep it consistent.
 ///
 /// ```
 /// use sublet_report::Snapshot;
@@ -42,10 +41,10 @@ use sublet::{DetailedStatistics, TotalStatistics};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// What the program calls it: a sentence for people.
+    /// A title for people, which the program may set.
     pub title: Option<Box<str>>,
-    /// Names the run of the program and the allocator in it: [ids](Entry::id) of two snapshots mean the same allocation
-    /// only where both are the same.
+    /// Names the run of the program and the allocator in it. [Ids](Entry::id) of two snapshots can be compared only if
+    /// their runs are equal.
     pub run: Option<Box<str>>,
     /// The device.
     pub device: Device,
@@ -61,7 +60,7 @@ pub struct Snapshot {
     pub descriptor_pools: Vec<DescriptorPools>,
 }
 
-/// An allocation of a [`Snapshot`], and where it lies.
+/// An allocation of a [`Snapshot`], and its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Located<'a> {

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Unexpected, Visitor};
 
-use super::error::{Place, ReadSnapshotError, SnapshotFault};
+use super::error::{FaultPosition, ReadSnapshotError, SnapshotFault};
 use super::parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
 use super::{Snapshot, check, text};
 use crate::cast::index;
@@ -205,7 +205,7 @@ impl Document {
         let (Some(defaults), Some(pools)) = (self.defaults, self.pools) else {
             return Err(ReadSnapshotError::WithoutDetails);
         };
-        let fault = |fault: SnapshotFault| fault.at(Place::default());
+        let fault = |fault: SnapshotFault| fault.at(FaultPosition::default());
         let (heaps, types) = heaps_and_types(self.heaps).map_err(fault)?;
         let heap_of = |memory_type: u32| match types.get(index(memory_type)) {
             Some(kind) => Ok(kind.heap),

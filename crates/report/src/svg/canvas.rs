@@ -1,4 +1,4 @@
-//! Writes elements one below the other.
+//! Writes SVG elements from top to bottom.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
@@ -36,17 +36,17 @@ impl Canvas {
         Self { body: String::new(), y: 0.0 }
     }
 
-    /// Goes down.
+    /// Moves down.
     pub(super) fn skip(&mut self, units: f64) {
         self.y += units;
     }
 
-    /// Text with its line where the canvas is, cut off so that it is about `width` wide at most.
+    /// Text with its baseline at the canvas's position, cut off at a width of about `width`.
     pub(super) fn text(&mut self, class: &str, x: f64, text: &str, width: f64, size: f64) {
         self.text_at(class, x, 0.0, &fitted(text, width, size));
     }
 
-    /// As it is, `down` units below where the canvas is.
+    /// Text without a cut, `down` units below the canvas's position.
     pub(super) fn text_at(&mut self, class: &str, x: f64, down: f64, text: &str) {
         let y = self.y + down;
         self.write(format_args!("<text class=\"{class}\" x=\"{}\" y=\"{}\">", Units(x), Units(y)));
@@ -59,7 +59,7 @@ impl Canvas {
         self.text_to(class, LEFT + INNER, 0.0, text);
     }
 
-    /// Text that ends at `x`, `down` units below where the canvas is.
+    /// Text that ends at `x`, `down` units below the canvas's position.
     pub(super) fn text_to(&mut self, class: &str, x: f64, down: f64, text: &str) {
         let (x, y) = (Units(x), Units(self.y + down));
         self.write(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"end\">"));
@@ -67,7 +67,7 @@ impl Canvas {
         self.body.push_str("</text>\n");
     }
 
-    /// A rectangle, `down` units below where the canvas is.
+    /// A rectangle, `down` units below the canvas's position.
     pub(super) fn rect(&mut self, class: &str, x: f64, down: f64, width: f64, height: f64, round: f64) {
         let (x, y, round) = (Units(x), Units(self.y + down), Units(round));
         let (width, height) = (Units(width), Units(height));
@@ -76,7 +76,7 @@ impl Canvas {
         ));
     }
 
-    /// The same with a title.
+    /// A rectangle with a title.
     pub(super) fn titled(&mut self, class: &str, x: f64, down: f64, width: f64, height: f64, title: &str) {
         let (x, y) = (Units(x), Units(self.y + down));
         let (width, height) = (Units(width), Units(height));
@@ -101,7 +101,7 @@ impl Canvas {
         }
     }
 
-    /// A line down, from above the canvas's line to below it.
+    /// A vertical line, from above the canvas's position to below it.
     pub(super) fn mark(&mut self, class: &str, x: f64, from: f64, to: f64) {
         let (x, from, to) = (Units(x), Units(self.y + from), Units(self.y + to));
         self.write(format_args!("<path class=\"{class}\" d=\"M{x} {from}V{to}\"/>\n"));
@@ -146,7 +146,7 @@ impl Canvas {
     }
 }
 
-/// A length with two digits behind the point at most.
+/// A length with at most two digits after the point.
 struct Units(f64);
 
 impl std::fmt::Display for Units {
@@ -156,7 +156,7 @@ impl std::fmt::Display for Units {
     }
 }
 
-/// How wide a text is, about: fonts differ.
+/// About how wide a text is: fonts differ.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(|c| width_of_char(c, size)).sum()
 }

@@ -9,7 +9,7 @@ use sublet::{DetailedStatistics, Statistics};
 
 const GAP: f64 = 32.0;
 
-/// One beside the other, two in a row.
+/// Draws the heaps, two in a row.
 pub(super) fn draw(canvas: &mut Canvas, heaps: &[Heap], sums: &[DetailedStatistics]) {
     let width = if heaps.len() > 1 { (INNER - GAP) / 2.0 } else { INNER };
     let all: Vec<_> = heaps.iter().zip(sums).zip(0_u32..).collect();

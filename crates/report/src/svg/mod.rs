@@ -15,13 +15,13 @@ use crate::cast::widen;
 use sublet::Statistics;
 
 /// A picture of the snapshot as an SVG file, for a bug report or a README: heaps with their budgets, and under them
-/// every memory type and pool that holds something, with its blocks to scale and their chunks coloured by kind.
+/// every memory type and pool that is not empty, with its blocks to scale and their chunks coloured by kind.
 ///
-/// It needs no font and no other file, is 1,200 units wide, and has light colours or dark ones, as the reader prefers.
-/// Names are shown where they fit; where a program shows titles, the larger chunks have theirs. Within a memory type or
-/// pool all blocks have one scale. What would be narrower than two units is drawn together with its neighbours, paler
-/// the less of it is in use, and a file does not get longer than about 2 MB, whatever the snapshot holds: what is left
-/// out is said in numbers. The same snapshot makes the same file.
+/// It needs no font and no other file, is 1,200 units wide, and has light or dark colours, as the reader prefers. Names
+/// are shown where they fit. The larger chunks have titles, for viewers that show them. All blocks of a memory type or
+/// pool have one scale. Chunks below two units in width are drawn together with their neighbours, paler the less of
+/// them is in use. A file has at most about 2 MB, whatever the snapshot holds, and counts what it leaves out. The same
+/// snapshot makes the same file.
 ///
 /// # Complexity
 /// O(n log n) for n chunks.
@@ -77,7 +77,7 @@ fn header(canvas: &mut Canvas, snapshot: &Snapshot, sums: &Statistics, figures: 
     canvas.skip(20.0);
 }
 
-/// What the colours mean: only those that are there.
+/// The meaning of the colours in this picture.
 fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
     let mut found: Vec<(&str, &str)> = plan::KINDS
         .iter()
@@ -101,7 +101,7 @@ fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
     canvas.skip(8.0);
 }
 
-/// The names that have most.
+/// The names with the most bytes.
 fn names(canvas: &mut Canvas, snapshot: &Snapshot) {
     const LINES: usize = 8;
     let groups = Group::by_name(snapshot.allocations());

@@ -9,23 +9,23 @@ use crate::figures::{float, share};
 use crate::snapshot::{Block, Chunk, Dedicated, Entry, Snapshot, Vector};
 use sublet::ResourceKind;
 
-/// What is narrower is drawn together with its neighbours.
+/// Narrower chunks are drawn together with their neighbours.
 const CELL: f64 = 2.0;
-/// No block is narrower.
+/// The least width of a block.
 const NARROWEST: f64 = 4.0;
 /// Units between blocks of a row, and between dedicated allocations.
 const GAP: f64 = 8.0;
 const DEDICATED_GAP: f64 = 2.0;
-/// Rows of blocks for one vector, of dedicated allocations for one, and of all.
+/// The most rows: of blocks for one vector, of dedicated allocations for one, and of all.
 const ROWS: usize = 8;
 const DEDICATED_ROWS: usize = 3;
 const ALL_ROWS: usize = 80;
-/// Blocks of the largest size in a row: as few as will do.
+/// Blocks of the largest size in a row. The plan takes the first number that fits.
 const COLUMNS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Chunks that have a title: the widest.
+/// How many chunks have a title: the widest ones.
 const TITLES: usize = 3000;
 
-/// Kinds, the class of each, and how it is called.
+/// Kinds, the class of each, and its name.
 pub(super) const KINDS: &[(ResourceKind, &str, &str)] = &[
     (ResourceKind::Buffer, "b", "buffer"),
     (ResourceKind::ImageOptimal, "i", "image, optimal"),
@@ -34,14 +34,14 @@ pub(super) const KINDS: &[(ResourceKind, &str, &str)] = &[
     (ResourceKind::Unknown, "u", "memory"),
 ];
 
-/// The picture of all vectors that hold something.
+/// The picture of all vectors that are not empty.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<Part<'a>>,
-    /// Vectors for which there was no room, and the bytes of their blocks.
+    /// The vectors that found no room: their number, and the bytes of their blocks.
     pub(super) left_out: (u64, u64),
     /// Whether some chunks are drawn together.
     pub(super) has_crumbs: bool,
-    /// Chunks that are this wide have a title.
+    /// The least width of chunks with a title.
     pub(super) title_from: f64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Part<'a> {
     /// Its index in the snapshot.
     pub(super) index: usize,
     pub(super) rows: Vec<Vec<Bar<'a>>>,
-    /// Blocks for which there was no room, and their bytes.
+    /// The blocks that found no room: their number and their bytes.
     pub(super) left_out: (u64, u64),
 }
 
@@ -75,9 +75,9 @@ pub(super) struct Cell<'a> {
     pub(super) x: f64,
     pub(super) width: f64,
     pub(super) class: &'static str,
-    /// In quarters, rounded up: how much is in use.
+    /// How much is in use, in quarters, rounded up.
     pub(super) quarters: usize,
-    /// What is there, with offset and size, if it is one.
+    /// The allocation with offset and size, if the cell is a single one.
     pub(super) one: Option<(&'a Entry, u64, u64)>,
 }
 
@@ -143,10 +143,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A place for a bar: what it is, where it begins, and how wide it is.
+/// A bar with its content, its left end and its width.
 type Placed<'a> = (What<'a>, f64, f64);
 
-/// Rows that are filled from the left, the widest bar `widest` wide, and how many bars found room.
+/// Fills rows from the left, with the widest bar `widest` wide, and counts the bars that found room.
 fn place<'a>(
     all: &[What<'a>],
     largest: u64,
@@ -190,7 +190,7 @@ fn class_of(kind: ResourceKind) -> &'static str {
     KINDS.iter().find(|&&(known, ..)| known == kind).map_or("u", |&(_, class, _)| class)
 }
 
-/// Neighbours that are too small to be seen alone.
+/// Neighbours that are too small to be drawn alone.
 #[derive(Default)]
 struct Crumbs<'a> {
     start: u64,
@@ -216,7 +216,7 @@ impl<'a> Crumbs<'a> {
         }
     }
 
-    /// What was gathered as a cell, unless it is nothing or free.
+    /// Takes what was gathered as a cell, unless it is empty or free.
     fn take(&mut self, scale: f64) -> Option<Cell<'a>> {
         let Self { start, end, used, count, one } = std::mem::take(self);
         let sum = used.iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
@@ -243,7 +243,7 @@ fn cells(chunks: &[Chunk], scale: f64) -> Vec<Cell<'_>> {
     for chunk in chunks {
         let width = float(chunk.size) * scale;
         if width < CELL {
-            // A gap in the list, as VMA's strings may have: what is gathered does not reach over it.
+            // A gap in the list, as VMA's strings may have, ends a cell.
             if crumbs.end != chunk.offset {
                 cells.extend(crumbs.take(scale));
             }

@@ -83,7 +83,7 @@ fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, title_from: f64) {
         canvas.text_at("l", x, 0.0, &label(block, bar.width + 4.0));
         canvas.rect("k", x, LABEL, bar.width, HEIGHT, 2.0);
     }
-    // What has no title is one shape for each class.
+    // Cells without a title are one shape for each class.
     let mut shapes = BTreeMap::<(&str, usize), String>::new();
     for cell in &bar.cells {
         // A hair's breadth between neighbours.
@@ -119,7 +119,7 @@ fn is_dedicated(row: &[Bar<'_>]) -> bool {
     row.iter().any(|bar| matches!(bar.what, What::Dedicated(_)))
 }
 
-/// As much as there is room for.
+/// The label of a block, as long as it fits.
 fn label(block: &Block, width: f64) -> String {
     let sums = block.statistics().statistics;
     let used = percent(share(sums.allocation_bytes, sums.block_bytes));
@@ -134,7 +134,7 @@ fn label(block: &Block, width: f64) -> String {
     labels.into_iter().find(|label| width_of(label, 11.0) <= width).unwrap_or_default()
 }
 
-/// The name where it can be read.
+/// Draws the name if it can be read.
 fn name_in(canvas: &mut Canvas, x: f64, cell: &Cell<'_>, name: Option<&str>) {
     const SMALLEST: f64 = 42.0;
     if let Some(name) = name.filter(|_| cell.width >= SMALLEST) {

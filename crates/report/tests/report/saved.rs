@@ -1,7 +1,7 @@
 //! Snapshots that are saved and read again.
 
 use serde_json::{Value, json};
-use sublet_report::{Place, ReadSnapshotError, Snapshot, SnapshotFault};
+use sublet_report::{FaultPosition, ReadSnapshotError, Snapshot, SnapshotFault};
 
 use super::kit::{NASTY, PROFILES, Program, small};
 
@@ -105,7 +105,7 @@ fn what_is_not_said_is_none() {
 }
 
 /// The fault that an edit of the small map brings, and where.
-fn fault(edit: impl FnOnce(&mut Value)) -> (SnapshotFault, Place) {
+fn fault(edit: impl FnOnce(&mut Value)) -> (SnapshotFault, FaultPosition) {
     let mut map = small();
     edit(&mut map);
     match Snapshot::from_json(&map.to_string()) {
@@ -118,7 +118,7 @@ fn fault(edit: impl FnOnce(&mut Value)) -> (SnapshotFault, Place) {
 fn what_cannot_be_is_refused_with_its_place() {
     let (found, place) = fault(|map| map["types"][1]["heap"] = json!(2));
     assert_eq!(found, SnapshotFault::NoSuchHeap { heap: 2, heaps: 2 });
-    assert_eq!((place, place.to_string().as_str()), (Place::default(), "memory map"));
+    assert_eq!((place, place.to_string().as_str()), (FaultPosition::default(), "memory map"));
     assert_eq!(found.to_string(), "heap 2 is named, and there are 2");
     let (found, place) = fault(|map| map["vectors"][1]["memory_type"] = json!(9));
     assert_eq!((found, place.vector), (SnapshotFault::NoSuchType { memory_type: 9, types: 2 }, Some(1)));

@@ -12,7 +12,7 @@ use super::{Command, record};
 use crate::arithmetic::{index, widen};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::descriptors::{self, Change, Contents, Descriptor, PipelineLayout, Place, SetLayout, Write};
+use crate::descriptors::{self, Change, Contents, Descriptor, PipelineLayout, SetLayout, Write, WriteTarget};
 use crate::entry::call;
 use crate::state::{Device, DeviceState};
 
@@ -169,7 +169,7 @@ fn pushed(
     };
     let mut all = Vec::new();
     for write in writes {
-        all.extend(descriptors::changes(device, state, Place::pushed(set_layout), write)?);
+        all.extend(descriptors::changes(device, state, WriteTarget::pushed(set_layout), write)?);
     }
     Ok(all)
 }

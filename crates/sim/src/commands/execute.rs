@@ -384,7 +384,7 @@ fn image_image(device: &Device, src: &Pixels, dst: &Pixels, region: &vk::ImageCo
 }
 
 /// A place in one slice or layer of an image.
-struct Place {
+struct TexelPosition {
     level: Level,
     aspect: Aspect,
     x: u64,
@@ -392,7 +392,7 @@ struct Place {
     z: u64,
 }
 
-impl Place {
+impl TexelPosition {
     fn row(&self, row: u64) -> Row {
         aspect_row(&self.level, &self.aspect, block_at(&self.level, self.x, self.y + row, self.z))
     }
@@ -405,7 +405,7 @@ fn place(
     layers: &vk::ImageSubresourceLayers,
     offset: vk::Offset3D,
     slice: u32,
-) -> Option<Place> {
+) -> Option<TexelPosition> {
     let deep = image.image_type == vk::ImageType::TYPE_3D;
     let layer = if deep { layers.base_array_layer } else { layers.base_array_layer + slice };
     let (level, aspect) = layout.level(aspect, layers.mip_level, layer)?;
@@ -413,7 +413,7 @@ fn place(
     let x = blocks_of(offset.x, level.plane.block.0) * across;
     let y = blocks_of(offset.y, level.plane.block.1) * down;
     let z = if deep { blocks_of(offset.z, 1) + u64::from(slice) } else { 0 };
-    Some(Place { level, aspect, x, y, z })
+    Some(TexelPosition { level, aspect, x, y, z })
 }
 
 fn clear(

@@ -8,7 +8,7 @@ use ash::vk::DescriptorType as Type;
 use super::contents::Change;
 use super::names::type_name;
 use super::set::Set;
-use super::write::{Place, run};
+use super::write::{WriteTarget, run};
 use crate::arithmetic::index;
 use crate::describe::Broken;
 use crate::state::{Device, DeviceState};
@@ -29,8 +29,8 @@ pub(super) fn changes(
     let count = copy.descriptor_count;
     let from = (copy.src_binding, copy.src_array_element, count);
     let to = (copy.dst_binding, copy.dst_array_element, count);
-    let from = run(Place::set(src), from, "VUID-VkCopyDescriptorSet-srcArrayElement-00346")?;
-    let to = run(Place::set(dst), to, "VUID-VkCopyDescriptorSet-dstArrayElement-00348")?;
+    let from = run(WriteTarget::set(src), from, "VUID-VkCopyDescriptorSet-srcArrayElement-00346")?;
+    let to = run(WriteTarget::set(dst), to, "VUID-VkCopyDescriptorSet-dstArrayElement-00348")?;
     if copy.src_set == copy.dst_set && from.iter().any(|one| to.iter().any(|other| overlap(*one, *other))) {
         let text = "the source and the destination overlap".to_owned();
         return Err(("VUID-VkCopyDescriptorSet-srcSet-00349", text));

@@ -44,7 +44,7 @@ pub(super) use pipeline_layout::PipelineLayout;
 pub(super) use policy::Behaviour;
 pub use policy::{DescriptorPoolPolicy, DescriptorQuirk};
 pub(super) use template::read as read_template;
-pub(super) use write::{Place, Write, changes, read as read_write};
+pub(super) use write::{Write, WriteTarget, changes, read as read_write};
 
 entries! {
     Device result vk::PFN_vkCreateDescriptorSetLayout = layout::create: core 0 "vkCreateDescriptorSetLayout";

@@ -48,8 +48,8 @@ impl Set {
     }
 }
 
-/// A set that is asked for.
-struct Wanted {
+/// A set that a call asks for.
+struct RequestedSet {
     layout: Arc<SetLayout>,
     handle: vk::DescriptorSetLayout,
     variable: u32,
@@ -62,7 +62,7 @@ unsafe fn read(
     device: &Device,
     state: &DeviceState,
     info: &vk::DescriptorSetAllocateInfo<'_>,
-) -> Result<Vec<Wanted>, Broken> {
+) -> Result<Vec<RequestedSet>, Broken> {
     // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter.
     let layouts = unsafe { chain::array(info.p_set_layouts, info.descriptor_set_count) };
     // SAFETY: VUID-VkDescriptorSetAllocateInfo-pNext-pNext.
@@ -103,7 +103,7 @@ unsafe fn read(
             let rule = "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046";
             return Err((rule, text));
         }
-        wanted.push(Wanted { layout, handle, variable });
+        wanted.push(RequestedSet { layout, handle, variable });
     }
     Ok(wanted)
 }
@@ -136,7 +136,7 @@ enum Refusal {
 }
 
 /// Takes the room for all sets, or for none.
-fn take_room(device: &Device, pool: &mut Pool, wanted: &[Wanted]) -> Result<Vec<Taken>, Refusal> {
+fn take_room(device: &Device, pool: &mut Pool, wanted: &[RequestedSet]) -> Result<Vec<Taken>, Refusal> {
     let behaviour = &device.hub.descriptors;
     let fragments = behaviour.quirks.contains(DescriptorQuirk::FRAGMENTS);
     if fragments && pool.freed > 0 && pool.allocated >= FRAGMENTED_AFTER {
@@ -234,7 +234,7 @@ impl DeviceState {
         &mut self,
         device: &Device,
         pool: vk::DescriptorPool,
-        wanted: Vec<Wanted>,
+        wanted: Vec<RequestedSet>,
     ) -> Result<Vec<vk::DescriptorSet>, Refusal> {
         let Some(found) = self.descriptors.pools.get_mut(&pool) else {
             return Err(Refusal::Result(vk::Result::ERROR_UNKNOWN));

@@ -6,7 +6,7 @@ use ash::vk;
 use ash::vk::DescriptorBindingFlags as Flags;
 
 use super::contents::Change;
-use super::write::{self, Place};
+use super::write::{self, WriteTarget};
 use super::{copy, template};
 use crate::chain;
 use crate::describe::Broken;
@@ -67,7 +67,7 @@ fn set_changes(
     let Some(set) = state.descriptors.sets.get(&handle) else {
         return Err(("VUID-VkWriteDescriptorSet-dstSet-00320", state.missing(device, handle)));
     };
-    let changes = write::changes(device, state, Place::set(set), write)
+    let changes = write::changes(device, state, WriteTarget::set(set), write)
         .map_err(|(rule, text)| (rule, format!("{}: {text}", state.name(handle))))?;
     updatable(device, state, handle, &changes, "VUID-VkWriteDescriptorSet-dstSet-00320")?;
     Ok(changes)

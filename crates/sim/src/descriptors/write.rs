@@ -37,12 +37,12 @@ pub(crate) enum Values {
 
 /// What a write goes to: a set, or push descriptors with a layout.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct WriteTarget<'a> {
     pub(crate) layout: &'a SetLayout,
     pub(super) set: Option<&'a Set>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> WriteTarget<'a> {
     pub(crate) fn pushed(layout: &'a SetLayout) -> Self {
         Self { layout, set: None }
     }
@@ -104,7 +104,7 @@ pub(crate) unsafe fn read(info: &vk::WriteDescriptorSet<'_>) -> Write {
 /// The bindings and elements that `count` descriptors from a place on are: they go on in the bindings behind it. Units
 /// of an inline uniform block: bytes.
 pub(super) fn run(
-    place: Place<'_>,
+    place: WriteTarget<'_>,
     (mut number, mut element, count): (u32, u32, u32),
     past: &'static str,
 ) -> Result<Vec<(u32, u32, u32)>, Broken> {
@@ -159,7 +159,7 @@ fn consecutive(first: &Binding, next: &Binding, number: u32) -> Result<(), Broke
 pub(crate) fn changes(
     device: &Device,
     state: &DeviceState,
-    place: Place<'_>,
+    place: WriteTarget<'_>,
     write: &Write,
 ) -> Result<Vec<Change>, Broken> {
     let number = write.binding;
@@ -220,7 +220,7 @@ fn check_type(write: &Write, binding: &Binding) -> Result<(), Broken> {
     Ok(())
 }
 
-fn inline(place: Place<'_>, write: &Write) -> Result<Vec<Change>, Broken> {
+fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<Change>, Broken> {
     let (number, offset, count) = (write.binding, write.element, write.count);
     let size = place.layout.bindings.get(&number).map_or(0, |binding| place.count(number, binding));
     let bytes = match &write.values {

@@ -4,9 +4,9 @@
 use crate::arithmetic::{host_size, widen};
 use crate::state::{Bytes, Device};
 
-/// Where the bytes are.
+/// The bytes behind a [`KernelBuffer`].
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum BufferBytes {
     /// In device memory.
     Bytes { bytes: Bytes, len: u64, writable: bool },
     /// In a descriptor set or in push descriptors: an inline uniform block.
@@ -35,7 +35,7 @@ pub struct KernelBuffer<'a> {
     pub(super) entry_point: &'a str,
     /// What messages call it.
     pub(super) name: String,
-    pub(super) source: Source,
+    pub(super) source: BufferBytes,
 }
 
 impl std::fmt::Debug for KernelBuffer<'_> {
@@ -51,9 +51,9 @@ impl KernelBuffer<'_> {
     /// The bytes that the shader sees: the range of the descriptor, or the rest of the buffer after an address.
     pub fn len(&self) -> u64 {
         match &self.source {
-            Source::Bytes { len, .. } => *len,
-            Source::Inline(bytes) => widen(bytes.len()),
-            Source::Nothing => 0,
+            BufferBytes::Bytes { len, .. } => *len,
+            BufferBytes::Inline(bytes) => widen(bytes.len()),
+            BufferBytes::Nothing => 0,
         }
     }
 
@@ -69,16 +69,16 @@ impl KernelBuffer<'_> {
             return;
         }
         match &self.source {
-            Source::Bytes { bytes, .. } => {
+            BufferBytes::Bytes { bytes, .. } => {
                 if !bytes.store.read(bytes.offset + offset, to) {
                     self.report("SUBLET-transfer-failed", "there are no bytes behind it");
                 }
             }
-            Source::Inline(bytes) => {
+            BufferBytes::Inline(bytes) => {
                 let from = host_size(offset).and_then(|start| bytes.get(start..start + to.len()));
                 to.copy_from_slice(from.unwrap_or_default());
             }
-            Source::Nothing => {}
+            BufferBytes::Nothing => {}
         }
     }
 
@@ -88,15 +88,15 @@ impl KernelBuffer<'_> {
             return;
         }
         match &self.source {
-            Source::Bytes { bytes, writable: true, .. } => {
+            BufferBytes::Bytes { bytes, writable: true, .. } => {
                 if !bytes.store.write(bytes.offset + offset, from) {
                     self.report("SUBLET-transfer-failed", "there are no bytes behind it");
                 }
             }
-            Source::Bytes { .. } | Source::Inline(_) => {
+            BufferBytes::Bytes { .. } | BufferBytes::Inline(_) => {
                 self.report("SUBLET-descriptor-read-only", "it is uniform, and is written to");
             }
-            Source::Nothing => {}
+            BufferBytes::Nothing => {}
         }
     }
 
@@ -114,7 +114,7 @@ impl KernelBuffer<'_> {
 
     /// Whether bytes may be touched; reports why not, unless the whole source was reported before.
     fn contains(&self, offset: u64, len: usize, done: &str) -> bool {
-        if matches!(self.source, Source::Nothing) {
+        if matches!(self.source, BufferBytes::Nothing) {
             return false;
         }
         let inside = offset.checked_add(widen(len)).is_some_and(|end| end <= self.len());

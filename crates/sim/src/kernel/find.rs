@@ -6,7 +6,7 @@ use ash::vk::DescriptorType as Type;
 use ash::vk::Handle as _;
 
 use super::Kernel;
-use super::buffer::Source;
+use super::buffer::BufferBytes;
 use crate::arithmetic::{index, widen};
 use crate::commands::Bound;
 use crate::describe::{Broken, refuse_if};
@@ -16,7 +16,7 @@ use crate::state::{Device, DeviceState};
 
 /// What a descriptor describes.
 pub(super) enum Found {
-    Buffer(Source),
+    Buffer(BufferBytes),
     /// NULL is what the type has not.
     Image {
         view: vk::ImageView,
@@ -58,7 +58,7 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Br
             if shape.kind == Type::INLINE_UNIFORM_BLOCK {
                 let mut parts = descriptor_buffer::parts(&limits, &state, address, layout, at)?;
                 let (bytes, size) = parts.pop().ok_or_else(unwritten)?;
-                return Ok(Found::Buffer(Source::Bytes { bytes, len: widen(size), writable: false }));
+                return Ok(Found::Buffer(BufferBytes::Bytes { bytes, len: widen(size), writable: false }));
             }
             (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
@@ -66,7 +66,7 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Br
             let written = bindings.inline(&state, POINT, &program.layout, (number, binding));
             let mut bytes = written.ok_or_else(unwritten)?.to_vec();
             bytes.resize(index(shape.count), 0);
-            return Ok(Found::Buffer(Source::Inline(bytes)));
+            return Ok(Found::Buffer(BufferBytes::Inline(bytes)));
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) => {
             bindings.descriptor(&state, POINT, &program.layout, at).ok_or_else(unwritten)?
@@ -115,7 +115,7 @@ fn of_buffer(
     buffer: vk::Buffer,
     start: u64,
     range: u64,
-) -> Result<Source, Broken> {
+) -> Result<BufferBytes, Broken> {
     let name = state.name(buffer);
     let mut bytes = state.buffer_bytes(buffer).map_err(|reason| {
         let text = format!("{name}, which it describes, is {reason:?}");
@@ -126,7 +126,7 @@ fn of_buffer(
     let len = if range == vk::WHOLE_SIZE { left } else { range };
     refuse_if!(len > left => "SUBLET-descriptor-range", "{len} bytes from {start} on, and {name} has {size}");
     bytes.offset += start;
-    Ok(Source::Bytes { bytes, len, writable: is_writable(kind) })
+    Ok(BufferBytes::Bytes { bytes, len, writable: is_writable(kind) })
 }
 
 fn image(

@@ -22,8 +22,8 @@ use super::pipeline::Program;
 use super::state::Device;
 use crate::arithmetic::narrow;
 
+use buffer::BufferBytes;
 pub use buffer::KernelBuffer;
-use buffer::Source;
 use find::Found;
 pub(super) use run::{Groups, start};
 
@@ -194,11 +194,11 @@ impl<'a> Kernel<'a> {
             Ok(Found::Buffer(source)) => source,
             Ok(Found::Image { .. }) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no buffer"));
-                Source::Nothing
+                BufferBytes::Nothing
             }
             Err((rule, text)) => {
                 self.report(rule, &format!("{name}: {text}"));
-                Source::Nothing
+                BufferBytes::Nothing
             }
         };
         self.view(name, source)
@@ -239,17 +239,17 @@ impl<'a> Kernel<'a> {
         let name = format!("address {address:#x}");
         let found = self.device.state.lock().locate(address, vk::BufferUsageFlags::empty());
         let source = match found {
-            Some(found) => Source::Bytes { bytes: found.bytes, len: found.left, writable: true },
+            Some(found) => BufferBytes::Bytes { bytes: found.bytes, len: found.left, writable: true },
             None => {
                 let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the {name}");
                 self.report("SUBLET-address", &text);
-                Source::Nothing
+                BufferBytes::Nothing
             }
         };
         self.view(name, source)
     }
 
-    fn view(&self, name: String, source: Source) -> KernelBuffer<'a> {
+    fn view(&self, name: String, source: BufferBytes) -> KernelBuffer<'a> {
         KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source }
     }
 

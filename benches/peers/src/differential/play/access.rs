@@ -6,7 +6,7 @@ use ash::vk;
 use super::{Live, MOST_FLUSHED, Player, pick, share};
 use crate::differential::books::Books;
 use crate::differential::differences::Difference;
-use crate::differential::side::{Failed, Place, Side, Why};
+use crate::differential::side::{Failed, Placement, Side, Why};
 use crate::differential::tap::Range;
 
 impl Player<'_> {
@@ -99,14 +99,14 @@ impl Player<'_> {
             return Err(format!("flushed otherwise: {}", text()));
         }
         for (vma, sublet) in vma_log.ranges.iter().zip(&sublet_log.ranges) {
-            let relative = |range: &Range, place: &Place| {
+            let relative = |range: &Range, place: &Placement| {
                 (range.offset as i128 - i128::from(place.offset), range.flushed)
             };
-            let end = |range: &Range, place: &Place| {
+            let end = |range: &Range, place: &Placement| {
                 (u128::from(range.offset) + u128::from(range.size)).wrapping_sub(u128::from(place.offset))
             };
             let (vma_end, sublet_end) = (end(vma, &live.vma), end(sublet, &live.sublet));
-            let at_end = |place: &Place, range: &Range, books: &Books| {
+            let at_end = |place: &Placement, range: &Range, books: &Books| {
                 books.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
             };
             let clamped =

@@ -14,7 +14,7 @@ use super::compact::Gains;
 use super::differences::Difference;
 use super::explain::{Case, explain};
 use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};
-use super::side::{Failed, Place, Side, Why};
+use super::side::{Failed, Placement, Side, Why};
 use super::sublet_side::SubletSide;
 use super::tap::{Fault, Log};
 use super::vma_side::VmaSide;
@@ -75,8 +75,8 @@ pub(super) struct Mismatch {
 struct Live {
     slot: usize,
     pool: Option<usize>,
-    vma: Place,
-    sublet: Place,
+    vma: Placement,
+    sublet: Placement,
     maps: u32,
     /// What a `HOST_ACCESS` flag would be needed for.
     host_access: bool,

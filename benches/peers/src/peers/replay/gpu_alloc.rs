@@ -8,7 +8,7 @@ use gpu_alloc::{Dedicated, GpuAllocator, MemoryBlock, Request, UsageFlags};
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::gpu_alloc::{Device, create};
-use crate::replay::gaps::Place;
+use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::{Ask, Host};
 
 pub(super) struct Player {
@@ -81,8 +81,8 @@ impl Plays for Player {
         unsafe { self.allocator.dealloc(&self.device, held.block) };
     }
 
-    fn place(&self, held: &Held) -> Place {
-        Place { memory: *held.block.memory(), offset: held.block.offset() }
+    fn place(&self, held: &Held) -> MemoryOffset {
+        MemoryOffset { memory: *held.block.memory(), offset: held.block.offset() }
     }
 
     #[inline]

@@ -20,7 +20,7 @@ macro_rules! player {
 
             use crate::gpu::Gpu;
             use crate::peers::replay::{Plays, WgpuHint};
-            use crate::replay::gaps::Place;
+            use crate::replay::gaps::MemoryOffset;
             use crate::replay::script::{Ask, Host};
 
             pub(in crate::peers::replay) struct Player {
@@ -85,10 +85,10 @@ macro_rules! player {
                     assert!(freed.is_ok(), concat!($name, " does not know its own allocation"));
                 }
 
-                fn place(&self, allocation: &Allocation) -> Place {
+                fn place(&self, allocation: &Allocation) -> MemoryOffset {
                     // SAFETY: it is only looked at.
                     let memory = unsafe { allocation.memory() };
-                    Place { memory, offset: allocation.offset() }
+                    MemoryOffset { memory, offset: allocation.offset() }
                 }
 
                 fn map(&mut self, allocation: &mut Allocation) -> bool {

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::PeerKind;
 use crate::gpu::Gpu;
-use crate::replay::gaps::Place;
+use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::Ask;
 
 /// An allocator that a script is played on.
@@ -22,7 +22,7 @@ pub(crate) trait Plays: Sized {
     fn free(&mut self, allocation: Self::Allocation);
 
     /// Where it lies.
-    fn place(&self, allocation: &Self::Allocation) -> Place;
+    fn place(&self, allocation: &Self::Allocation) -> MemoryOffset;
 
     /// Whether it could be mapped.
     fn map(&mut self, allocation: &mut Self::Allocation) -> bool;

@@ -10,7 +10,7 @@ use sublet::{
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::sublet::{create, create_local};
-use crate::replay::gaps::Place;
+use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::Ask;
 
 pub(super) struct Player<T: Threading> {
@@ -50,8 +50,8 @@ impl<T: Threading> Plays for Player<T> {
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
     }
 
-    fn place(&self, allocation: &Allocation) -> Place {
-        Place { memory: allocation.memory(), offset: allocation.offset() }
+    fn place(&self, allocation: &Allocation) -> MemoryOffset {
+        MemoryOffset { memory: allocation.memory(), offset: allocation.offset() }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use sublet::trace::PoolSettings;
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::vma::{allocation_info, check_empty, checked, create_allocator, details, ffi};
-use crate::replay::gaps::Place;
+use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::Ask;
 
 pub(super) struct Player {
@@ -51,10 +51,10 @@ impl Plays for Player {
         unsafe { ffi::free_memory(self.allocator, allocation) };
     }
 
-    fn place(&self, allocation: &ffi::Allocation) -> Place {
+    fn place(&self, allocation: &ffi::Allocation) -> MemoryOffset {
         // SAFETY: the allocator is live, the allocation is its own.
         let info = unsafe { details(self.allocator, *allocation) }.allocation_info;
-        Place { memory: info.device_memory, offset: info.offset }
+        MemoryOffset { memory: info.device_memory, offset: info.offset }
     }
 
     #[inline]

@@ -37,7 +37,7 @@ const COMPRESSED: [Format; 4] = [
     Format::ETC2_R8G8B8_UNORM_BLOCK,
     Format::ASTC_4X4_UNORM_BLOCK,
 ];
-/// Sides in texels. The first ones tell most tiles apart.
+/// Sides in texels. The first ones distinguish most tiles.
 const SIDES: [(u32, u32); 22] = [
     (300, 200),
     (1, 1),
@@ -212,7 +212,7 @@ fn tiles(probe: &Probe<'_>, images: &[Sized]) -> Vec<Tile> {
                     u32::try_from(width).ok().and_then(|width| alignment((width, height))) == Some(found)
                 };
                 let width = first(u64::from(width) + 1, u64::from(width) * 2, wider);
-                // Who changes back and forth does not go by size.
+                // A driver that changes back and forth does not decide by size.
                 let from = width.map_or(1 << log2, |width| width * u64::from(height));
                 classes.push((from, found));
             }

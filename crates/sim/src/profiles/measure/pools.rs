@@ -7,7 +7,7 @@ use super::probe::Probe;
 
 /// Sets that the pool is made for.
 const SETS: u32 = 4;
-/// Sets beyond that: who gives so many gives any number.
+/// Sets beyond that: a driver that allocates so many allocates any number.
 const BEYOND: u32 = 64;
 
 /// Finds the rule by filling a pool that is made for a few sets and one descriptor. Vulkan lets a driver go past both,
