@@ -33,7 +33,7 @@ const TEACHING: &[&str] = &[
 ];
 
 /// Types whose methods are obvious.
-const OBVIOUS: &[&str] = &["LaneId", "UploadRingCreateInfo", "VulkanFunctions"];
+const OBVIOUS: &[&str] = &["Granted", "LaneId", "UploadRingCreateInfo", "VulkanFunctions"];
 
 /// Public methods whose use is a sequence that the signature does not show, as `file: method`.
 const SEQUENCES: &[&str] = &[
@@ -75,7 +75,6 @@ const SEQUENCES: &[&str] = &[
     "src/descriptor/transient/allocate.rs: allocate_variable",
     "src/descriptor/transient/create_info.rs: from_create_info",
     "src/descriptor/transient/recycle.rs: collect",
-    "src/metadata/counted/mod.rs: seal",
     "src/metadata/tlsf/at.rs: allocate_at",
     "src/metadata/tlsf/mod.rs: exact",
     "src/retire/clock/frames.rs: begin_frame",

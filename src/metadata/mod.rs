@@ -147,6 +147,12 @@ pub struct Span {
 }
 
 /// What is in a region: what an engine granted.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let span = CountedSpan { region: RegionId(3), counts: [1, 2] };
+/// assert_eq!(span.region(), RegionId(3));
+/// ```
 pub trait InRegion {
     /// Where it is.
     fn region(&self) -> RegionId;
@@ -298,6 +304,14 @@ pub trait Metadata: Sized + fmt::Debug {
 
     /// Grants nothing more in a region before it is [reset](Self::reset), whatever is freed in it, and says so. `false`,
     /// and nothing happens, of an engine that cannot.
+    ///
+    /// ```
+    /// use sublet::metadata::*;
+    /// let mut engine = Counted::new();
+    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] }).unwrap();
+    /// assert!(engine.seal(region) && !engine.fits(region, &[1]));
+    /// assert!(!Tlsf::new(64).seal(RegionId(0)), "it cannot");
+    /// ```
     ///
     /// # Panics
     /// If there is no such region.

@@ -18,6 +18,33 @@ use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
 ///
 /// In a shared vector [`create`](Self::create) and [`destroy`](Self::destroy) are called without the lock of the books,
 /// and the others with it. None may call the vector itself.
+///
+/// ```
+/// use sublet::metadata::{Alignment, Request, Span, Tlsf};
+/// use sublet::vector::*;
+/// /// Blocks that are nothing but their units.
+/// struct Plain;
+///
+/// impl Backing<Tlsf> for Plain {
+///     type Block = ();
+///     type Item = ();
+///     type Error = std::fmt::Error;
+///     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+///         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+///     }
+///     fn create(&self, _: &u64) -> Result<(), Self::Error> {
+///         Ok(())
+///     }
+///     fn destroy(&self, (): ()) {}
+///     fn realize(&self, (): &mut (), _: &Span) -> Result<(), Refusal<Self::Error>> {
+///         Ok(())
+///     }
+/// }
+/// let mut vector = BlockVector::new(Plain, Tlsf::exact(64), Policy::fixed())?;
+/// assert!(vector.allocate(&Request::new(64, Alignment::ONE)).is_ok());
+/// assert!(matches!(vector.allocate(&Request::new(1, Alignment::ONE)), Err(VectorError::Full { blocks: 1, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Backing<M: Metadata> {
     /// A block: a descriptor pool, a mapped buffer, a page of an atlas.
     type Block;

@@ -18,6 +18,37 @@ use crate::retire::{Clock, OtherClock, Ticket};
 ///
 /// Dropping it destroys what is empty. A block in which something is granted is dropped without
 /// [`Backing::destroy`]: [`clear`](Self::clear) comes first where everything is to go.
+///
+/// ```
+/// # use sublet::metadata::{Alignment, Request, Span, Tlsf};
+/// # use sublet::vector::*;
+/// # /// Blocks that are nothing but their units.
+/// # struct Plain;
+/// #
+/// # impl Backing<Tlsf> for Plain {
+/// #     type Block = ();
+/// #     type Item = ();
+/// #     type Error = std::fmt::Error;
+/// #     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+/// #     }
+/// #     fn create(&self, _: &u64) -> Result<(), Self::Error> {
+/// #         Ok(())
+/// #     }
+/// #     fn destroy(&self, (): ()) {}
+/// #     fn realize(&self, (): &mut (), _: &Span) -> Result<(), Refusal<Self::Error>> {
+/// #         Ok(())
+/// #     }
+/// # }
+/// let mut vector = BlockVector::new(Plain, Tlsf::exact(64), Policy::default())?;
+/// let (one, other) = (Request::new(40, Alignment::ONE), Request::new(30, Alignment::ONE));
+/// let (one, other) = (vector.allocate(&one)?, vector.allocate(&other)?);
+/// assert_eq!((vector.statistics().blocks, other.span().offset), (2, 0));
+/// vector.free(one).unwrap();
+/// assert_eq!((vector.statistics().empty_blocks, vector.trim()), (1, 1));
+/// # vector.free(other).unwrap();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct BlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
     core: Core<B, M>,

@@ -21,6 +21,37 @@ use crate::retire::{Clock, OtherClock, Ticket};
 /// full together make one and not one each.
 ///
 /// `T` is [`Local`](crate::Local) for a vector that one thread calls through shared references.
+///
+/// ```
+/// # use sublet::metadata::{Alignment, Request, Span, Tlsf};
+/// # use sublet::vector::*;
+/// # /// Blocks that are nothing but their units.
+/// # struct Plain;
+/// #
+/// # impl Backing<Tlsf> for Plain {
+/// #     type Block = ();
+/// #     type Item = ();
+/// #     type Error = std::fmt::Error;
+/// #     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+/// #         Some(Growth::fixed(64).next(request.map_or(0, |request| request.size), outlook.largest))
+/// #     }
+/// #     fn create(&self, _: &u64) -> Result<(), Self::Error> {
+/// #         Ok(())
+/// #     }
+/// #     fn destroy(&self, (): ()) {}
+/// #     fn realize(&self, (): &mut (), _: &Span) -> Result<(), Refusal<Self::Error>> {
+/// #         Ok(())
+/// #     }
+/// # }
+/// let vector: SharedBlockVector<_, _> = SharedBlockVector::new(Plain, Tlsf::exact(64), Policy::default())?;
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| vector.free(vector.allocate(&Request::new(10, Alignment::ONE)).unwrap()).unwrap());
+///     }
+/// });
+/// assert_eq!((vector.statistics().blocks, vector.statistics().live), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct SharedBlockVector<B: Backing<M>, M: Metadata, T: Threading = Shared> {
     backing: B,
     core: Mutex<T, Core<B, M>>,

@@ -26,6 +26,16 @@ struct Region {
 }
 
 /// The model of an engine of ranges. It is told what the engine answered, and finds what cannot be.
+///
+/// ```
+/// use sublet::metadata::{check::*, *};
+/// let (mut engine, mut shadow) = (Tlsf::exact(64), Shadow::default());
+/// let region = engine.add_region(&64).unwrap();
+/// shadow.add_region(region, 64);
+/// let (key, span) = engine.allocate(&Request::new(10, Alignment::ONE)).unwrap();
+/// shadow.insert(ShadowChunk { key, span, asked: 10, tag: Tag(0) });
+/// shadow.compare(&engine);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     regions: BTreeMap<RegionId, Region>,
