@@ -8,6 +8,7 @@ mod memory;
 mod reading;
 mod source;
 mod uploads;
+mod vectors;
 
 use std::any::type_name;
 use std::collections::BTreeSet;
@@ -97,7 +98,7 @@ impl Told {
 }
 
 fn all() -> Vec<Told> {
-    [memory::all(), uploads::all(), descriptors::all(), device::all(), reading::all()]
+    [memory::all(), uploads::all(), descriptors::all(), device::all(), reading::all(), vectors::all()]
         .into_iter()
         .flatten()
         .collect()

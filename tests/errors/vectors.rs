@@ -1,0 +1,22 @@
+//! What vectors of any landlord refuse.
+
+use sublet::device::DriverError;
+use sublet::metadata::{AllocateError, RegionError};
+use sublet::vector::{GiveBackError, HandleError, VectorError};
+
+use super::{DRIVER, Told, each, told};
+
+pub(crate) fn all() -> Vec<Told> {
+    let mut all = Vec::from(each::<VectorError<DriverError>, _>([
+        VectorError::Request(AllocateError::UpperInRing),
+        VectorError::TooLarge,
+        VectorError::Full { blocks: 1001, units: 1002 },
+        VectorError::Region(RegionError::Capacity { capacity: 1002, max: 1001 }),
+        VectorError::Create(DRIVER),
+        VectorError::Realize(DRIVER),
+        VectorError::Exhausted { tried: 1001 },
+    ]));
+    all.extend(each([HandleError::Foreign, HandleError::Stale]));
+    all.push(told(GiveBackError { reason: HandleError::Stale, granted: () }));
+    all
+}
