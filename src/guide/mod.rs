@@ -28,6 +28,9 @@
 //! | [`limits`] | what it does not do, and what it does badly |
 //! | [`faq`] | questions that users ask |
 //! | [`design`] | the words of the source, and the reason for each decision |
+//!
+//! The package `sublet-frame` has a chapter of its own, on states: which barriers follow from the uses of buffers and
+//! images. It is what Direct3D 12 programs call a resource state tracker.
 #![forbid(unsafe_code)]
 
 #[doc = include_str!("start.md")]

@@ -7,6 +7,7 @@ mod error;
 mod global;
 mod id;
 mod intervals;
+mod local;
 mod recorder;
 mod sync;
 mod usage;

@@ -248,7 +248,7 @@ impl Global {
     #[doc(alias = "RemoveGlobalResourceState")]
     pub fn remove(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
-        let entry = self.entry(resource)?;
+        let entry = self.entry_mut(resource)?;
         // Odd: free.
         entry.resource.generation = entry.resource.generation.wrapping_add(1);
         entry.resource.place = None;
@@ -257,10 +257,15 @@ impl Global {
         Ok(())
     }
 
-    fn entry(&mut self, resource: Resource) -> Result<&mut Entry, StateError> {
-        let destroyed = StateError::Destroyed { resource: ResourceId(resource) };
-        let entry = self.entries.get_mut(index(resource.slot)).ok_or(destroyed)?;
-        if entry.resource.generation == resource.generation { Ok(entry) } else { Err(destroyed) }
+    fn entry(&self, resource: Resource) -> Result<&Entry, StateError> {
+        let entry = self.entries.get(index(resource.slot));
+        let entry = entry.filter(|entry| entry.resource.generation == resource.generation);
+        entry.ok_or(StateError::Destroyed { resource: ResourceId(resource) })
+    }
+
+    fn entry_mut(&mut self, resource: Resource) -> Result<&mut Entry, StateError> {
+        self.entry(resource)?;
+        Ok(&mut self.entries[index(resource.slot)])
     }
 
     /// Takes a resource out of tracking that is only read from now on, as `usage` says: lists need not declare that use
@@ -274,7 +279,7 @@ impl Global {
     /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
-        let entry = self.entry(resource)?;
+        let entry = self.entry_mut(resource)?;
         let image = matches!(resource.raw, Raw::Image { .. });
         let mut visible = !usage.writes();
         entry.cells.for_each(|_, _, state| {
@@ -327,7 +332,7 @@ impl Global {
         stages: Stages,
     ) -> Result<(), StateError> {
         let submitted = self.queues[queue.index()].submitted;
-        let entry = self.entry(resource.into().0)?;
+        let entry = self.entry_mut(resource.into().0)?;
         entry.cells.each(|state| {
             let all = vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE;
             let sync = Sync::after_wait(Scope::new(stages, all), state.sync.layout, state.sync.owner);
@@ -344,7 +349,7 @@ impl Global {
     ///
     /// [`StateError::Destroyed`] if it is gone.
     pub fn idle(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
-        let entry = self.entry(resource.into().0)?;
+        let entry = self.entry_mut(resource.into().0)?;
         entry.cells.each(|state| {
             let (owner, queue) = (state.sync.owner, state.queue);
             *state = State { queue, ..State::fresh(state.sync.layout) };
@@ -368,7 +373,7 @@ impl Global {
     /// # Errors
     ///
     /// [`StateError::Destroyed`] if it is gone.
-    pub fn intervals(&mut self, resource: impl Into<ResourceId>) -> Result<usize, StateError> {
+    pub fn intervals(&self, resource: impl Into<ResourceId>) -> Result<usize, StateError> {
         Ok(self.entry(resource.into().0)?.cells.count())
     }
 
@@ -378,7 +383,7 @@ impl Global {
     ///
     /// [`StateError::Destroyed`] if it is gone.
     pub fn layouts(
-        &mut self,
+        &self,
         image: ImageId,
         mut f: impl FnMut(u64, u64, vk::ImageLayout),
     ) -> Result<(), StateError> {

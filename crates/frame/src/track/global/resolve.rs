@@ -10,7 +10,8 @@ use super::{
 use crate::track::batch::Batch;
 use crate::track::error::ResolveError;
 use crate::track::id::{Raw, Resource, ResourceId};
-use crate::track::recorder::{self, Before, Local, Phase, Recorder, overlap};
+use crate::track::local::{Local, Phase};
+use crate::track::recorder::{self, Before, Recorder, overlap};
 use crate::track::sync::{Edge, Sync, is_outside};
 use crate::track::usage::{Scope, Use, stages_cover};
 

@@ -1,0 +1,172 @@
+//! An interval as one list sees it, and what a use asks for there.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+
+use super::sync::{Edge, Sync};
+use super::usage::{Scope, Use};
+
+/// How much a list knows of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not used here.
+    Untouched,
+    /// Read only, in one layout: more readers can still join the first use.
+    Open,
+    /// Its state is known.
+    Closed,
+}
+
+/// An interval as one list sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Local {
+    pub(crate) phase: Phase,
+    /// Whether `first` is one: not if the interval got its state from a resource that shares memory.
+    pub(crate) pending: bool,
+    /// The first use, which waits for what was before the list. Readers that follow at once have joined it.
+    pub(crate) first: Use,
+    /// The first use reads, and the list goes on to write: readers before the list have to come to an end too.
+    pub(crate) then_written: bool,
+    /// Somebody asked for a barrier before the first use.
+    pub(crate) fenced: bool,
+    /// The dependency that is open here, of which only the first half is recorded; 0 for none.
+    pub(crate) split: u32,
+    pub(crate) sync: Sync,
+    /// The commands that used it last, and that wrote or changed it last.
+    pub(crate) step: u32,
+    pub(crate) changed: u32,
+}
+
+/// What a use asks for.
+pub(crate) enum Answer {
+    Nothing,
+    Barrier(Edge),
+    /// The barrier of this command has to order this use too.
+    Widen,
+    Twice,
+    Split,
+}
+
+const NEVER: Use = Use::buffer(Stages::NONE, Access::NONE);
+
+impl Local {
+    pub(crate) const UNTOUCHED: Self = Self {
+        phase: Phase::Untouched,
+        pending: false,
+        first: NEVER,
+        then_written: false,
+        fenced: false,
+        split: 0,
+        sync: Sync::fresh(vk::ImageLayout::UNDEFINED),
+        step: 0,
+        changed: 0,
+    };
+
+    #[inline]
+    pub(crate) fn advance(&mut self, next: &Use, step: u32) -> Answer {
+        if self.split != 0 {
+            return Answer::Split;
+        }
+        match self.phase {
+            Phase::Untouched => {
+                self.begin(next, step);
+                return Answer::Nothing;
+            }
+            Phase::Open if self.sync.is_read(next) => {
+                self.first.stages |= next.stages;
+                self.first.access |= next.access;
+                self.first.discards &= next.discards;
+                self.sync.readers |= next.stages;
+                self.sync.visible[0] = self.first.scope();
+                self.step = step;
+                return Answer::Nothing;
+            }
+            Phase::Open | Phase::Closed => {}
+        }
+        let reads = self.sync.is_read(next);
+        if reads && self.changed == step {
+            if self.sync.readers.is_empty() {
+                return Answer::Twice;
+            }
+            // A change of layout for another reader of the same command.
+            let joined = self.sync.visible[0] | next.scope();
+            self.sync.write.stages |= next.stages;
+            self.sync.readers |= next.stages;
+            self.sync.visible[0] = joined;
+            return Answer::Widen;
+        }
+        if !reads && self.step == step && !self.sync.continues(next) {
+            return Answer::Twice;
+        }
+        self.then_written |= self.phase == Phase::Open;
+        self.phase = Phase::Closed;
+        self.step = step;
+        if !reads {
+            self.changed = step;
+        }
+        self.sync.advance(next).map_or(Answer::Nothing, Answer::Barrier)
+    }
+
+    /// Whether `next` only reads what its stages have read before. Most uses do.
+    #[inline]
+    pub(crate) fn repeats(&self, next: &Use, step: u32) -> bool {
+        let seen = self.sync.visible[0];
+        self.sync.readers.contains(next.stages)
+            && seen.stages.contains(next.stages)
+            && seen.access.contains(next.access)
+            && self.sync.layout == next.layout
+            && self.sync.owner == next.family
+            && self.changed != step
+            && self.split == 0
+            && !next.writes()
+            && !self.first.discards
+    }
+
+    /// The first half of what `next` will need, if it only reads and the list knows what was before.
+    pub(crate) fn split(&mut self, next: &Use, step: u32, id: u32) -> Answer {
+        if self.split != 0 {
+            return Answer::Split;
+        }
+        let joins = self.phase == Phase::Open && self.sync.is_read(next);
+        if next.writes() || self.phase == Phase::Untouched || joins {
+            return Answer::Nothing;
+        }
+        if self.step == step {
+            return Answer::Twice;
+        }
+        self.then_written |= self.phase == Phase::Open;
+        self.phase = Phase::Closed;
+        // The reader has not come yet.
+        let readers = if self.sync.is_read(next) { self.sync.readers } else { Stages::NONE };
+        let edge = self.sync.advance(next);
+        self.sync.readers = readers;
+        let Some(edge) = edge else {
+            return Answer::Nothing;
+        };
+        self.split = id;
+        Answer::Barrier(edge)
+    }
+
+    fn begin(&mut self, next: &Use, step: u32) {
+        self.pending = true;
+        self.first = *next;
+        self.first.unordered &= !self.fenced;
+        self.sync.follow(next);
+        self.step = step;
+        if next.writes() || next.stages.is_empty() {
+            self.phase = Phase::Closed;
+            self.changed = step;
+        } else {
+            self.phase = Phase::Open;
+            // What is behind the reader is not known.
+            self.sync.write = Scope::NONE;
+        }
+    }
+
+    /// Takes the leave of unordered writes to follow one another.
+    pub(crate) fn fence(&mut self) {
+        self.fenced = true;
+        self.sync.unordered = Access::NONE;
+    }
+}
