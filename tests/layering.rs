@@ -71,6 +71,7 @@ const UNSAFE_FILES: &[&str] = &[
     "descriptor/heap/classic.rs",
     "descriptor/heap/heap.rs",
     "descriptor/heap/host.rs",
+    "descriptor/heap/native.rs",
     "descriptor/heap/set.rs",
     "descriptor/heap/sets.rs",
     "descriptor/heap/store.rs",
@@ -88,6 +89,8 @@ const UNSAFE_FILES: &[&str] = &[
     "device/descriptors/buffer.rs",
     "device/descriptors/driver.rs",
     "device/descriptors/facts.rs",
+    "device/descriptors/heap.rs",
+    "device/descriptors/heap_ffi.rs",
     "device/descriptors/commands.rs",
     "device/descriptors/write.rs",
     "device/driver.rs",
@@ -187,6 +190,12 @@ const UNSAFE_FILES_OF_SIM: &[&str] = &[
     "descriptor_buffer/null.rs",
     "descriptor_buffer/tests/misuse.rs",
     "descriptor_buffer/tests/mod.rs",
+    "descriptor_heap/bind.rs",
+    "descriptor_heap/ffi.rs",
+    "descriptor_heap/mapping.rs",
+    "descriptor_heap/mod.rs",
+    "descriptor_heap/tests.rs",
+    "descriptor_heap/write.rs",
     "descriptors/features.rs",
     "descriptors/inspect.rs",
     "descriptors/layout.rs",
@@ -528,6 +537,17 @@ fn files_in(folder: &str) -> Vec<File> {
 
 fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// Neither the library nor the simulated driver needs the other, and each has the structures that `ash` lacks.
+#[test]
+fn the_structures_of_descriptor_heaps_are_the_same_in_both_packages() {
+    let own = fs::read_to_string("src/device/descriptors/heap_ffi.rs").unwrap();
+    let simulated = fs::read_to_string("crates/sim/src/descriptor_heap/ffi.rs").unwrap();
+    assert!(
+        own == simulated,
+        "copy src/device/descriptors/heap_ffi.rs to crates/sim/src/descriptor_heap/ffi.rs"
+    );
 }
 
 #[test]

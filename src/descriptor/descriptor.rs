@@ -268,6 +268,30 @@ impl Descriptor {
         }
     }
 
+    /// Where the data of a buffer, of texels or of an acceleration structure is. An address of 0 stands for the null
+    /// descriptor, and a format for texels.
+    ///
+    /// # Errors
+    /// [`DescriptorDataError`] if it does not say what is wanted, or is none of these.
+    pub(crate) fn address(&self) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
+        let kind = self.kind();
+        match *self {
+            Self::UniformTexelBuffer(texels) | Self::StorageTexelBuffer(texels) => {
+                texel_address(&texels, kind)
+            }
+            Self::UniformBuffer(buffer) | Self::StorageBuffer(buffer) => buffer_address(&buffer, kind),
+            Self::AccelerationStructure(AccelerationStructureDescriptor { handle, address }) => {
+                let null = handle.is_null().then_some(0);
+                let address = address.or(null).ok_or(DescriptorDataError::NoAddress { kind })?;
+                Ok(vk::DescriptorAddressInfoEXT::default().address(address))
+            }
+            Self::UniformBufferDynamic(_) | Self::StorageBufferDynamic(_) => {
+                Err(DescriptorDataError::Dynamic { kind })
+            }
+            _ => Err(DescriptorDataError::NoAddress { kind }),
+        }
+    }
+
     /// Shows the `VkDescriptorGetInfoEXT` that makes the bytes of this descriptor.
     ///
     /// # Errors
@@ -392,6 +416,12 @@ pub enum DescriptorDataError {
         /// What was said.
         range: vk::DeviceSize,
     },
+    /// Heaps of `VK_EXT_descriptor_heap` want what the view or the sampler was created from: write it with
+    /// [`DescriptorHeap::write_source`](super::DescriptorHeap::write_source).
+    NoCreateInfo {
+        /// The type of the descriptor.
+        kind: DescriptorKind,
+    },
     /// There are no dynamic offsets in descriptor buffers: give the shader the offset in push constants.
     Dynamic {
         /// The type of the descriptor.
@@ -407,6 +437,9 @@ impl fmt::Display for DescriptorDataError {
             }
             Self::Range { kind, range } => {
                 write!(f, "a {kind:?} for a descriptor buffer needs its size in bytes, which is not {range}")
+            }
+            Self::NoCreateInfo { kind } => {
+                write!(f, "a {kind:?} for a heap of VK_EXT_descriptor_heap needs what it was created from")
             }
             Self::Dynamic { kind } => write!(f, "there is no {kind:?} in descriptor buffers"),
         }

@@ -80,6 +80,7 @@ impl DescriptorDeviceCreateInfo {
             "VK_EXT_descriptor_buffer" => {
                 DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS
             }
+            "VK_EXT_descriptor_heap" => DescriptorFeatures::DESCRIPTOR_HEAP,
             "VK_EXT_descriptor_indexing" => DescriptorFeatures::UPDATE_AFTER_BIND,
             _ => DescriptorFeatures::empty(),
         };
@@ -134,6 +135,7 @@ impl DescriptorDevice {
         let enabled = DescriptorExtensions {
             push_descriptor: info.features.contains(DescriptorFeatures::PUSH_DESCRIPTOR),
             descriptor_buffer: info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER),
+            descriptor_heap: info.features.contains(DescriptorFeatures::DESCRIPTOR_HEAP),
         };
         // SAFETY: clauses 1 and 2: the handles are live and belong together, and the functions are theirs; clause 3: what
         // is said to be enabled is.
@@ -226,6 +228,24 @@ impl DescriptorDevice {
     /// Gives back what [`Self::reserve_update_after_bind`] took.
     pub(crate) fn release_update_after_bind(&self, descriptors: u64) {
         self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
+    }
+
+    /// `maxPushDataSize`, in bytes; 0 where [`DescriptorFeatures::DESCRIPTOR_HEAP`] is not enabled.
+    #[must_use]
+    pub fn max_push_data_size(&self) -> u64 {
+        self.inner.driver.facts.heap.max_push_data_size
+    }
+
+    /// Sets bytes that shaders of pipelines with descriptor heaps read as push constants (`vkCmdPushDataEXT`), from
+    /// byte `offset` on. They need no pipeline layout. Nothing happens where `VK_EXT_descriptor_heap` is not enabled.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone. `offset` and the length are multiples of 4, not
+    /// zero, and end within [`Self::max_push_data_size`] (VUID-VkPushDataInfoEXT-offset-11243, -offset-11418,
+    /// -data-11419).
+    pub unsafe fn cmd_push_data(&self, commands: vk::CommandBuffer, offset: u32, data: &[u8]) {
+        // SAFETY: the caller's own promise.
+        unsafe { self.inner.driver.cmd_push_data(commands, offset, data) };
     }
 
     /// Whether it is a clone of the other.

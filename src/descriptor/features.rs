@@ -61,6 +61,8 @@ bitflags! {
         const ACCELERATION_STRUCTURE_UPDATE_AFTER_BIND = 1 << 19;
         /// `robustBufferAccess`: descriptors of buffers may be larger for it.
         const ROBUST_BUFFER_ACCESS = 1 << 20;
+        /// `descriptorHeap`, of `VK_EXT_descriptor_heap`.
+        const DESCRIPTOR_HEAP = 1 << 21;
         /// All that a bindless set of buffers and images wants of `VK_EXT_descriptor_indexing`.
         const UPDATE_AFTER_BIND = Self::UNIFORM_BUFFER_UPDATE_AFTER_BIND.bits()
             | Self::SAMPLED_IMAGE_UPDATE_AFTER_BIND.bits()

@@ -36,8 +36,10 @@ mod pool;
 mod quirks;
 mod sets;
 mod sizes;
+mod source;
 mod transient;
 
+pub use crate::device::descriptors::heap_ffi;
 pub use binder::{
     BindPoint, Binder, BinderCreateInfo, CommitError, CreateBinderError, PipelineLayoutError,
     PipelineLayoutInfo, StageError, Unstaged, UseLayoutError,
@@ -60,6 +62,7 @@ pub use sets::{
     LocalDescriptorAllocator, StaleDescriptorSet,
 };
 pub use sizes::DescriptorSizes;
+pub use source::DescriptorSource;
 pub use transient::{
     CollectError, CreateTransientSetsError, LargeSets, PoolSizing, PoolTemplateError, TransientError,
     TransientSets, TransientSetsCreateInfo, TransientSetsStatistics,

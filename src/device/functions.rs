@@ -147,6 +147,32 @@ functions! { table
     set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = device "vkSetDebugUtilsObjectNameEXT" may;
 }
 
+/// Functions whose types `ash` does not have yet: here the library's own stand in the place of `vk`.
+mod heap {
+    use std::fmt;
+
+    use super::{Lookup, MissingFunction};
+    use crate::device::descriptors::heap_ffi as vk;
+
+    functions! { table
+        /// The functions of VK_EXT_descriptor_heap.
+        HeapFunctions;
+        write_sampler_descriptors: PFN_vkWriteSamplerDescriptorsEXT = device "vkWriteSamplerDescriptorsEXT" must;
+        write_resource_descriptors: PFN_vkWriteResourceDescriptorsEXT = device "vkWriteResourceDescriptorsEXT" must;
+        cmd_bind_sampler_heap: PFN_vkCmdBindHeapEXT = device "vkCmdBindSamplerHeapEXT" must;
+        cmd_bind_resource_heap: PFN_vkCmdBindHeapEXT = device "vkCmdBindResourceHeapEXT" must;
+        cmd_push_data: PFN_vkCmdPushDataEXT = device "vkCmdPushDataEXT" must;
+    }
+
+    impl HeapFunctions {
+        pub(super) fn find(lookup: &Lookup) -> Result<Self, MissingFunction> {
+            Self::resolve(lookup)
+        }
+    }
+}
+
+pub(crate) use heap::HeapFunctions;
+
 /// A required Vulkan function was neither given nor found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingFunction {
@@ -232,6 +258,20 @@ impl VulkanFunctions {
         // says.
         let lookup = unsafe { self.lookup(instance, device) };
         DescriptorFunctions::resolve(&lookup)
+    }
+
+    /// The functions of VK_EXT_descriptor_heap.
+    ///
+    /// # Safety
+    /// As [`Self::resolve`].
+    pub(crate) unsafe fn resolve_heap(
+        &self,
+        instance: vk::Instance,
+        device: vk::Device,
+    ) -> Result<HeapFunctions, MissingFunction> {
+        // SAFETY: the promises of `Self::resolve`, which this function's caller makes.
+        let lookup = unsafe { self.lookup(instance, device) };
+        HeapFunctions::find(&lookup)
     }
 
     /// The two get-proc functions. The instance's finds the device's if that was not given.

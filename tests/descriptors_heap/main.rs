@@ -12,6 +12,7 @@ mod common;
 mod held;
 mod host;
 mod kinds;
+mod native;
 mod owned;
 mod set;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]

@@ -148,6 +148,7 @@ fn binders() -> Vec<Told> {
     all.extend(each([
         no_address,
         DescriptorDataError::Range { kind: KIND, range: 1001 },
+        DescriptorDataError::NoCreateInfo { kind: KIND },
         DescriptorDataError::Dynamic { kind: KIND },
     ]));
     all
@@ -177,6 +178,7 @@ fn heaps() -> Vec<Told> {
         HeapWriteError::OutOfRange(outside),
         HeapWriteError::Kind { kind: KIND },
         HeapWriteError::Data(DescriptorDataError::Range { kind: KIND, range: 1001 }),
+        HeapWriteError::Driver(DRIVER),
         HeapWriteError::Memory(MemoryError::HeapTooSmall { size: 1002, heap: 13, heap_size: 1001 }),
         HeapWriteError::Unlike { from: 1002, to: 1001 },
     ]));

@@ -9,7 +9,7 @@ use super::descriptors::{DescriptorPoolPolicy, DescriptorQuirk};
 use super::extensions;
 use super::gpu::Gpu;
 use super::instance::HubInfo;
-use super::profiles::{DescriptorLimits, Profile};
+use super::profiles::{DescriptorHeapLimits, DescriptorLimits, Profile};
 use super::state::{Features, Hub, NEWEST_MINOR};
 use super::store::Room;
 use crate::arithmetic::index;
@@ -37,6 +37,7 @@ pub struct GpuBuilder {
     descriptor_pools: Option<DescriptorPoolPolicy>,
     descriptor_quirks: DescriptorQuirk,
     descriptor_limits: Option<DescriptorLimits>,
+    descriptor_heap: Option<DescriptorHeapLimits>,
 }
 
 impl GpuBuilder {
@@ -50,6 +51,7 @@ impl GpuBuilder {
             descriptor_pools: None,
             descriptor_quirks: DescriptorQuirk::empty(),
             descriptor_limits: None,
+            descriptor_heap: None,
             queues: 1,
             memory_limit: u64::MAX,
         }
@@ -140,6 +142,20 @@ impl GpuBuilder {
         self
     }
 
+    /// Gives the GPU `VK_EXT_descriptor_heap`, with a driver's sizes and reservations. No profile has the extension.
+    ///
+    /// ```
+    /// use sublet_sim::{DescriptorHeapLimits, Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("nvidia-h200").unwrap())
+    ///     .descriptor_heap(DescriptorHeapLimits::NVIDIA)
+    ///     .build();
+    /// assert!(gpu.extensions().iter().any(|name| name == "VK_EXT_descriptor_heap"));
+    /// ```
+    pub fn descriptor_heap(mut self, limits: DescriptorHeapLimits) -> Self {
+        self.descriptor_heap = Some(limits);
+        self
+    }
+
     /// Makes the GPU.
     ///
     /// # Panics
@@ -148,6 +164,9 @@ impl GpuBuilder {
     #[track_caller]
     pub fn build(self) -> Gpu {
         let mut offered = extensions::device(self.profile);
+        if self.descriptor_heap.is_some() {
+            offered.push("VK_EXT_descriptor_heap".to_owned());
+        }
         for name in self.only.iter().flatten().chain(&self.without) {
             assert!(offered.contains(name), "the profile {} has no extension {name}", self.profile.name);
         }
@@ -159,6 +178,7 @@ impl GpuBuilder {
         hub.room = Arc::new(Room::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
         hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
+        hub.descriptor_heap = self.descriptor_heap;
         hub.descriptors.quirks = self.descriptor_quirks;
         hub.descriptors.limits = self.descriptor_limits.unwrap_or(hub.descriptors.limits);
         Gpu::with(Arc::new(hub), &enabled)
@@ -203,6 +223,7 @@ pub(super) fn create_device(
     let mut inline = vk::PhysicalDeviceInlineUniformBlockFeatures::default();
     let mut mutable = vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default();
     let mut descriptor_buffers = vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default();
+    let mut heaps = super::descriptor_heap::ffi::PhysicalDeviceDescriptorHeapFeaturesEXT::default();
     let mut plain = vk::PhysicalDeviceFeatures2::default();
     let info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
@@ -216,6 +237,7 @@ pub(super) fn create_device(
         .push_next(&mut coherent)
         .push_next(&mut protected)
         .push_next(&mut descriptor_buffers)
+        .push_next(&mut heaps)
         .push_next(&mut indexing)
         .push_next(&mut inline)
         .push_next(&mut mutable)

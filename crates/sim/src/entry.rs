@@ -11,8 +11,8 @@ use ash::vk::Handle as _;
 use super::describe::Broken;
 use super::state::{self, Device, Hub, registry};
 use super::{
-    bind, commands, descriptor_buffer, descriptors, device, external, instance, mapping, memory, messages,
-    messenger, null, physical, pipeline, queue, requirements, resource, sparse, sync,
+    bind, commands, descriptor_buffer, descriptor_heap, descriptors, device, external, instance, mapping,
+    memory, messages, messenger, null, physical, pipeline, queue, requirements, resource, sparse, sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -102,6 +102,7 @@ const TABLES: &[&[EntryPoint]] = &[
     requirements::ENTRIES,
     commands::ENTRIES,
     descriptor_buffer::ENTRIES,
+    descriptor_heap::ENTRIES,
     pipeline::ENTRIES,
     descriptors::ENTRIES,
     queue::ENTRIES,
@@ -207,8 +208,7 @@ pub(super) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
         When::Core(minor) => minor <= owner.minor,
         // A function of a device extension may be asked for here if the device has the extension at all.
         When::Extension(extension) => {
-            owner.extensions.iter().any(|enabled| enabled == extension)
-                || (entry.level == Level::Device && owner.hub.offers(extension))
+            owner.extensions.iter().any(|enabled| enabled == extension) || owner.hub.offers(extension)
         }
     });
     offered.then_some(entry.function)

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::chain;
+use super::descriptor_heap::ffi;
 use super::descriptors::{self, DescriptorFeatures};
 use super::profiles::FeaturesProfile;
 use super::state::{Features, Hub};
@@ -39,6 +40,7 @@ impl Features {
             sparse_binding,
             descriptor_buffer,
             descriptor_buffer_push: descriptor_buffer,
+            descriptor_heap: hub.descriptor_heap.is_some() && hub.offers("VK_EXT_descriptor_heap"),
             descriptors: DescriptorFeatures::supported(hub),
         }
     }
@@ -109,6 +111,7 @@ const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.sparse_binding, ""),
     (|features| &mut features.descriptor_buffer, "VK_EXT_descriptor_buffer"),
     (|features| &mut features.descriptor_buffer_push, "VK_EXT_descriptor_buffer"),
+    (|features| &mut features.descriptor_heap, "VK_EXT_descriptor_heap"),
 ];
 
 /// The places in a chain that say something about the features.
@@ -132,6 +135,14 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
         // SAFETY: the structure is valid, and so is the place of its field.
         let slot = unsafe { &raw mut (*structure).features.sparse_binding };
         slots.push((|features| &mut features.sparse_binding, slot));
+    }
+    // SAFETY: the promise of `slots`: the chain is valid.
+    let heap = unsafe { chain::find_raw::<ffi::PhysicalDeviceDescriptorHeapFeaturesEXT>(next) };
+    if let Some(structure) = heap {
+        // SAFETY: the structure is valid, and so is the place of its field.
+        slots.push((|features| &mut features.descriptor_heap, unsafe {
+            &raw mut (*structure).descriptor_heap
+        }));
     }
     slot! {
         PhysicalDeviceVulkan11Features.protected_memory is protected_memory;

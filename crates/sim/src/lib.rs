@@ -46,6 +46,10 @@
 //! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
 //!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
 //!   are known again, so that one that was overwritten or never written is not taken for another.
+//! - **Descriptor heaps** (`VK_EXT_descriptor_heap`) on a GPU that is [given
+//!   them](GpuBuilder::descriptor_heap): no profile has them. Resource and sampler heaps with the driver's reserved
+//!   ranges, push data, and the mapping of sets and bindings, with every source but shader records. Secondary command
+//!   buffers inherit no heaps.
 //! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its
 //!   place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device
 //!   addresses. What a shader finds is checked when it looks, see [`Kernel`].
@@ -130,6 +134,7 @@ mod chain;
 mod commands;
 mod describe;
 mod descriptor_buffer;
+mod descriptor_heap;
 mod descriptors;
 mod device;
 mod entry;
@@ -179,7 +184,7 @@ pub use null::NullGpu;
 use std::ffi::c_char;
 
 use ash::vk;
-pub use profiles::Profile;
+pub use profiles::{DescriptorHeapLimits, Profile};
 
 /// The environment variable that chooses the profile of [`get_instance_proc_addr`].
 pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";

@@ -6,7 +6,7 @@ use super::entry::{call, entries, on_physical_device};
 use super::format::FormatInfo;
 use super::profiles::{DescriptorLimits, LimitsProfile};
 use super::state::{Features, Hub, Instance};
-use super::{chain, descriptor_buffer, descriptors, extensions};
+use super::{chain, descriptor_buffer, descriptor_heap, descriptors, extensions};
 use crate::arithmetic::{host_size, narrow};
 
 entries! {
@@ -96,6 +96,13 @@ unsafe extern "system" fn properties2(
         fill!(PhysicalDeviceDescriptorBufferPropertiesEXT, |out| {
             descriptor_buffer::write_properties(hub, out);
         });
+        // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
+        let heap = unsafe {
+            chain::find_mut::<descriptor_heap::ffi::PhysicalDeviceDescriptorHeapPropertiesEXT>(next)
+        };
+        if let Some(out) = heap {
+            descriptor_heap::write_properties(hub, out);
+        }
         fill!(PhysicalDeviceDriverProperties, |out| {
             out.driver_id = hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);

@@ -12,6 +12,7 @@ use ash::vk::Handle as _;
 
 use super::chain;
 use super::describe::Broken;
+use super::descriptor_heap::{self, Mapping, ffi};
 use super::descriptors::PipelineLayout;
 use super::entry::{call, entries, on_device};
 use super::host::{self, HostBytes};
@@ -56,6 +57,8 @@ pub(super) struct Program {
     pub(super) layout: Arc<PipelineLayout>,
     /// Whether it takes its descriptors from descriptor buffers.
     pub(super) descriptor_buffer: bool,
+    /// Where its sets and bindings are, if it takes its descriptors from heaps.
+    pub(super) heap: Option<Vec<Mapping>>,
     /// The values of specialization constants, by their numbers.
     pub(super) constants: BTreeMap<u32, Vec<u8>>,
 }
@@ -220,19 +223,40 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
     }
     // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter.
     let constants = unsafe { constants(stage.p_specialization_info) };
+    // SAFETY: the promise of `program`: a valid chain (VUID-VkComputePipelineCreateInfo-pNext-pNext).
+    let newer = unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(info.p_next) };
+    // Where there are newer flags, they are the flags.
+    let flags = newer.map_or(u64::from(info.flags.as_raw()), |newer| newer.flags.as_raw());
+    let heap = if flags & ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP.as_raw() == 0 {
+        None
+    } else {
+        let Some(limits) = descriptor_heap::limits(device) else {
+            let text = "DESCRIPTOR_HEAP is set, and the feature descriptorHeap is not enabled".to_owned();
+            return Err(("VUID-VkPipelineCreateFlags2CreateInfo-flags-parameter", text));
+        };
+        if !info.layout.is_null() {
+            let text = "the pipeline is for heaps, and has a layout".to_owned();
+            return Err(("VUID-VkComputePipelineCreateInfo-flags-11311", text));
+        }
+        let alignment = device.profile().limits.min_uniform_buffer_offset_alignment;
+        // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext.
+        Some(unsafe { descriptor_heap::read_mappings(&limits, alignment, stage.p_next) }?)
+    };
     let state = device.state.lock();
     if !stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module) {
         let text = state.missing(device, stage.module);
         return Err(("VUID-VkPipelineShaderStageCreateInfo-module-parameter", text));
     }
-    let Some(layout) = state.descriptors.pipeline_layouts.get(&info.layout) else {
-        return Err((
-            "VUID-VkComputePipelineCreateInfo-layout-parameter",
-            state.missing(device, info.layout),
-        ));
+    let layout = match state.descriptors.pipeline_layouts.get(&info.layout) {
+        Some(found) => Arc::clone(&found.layout),
+        None if heap.is_some() => Arc::default(),
+        None => {
+            let text = state.missing(device, info.layout);
+            return Err(("VUID-VkComputePipelineCreateInfo-layout-parameter", text));
+        }
     };
-    let descriptor_buffer = info.flags.contains(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
-    Ok(Program { entry_point, layout: Arc::clone(&layout.layout), descriptor_buffer, constants })
+    let descriptor_buffer = flags & u64::from(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) != 0;
+    Ok(Program { entry_point, layout, descriptor_buffer, heap, constants })
 }
 
 /// The values of specialization constants.

@@ -7,13 +7,13 @@ use ash::vk::Handle as _;
 
 use super::chain;
 use super::describe::{Broken, describe_buffer, describe_image, refuse_if};
-use super::descriptor_buffer;
 use super::entry::{call, checked, entries, on_device, settle};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
 use super::host::{self, HostBytes};
 use super::sparse::Pages;
 use super::state::{Device, DeviceState, Label};
 use super::store::Store;
+use super::{descriptor_buffer, descriptor_heap};
 
 /// Where a resource lies.
 #[derive(Debug, Clone)]
@@ -94,6 +94,7 @@ unsafe extern "system" fn create_buffer(
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter and VUID-VkBufferCreateInfo-pNext-pNext.
         let (description, external) = unsafe { describe_buffer(device, p_info) }?;
         descriptor_buffer::check_usage(device, &description)?;
+        descriptor_heap::check_usage(device, &description)?;
         // A program that cannot know the limit breaks no rule.
         if description.size > device.profile().limits.max_buffer_size {
             return Ok(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);

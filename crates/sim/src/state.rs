@@ -23,7 +23,7 @@ use super::memory::Memory;
 use super::messages::Messages;
 use super::messenger::Messenger;
 use super::pipeline::PipelineState;
-use super::profiles::Profile;
+use super::profiles::{DescriptorHeapLimits, Profile};
 use super::queue::QueueState;
 pub(super) use super::registry;
 use super::resource::{Bound, Buffer, Image, View};
@@ -67,6 +67,8 @@ pub(super) struct Hub {
     pub(super) kernels: Kernels,
     /// How descriptor pools behave.
     pub(super) descriptors: Behaviour,
+    /// What the GPU says of heaps, if it has them.
+    pub(super) descriptor_heap: Option<DescriptorHeapLimits>,
     /// Whether resources may overlap without a report.
     pub(super) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
@@ -105,6 +107,7 @@ impl Hub {
             log: Log::default(),
             kernels: Kernels::default(),
             descriptors: Behaviour::new(profile),
+            descriptor_heap: None,
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),
@@ -224,6 +227,7 @@ pub(super) struct Features {
     pub(super) sparse_binding: bool,
     pub(super) descriptor_buffer: bool,
     pub(super) descriptor_buffer_push: bool,
+    pub(super) descriptor_heap: bool,
     pub(super) descriptors: DescriptorFeatures,
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::DescriptorDataError;
 use super::range::DescriptorRange;
+use crate::device::DriverError;
 use crate::error::MemoryError;
 
 /// No range was allocated. Nothing was changed.
@@ -132,6 +133,8 @@ pub enum HeapWriteError {
     },
     /// The descriptor does not say what descriptor buffers want.
     Data(DescriptorDataError),
+    /// The driver did not write the descriptor, for want of memory.
+    Driver(DriverError),
     /// What was written could not be flushed, in memory that is not coherent.
     Memory(MemoryError),
     /// The source of a copy holds bytes, and the heap takes descriptors, or the other way round, or the sizes differ:
@@ -156,6 +159,12 @@ impl From<OutOfRange> for HeapWriteError {
     }
 }
 
+impl From<DriverError> for HeapWriteError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
 impl From<DescriptorDataError> for HeapWriteError {
     fn from(error: DescriptorDataError) -> Self {
         Self::Data(error)
@@ -169,6 +178,7 @@ impl fmt::Display for HeapWriteError {
             Self::OutOfRange(error) => write!(f, "there is no such slot to write: {error}"),
             Self::Kind { kind } => write!(f, "the heap is not made for a {kind:?}"),
             Self::Data(error) => write!(f, "the descriptor has no bytes: {error}"),
+            Self::Driver(error) => write!(f, "the driver did not write the descriptor: {error}"),
             Self::Memory(error) => write!(f, "what was written is not flushed: {error}"),
             Self::Unlike { from, to } => {
                 write!(f, "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes")
@@ -180,6 +190,7 @@ impl fmt::Display for HeapWriteError {
 impl Error for HeapWriteError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Driver(error) => error.source(),
             Self::Memory(error) => error.source(),
             _ => None,
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
+use super::super::source::DescriptorSource;
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::host::{HostHeap, Staged};
 use super::range::DescriptorRange;
@@ -165,6 +166,29 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
         // promise.
         unsafe { self.store.write(index, descriptor) }?;
+        Ok(index)
+    }
+
+    /// Writes a descriptor into a slot of a range, from what its view or sampler was created from: what
+    /// [every store](HeapStore) takes. Returns the index that shaders use.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write). The create-info is valid; a handle that is not null was created from it, and the
+    /// image that it names is live as long as shaders look at the slot.
+    pub unsafe fn write_source(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        source: &DescriptorSource<'_>,
+    ) -> Result<u32, HeapWriteError> {
+        let index = range.index(slot)?;
+        self.check(range)?;
+        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
+        // promise.
+        unsafe { self.store.write_source(index, source) }?;
         Ok(index)
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
+use super::super::source::DescriptorSource;
 use super::error::HeapWriteError;
 use super::slot::HeapSlot;
 
@@ -13,6 +14,7 @@ use super::slot::HeapSlot;
 /// |---|---|---|
 /// | [`SetStore`](super::SetStore) | devices with descriptor indexing: nearly all | a set, bound once |
 /// | [`BufferStore`](super::BufferStore) | devices with `VK_EXT_descriptor_buffer`, if the program binds nothing but descriptor buffers | the same arrays, in a buffer |
+/// | [`NativeStore`](super::NativeStore) | devices with `VK_EXT_descriptor_heap` | Vulkan's own heap, by offset or mapped to the same arrays |
 /// | [`ClassicStore`](super::ClassicStore) | everything else | a set for each frame in flight |
 ///
 /// [`BindlessHeap`](super::BindlessHeap) picks one of them. A program may have one of its own, over an extension that the library does not know:
@@ -62,6 +64,19 @@ pub trait HeapStore {
     /// 2. What the descriptor names is live and of the store's device, and fits its type.
     /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
+
+    /// Writes a descriptor into a slot, from what its view or sampler was created from. Stores that take handles write
+    /// [the descriptor](DescriptorSource::descriptor).
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// As for [`Self::write`]. The create-info is valid; a handle that is not null was created from it.
+    unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.write(index, &source.descriptor()) }
+    }
 
     /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the
     /// driver, where the driver has one for several. The default writes them one by one.

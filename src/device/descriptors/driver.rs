@@ -3,13 +3,17 @@
 use ash::vk;
 
 use super::super::error::DriverError;
-use super::super::functions::{DescriptorFunctions, Functions, MissingFunction, VulkanFunctions};
+use super::super::functions::{
+    DescriptorFunctions, Functions, HeapFunctions, MissingFunction, VulkanFunctions,
+};
 use super::facts::{DescriptorExtensions, DescriptorFacts};
 
 /// A live device, as descriptors see it.
 #[derive(Debug)]
 pub(crate) struct DescriptorDriver {
     pub(super) functions: DescriptorFunctions,
+    /// Those of VK_EXT_descriptor_heap, where it is enabled.
+    pub(super) heap: Option<HeapFunctions>,
     /// The functions that do not concern descriptors.
     pub(super) common: Functions,
     pub(super) device: vk::Device,
@@ -44,9 +48,15 @@ impl DescriptorDriver {
         let common = unsafe { given.resolve(instance, device) }?;
         // SAFETY: the caller promises live handles that belong together, and functions that are theirs.
         let functions = unsafe { given.resolve_descriptors(instance, device) }?;
+        let heap = if enabled.descriptor_heap {
+            // SAFETY: the caller promises live handles that belong together, and functions that are theirs.
+            Some(unsafe { given.resolve_heap(instance, device) }?)
+        } else {
+            None
+        };
         // SAFETY: the caller promises a live physical device of the instance whose functions these are.
         let facts = unsafe { DescriptorFacts::read(&common, physical_device, enabled) };
-        Ok(Self { functions, common, device, facts })
+        Ok(Self { functions, heap, common, device, facts })
     }
 
     /// `vkCreateDescriptorSetLayout`.

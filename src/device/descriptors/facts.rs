@@ -3,6 +3,7 @@
 use ash::vk;
 
 use super::super::functions::Functions;
+use super::heap_ffi::PhysicalDeviceDescriptorHeapPropertiesEXT;
 
 /// Limits and properties of a device that concern descriptors. What the device does not know is zero.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,7 @@ pub(crate) struct DescriptorFacts {
     /// `maxPushDescriptors`.
     pub(crate) max_push_descriptors: u32,
     pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
+    pub(crate) heap: PhysicalDeviceDescriptorHeapPropertiesEXT,
 }
 
 /// Enabled extensions whose properties are queried. Validation layers reject a query for an extension that is not
@@ -23,6 +25,7 @@ pub(crate) struct DescriptorFacts {
 pub(crate) struct DescriptorExtensions {
     pub(crate) push_descriptor: bool,
     pub(crate) descriptor_buffer: bool,
+    pub(crate) descriptor_heap: bool,
 }
 
 impl DescriptorFacts {
@@ -44,6 +47,7 @@ impl DescriptorFacts {
         let mut indexing = vk::PhysicalDeviceDescriptorIndexingProperties::default();
         let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
         let mut buffer = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::default();
+        let mut heap = PhysicalDeviceDescriptorHeapPropertiesEXT::default();
         let mut all = vk::PhysicalDeviceProperties2::default()
             .push_next(&mut driver)
             .push_next(&mut maintenance3)
@@ -54,6 +58,9 @@ impl DescriptorFacts {
         if enabled.descriptor_buffer {
             all = all.push_next(&mut buffer);
         }
+        if enabled.descriptor_heap {
+            all = all.push_next(&mut heap);
+        }
         // SAFETY: the physical device is live, and every structure of the chain is one that extends
         // VkPhysicalDeviceProperties2 (VUID-VkPhysicalDeviceProperties2-pNext-pNext); a device that does not know one
         // steps over it, and leaves it zero.
@@ -61,6 +68,7 @@ impl DescriptorFacts {
         let properties = all.properties;
         indexing.p_next = std::ptr::null_mut();
         buffer.p_next = std::ptr::null_mut();
+        heap.p_next = std::ptr::null_mut();
         Self {
             properties,
             driver_id: driver.driver_id,
@@ -68,6 +76,7 @@ impl DescriptorFacts {
             indexing,
             max_push_descriptors: push.max_push_descriptors,
             buffer,
+            heap,
         }
     }
 }

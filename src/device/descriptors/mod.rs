@@ -4,6 +4,8 @@ mod buffer;
 mod commands;
 mod driver;
 mod facts;
+mod heap;
+pub mod heap_ffi;
 mod write;
 
 pub(crate) use commands::BindTarget;

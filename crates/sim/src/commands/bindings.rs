@@ -12,6 +12,7 @@ use ash::vk;
 
 use super::Command;
 use crate::arithmetic::{index, narrow};
+use crate::descriptor_heap::HeapBinding;
 use crate::descriptors::{Contents, Descriptor, PipelineLayout, SetLayout};
 use crate::pipeline::Program;
 use crate::state::DeviceState;
@@ -24,6 +25,10 @@ pub(crate) struct Bindings {
     /// The addresses of the descriptor buffers.
     descriptor_buffers: Vec<u64>,
     programs: BTreeMap<vk::PipelineBindPoint, Arc<Program>>,
+    /// The heaps of resources and of samplers.
+    pub(crate) heaps: [Option<HeapBinding>; 2],
+    /// What goes with heaps in the place of push constants.
+    push_data: Pushed,
 }
 
 /// What is bound at the number of a set.
@@ -51,6 +56,12 @@ pub(crate) enum Bound {
 #[derive(Debug, Clone, Default)]
 struct Constants {
     layout: Option<Arc<PipelineLayout>>,
+    pushed: Pushed,
+}
+
+/// Bytes, and whether somebody pushed them.
+#[derive(Debug, Clone, Default)]
+struct Pushed {
     bytes: Vec<u8>,
     pushed: Vec<bool>,
 }
@@ -67,7 +78,26 @@ pub(crate) struct BoundSet {
 impl Bindings {
     /// What a command does to what is bound.
     pub(crate) fn apply(&mut self, command: &Command) {
+        // Heaps undo sets, descriptor buffers and push constants, and the other way round: "Using Heaps".
         match command {
+            Command::BindHeap(_) | Command::PushData { .. } => {
+                self.points.clear();
+                self.constants = Constants::default();
+                self.descriptor_buffers.clear();
+            }
+            Command::BindSets { .. }
+            | Command::PushDescriptors { .. }
+            | Command::PushConstants { .. }
+            | Command::BindDescriptorBuffers { .. }
+            | Command::SetOffsets { .. } => {
+                self.heaps = [None; 2];
+                self.push_data = Pushed::default();
+            }
+            _ => {}
+        }
+        match command {
+            Command::BindHeap(heap) => self.heaps[usize::from(heap.sampler)] = Some(*heap),
+            Command::PushData { offset, bytes } => self.push_data.push(*offset, bytes),
             Command::BindSets { point, layout, first, sets } => {
                 let bound = |set: &BoundSet| Some(Bound::Set { set: set.set, offsets: set.offsets.clone() });
                 self.bind(*point, layout, *first, sets.iter().map(bound).collect());
@@ -209,9 +239,12 @@ impl Bindings {
     /// with a layout that is not compatible. Units: bytes.
     pub(crate) fn push_constants(&self, layout: &PipelineLayout, offset: u32, size: u32) -> Option<&[u8]> {
         let own = self.constants.layout.as_ref()?;
-        let range = index(offset)..index(offset.checked_add(size)?);
-        let all = self.constants.pushed.get(range.clone())?.iter().all(|&pushed| pushed);
-        if all && own.same_constants(layout) { self.constants.bytes.get(range) } else { None }
+        if own.same_constants(layout) { self.constants.pushed.get(offset, size) } else { None }
+    }
+
+    /// The push data that a shader of a pipeline with heaps finds. `None` if not all of it was pushed. Units: bytes.
+    pub(crate) fn push_data(&self, offset: u32, size: u32) -> Option<&[u8]> {
+        self.push_data.get(offset, size)
     }
 }
 
@@ -227,6 +260,18 @@ impl Constants {
             *self = Self::default();
         }
         self.layout = Some(Arc::clone(layout));
+        self.pushed.push(offset, bytes);
+    }
+}
+
+impl Pushed {
+    fn get(&self, offset: u32, size: u32) -> Option<&[u8]> {
+        let range = index(offset)..index(offset.checked_add(size)?);
+        let all = self.pushed.get(range.clone())?.iter().all(|&pushed| pushed);
+        if all { self.bytes.get(range) } else { None }
+    }
+
+    fn push(&mut self, offset: u32, bytes: &[u8]) {
         let (from, to) = (index(offset), index(offset) + bytes.len());
         if self.bytes.len() < to {
             self.bytes.resize(to, 0);

@@ -106,6 +106,8 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         Command::BindSets { .. }
         | Command::PushDescriptors { .. }
         | Command::PushConstants { .. }
+        | Command::BindHeap(_)
+        | Command::PushData { .. }
         | Command::BindDescriptorBuffers { .. }
         | Command::SetOffsets { .. }
         | Command::BindPipeline { .. }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::describe::{Broken, refuse_if};
+use super::descriptor_heap::HeapBinding;
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer_checked};
 use super::pipeline::Program;
@@ -131,6 +132,8 @@ pub(super) struct Uses {
     pub(super) pipelines: BTreeSet<vk::Pipeline>,
     /// The addresses of the descriptor buffers that are bound where the commands end.
     pub(super) descriptor_buffers: Vec<u64>,
+    /// The heaps that were bound, each with its reserved range.
+    pub(super) heaps: Vec<HeapBinding>,
     /// Whether a compute pipeline is bound where the commands end.
     can_dispatch: bool,
 }
@@ -209,6 +212,11 @@ pub(super) enum Command {
         /// For each set which of the descriptor buffers it is in, and where.
         sets: Vec<(u32, u64)>,
     },
+    BindHeap(HeapBinding),
+    PushData {
+        offset: u32,
+        bytes: Vec<u8>,
+    },
     BindPipeline {
         point: vk::PipelineBindPoint,
         pipeline: vk::Pipeline,
@@ -267,6 +275,10 @@ impl Uses {
                 self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
                 self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
             }
+            Command::BindHeap(heap) => {
+                self.buffers.insert(heap.buffer);
+                self.heaps.push(*heap);
+            }
             Command::BindPipeline { pipeline, .. } => {
                 self.pipelines.insert(*pipeline);
                 self.can_dispatch = true;
@@ -280,6 +292,7 @@ impl Uses {
             }
             Command::PushDescriptors { .. }
             | Command::PushConstants { .. }
+            | Command::PushData { .. }
             | Command::SetOffsets { .. }
             | Command::Dispatch { .. } => {}
         }

@@ -28,7 +28,7 @@ pub(super) use bind::check_usage;
 pub(super) use find::{descriptor, parts};
 use layout::SetPlaces;
 pub(super) use null::REPLACEMENTS;
-pub(super) use table::DescriptorTable;
+pub(super) use table::{DescriptorTable, Meaning};
 
 entries! {
     Device void vk::PFN_vkGetDescriptorSetLayoutSizeEXT = layout_size:

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use ash::vk;
 
 use crate::arithmetic::{index, narrow};
+use crate::descriptor_heap::{HeapImage, SamplerState};
 
 /// What the bytes of a descriptor mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,10 @@ pub(crate) enum Meaning {
     },
     Sampler(vk::Sampler),
     AccelerationStructure(u64),
+    /// An image in a heap, where there are no views.
+    HeapImage(HeapImage),
+    /// A sampler in a heap, where there are no objects.
+    HeapSampler(SamplerState),
 }
 
 /// Every descriptor whose bytes were asked for.

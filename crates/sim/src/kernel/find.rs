@@ -11,6 +11,7 @@ use crate::arithmetic::{index, widen};
 use crate::commands::Bound;
 use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer;
+use crate::descriptor_heap::{self, Asked, HeapView, SamplerState, Seen};
 use crate::descriptors::{Binding, Descriptor};
 use crate::state::{Device, DeviceState};
 
@@ -22,14 +23,46 @@ pub(super) enum Found {
         view: vk::ImageView,
         sampler: vk::Sampler,
     },
+    /// In a heap there are neither views nor samplers.
+    HeapImage(vk::Image),
+    HeapSampler(SamplerState),
 }
 
 const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
 
+/// What is in a heap: at an offset, or where the pipeline's mappings say.
+pub(super) fn in_heap(
+    kernel: &Kernel<'_>,
+    look: impl FnOnce(&HeapView<'_>) -> Result<Seen, Broken>,
+) -> Result<Found, Broken> {
+    let Some(limits) = descriptor_heap::limits(kernel.device) else {
+        let text = "the device has no heaps, or has not enabled them".to_owned();
+        return Err(("VUID-vkCmdDispatch-None-11308", text));
+    };
+    let state = kernel.device.state.lock();
+    let bindings = kernel.bindings;
+    let push = |offset, size| bindings.push_data(offset, size);
+    let view = HeapView { device: kernel.device, state: &state, limits, heaps: bindings.heaps, push: &push };
+    match look(&view)? {
+        Seen::Buffer { kind, buffer, offset, range } => {
+            of_buffer(&state, kind, buffer, offset, range).map(Found::Buffer)
+        }
+        Seen::Bytes { bytes, len, writable } => {
+            Ok(Found::Buffer(BufferBytes::Bytes { bytes, len, writable }))
+        }
+        Seen::Data(bytes) => Ok(Found::Buffer(BufferBytes::Inline(bytes))),
+        Seen::Image(image) => Ok(Found::HeapImage(image.image)),
+        Seen::Sampler(sampler) => Ok(Found::HeapSampler(sampler)),
+    }
+}
+
 /// What is at a set's number, a binding and an element.
-pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Broken> {
+pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Result<Found, Broken> {
     let (number, binding, element) = at;
     let (program, bindings) = (kernel.program, kernel.bindings);
+    if let Some(mappings) = &program.heap {
+        return in_heap(kernel, |view| descriptor_heap::mapped(view, mappings, at, asked));
+    }
     let layout = program.layout.set(number);
     let known = layout.and_then(|layout| Some((layout, layout.bindings.get(&binding)?)));
     let Some((layout, shape)) = known else {

@@ -18,6 +18,8 @@ use parking_lot::RwLock;
 
 use super::Gpu;
 use super::commands::Bindings;
+use super::describe::Broken;
+use super::descriptor_heap::{self, Asked};
 use super::pipeline::Program;
 use super::state::Device;
 use crate::arithmetic::narrow;
@@ -121,6 +123,8 @@ impl Gpu {
 /// |---|---|
 /// | `VUID-vkCmdDispatch-None-08600` | nothing is bound at the set's number, or with a layout that is not compatible |
 /// | `VUID-vkCmdDispatch-None-08115`, `VUID-vkCmdDispatch-None-08117` | a set is bound, and the pipeline is for descriptor buffers, or the other way round |
+/// | `VUID-vkCmdDispatch-None-11308`, `VUID-vkCmdDispatch-None-11309` | no heap is bound, or the descriptor is outside of it or in its reserved range |
+/// | `VUID-VkComputePipelineCreateInfo-flags-11312` | the pipeline has no mapping for the binding |
 /// | `SUBLET-descriptor-binding` | the pipeline's layout has no such binding or element |
 /// | `SUBLET-descriptor-unwritten` | nothing was written there |
 /// | `SUBLET-descriptor-garbage` | the bytes in the descriptor buffer are no descriptor |
@@ -172,27 +176,40 @@ impl<'a> Kernel<'a> {
     }
 
     /// Reads push constants from a byte offset on. Those that were not pushed, or with an incompatible layout, are
-    /// reported (`VUID-vkCmdDispatch-maintenance4-08602`) and read as zeroes.
+    /// reported (`VUID-vkCmdDispatch-maintenance4-08602`) and read as zeroes. Of a pipeline with heaps it is push data
+    /// (`VUID-vkCmdDispatch-None-11376`).
     pub fn read_push_constants(&self, offset: u32, to: &mut [u8]) {
-        match self.bindings.push_constants(&self.program.layout, offset, narrow(to.len())) {
+        let size = narrow(to.len());
+        let (found, rule) = if self.program.heap.is_some() {
+            (self.bindings.push_data(offset, size), "VUID-vkCmdDispatch-None-11376")
+        } else {
+            let found = self.bindings.push_constants(&self.program.layout, offset, size);
+            (found, "VUID-vkCmdDispatch-maintenance4-08602")
+        };
+        match found {
             Some(bytes) => to.copy_from_slice(bytes),
             None => {
                 to.fill(0);
                 let text =
-                    format!("{} push constants from {offset} on are read, and not all were pushed", to.len());
-                self.report("VUID-vkCmdDispatch-maintenance4-08602", &text);
+                    format!("{size} push constants from {offset} on are read, and not all were pushed");
+                self.report(rule, &text);
             }
         }
     }
 
     /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. The
-    /// descriptor may be in a bound set (its dynamic offset is added), among push descriptors, or in a descriptor
-    /// buffer.
+    /// descriptor may be in a bound set (its dynamic offset is added), among push descriptors, in a descriptor buffer,
+    /// or where the mappings of a pipeline with heaps say: then there may be no descriptor, but data.
     pub fn buffer(&self, set: u32, binding: u32, element: u32) -> KernelBuffer<'a> {
         let name = place(set, binding, element);
-        let source = match find::find(self, (set, binding, element)) {
+        let found = find::find(self, (set, binding, element), Asked::Buffer);
+        self.buffer_of(name, found)
+    }
+
+    fn buffer_of(&self, name: String, found: Result<Found, Broken>) -> KernelBuffer<'a> {
+        let source = match found {
             Ok(Found::Buffer(source)) => source,
-            Ok(Found::Image { .. }) => {
+            Ok(_) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no buffer"));
                 BufferBytes::Nothing
             }
@@ -202,6 +219,66 @@ impl<'a> Kernel<'a> {
             }
         };
         self.view(name, source)
+    }
+
+    /// The buffer of the descriptor at a byte offset of the resource heap, for shaders that are written for heaps.
+    pub fn heap_buffer(&self, offset: u64) -> KernelBuffer<'a> {
+        let found = find::in_heap(self, |view| descriptor_heap::at_offset(view, false, offset));
+        self.buffer_of(format!("resource heap, offset {offset}"), found)
+    }
+
+    /// The image of the descriptor at a byte offset of the resource heap. NULL if the descriptor is reported.
+    pub fn heap_image(&self, offset: u64) -> vk::Image {
+        let found = find::in_heap(self, |view| descriptor_heap::at_offset(view, false, offset));
+        self.heap_image_of(&format!("resource heap, offset {offset}"), found)
+    }
+
+    /// The sampler at a byte offset of the sampler heap: what it was written from, without its chain. `None` if the
+    /// descriptor is reported.
+    pub fn heap_sampler(&self, offset: u64) -> Option<vk::SamplerCreateInfo<'static>> {
+        let found = find::in_heap(self, |view| descriptor_heap::at_offset(view, true, offset));
+        self.heap_sampler_of(&format!("sampler heap, offset {offset}"), found)
+    }
+
+    /// The image that the mappings of a pipeline with heaps give a binding. Heaps have no views: this is
+    /// [`image`](Self::image) for them. NULL if the descriptor is reported.
+    pub fn mapped_image(&self, set: u32, binding: u32, element: u32) -> vk::Image {
+        let found = find::find(self, (set, binding, element), Asked::Image);
+        self.heap_image_of(&place(set, binding, element), found)
+    }
+
+    /// The sampler that the mappings of a pipeline with heaps give a binding: one of the heap, or an embedded one.
+    /// `None` if the descriptor is reported.
+    pub fn mapped_sampler(
+        &self,
+        set: u32,
+        binding: u32,
+        element: u32,
+    ) -> Option<vk::SamplerCreateInfo<'static>> {
+        let found = find::find(self, (set, binding, element), Asked::Sampler);
+        self.heap_sampler_of(&place(set, binding, element), found)
+    }
+
+    fn heap_image_of(&self, name: &str, found: Result<Found, Broken>) -> vk::Image {
+        match found {
+            Ok(Found::HeapImage(image)) => return image,
+            Ok(_) => self.report("SUBLET-descriptor-type", &format!("{name} has no image of a heap")),
+            Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
+        }
+        vk::Image::null()
+    }
+
+    fn heap_sampler_of(
+        &self,
+        name: &str,
+        found: Result<Found, Broken>,
+    ) -> Option<vk::SamplerCreateInfo<'static>> {
+        match found {
+            Ok(Found::HeapSampler(sampler)) => return Some(sampler.info()),
+            Ok(_) => self.report("SUBLET-descriptor-type", &format!("{name} has no sampler of a heap")),
+            Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
+        }
+        None
     }
 
     /// The image of a descriptor: a sampled or storage image, alone or with a sampler, or an input attachment. NULL if
@@ -218,7 +295,8 @@ impl<'a> Kernel<'a> {
     fn image_and_sampler(&self, at: (u32, u32, u32), asked: &str) -> (vk::ImageView, vk::Sampler) {
         use vk::Handle as _;
         let name = place(at.0, at.1, at.2);
-        match find::find(self, at) {
+        let wanted = if asked == "image" { Asked::Image } else { Asked::Sampler };
+        match find::find(self, at, wanted) {
             Ok(Found::Image { view, sampler }) => {
                 let there = if asked == "image" { !view.is_null() } else { !sampler.is_null() };
                 if there {
@@ -228,6 +306,10 @@ impl<'a> Kernel<'a> {
             }
             Ok(Found::Buffer(_)) => {
                 self.report("SUBLET-descriptor-type", &format!("{name} has no {asked}, but a buffer"));
+            }
+            Ok(Found::HeapImage(_) | Found::HeapSampler(_)) => {
+                let text = format!("{name} is of a heap, where there are no handles: Kernel::mapped_{asked}");
+                self.report("SUBLET-descriptor-type", &text);
             }
             Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
         }

@@ -9,12 +9,14 @@ use std::sync::LazyLock;
 use ash::vk;
 
 mod descriptor_buffer;
+mod descriptor_heap;
 mod descriptors;
 mod document;
 mod measure;
 mod posed;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
+pub use descriptor_heap::DescriptorHeapLimits;
 pub use descriptors::{DescriptorLimits, DescriptorMaxima};
 pub use document::{InvalidProfile, ReadProfileError};
 pub use measure::MeasureError;

@@ -151,6 +151,12 @@ impl Bench {
         commands
     }
 
+    /// Resets all command buffers.
+    pub(crate) fn reset(&self) {
+        let flags = vk::CommandPoolResetFlags::empty();
+        unsafe { self.device().reset_command_pool(self.pool, flags) }.unwrap();
+    }
+
     pub(crate) fn submit(&self, commands: vk::CommandBuffer) -> Result<(), vk::Result> {
         let commands = [commands];
         let work = [vk::SubmitInfo::default().command_buffers(&commands)];

@@ -1,0 +1,198 @@
+//! Heaps and push data in command buffers: recording, and its valid usage.
+
+use ash::vk;
+
+use super::ffi;
+use crate::arithmetic::{is_aligned, widen};
+use crate::chain;
+use crate::commands::{Command, record};
+use crate::describe::Broken;
+use crate::entry::call;
+use crate::state::{Device, DeviceState};
+
+/// A heap that is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeapBinding {
+    pub(crate) sampler: bool,
+    pub(crate) buffer: vk::Buffer,
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    /// Where the reserved range begins and ends, in bytes from the start of the heap.
+    pub(crate) reserved: (u64, u64),
+}
+
+impl HeapBinding {
+    /// Addresses of the reserved range.
+    fn reserved_addresses(&self) -> (u64, u64) {
+        (self.address.saturating_add(self.reserved.0), self.address.saturating_add(self.reserved.1))
+    }
+}
+
+/// The rules of the two commands, in one order.
+struct Rules {
+    recording: &'static str,
+    parameter: &'static str,
+    reserved_end: &'static str,
+    reserved_size: &'static str,
+    size: &'static str,
+    alignment: &'static str,
+    /// Of the reserved offset: for buffers, or for samplers; and for images.
+    reserved_alignment: [&'static str; 2],
+    other: &'static str,
+    usage: &'static str,
+}
+
+pub(super) unsafe extern "system" fn samplers(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const ffi::BindHeapInfoEXT,
+) {
+    const RULES: Rules = Rules {
+        recording: "VUID-vkCmdBindSamplerHeapEXT-commandBuffer-recording",
+        parameter: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter",
+        reserved_end: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11223",
+        reserved_size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11224",
+        size: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11225",
+        alignment: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11226",
+        reserved_alignment: ["VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11434"; 2],
+        other: "VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228",
+        usage: "VUID-vkCmdBindSamplerHeapEXT-heapRange-11230",
+    };
+    record(command_buffer, call!("vkCmdBindSamplerHeapEXT"), RULES.recording, |device, state| {
+        // SAFETY: VUID-vkCmdBindSamplerHeapEXT-pBindInfo-parameter.
+        let info = unsafe { chain::input(p_info) };
+        bind(device, state, command_buffer, info, true, &RULES)
+    });
+}
+
+pub(super) unsafe extern "system" fn resources(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const ffi::BindHeapInfoEXT,
+) {
+    const RULES: Rules = Rules {
+        recording: "VUID-vkCmdBindResourceHeapEXT-commandBuffer-recording",
+        parameter: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter",
+        reserved_end: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11232",
+        reserved_size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11233",
+        size: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11234",
+        alignment: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11235",
+        reserved_alignment: [
+            "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11435",
+            "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11436",
+        ],
+        other: "VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236",
+        usage: "VUID-vkCmdBindResourceHeapEXT-heapRange-11237",
+    };
+    record(command_buffer, call!("vkCmdBindResourceHeapEXT"), RULES.recording, |device, state| {
+        // SAFETY: VUID-vkCmdBindResourceHeapEXT-pBindInfo-parameter.
+        let info = unsafe { chain::input(p_info) };
+        bind(device, state, command_buffer, info, false, &RULES)
+    });
+}
+
+/// The command, if the heap may be bound.
+fn bind(
+    device: &Device,
+    state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
+    info: Option<&ffi::BindHeapInfoEXT>,
+    sampler: bool,
+    rules: &Rules,
+) -> Result<Vec<Command>, Broken> {
+    let Some(limits) = super::limits(device) else {
+        // Vulkan has no rule for it: without the feature there is no buffer that could be bound.
+        return Err(super::not_enabled(rules.usage));
+    };
+    let Some(info) = info else { return Err((rules.parameter, "pBindInfo is NULL".to_owned())) };
+    let (address, size) = (info.heap_range.address, info.heap_range.size);
+    let (start, bytes) = (info.reserved_range_offset, info.reserved_range_size);
+    let (least, most, alignment, aligned) = if sampler {
+        let aligned = [limits.sampler_alignment; 2];
+        (limits.sampler_reserved, limits.max_sampler_heap, limits.sampler_heap_alignment, aligned)
+    } else {
+        let aligned = [limits.buffer_alignment, limits.image_alignment];
+        (limits.resource_reserved, limits.max_resource_heap, limits.resource_heap_alignment, aligned)
+    };
+    let end = start.saturating_add(bytes);
+    if end > size {
+        let text = format!("the reserved range ends at {end}, and the heap has {size} bytes");
+        return Err((rules.reserved_end, text));
+    }
+    if bytes < least {
+        let text = format!("{bytes} bytes are reserved, and the device wants {least}");
+        return Err((rules.reserved_size, text));
+    }
+    if size > most {
+        return Err((rules.size, format!("the heap has {size} bytes, and the most is {most}")));
+    }
+    if !is_aligned(address, alignment) {
+        return Err((rules.alignment, format!("the address {address:#x} is no multiple of {alignment}")));
+    }
+    for (alignment, rule) in aligned.into_iter().zip(rules.reserved_alignment) {
+        if !is_aligned(start, alignment) {
+            return Err((rule, format!("the reserved offset {start} is no multiple of {alignment}")));
+        }
+    }
+    let usage = ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
+    let found = state.locate(address, usage).filter(|found| found.left >= size);
+    let found = found.filter(|found| {
+        state.buffers.get(&found.buffer).is_some_and(|buffer| buffer.description.usage.contains(usage))
+    });
+    let Some(found) = found else {
+        let text = format!("no buffer with DESCRIPTOR_HEAP has the {size} bytes from {address:#x} on");
+        return Err((rules.usage, text));
+    };
+    let heap = HeapBinding { sampler, buffer: found.buffer, address, size, reserved: (start, end) };
+    let (from, to) = heap.reserved_addresses();
+    for (&other, buffer) in &state.commands.buffers {
+        let clash = buffer.uses.heaps.iter().find(|bound| {
+            let (start, end) = bound.reserved_addresses();
+            from < end && start < to && ((from, to) != (start, end) || bound.sampler != sampler)
+        });
+        if let Some(bound) = clash.filter(|_| other != command_buffer) {
+            let text = format!(
+                "the reserved range from {from:#x} to {to:#x} overlaps that of {}, from {:#x} on",
+                state.name(other),
+                bound.reserved_addresses().0
+            );
+            return Err((rules.other, text));
+        }
+    }
+    Ok(vec![Command::BindHeap(heap)])
+}
+
+pub(super) unsafe extern "system" fn push_data(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const ffi::PushDataInfoEXT,
+) {
+    let recording = "VUID-vkCmdPushDataEXT-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPushDataEXT"), recording, |device, _| {
+        // SAFETY: VUID-vkCmdPushDataEXT-pPushDataInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            let text = "pPushDataInfo is NULL".to_owned();
+            return Err(("VUID-vkCmdPushDataEXT-pPushDataInfo-parameter", text));
+        };
+        let size = widen(info.data.size);
+        check_push(device, info.offset, size)?;
+        let count = u32::try_from(size).unwrap_or(0);
+        // SAFETY: VUID-VkPushDataInfoEXT-data-parameter.
+        let bytes = unsafe { chain::array(info.data.address.cast::<u8>(), count) };
+        Ok(vec![Command::PushData { offset: info.offset, bytes: bytes.to_vec() }])
+    });
+}
+
+fn check_push(device: &Device, offset: u32, size: u64) -> Result<(), Broken> {
+    let Some(limits) = super::limits(device) else {
+        return Err(super::not_enabled("VUID-VkPushDataInfoEXT-offset-11243"));
+    };
+    let text = format!("{size} bytes from {offset} on, and maxPushDataSize is {}", limits.max_push_data);
+    if u64::from(offset).saturating_add(size) > limits.max_push_data {
+        return Err(("VUID-VkPushDataInfoEXT-offset-11243", text));
+    }
+    if offset % 4 != 0 {
+        return Err(("VUID-VkPushDataInfoEXT-offset-11418", text));
+    }
+    if size % 4 != 0 {
+        return Err(("VUID-VkPushDataInfoEXT-data-11419", text));
+    }
+    Ok(())
+}

@@ -1,0 +1,410 @@
+//! `vkWriteResourceDescriptorsEXT` and `vkWriteSamplerDescriptorsEXT`: the bytes of descriptors.
+
+use ash::vk;
+use ash::vk::DescriptorType as Type;
+
+use super::ffi;
+use crate::arithmetic::{host_size, is_aligned, widen};
+use crate::chain;
+use crate::describe::Broken;
+use crate::descriptor_buffer::Meaning;
+use crate::entry::{call, on_device};
+use crate::profiles::DescriptorHeapLimits;
+use crate::state::{Device, DeviceState};
+
+/// What a sampler's create-info says, its chain aside: the words of its fields in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SamplerState([i32; 16]);
+
+impl SamplerState {
+    pub(crate) fn new(info: &vk::SamplerCreateInfo<'_>) -> Self {
+        let float = |value: f32| i32::from_ne_bytes(value.to_ne_bytes());
+        let boolean = |value: vk::Bool32| i32::from(value != vk::FALSE);
+        Self([
+            i32::from_ne_bytes(info.flags.as_raw().to_ne_bytes()),
+            info.mag_filter.as_raw(),
+            info.min_filter.as_raw(),
+            info.mipmap_mode.as_raw(),
+            info.address_mode_u.as_raw(),
+            info.address_mode_v.as_raw(),
+            info.address_mode_w.as_raw(),
+            float(info.mip_lod_bias),
+            boolean(info.anisotropy_enable),
+            float(info.max_anisotropy),
+            boolean(info.compare_enable),
+            info.compare_op.as_raw(),
+            float(info.min_lod),
+            float(info.max_lod),
+            info.border_color.as_raw(),
+            boolean(info.unnormalized_coordinates),
+        ])
+    }
+
+    pub(crate) fn info(&self) -> vk::SamplerCreateInfo<'static> {
+        let [
+            flags,
+            mag,
+            min,
+            mipmap,
+            u,
+            v,
+            w,
+            bias,
+            anisotropic,
+            anisotropy,
+            compares,
+            compare,
+            from,
+            to,
+            border,
+            plain,
+        ] = self.0;
+        let float = |value: i32| f32::from_ne_bytes(value.to_ne_bytes());
+        vk::SamplerCreateInfo::default()
+            .flags(vk::SamplerCreateFlags::from_raw(u32::from_ne_bytes(flags.to_ne_bytes())))
+            .mag_filter(vk::Filter::from_raw(mag))
+            .min_filter(vk::Filter::from_raw(min))
+            .mipmap_mode(vk::SamplerMipmapMode::from_raw(mipmap))
+            .address_mode_u(vk::SamplerAddressMode::from_raw(u))
+            .address_mode_v(vk::SamplerAddressMode::from_raw(v))
+            .address_mode_w(vk::SamplerAddressMode::from_raw(w))
+            .mip_lod_bias(float(bias))
+            .anisotropy_enable(anisotropic != 0)
+            .max_anisotropy(float(anisotropy))
+            .compare_enable(compares != 0)
+            .compare_op(vk::CompareOp::from_raw(compare))
+            .min_lod(float(from))
+            .max_lod(float(to))
+            .border_color(vk::BorderColor::from_raw(border))
+            .unnormalized_coordinates(plain != 0)
+    }
+
+    /// Whether its border is a color of the program's own.
+    pub(super) fn has_custom_border(&self) -> bool {
+        let custom = [vk::BorderColor::FLOAT_CUSTOM_EXT, vk::BorderColor::INT_CUSTOM_EXT];
+        custom.iter().any(|border| border.as_raw() == self.0[14])
+    }
+}
+
+/// What the create-info of an image's view says, its chain aside, and the layout that shaders meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HeapImage {
+    pub(crate) kind: Type,
+    pub(crate) image: vk::Image,
+    layout: vk::ImageLayout,
+    view_type: vk::ImageViewType,
+    format: vk::Format,
+    aspects: vk::ImageAspectFlags,
+    levels: (u32, u32),
+    layers: (u32, u32),
+}
+
+/// What a program wants the descriptor of, copied out of the union that it passes. `None` for the null descriptor.
+enum Asked {
+    Image(Option<HeapImage>),
+    Texels(Option<(ffi::DeviceAddressRangeKHR, vk::Format)>),
+    Range(Option<ffi::DeviceAddressRangeKHR>),
+    Nothing,
+}
+
+/// Writes descriptors one after another, until one breaks a rule.
+///
+/// # Safety
+///
+/// Each range of `to` is valid for writes.
+unsafe fn write_all<T>(
+    device: &Device,
+    infos: &[T],
+    to: &[ffi::HostAddressRangeEXT],
+    [enabled, count, too_small]: [&'static str; 3],
+    size: impl Fn(&DescriptorHeapLimits, &T) -> Option<u64>,
+    mut write: impl FnMut(&mut DeviceState, &T, &mut [u8]) -> Result<bool, Broken>,
+) -> vk::Result {
+    let Some(limits) = super::limits(device) else {
+        let (rule, text) = super::not_enabled(enabled);
+        return device.refuse(rule, text);
+    };
+    if infos.is_empty() {
+        return device.refuse(count, "there are no descriptors to write");
+    }
+    for (info, range) in infos.iter().zip(to) {
+        // Types without a size are refused by `write`, which says why.
+        let size = size(&limits, info).unwrap_or(0);
+        if widen(range.size) < size {
+            let text = format!("size is {}, and such a descriptor has {size} bytes", range.size);
+            return device.refuse(too_small, text);
+        }
+        let mut bytes = vec![0; host_size(size).unwrap_or(0)];
+        let mut state = device.state.lock();
+        let written = write(&mut state, info, &mut bytes);
+        drop(state);
+        match written {
+            Ok(true) => {}
+            Ok(false) => return vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+            Err((rule, text)) => return device.refuse(rule, text),
+        }
+        if range.address.is_null() {
+            return device.refuse("VUID-VkHostAddressRangeEXT-address-parameter", "address is NULL");
+        }
+        // SAFETY: the promise of `write_all`: `size` bytes, which are no more than the range has. `bytes` is our own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), range.address.cast(), bytes.len()) };
+    }
+    vk::Result::SUCCESS
+}
+
+pub(super) unsafe extern "system" fn samplers(
+    device: vk::Device,
+    count: u32,
+    p_samplers: *const vk::SamplerCreateInfo<'_>,
+    p_descriptors: *const ffi::HostAddressRangeEXT,
+) -> vk::Result {
+    on_device(device, call!("vkWriteSamplerDescriptorsEXT"), |device| {
+        // SAFETY: VUID-vkWriteSamplerDescriptorsEXT-pSamplers-parameter.
+        let infos = unsafe { chain::array(p_samplers, count) };
+        // SAFETY: VUID-vkWriteSamplerDescriptorsEXT-pDescriptors-parameter.
+        let to = unsafe { chain::array(p_descriptors, count) };
+        let rules = [
+            "VUID-vkWriteSamplerDescriptorsEXT-descriptorHeap-11202",
+            "VUID-vkWriteSamplerDescriptorsEXT-samplerCount-arraylength",
+            "VUID-vkWriteSamplerDescriptorsEXT-size-11203",
+        ];
+        let write = |state: &mut DeviceState, info: &vk::SamplerCreateInfo<'_>, to: &mut [u8]| {
+            // SAFETY: a valid chain: VUID-VkSamplerCreateInfo-pNext-pNext.
+            if unsafe { chain::find::<vk::SamplerYcbcrConversionInfo<'_>>(info.p_next) }.is_some() {
+                let text = "a sampler with a conversion is embedded into its shader".to_owned();
+                return Err(("VUID-vkWriteSamplerDescriptorsEXT-pSamplers-11204", text));
+            }
+            let sampler = SamplerState::new(info);
+            if sampler.has_custom_border() {
+                let text =
+                    "the border has a custom color, and no VkSamplerCustomBorderColorIndexCreateInfoEXT"
+                        .to_owned();
+                return Err(("VUID-vkWriteSamplerDescriptorsEXT-borderColor-11444", text));
+            }
+            Ok(state.descriptor_bytes.encode(Meaning::HeapSampler(sampler), to))
+        };
+        // SAFETY: each may be written: VUID-VkHostAddressRangeEXT-address-parameter.
+        unsafe { write_all(device, infos, to, rules, |limits, _| Some(limits.sampler), write) }
+    })
+}
+
+pub(super) unsafe extern "system" fn resources(
+    device: vk::Device,
+    count: u32,
+    p_resources: *const ffi::ResourceDescriptorInfoEXT,
+    p_descriptors: *const ffi::HostAddressRangeEXT,
+) -> vk::Result {
+    on_device(device, call!("vkWriteResourceDescriptorsEXT"), |device| {
+        // SAFETY: VUID-vkWriteResourceDescriptorsEXT-pResources-parameter.
+        let infos = unsafe { chain::array(p_resources, count) };
+        // SAFETY: VUID-vkWriteResourceDescriptorsEXT-pDescriptors-parameter.
+        let to = unsafe { chain::array(p_descriptors, count) };
+        let rules = [
+            "VUID-vkWriteResourceDescriptorsEXT-descriptorHeap-11206",
+            "VUID-vkWriteResourceDescriptorsEXT-resourceCount-arraylength",
+            "VUID-vkWriteResourceDescriptorsEXT-size-11207",
+        ];
+        let write = |state: &mut DeviceState, info: &ffi::ResourceDescriptorInfoEXT, to: &mut [u8]| {
+            // SAFETY: what goes with the type is in the union: VUID-vkWriteResourceDescriptorsEXT-pResources-parameter.
+            let asked = unsafe { asked(info) };
+            write_one(device, state, info.ty, &asked, to)
+        };
+        // SAFETY: each may be written: VUID-VkHostAddressRangeEXT-address-parameter.
+        unsafe {
+            write_all(
+                device,
+                infos,
+                to,
+                rules,
+                |limits, info| limits.size(info.ty).filter(|_| info.ty != Type::SAMPLER),
+                write,
+            )
+        }
+    })
+}
+
+/// # Safety
+///
+/// 1. The field of `info.data` that goes with `info.ty` is set.
+/// 2. It is NULL, or what it points to is valid.
+unsafe fn asked(info: &ffi::ResourceDescriptorInfoEXT) -> Asked {
+    match info.ty {
+        Type::SAMPLED_IMAGE | Type::STORAGE_IMAGE | Type::INPUT_ATTACHMENT => {
+            // SAFETY: 1 of `asked`.
+            let image = unsafe { info.data.p_image };
+            // SAFETY: 2 of `asked`.
+            let Some(image) = (unsafe { chain::input(image) }) else { return Asked::Image(None) };
+            // SAFETY: VUID-VkImageDescriptorInfoEXT-pView-parameter.
+            let view = unsafe { chain::input(image.p_view) };
+            Asked::Image(view.map(|view| {
+                let of = &view.subresource_range;
+                HeapImage {
+                    kind: info.ty,
+                    image: view.image,
+                    layout: image.layout,
+                    view_type: view.view_type,
+                    format: view.format,
+                    aspects: of.aspect_mask,
+                    levels: (of.base_mip_level, of.level_count),
+                    layers: (of.base_array_layer, of.layer_count),
+                }
+            }))
+        }
+        Type::UNIFORM_TEXEL_BUFFER | Type::STORAGE_TEXEL_BUFFER => {
+            // SAFETY: 1 of `asked`.
+            let texels = unsafe { info.data.p_texel_buffer };
+            // SAFETY: 2 of `asked`.
+            let texels = unsafe { chain::input(texels) };
+            Asked::Texels(texels.map(|texels| (texels.address_range, texels.format)))
+        }
+        Type::UNIFORM_BUFFER | Type::STORAGE_BUFFER | Type::ACCELERATION_STRUCTURE_KHR => {
+            // SAFETY: 1 of `asked`.
+            let range = unsafe { info.data.p_address_range };
+            // SAFETY: 2 of `asked`.
+            Asked::Range(unsafe { chain::input(range) }.copied())
+        }
+        _ => Asked::Nothing,
+    }
+}
+
+/// Writes the bytes of a resource's descriptor. False if there is no room for another in the device's table.
+fn write_one(
+    device: &Device,
+    state: &mut DeviceState,
+    kind: Type,
+    asked: &Asked,
+    to: &mut [u8],
+) -> Result<bool, Broken> {
+    let null = |rule| Err((rule, "it is NULL, and the feature nullDescriptor is not enabled".to_owned()));
+    match asked {
+        Asked::Nothing => Err(("VUID-VkResourceDescriptorInfoEXT-type-11210", format!("type is {kind:?}"))),
+        Asked::Image(None) if kind == Type::INPUT_ATTACHMENT => {
+            null("VUID-VkResourceDescriptorInfoEXT-type-11469")
+        }
+        Asked::Image(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11211"),
+        Asked::Texels(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11212"),
+        Asked::Range(None) => null("VUID-VkResourceDescriptorInfoEXT-None-11213"),
+        Asked::Image(Some(image)) => {
+            check_image(device, state, image)?;
+            Ok(state.descriptor_bytes.encode(Meaning::HeapImage(*image), to))
+        }
+        Asked::Range(Some(range)) if kind == Type::ACCELERATION_STRUCTURE_KHR => {
+            if !is_aligned(range.address, 256) {
+                let text = format!("the address {:#x} is no multiple of 256", range.address);
+                return Err(("VUID-VkResourceDescriptorInfoEXT-type-11454", text));
+            }
+            Ok(state.descriptor_bytes.encode(Meaning::AccelerationStructure(range.address), to))
+        }
+        Asked::Range(Some(range)) | Asked::Texels(Some((range, _))) => {
+            check_range(device, state, kind, range)?;
+            let (address, range) = (range.address, range.size);
+            Ok(state.descriptor_bytes.encode(Meaning::Buffer { kind, address, range }, to))
+        }
+    }
+}
+
+fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Result<(), Broken> {
+    let (rule, usage) = match image.kind {
+        Type::SAMPLED_IMAGE => ("VUID-VkResourceDescriptorInfoEXT-type-11458", vk::ImageUsageFlags::SAMPLED),
+        Type::STORAGE_IMAGE => ("VUID-VkResourceDescriptorInfoEXT-type-11459", vk::ImageUsageFlags::STORAGE),
+        _ => ("VUID-VkResourceDescriptorInfoEXT-type-11460", vk::ImageUsageFlags::INPUT_ATTACHMENT),
+    };
+    let Some(found) = state.images.get(&image.image) else {
+        return Err(("VUID-VkImageViewCreateInfo-image-parameter", state.missing(device, image.image)));
+    };
+    if !found.description.usage.contains(usage) {
+        return Err((rule, format!("{} has not the usage {usage:?}", state.name(image.image))));
+    }
+    let layouts = [
+        vk::ImageLayout::GENERAL,
+        vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL,
+        vk::ImageLayout::READ_ONLY_OPTIMAL,
+        vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+        vk::ImageLayout::DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL,
+        vk::ImageLayout::DEPTH_ATTACHMENT_STENCIL_READ_ONLY_OPTIMAL,
+        vk::ImageLayout::DEPTH_READ_ONLY_OPTIMAL,
+        vk::ImageLayout::STENCIL_READ_ONLY_OPTIMAL,
+        vk::ImageLayout::SHARED_PRESENT_KHR,
+        vk::ImageLayout::RENDERING_LOCAL_READ_KHR,
+        vk::ImageLayout::ATTACHMENT_FEEDBACK_LOOP_OPTIMAL_EXT,
+    ];
+    if !layouts.contains(&image.layout) {
+        let text = format!("layout is {:?}", image.layout);
+        return Err(("VUID-VkImageDescriptorInfoEXT-layout-11219", text));
+    }
+    Ok(())
+}
+
+fn check_range(
+    device: &Device,
+    state: &DeviceState,
+    kind: Type,
+    range: &ffi::DeviceAddressRangeKHR,
+) -> Result<(), Broken> {
+    let limits = &device.profile().limits;
+    let (unusable, usage, misaligned, alignment) = match kind {
+        Type::UNIFORM_BUFFER => (
+            "VUID-VkResourceDescriptorInfoEXT-type-11461",
+            vk::BufferUsageFlags::UNIFORM_BUFFER,
+            "VUID-VkResourceDescriptorInfoEXT-type-12350",
+            limits.min_uniform_buffer_offset_alignment,
+        ),
+        Type::STORAGE_BUFFER => (
+            "VUID-VkResourceDescriptorInfoEXT-type-11462",
+            vk::BufferUsageFlags::STORAGE_BUFFER,
+            "VUID-VkResourceDescriptorInfoEXT-type-12351",
+            limits.min_storage_buffer_offset_alignment,
+        ),
+        Type::UNIFORM_TEXEL_BUFFER => (
+            "VUID-VkResourceDescriptorInfoEXT-type-11463",
+            vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER,
+            "VUID-VkResourceDescriptorInfoEXT-type-12349",
+            limits.min_texel_buffer_offset_alignment,
+        ),
+        _ => (
+            "VUID-VkResourceDescriptorInfoEXT-type-11464",
+            vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER,
+            "VUID-VkResourceDescriptorInfoEXT-type-12349",
+            limits.min_texel_buffer_offset_alignment,
+        ),
+    };
+    let (address, size) = (range.address, range.size);
+    if size == 0 {
+        return Err(("VUID-VkResourceDescriptorInfoEXT-type-11433", format!("size is 0, at {address:#x}")));
+    }
+    let found = state.locate(address, usage);
+    let usages = found.as_ref().and_then(|found| state.buffers.get(&found.buffer));
+    let usages = usages.map(|buffer| buffer.description.usage).unwrap_or_default();
+    if !usages.contains(usage) {
+        let text =
+            format!("no buffer with SHADER_DEVICE_ADDRESS and {usage:?} lies at the address {address:#x}");
+        return Err((unusable, text));
+    }
+    if let Some(found) = found.filter(|found| size > found.left) {
+        let name = state.name(found.buffer);
+        let text = format!("size is {size}, and {name} has {} bytes from {address:#x} on", found.left);
+        return Err((unusable, text));
+    }
+    if !is_aligned(address, alignment.max(1)) {
+        return Err((misaligned, format!("the address {address:#x} is no multiple of {alignment}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[test]
+fn a_sampler_is_what_it_was() {
+    let info = vk::SamplerCreateInfo::default()
+        .mag_filter(vk::Filter::LINEAR)
+        .address_mode_v(vk::SamplerAddressMode::CLAMP_TO_EDGE)
+        .mip_lod_bias(-0.5)
+        .max_anisotropy(16.0)
+        .compare_enable(true)
+        .max_lod(vk::LOD_CLAMP_NONE)
+        .border_color(vk::BorderColor::INT_OPAQUE_WHITE)
+        .unnormalized_coordinates(true);
+    let state = SamplerState::new(&info);
+    assert_eq!(SamplerState::new(&state.info()), state);
+    assert_eq!((state.info().mip_lod_bias, state.info().max_anisotropy), (-0.5, 16.0));
+    assert_ne!(SamplerState::new(&vk::SamplerCreateInfo::default()), state);
+}

@@ -1,0 +1,556 @@
+//! The store of programs that bind Vulkan's own heaps: `VK_EXT_descriptor_heap`.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+use std::ptr::{self, NonNull};
+
+use ash::vk;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::{Descriptor, DescriptorDataError};
+use super::super::device::DescriptorDevice;
+use super::super::features::DescriptorFeatures;
+use super::super::sizes::MAX_DESCRIPTOR_BYTES;
+use super::super::source::DescriptorSource;
+use super::create_info::{CreateHeapError, HeapCreateInfo, HeapKind};
+use super::error::HeapWriteError;
+use super::mapping::BindingMapping;
+use super::store::HeapStore;
+use crate::allocation::Allocation;
+use crate::base::cast::{host_size, index as host_index, widen};
+use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use crate::device::descriptors::heap_ffi as ffi;
+use crate::upload::AllocatorRef;
+use ffi::resource_type as resource;
+
+/// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots, in a mapped buffer, with the room
+/// behind it that the driver reserves for itself.
+///
+/// **It has run on the simulated driver alone, on no hardware.** Its structures are the library's own
+/// ([`heap_ffi`](crate::descriptor::heap_ffi)), because `ash` does not have them yet; their layouts are checked against
+/// Vulkan's registry.
+///
+/// A slot has room for any of the heap's types, so that an index is an index whatever is there. A shader that was
+/// written for heaps finds slot *i* at *i* times [`stride`](Self::stride). A shader that was written for the arrays of a
+/// [`SetStore`](super::SetStore) finds them where [`mappings`](Self::mappings) say, with nothing changed.
+///
+/// | heap | holds | made with [`HeapKind`] |
+/// |---|---|---|
+/// | resource | images, texel buffers, buffers, acceleration structures | `Resource` |
+/// | sampler | samplers | `Sampler` |
+///
+/// Combined image samplers are an image and a sampler: the heaps keep them apart. Images and samplers are written from
+/// what their view or handle was created from
+/// ([`DescriptorHeap::write_source`](super::DescriptorHeap::write_source)), because the driver takes no handles; buffers
+/// from their address, as in a [`BufferStore`](super::BufferStore).
+///
+/// [`HeapCreateInfo::arrays`] and [`HeapCreateInfo::stages`] are not looked at: there is one array, and all stages
+/// see it.
+///
+/// # Binding
+/// [`cmd_bind`](Self::cmd_bind), once for each command buffer and kind of heap, and before the first draw or dispatch.
+/// It undoes sets, descriptor buffers and push constants that were bound, and they undo it: a program has one way for
+/// all.
+///
+/// ```
+/// use sublet::descriptor::*;
+/// use sublet::sim::{DescriptorHeapLimits, Gpu, Profile};
+/// use sublet::{Allocator, AllocatorCreateInfo};
+/// let gpu = Gpu::builder(Profile::by_name("intel-arc-a770").unwrap())
+///     .descriptor_heap(DescriptorHeapLimits::MESA_ANV)
+///     .build();
+/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// // SAFETY: as above.
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let heap = DescriptorHeap::new(NativeStore::new(&device, &allocator, &HeapCreateInfo::default())?);
+/// let range = heap.allocate(8)?;
+/// assert_eq!(heap.store().offset_of(range.first()), Some(0));
+/// // SAFETY: the device uses nothing of it.
+/// unsafe { heap.into_store().destroy() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "VkBindHeapInfoEXT")]
+#[must_use = "the buffer lives until it is destroyed"]
+pub struct NativeStore<A: AllocatorRef> {
+    allocator: A,
+    device: DescriptorDevice,
+    shape: Shape,
+    types: Box<[DescriptorKind]>,
+    buffer: vk::Buffer,
+    allocation: Allocation,
+    /// Of the heap: a multiple of its alignment.
+    address: vk::DeviceAddress,
+    /// Where the heap is mapped.
+    mapped: NonNull<u8>,
+}
+
+// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in
+// an allocator that the value holds; and whichever thread may write it. Who writes which slot is the promise of
+// `HeapStore::write`. Everything else is `Send` where the allocator is.
+unsafe impl<A: AllocatorRef + Send> Send for NativeStore<A> {}
+// SAFETY: as above.
+unsafe impl<A: AllocatorRef + Sync> Sync for NativeStore<A> {}
+
+/// How the bytes of a heap are divided. Slots first, so that index and offset go together; then what is reserved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shape {
+    kind: HeapKind,
+    slots: u32,
+    transient: u32,
+    /// Bytes of a slot: within [`MAX_DESCRIPTOR_BYTES`].
+    stride: u32,
+    /// Where the reserved range begins: a multiple of what every descriptor wants.
+    reserved_offset: u64,
+    reserved: u64,
+    /// Of the heap's address.
+    alignment: u64,
+}
+
+/// What a descriptor is made from, as far as it is known to be enough.
+#[derive(Clone, Copy)]
+enum Prepared<'a> {
+    Sampler(&'a vk::SamplerCreateInfo<'a>),
+    Image(&'a vk::ImageViewCreateInfo<'a>, vk::ImageLayout),
+    /// A null address stands for the null descriptor.
+    Address(vk::DescriptorAddressInfoEXT<'a>),
+}
+
+/// Descriptors that are written with one call of the driver.
+const BATCH: usize = 8;
+
+impl Shape {
+    /// What the device says of such a heap. A device that says nonsense is not believed.
+    fn new(
+        device: &DescriptorDevice,
+        info: &HeapCreateInfo<'_>,
+        embedded: bool,
+    ) -> Result<Self, CreateHeapError> {
+        let facts = &device.driver().facts.heap;
+        let (mut size, mut align) = (0, 1);
+        for &kind in info.actual_types() {
+            let (own, alignment) = match kind {
+                DescriptorKind::Sampler => {
+                    (facts.sampler_descriptor_size, facts.sampler_descriptor_alignment)
+                }
+                DescriptorKind::SampledImage
+                | DescriptorKind::StorageImage
+                | DescriptorKind::UniformTexelBuffer
+                | DescriptorKind::StorageTexelBuffer => {
+                    (facts.image_descriptor_size, facts.image_descriptor_alignment)
+                }
+                DescriptorKind::UniformBuffer
+                | DescriptorKind::StorageBuffer
+                | DescriptorKind::AccelerationStructure => {
+                    (facts.buffer_descriptor_size, facts.buffer_descriptor_alignment)
+                }
+                _ => return Err(CreateHeapError::Kind { heap: info.kind, kind }),
+            };
+            if own == 0 || own > widen(MAX_DESCRIPTOR_BYTES) || !alignment.is_power_of_two() {
+                return Err(CreateHeapError::NoSize { kind });
+            }
+            size = own.max(size);
+            align = alignment.max(align);
+        }
+        let (reserved, most, limit, alignment) = match info.kind {
+            HeapKind::Sampler if embedded => (
+                facts.min_sampler_heap_reserved_range_with_embedded,
+                facts.max_sampler_heap_size,
+                "maxSamplerHeapSize",
+                facts.sampler_heap_alignment,
+            ),
+            HeapKind::Sampler => (
+                facts.min_sampler_heap_reserved_range,
+                facts.max_sampler_heap_size,
+                "maxSamplerHeapSize",
+                facts.sampler_heap_alignment,
+            ),
+            HeapKind::Resource => {
+                // The reserved range of a resource heap is aligned for all, whatever the heap holds.
+                align = align.max(facts.image_descriptor_alignment).max(facts.buffer_descriptor_alignment);
+                (
+                    facts.min_resource_heap_reserved_range,
+                    facts.max_resource_heap_size,
+                    "maxResourceHeapSize",
+                    facts.resource_heap_alignment,
+                )
+            }
+        };
+        let absurd = CreateHeapError::Absurd { size: most, needed: u64::MAX };
+        let stride =
+            size.checked_next_multiple_of(align).filter(|&stride| stride <= widen(MAX_DESCRIPTOR_BYTES));
+        let Some(stride) = stride.and_then(|stride| u32::try_from(stride).ok()) else { return Err(absurd) };
+        // Both are below 2^32; and a multiple of the stride is one of the alignment.
+        let reserved_offset = u64::from(stride) * u64::from(info.slots);
+        let asked = reserved_offset.checked_add(reserved).ok_or(absurd)?;
+        if asked > most {
+            return Err(CreateHeapError::Limit { limit, asked, allowed: most });
+        }
+        let (kind, slots, transient) = (info.kind, info.slots, info.transient);
+        Ok(Self { kind, slots, transient, stride, reserved_offset, reserved, alignment: alignment.max(1) })
+    }
+
+    /// Bytes of the heap, the reserved range included.
+    fn size(&self) -> u64 {
+        // `new` has seen that it is no more than the device allows.
+        self.reserved_offset + self.reserved
+    }
+}
+
+impl<A: AllocatorRef> NativeStore<A> {
+    /// Makes a buffer for the heap.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: the feature is not enabled, a type that such heaps do not hold, limits, no memory, an
+    /// allocator of another device, or the driver's answer. Nothing is left.
+    #[track_caller]
+    pub fn new(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &HeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        Self::make(device, allocator, info, false, Location::caller())
+    }
+
+    /// The same with the room reserved that shaders with embedded samplers want of a sampler heap
+    /// ([`BindingMapping::embedded_sampler`]).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[track_caller]
+    pub fn with_embedded_samplers(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &HeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        Self::make(device, allocator, info, true, Location::caller())
+    }
+
+    fn make(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &HeapCreateInfo<'_>,
+        embedded: bool,
+        caller: &'static Location<'static>,
+    ) -> Result<Self, CreateHeapError> {
+        info.check()?;
+        let missing = (DescriptorFeatures::DESCRIPTOR_HEAP | DescriptorFeatures::BUFFER_DEVICE_ADDRESS)
+            - device.features();
+        if !missing.is_empty() {
+            return Err(CreateHeapError::Unsupported { missing });
+        }
+        if !device.driver().is_of(allocator.allocator().device()) {
+            return Err(CreateHeapError::ForeignAllocator);
+        }
+        let shape = Shape::new(device, info, embedded)?;
+        // Room to start at an aligned address, wherever the buffer is.
+        let absurd = CreateHeapError::Absurd { size: shape.size(), needed: u64::MAX };
+        let Some(size) = shape.size().checked_add(shape.alignment - 1) else { return Err(absurd) };
+        let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
+        let buffer_info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        let wanted = AllocationCreateInfo {
+            flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
+            // Every device has such memory for buffers (VkMemoryRequirements): so there is nothing to flush.
+            required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
+            preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
+            name: (!info.name.is_empty()).then_some(info.name),
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are
+        // enabled.
+        let (buffer, allocation) =
+            unsafe { allocator.allocator().create_buffer_for(&buffer_info, &wanted, caller) }?;
+        // SAFETY: the buffer is live, of this device, made for it, and memory is bound to it.
+        let found = unsafe { device.driver().buffer_address(buffer) };
+        // A driver that asks for less memory than the buffer has bytes is not believed.
+        let mapped = allocation.mapped_pointer().filter(|_| allocation.size() >= size);
+        let address = found.as_ref().ok().and_then(|&start| {
+            if start == 0 { None } else { start.checked_next_multiple_of(shape.alignment) }
+        });
+        let (Some(address), Some(mapped)) = (address, mapped) else {
+            // SAFETY: the buffer was made just now, by this allocator.
+            let destroyed = unsafe { allocator.allocator().destroy_buffer(buffer, allocation) };
+            debug_assert!(destroyed.is_ok());
+            return Err(found.err().map_or(absurd, CreateHeapError::Missing));
+        };
+        // Below the alignment, and so within the room that was added.
+        let skipped = found.ok().and_then(|start| host_size(address - start)).unwrap_or(0);
+        // SAFETY: the mapping has `size` bytes, and `skipped` is less.
+        let mapped = unsafe { mapped.cast::<u8>().add(skipped) };
+        let (device, types) = (device.clone(), info.actual_types().into());
+        Ok(Self { allocator, device, shape, types, buffer, allocation, address, mapped })
+    }
+
+    /// Resources or samplers.
+    #[must_use]
+    pub fn kind(&self) -> HeapKind {
+        self.shape.kind
+    }
+
+    /// Bytes from one slot to the next.
+    #[must_use]
+    pub fn stride(&self) -> u64 {
+        self.shape.stride.into()
+    }
+
+    /// Bytes from the start of the heap to a slot: what shaders and mappings know it by. `None` if there is no such
+    /// slot.
+    #[must_use]
+    pub fn offset_of(&self, index: u32) -> Option<u64> {
+        (index < self.shape.slots).then(|| u64::from(self.shape.stride) * u64::from(index))
+    }
+
+    /// Where the GPU finds a slot: for commands that write descriptors on the GPU. `None` if there is no such slot.
+    #[must_use]
+    pub fn address_of(&self, index: u32) -> Option<vk::DeviceAddress> {
+        // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
+        self.offset_of(index).map(|offset| self.address.wrapping_add(offset))
+    }
+
+    /// The bytes that the driver keeps for itself, counted from the start of the heap. Nobody else reads or writes them
+    /// while a command buffer has the heap bound.
+    #[must_use]
+    pub fn reserved(&self) -> Range<u64> {
+        self.shape.reserved_offset..self.shape.size()
+    }
+
+    /// What [`cmd_bind`](Self::cmd_bind) binds: for `VkCommandBufferInheritanceDescriptorHeapInfoEXT` of secondary
+    /// command buffers.
+    pub fn bind_info(&self) -> ffi::BindHeapInfoEXT {
+        ffi::BindHeapInfoEXT {
+            heap_range: ffi::DeviceAddressRangeKHR { address: self.address, size: self.shape.size() },
+            reserved_range_offset: self.shape.reserved_offset,
+            reserved_range_size: self.shape.reserved,
+            ..Default::default()
+        }
+    }
+
+    /// The binding at which shaders that were written for a [`SetStore`](super::SetStore) with an array for each type
+    /// find descriptors of a type; `None` if the heap does not hold it.
+    #[must_use]
+    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        let at = self.types.iter().position(|&own| own == kind)?;
+        u32::try_from(at).ok()
+    }
+
+    /// Where set number `set` of such a shader is: an array for each type, at [`binding`](Self::binding), each of them
+    /// the whole heap.
+    pub fn mappings(&self, set: u32) -> impl Iterator<Item = BindingMapping> {
+        let stride = self.shape.stride;
+        (0..).zip(self.types.iter()).map(move |(binding, &kind)| {
+            let resources = match kind {
+                DescriptorKind::Sampler => resource::SAMPLER,
+                DescriptorKind::SampledImage | DescriptorKind::UniformTexelBuffer => resource::SAMPLED_IMAGE,
+                DescriptorKind::StorageImage | DescriptorKind::StorageTexelBuffer => {
+                    resource::READ_ONLY_IMAGE | resource::READ_WRITE_IMAGE
+                }
+                DescriptorKind::UniformBuffer => resource::UNIFORM_BUFFER,
+                DescriptorKind::AccelerationStructure => resource::ACCELERATION_STRUCTURE,
+                _ => resource::READ_ONLY_STORAGE_BUFFER | resource::READ_WRITE_STORAGE_BUFFER,
+            };
+            BindingMapping::array(set, binding, resources, 0, stride)
+        })
+    }
+
+    /// Binds the heap, in the place of the one of its kind that was bound before.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, and inherits no heap of this kind
+    /// (VUID-vkCmdBindResourceHeapEXT-commandBuffer-11238, VUID-vkCmdBindSamplerHeapEXT-commandBuffer-11231).
+    pub unsafe fn cmd_bind(&self, commands: vk::CommandBuffer) {
+        let (driver, info) = (self.device.driver(), self.bind_info());
+        match self.shape.kind {
+            // SAFETY: the heap is in a buffer that was made for it, starts aligned, is no larger than the device allows,
+            // and reserves what the device asks for; the rest is the caller's promise.
+            HeapKind::Resource => unsafe { driver.cmd_bind_resource_heap(commands, &info) },
+            // SAFETY: as above.
+            HeapKind::Sampler => unsafe { driver.cmd_bind_sampler_heap(commands, &info) },
+        }
+    }
+
+    /// Destroys the buffer. Without it the buffer is leaked, and an event of `tracing` warns of that.
+    ///
+    /// # Safety
+    /// The device is done with all submissions that use the heap, and the command buffers that bind it are reset or
+    /// freed: the memory of its reserved range goes to somebody else
+    /// (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236, VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228).
+    pub unsafe fn destroy(self) {
+        // SAFETY: the device is done with it, and the value goes with it.
+        let destroyed = unsafe { self.allocator.allocator().destroy_buffer(self.buffer, self.allocation) };
+        debug_assert!(destroyed.is_ok(), "both are of this allocator");
+    }
+
+    /// What the driver is to be asked for, if the heap holds such descriptors and the source says enough.
+    fn prepare<'a>(&self, source: &DescriptorSource<'a>) -> Result<Prepared<'a>, HeapWriteError> {
+        let kind = source.descriptor().kind();
+        if !self.types.contains(&kind) {
+            return Err(HeapWriteError::Kind { kind });
+        }
+        Ok(match *source {
+            DescriptorSource::Sampler { info, .. } => Prepared::Sampler(info),
+            DescriptorSource::SampledImage { image, info }
+            | DescriptorSource::StorageImage { image, info } => Prepared::Image(info, image.layout),
+            DescriptorSource::Other(descriptor) => Prepared::Address(descriptor.address_info()?),
+        })
+    }
+
+    /// Writes at most [`BATCH`] descriptors with one call of the driver.
+    ///
+    /// # Safety
+    /// As for [`HeapStore::write_many`]. Each kind is what was prepared.
+    unsafe fn put<const N: usize>(
+        &self,
+        batch: &[(u32, DescriptorKind, Prepared<'_>)],
+    ) -> Result<(), HeapWriteError> {
+        // Made here and copied at once: drivers may write a descriptor in pieces, or read what they wrote.
+        let mut bytes = [[0_u8; MAX_DESCRIPTOR_BYTES]; N];
+        let stride = host_index(self.shape.stride);
+        let to = bytes
+            .each_mut()
+            .map(|bytes| ffi::HostAddressRangeEXT { address: bytes.as_mut_ptr().cast(), size: stride });
+        let driver = self.device.driver();
+        if self.shape.kind == HeapKind::Sampler {
+            let mut infos = [vk::SamplerCreateInfo::default(); N];
+            for (info, (.., prepared)) in infos.iter_mut().zip(batch) {
+                if let Prepared::Sampler(sampler) = prepared {
+                    *info = **sampler;
+                }
+            }
+            // SAFETY: the create-infos are valid: the caller's promise; and a slot has room for a sampler.
+            unsafe { driver.write_samplers(&infos[..batch.len()], &to[..batch.len()]) }?;
+        } else {
+            let mut ranges = [ffi::DeviceAddressRangeKHR { address: 0, size: 0 }; N];
+            let mut texels = [ffi::TexelBufferDescriptorInfoEXT::default(); N];
+            let mut images = [ffi::ImageDescriptorInfoEXT::default(); N];
+            let mut infos = [ffi::ResourceDescriptorInfoEXT::default(); N];
+            for (at, &(_, kind, prepared)) in batch.iter().enumerate() {
+                let data = match prepared {
+                    Prepared::Image(view, layout) => {
+                        images[at].p_view = ptr::from_ref(view).cast();
+                        images[at].layout = layout;
+                        ffi::ResourceDescriptorDataEXT { p_image: &images[at] }
+                    }
+                    Prepared::Address(of) if of.address != 0 => {
+                        ranges[at] = ffi::DeviceAddressRangeKHR { address: of.address, size: of.range };
+                        if matches!(
+                            kind,
+                            DescriptorKind::UniformTexelBuffer | DescriptorKind::StorageTexelBuffer
+                        ) {
+                            texels[at].format = of.format;
+                            texels[at].address_range = ranges[at];
+                            ffi::ResourceDescriptorDataEXT { p_texel_buffer: &texels[at] }
+                        } else {
+                            ffi::ResourceDescriptorDataEXT { p_address_range: &ranges[at] }
+                        }
+                    }
+                    _ => ffi::ResourceDescriptorDataEXT { p_address_range: ptr::null() },
+                };
+                infos[at].ty = kind.to_vk();
+                infos[at].data = data;
+            }
+            // SAFETY: what the infos name is live: the caller's promise; they point to what lives here, and a slot has
+            // room for each of the heap's types.
+            unsafe { driver.write_resources(&infos[..batch.len()], &to[..batch.len()]) }?;
+        }
+        for (&(index, ..), bytes) in batch.iter().zip(&bytes) {
+            debug_assert!(index < self.shape.slots);
+            let at = stride * host_index(index);
+            // SAFETY: the slots lie in the heap, which is mapped from `mapped` on, and the index is one of them.
+            let target = unsafe { self.mapped.add(at) };
+            // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; the bytes are not
+            // mapped, and are as many as a slot has at least.
+            unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), stride) };
+        }
+        Ok(())
+    }
+
+    /// Writes sources, [`BATCH`] at a time. Nothing, if one of them says too little.
+    ///
+    /// # Safety
+    /// As for [`HeapStore::write_many`].
+    unsafe fn write_sources<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, DescriptorSource<'a>)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        for (_, source) in writes.clone() {
+            self.prepare(&source)?;
+        }
+        let nothing = Prepared::Address(vk::DescriptorAddressInfoEXT::default());
+        let mut batch = [(0, DescriptorKind::UniformBuffer, nothing); BATCH];
+        let mut count = 0;
+        for (index, source) in writes {
+            batch[count] = (index, source.descriptor().kind(), self.prepare(&source)?);
+            count += 1;
+            if count == BATCH {
+                // SAFETY: the caller's own promise.
+                unsafe { self.put::<BATCH>(&batch) }?;
+                count = 0;
+            }
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.put::<BATCH>(&batch[..count]) }
+    }
+}
+
+impl<A: AllocatorRef> fmt::Debug for NativeStore<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeStore")
+            .field("shape", &self.shape)
+            .field("types", &self.types)
+            .field("buffer", &self.buffer)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: AllocatorRef> HeapStore for NativeStore<A> {
+    fn slots(&self) -> u32 {
+        self.shape.slots
+    }
+
+    fn transient(&self) -> u32 {
+        self.shape.transient
+    }
+
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.write_source(index, &DescriptorSource::Other(*descriptor)) }
+    }
+
+    unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
+        let kind = source.descriptor().kind();
+        // SAFETY: the caller's own promise.
+        unsafe { self.put::<1>(&[(index, kind, self.prepare(source)?)]) }
+    }
+
+    /// With one call of the driver for eight. Where the driver fails, those of earlier calls are written.
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        let sources = writes.map(|(index, descriptor)| (index, DescriptorSource::Other(*descriptor)));
+        // SAFETY: the caller's own promise.
+        unsafe { self.write_sources(sources) }
+    }
+}
+
+/// What heaps are told of a descriptor that names no create-info.
+impl Descriptor {
+    fn address_info(&self) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
+        match *self {
+            Self::SampledImage(image) | Self::StorageImage(image) if image.view == vk::ImageView::null() => {
+                Ok(vk::DescriptorAddressInfoEXT::default())
+            }
+            Self::Sampler(_)
+            | Self::CombinedImageSampler { .. }
+            | Self::SampledImage(_)
+            | Self::StorageImage(_)
+            | Self::InputAttachment(_) => Err(DescriptorDataError::NoCreateInfo { kind: self.kind() }),
+            _ => self.address(),
+        }
+    }
+}
