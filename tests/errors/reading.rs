@@ -69,6 +69,7 @@ pub(crate) fn all() -> Vec<Told> {
         SnapshotFault::Overlap { end_of_previous: 1001 },
         SnapshotFault::BeyondBlock { size: 1002, block_size: 1001 },
         SnapshotFault::TooLarge,
+        SnapshotFault::Slots { heap: 118, slot: 119 },
     ];
     let mut place = FaultPosition::default();
     (place.vector, place.block, place.offset) = (Some(31), Some(32), Some(33));

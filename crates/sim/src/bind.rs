@@ -42,50 +42,70 @@ struct Rules {
     sparse: &'static str,
 }
 
-macro_rules! buffer_rules {
-    ($of:literal) => {
-        Rules {
-            resource: concat!("VUID-", $of, "-buffer-parameter"),
-            memory: concat!("VUID-", $of, "-memory-parameter"),
-            bound: concat!("VUID-", $of, "-buffer-07459"),
-            offset: concat!("VUID-", $of, "-memoryOffset-01031"),
-            types: concat!("VUID-", $of, "-memory-01035"),
-            alignment: concat!("VUID-", $of, "-memoryOffset-01036"),
-            size: concat!("VUID-", $of, "-size-01037"),
-            requires_dedicated: concat!("VUID-", $of, "-buffer-01444"),
-            dedicated: concat!("VUID-", $of, "-memory-01508"),
-            export: concat!("VUID-", $of, "-memory-02726"),
-            import: concat!("VUID-", $of, "-memory-02985"),
-            address: concat!("VUID-", $of, "-bufferDeviceAddress-03339"),
-            sparse: concat!("VUID-", $of, "-buffer-01030"),
-        }
-    };
-}
+// In full, so that a search for an identifier finds it.
+const BUFFER: Rules = Rules {
+    resource: "VUID-vkBindBufferMemory-buffer-parameter",
+    memory: "VUID-vkBindBufferMemory-memory-parameter",
+    bound: "VUID-vkBindBufferMemory-buffer-07459",
+    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
+    types: "VUID-vkBindBufferMemory-memory-01035",
+    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
+    size: "VUID-vkBindBufferMemory-size-01037",
+    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
+    dedicated: "VUID-vkBindBufferMemory-memory-01508",
+    export: "VUID-vkBindBufferMemory-memory-02726",
+    import: "VUID-vkBindBufferMemory-memory-02985",
+    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+    sparse: "VUID-vkBindBufferMemory-buffer-01030",
+};
 
-macro_rules! image_rules {
-    ($of:literal, $types:literal, $alignment:literal, $size:literal) => {
-        Rules {
-            resource: concat!("VUID-", $of, "-image-parameter"),
-            memory: concat!("VUID-", $of, "-memory-parameter"),
-            bound: concat!("VUID-", $of, "-image-07460"),
-            offset: concat!("VUID-", $of, "-memoryOffset-01046"),
-            types: concat!("VUID-", $of, "-", $types),
-            alignment: concat!("VUID-", $of, "-", $alignment),
-            size: concat!("VUID-", $of, "-", $size),
-            requires_dedicated: concat!("VUID-", $of, "-image-01445"),
-            dedicated: concat!("VUID-", $of, "-memory-02628"),
-            export: concat!("VUID-", $of, "-memory-02728"),
-            import: concat!("VUID-", $of, "-memory-02989"),
-            address: "",
-            sparse: "",
-        }
-    };
-}
+const BUFFER_INFO: Rules = Rules {
+    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
+    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
+    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
+    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
+    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
+    size: "VUID-VkBindBufferMemoryInfo-size-01037",
+    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
+    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
+    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
+    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
+    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
+};
 
-const BUFFER: Rules = buffer_rules!("vkBindBufferMemory");
-const BUFFER_INFO: Rules = buffer_rules!("VkBindBufferMemoryInfo");
-const IMAGE: Rules = image_rules!("vkBindImageMemory", "memory-01047", "memoryOffset-01048", "size-01049");
-const IMAGE_INFO: Rules = image_rules!("VkBindImageMemoryInfo", "pNext-01615", "pNext-01616", "pNext-01617");
+const IMAGE: Rules = Rules {
+    resource: "VUID-vkBindImageMemory-image-parameter",
+    memory: "VUID-vkBindImageMemory-memory-parameter",
+    bound: "VUID-vkBindImageMemory-image-07460",
+    offset: "VUID-vkBindImageMemory-memoryOffset-01046",
+    types: "VUID-vkBindImageMemory-memory-01047",
+    alignment: "VUID-vkBindImageMemory-memoryOffset-01048",
+    size: "VUID-vkBindImageMemory-size-01049",
+    requires_dedicated: "VUID-vkBindImageMemory-image-01445",
+    dedicated: "VUID-vkBindImageMemory-memory-02628",
+    export: "VUID-vkBindImageMemory-memory-02728",
+    import: "VUID-vkBindImageMemory-memory-02989",
+    address: "",
+    sparse: "",
+};
+
+const IMAGE_INFO: Rules = Rules {
+    resource: "VUID-VkBindImageMemoryInfo-image-parameter",
+    memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindImageMemoryInfo-image-07460",
+    offset: "VUID-VkBindImageMemoryInfo-memoryOffset-01046",
+    types: "VUID-VkBindImageMemoryInfo-pNext-01615",
+    alignment: "VUID-VkBindImageMemoryInfo-pNext-01616",
+    size: "VUID-VkBindImageMemoryInfo-pNext-01617",
+    requires_dedicated: "VUID-VkBindImageMemoryInfo-image-01445",
+    dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
+    export: "VUID-VkBindImageMemoryInfo-memory-02728",
+    import: "VUID-VkBindImageMemoryInfo-memory-02989",
+    address: "",
+    sparse: "",
+};
 
 unsafe extern "system" fn bind_buffer(
     device: vk::Device,
