@@ -304,7 +304,7 @@ fn more_allocations_than_the_device_promises() {
     }
 }
 
-/// Threads that meet get no shards then, and all is well.
+/// Contended threads get no shards then, and all is well.
 #[test]
 fn margins_with_many_threads() {
     let rig = debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), GUARDED);
