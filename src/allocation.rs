@@ -52,6 +52,7 @@ pub(crate) mod allocation_flags {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "an allocation that is dropped stays allocated: give it to `free_memory` or `destroy_buffer`/`destroy_image`"]
+#[doc(alias = "DeviceAllocation")]
 pub struct Allocation {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
@@ -138,6 +139,7 @@ impl Allocation {
 
     /// Changes what the caller keeps with the allocation. An allocator that tracks it is told with
     /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) instead.
+    #[doc(alias = "SetPrivateData")]
     pub fn set_user_data(&mut self, user_data: u64) {
         self.user_data = user_data;
     }
@@ -290,6 +292,7 @@ impl Error for FreeError {}
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
+#[doc(alias = "AllocationMode")]
 pub enum ResourceKind {
     /// It was allocated without a resource.
     Unknown,

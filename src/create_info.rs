@@ -18,18 +18,23 @@ bitflags::bitflags! {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocationCreateFlags: u32 {
         /// The allocation gets a `VkDeviceMemory` of its own.
+        #[doc(alias = "ALLOCATION_FLAG_COMMITTED")]
         const DEDICATED_MEMORY = 0x1;
         /// Only from blocks that there are: the driver is not asked for more.
+        #[doc(alias = "ALLOCATION_FLAG_NEVER_ALLOCATE")]
         const NEVER_ALLOCATE = 0x2;
         /// The allocation stays mapped for its whole life. Ignored where the memory is not host-visible.
         const MAPPED = 0x4;
         /// From the upper end of a linear pool: the second side of a double stack.
+        #[doc(alias = "ALLOCATION_FLAG_UPPER_ADDRESS")]
         const UPPER_ADDRESS = 0x40;
         /// `create_buffer` and `create_image` do not bind the memory to what they create.
         const DONT_BIND = 0x80;
         /// Fail rather than go over the heap's budget. Honoured wherever the driver would be asked for memory.
+        #[doc(alias = "ALLOCATION_FLAG_WITHIN_BUDGET")]
         const WITHIN_BUDGET = 0x100;
         /// Several resources will be bound to this memory: no `VkMemoryDedicatedAllocateInfo` is attached.
+        #[doc(alias = "ALLOCATION_FLAG_CAN_ALIAS")]
         const CAN_ALIAS = 0x200;
         /// The host writes in order and never reads: write-combined memory is good enough.
         const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
@@ -152,6 +157,11 @@ bitflags::bitflags! {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
+#[doc(alias = "D3D12_HEAP_TYPE_DEFAULT")]
+#[doc(alias = "D3D12_HEAP_TYPE_UPLOAD")]
+#[doc(alias = "D3D12_HEAP_TYPE_READBACK")]
+#[doc(alias = "BufferDomain")]
+#[doc(alias = "ImageDomain")]
 pub enum MemoryUsage {
     /// Only [`AllocationCreateInfo::required_flags`] and [`AllocationCreateInfo::preferred_flags`] count.
     #[default]
@@ -229,6 +239,7 @@ impl MemoryUsage {
 /// assert!(staging.pool.is_none());
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[doc(alias = "ALLOCATION_DESC")]
 pub struct AllocationCreateInfo<'a> {
     /// See [`AllocationCreateFlags`].
     pub flags: AllocationCreateFlags,
@@ -304,6 +315,7 @@ impl<'a> AllocationCreateInfo<'a> {
 /// };
 /// assert_eq!(frame.min_block_count, 0);
 /// ```
+#[doc(alias = "POOL_DESC")]
 pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
 
 /// The settings of a custom pool: a [`PoolCreateInfo`], or in a trace the

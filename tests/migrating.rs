@@ -1,8 +1,9 @@
 //! The tables of the chapter on migrating leave nothing out: every function of VMA's, every method of the stand-ins,
-//! which have all of their originals'.
+//! which have all of their originals'. Where it names what other engines have, the counterpart's documentation is found
+//! by that name.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
@@ -13,44 +14,109 @@ fn read(path: impl AsRef<Path>) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// What the first columns of all tables of a section name, without paths.
-fn old_names(heading: &str) -> BTreeSet<String> {
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The first two columns of all tables of a section.
+fn rows(heading: &str) -> Vec<(String, String)> {
     let chapter = read("src/guide/migrating.md");
     let section = chapter.split("\n# ").find(|section| section.starts_with(heading)).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
+    let columns = rows.map(|row| row.split_once(" | ").unwrap());
+    columns.map(|(old, new)| (old.to_owned(), new.split(" | ").next().unwrap().to_owned())).collect()
+}
+
+/// What the first columns of all tables of a section name, without paths.
+fn old_names(heading: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for row in section.lines().filter(|line| line.starts_with("| ")) {
-        let first = row.split('|').nth(1).unwrap();
-        // What stands between backticks.
-        for name in first.split('`').skip(1).step_by(2) {
-            names.insert(name.rsplit("::").next().unwrap().to_owned());
-        }
+    for (old, _) in rows(heading) {
+        names.extend(quoted(&old).map(|name| name.rsplit("::").next().unwrap().to_owned()));
     }
     names
 }
 
-/// The public functions of the files in a folder of the repository; none where the folder is not there, as in a
-/// package.
-fn functions(folder: &str, trait_file: Option<&str>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// The files in a folder of the repository; none where the folder is not there, as in a package.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(folder) else { continue };
         for entry in entries {
             let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let in_trait = trait_file.is_some_and(|name| path.ends_with(name));
-            for line in std::fs::read_to_string(&path).unwrap().lines() {
-                let line = line.trim_start();
-                let public = line.strip_prefix("pub ").or(in_trait.then_some(line));
-                let name = public.and_then(|line| line.trim_start_matches("unsafe ").strip_prefix("fn "));
-                names.extend(name.map(|name| name.split(['(', '<']).next().unwrap().to_owned()));
-            }
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files
+}
+
+/// The public functions of the files in a folder.
+fn functions(folder: &str, trait_file: Option<&str>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for path in files(folder) {
+        let in_trait = trait_file.is_some_and(|name| path.ends_with(name));
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let line = line.trim_start();
+            let public = line.strip_prefix("pub ").or(in_trait.then_some(line));
+            let name = public.and_then(|line| line.trim_start_matches("unsafe ").strip_prefix("fn "));
+            names.extend(name.map(|name| name.split(['(', '<']).next().unwrap().to_owned()));
         }
     }
     names
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next().unwrap()
+}
+
+/// The type that an `impl` block is of.
+fn implemented(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("impl")?;
+    let rest = if rest.starts_with('<') { rest.split_once("> ")?.1 } else { rest };
+    let owner = rest.split_once(" for ").map_or(rest, |(_, owner)| owner);
+    Some(first_word(owner.trim_start()))
+}
+
+/// The items of a folder's files, as `Type` or `Type::method`, each with the aliases that rustdoc finds it by.
+fn aliases(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut items: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for path in files(folder).iter().filter(|path| path.extension().is_some_and(|it| it == "rs")) {
+        let (mut owner, mut waiting) = (String::new(), BTreeSet::new());
+        for line in std::fs::read_to_string(path).unwrap().lines() {
+            if let Some(name) = implemented(line) {
+                name.clone_into(&mut owner);
+            }
+            let line = line.trim_start();
+            if let Some(alias) = line.strip_prefix("#[doc(alias = \"") {
+                waiting.insert(alias.trim_end_matches("\")]").to_owned());
+                continue;
+            }
+            // A constant of flags has no `pub`.
+            let Some(rest) = line.strip_prefix("pub ").or(line.starts_with("const ").then_some(line)) else {
+                continue;
+            };
+            let rest = rest.trim_start_matches("const ").trim_start_matches("unsafe ");
+            let kind =
+                ["struct ", "enum ", "trait ", "type "].iter().find_map(|kind| rest.strip_prefix(kind));
+            let item = if let Some(name) = kind {
+                first_word(name).clone_into(&mut owner);
+                owner.clone()
+            } else {
+                format!("{owner}::{}", first_word(rest.trim_start_matches("fn ")))
+            };
+            items.entry(item).or_default().append(&mut waiting);
+        }
+        assert!(waiting.is_empty(), "{}: of which item are {waiting:?}?", path.display());
+    }
+    items
+}
+
+/// The last parts of a path: `Type` or `Type::method`.
+fn item(path: &str) -> &str {
+    let start =
+        path.split("::").take_while(|part| !part.starts_with(|letter: char| letter.is_ascii_uppercase()));
+    &path[start.map(|module| module.len() + 2).sum()..]
 }
 
 #[test]
@@ -97,6 +163,39 @@ fn every_method_of_gpu_allocator_has_a_row() {
     let told = old_names("gpu-allocator's methods");
     let missing: Vec<_> = methods.difference(&told).collect();
     assert!(missing.is_empty(), "without a row: {missing:?}");
+}
+
+/// Of a row, the first item of ours in the second column is the counterpart of each name in the first one.
+#[test]
+fn counterparts_are_found_by_their_old_names() {
+    const TRACKER: &str = "sublet_frame::";
+    let (own, tracker) = (aliases("src"), aliases("crates/frame/src"));
+    let plain = |name: &str| name.replace('_', "").to_lowercase();
+    let mut told = BTreeSet::new();
+    for (old, new) in ["From Direct3D 12", "From Granite", "From NVRHI"].into_iter().flat_map(rows) {
+        if new.starts_with("nothing") || quoted(&old).next().is_none() {
+            continue;
+        }
+        let (items, path) = match quoted(&new).next().unwrap().strip_prefix(TRACKER) {
+            // A package has no tracker.
+            Some(_) if tracker.is_empty() => continue,
+            Some(path) => (&tracker, path),
+            None => (&own, new.split_once("](crate::").unwrap().1.split(')').next().unwrap()),
+        };
+        let known = items.get(item(path)).unwrap_or_else(|| panic!("there is no {path}: {new}"));
+        for name in quoted(&old) {
+            // The search reads `create_pool` and `CreatePool` alike.
+            let same = plain(path.rsplit("::").next().unwrap()) == plain(name);
+            assert!(same || known.contains(name), "{path} is not found as {name}");
+            told.insert(name.to_owned());
+        }
+    }
+    assert!(told.len() > 90, "the tables are read: {told:?}");
+    // Names of Vulkan's own need no row.
+    let all = own.values().chain(tracker.values()).flatten();
+    let untold: Vec<_> =
+        all.filter(|alias| !alias.to_lowercase().starts_with("vk") && !told.contains(*alias)).collect();
+    assert!(untold.is_empty(), "without a row: {untold:?}");
 }
 
 #[test]

@@ -49,6 +49,7 @@ impl<T: Threading> Allocator<T> {
     /// # gpu.assert_silent();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "CreateAliasingResource")]
     pub unsafe fn create_aliasing_buffer(
         &self,
         allocation: &Allocation,

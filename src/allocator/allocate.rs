@@ -33,6 +33,7 @@ impl<T: Threading> Allocator<T> {
     /// ```
     #[inline]
     #[track_caller]
+    #[doc(alias = "createHeap")]
     pub fn allocate_memory(
         &self,
         requirements: &vk::MemoryRequirements,

@@ -48,6 +48,7 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The image is of the allocator's device and not bound, and its requirements are met at that place
     /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    #[doc(alias = "bindTextureMemory")]
     pub unsafe fn bind_image_memory(
         &self,
         allocation: &Allocation,

@@ -39,6 +39,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
+    #[doc(alias = "CreateResource")]
     pub unsafe fn create_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -152,6 +153,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
+    #[doc(alias = "createTexture")]
     pub unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,

@@ -20,6 +20,7 @@ use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 /// assert_eq!(info.preferred_large_heap_block_size, 0);
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "ALLOCATOR_DESC")]
 pub struct AllocatorCreateInfo<'a> {
     /// What was enabled on the device: see [`AllocatorCreateFlags`].
     pub flags: AllocatorCreateFlags,

@@ -63,6 +63,7 @@ pub struct DebugSettings {
     pub fill: bool,
     /// Every allocation becomes a dedicated one, unless it is made with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a
     /// pool with blocks of a fixed size.
+    #[doc(alias = "ALLOCATOR_FLAG_ALWAYS_COMMITTED")]
     pub always_dedicated: bool,
     /// At least so many bytes are taken for the device's `bufferImageGranularity`; rounded up to a power of two.
     pub min_buffer_image_granularity: u64,

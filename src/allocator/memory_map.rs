@@ -44,6 +44,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
+    #[doc(alias = "BuildStatsString")]
     pub fn memory_map(&self) -> MemoryMap {
         let span = tracing::debug_span!(target: "sublet::statistics", "memory_map");
         let _entered = span.enter();

@@ -117,6 +117,8 @@ struct Inner<T: Threading> {
 /// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "DeviceAllocator")]
+#[doc(alias = "VulkanAllocator")]
 pub struct Allocator<T: Threading = Shared> {
     inner: Box<Inner<T>>,
 }
@@ -138,6 +140,7 @@ pub struct Allocator<T: Threading = Shared> {
 /// fn shared<A: Sync>() {}
 /// shared::<sublet::LocalAllocator>();
 /// ```
+#[doc(alias = "ALLOCATOR_FLAG_SINGLETHREADED")]
 pub type LocalAllocator = Allocator<Local>;
 
 impl Allocator<Shared> {
@@ -155,6 +158,7 @@ impl Allocator<Shared> {
     ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
     ///    `info.external_memory_handle_types` are enabled.
     /// 5. When the allocator is dropped, the device no longer uses any memory that came from it.
+    #[doc(alias = "CreateAllocator")]
     pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         // SAFETY: the caller's promises 1 to 5, which are those of `with_threading`.
         unsafe { Self::with_threading(info) }
@@ -321,6 +325,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
+    #[doc(alias = "SetName")]
     pub fn set_allocation_name(
         &self,
         allocation: &Allocation,

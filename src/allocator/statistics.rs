@@ -107,6 +107,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
+    #[doc(alias = "GetBudget")]
     pub fn heap_budgets(&self) -> Vec<HeapBudget> {
         let context = &self.inner.context;
         context.budgets.refresh_if_stale(&context.device);

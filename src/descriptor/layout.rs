@@ -92,6 +92,7 @@ struct Inner {
 /// # Ok::<(), SetLayoutError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "BindingLayout")]
 pub struct SetLayout {
     handle: vk::DescriptorSetLayout,
     inner: Arc<Inner>,

@@ -22,7 +22,7 @@
 //!
 //! | beside others | |
 //! |---|---|
-//! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call |
+//! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call; or Direct3D 12, Granite, NVRHI |
 //! | [`c`] | C and C++ |
 //! | [`differences`] | what differs from VMA |
 //! | [`limits`] | what it does not do, and what it does badly |

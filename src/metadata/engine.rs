@@ -9,6 +9,7 @@ use super::{
 /// How blocks are divided: which engine a pool or a virtual block has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
+#[doc(alias = "POOL_FLAG_ALGORITHM_LINEAR")]
 pub enum Algorithm {
     /// Any sizes, any order of freeing, O(1): see [`Tlsf`].
     #[default]

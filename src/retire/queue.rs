@@ -133,6 +133,8 @@ impl<T> Arena<T> {
 ///
 /// What two lanes use waits for one after the other, unless the GPU makes one of them wait for the other anyway:
 #[derive(Debug)]
+#[doc(alias = "TrackResource")]
+#[doc(alias = "ResourceReleaseQueue")]
 pub struct Retire<T> {
     arena: Arena<T>,
     waiting: VecDeque<Batch>,

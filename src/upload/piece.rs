@@ -28,6 +28,9 @@ use crate::device::Device;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
+#[doc(alias = "DynAlloc")]
+#[doc(alias = "D3D12DynamicAllocation")]
+#[doc(alias = "BufferBlockAllocation")]
 pub struct Upload {
     /// Where the host writes. Valid for [`size`](Self::size) bytes; reading from there may be very slow.
     pub ptr: NonNull<u8>,

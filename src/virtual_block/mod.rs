@@ -122,6 +122,7 @@ pub struct VirtualRange {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
+#[doc(alias = "VariableSizeAllocationsManager")]
 pub struct VirtualBlock {
     id: u64,
     engine: Engine,

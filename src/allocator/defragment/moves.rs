@@ -39,6 +39,7 @@ use crate::error::{BindError, CreateError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a move that is dropped rolls back"]
+#[doc(alias = "DEFRAGMENTATION_MOVE")]
 pub struct Move<'p, T: Threading = Shared> {
     allocator: &'p Allocator<T>,
     open: &'p OpenDefragmentation,

@@ -130,6 +130,7 @@ impl RetiredResources {
     ///
     /// # Complexity
     /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
+    #[doc(alias = "runGarbageCollection")]
     pub fn collect<T: Threading>(
         &self,
         allocator: &Allocator<T>,

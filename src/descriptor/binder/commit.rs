@@ -55,6 +55,9 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Complexity
     /// O(descriptors of stale sets). It takes no host memory once it has seen as much, and no lock.
     #[inline]
+    #[doc(alias = "CommitStagedDescriptorsForDraw")]
+    #[doc(alias = "CommitStagedDescriptorsForDispatch")]
+    #[doc(alias = "CommitGraphicsRootDescriptorTables")]
     pub unsafe fn commit(
         &mut self,
         commands: vk::CommandBuffer,

@@ -202,6 +202,7 @@ impl Default for BinderCreateInfo<'_> {
 /// fn shared<B: Sync>() {}
 /// shared::<sublet::descriptor::Binder<&sublet::Allocator>>();
 /// ```
+#[doc(alias = "DynamicDescriptorHeap")]
 pub struct Binder<A: AllocatorRef> {
     device: DescriptorDevice,
     points: [Point; POINTS],
@@ -255,6 +256,9 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Complexity
     /// O(1) for the layout that there is already, else O(sets) and a comparison of the sets' layouts.
     #[inline]
+    #[doc(alias = "ParseRootSignature")]
+    #[doc(alias = "ParseGraphicsRootSignature")]
+    #[doc(alias = "ParseComputeRootSignature")]
     pub fn set_layout(
         &mut self,
         point: BindPoint,

@@ -80,6 +80,13 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Complexity
     /// O(descriptors).
     #[inline]
+    #[doc(alias = "StageDescriptors")]
+    #[doc(alias = "StageDescriptorHandles")]
+    #[doc(alias = "SetDynamicDescriptors")]
+    #[doc(alias = "set_uniform_buffer")]
+    #[doc(alias = "set_storage_buffer")]
+    #[doc(alias = "set_texture")]
+    #[doc(alias = "set_sampler")]
     pub fn stage(
         &mut self,
         point: BindPoint,
@@ -152,6 +159,11 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1).
+    #[doc(alias = "SetDynamicConstantBufferView")]
+    #[doc(alias = "SetGraphicsDynamicConstantBuffer")]
+    #[doc(alias = "allocate_constant_data")]
+    #[doc(alias = "VolatileConstantBuffer")]
+    #[doc(alias = "CreateVolatileConstantBufferDesc")]
     pub fn stage_dynamic_offset(
         &mut self,
         point: BindPoint,

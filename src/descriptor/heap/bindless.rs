@@ -64,6 +64,8 @@ use crate::upload::AllocatorRef;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "SetDescriptorHeaps")]
+#[doc(alias = "BindlessAllocator")]
+#[doc(alias = "BindlessDescriptorPool")]
 pub type BindlessHeap<A, T = Shared> = DescriptorHeap<BindlessStore<A>, T>;
 
 /// What a [`BindlessHeap`] is made of. A later version may add kinds.

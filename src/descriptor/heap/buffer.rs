@@ -66,6 +66,7 @@ use crate::upload::AllocatorRef;
 /// unsafe { store.destroy() };
 /// ```
 #[must_use = "the buffer lives until it is destroyed"]
+#[doc(alias = "DescriptorBufferAllocator")]
 pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,

@@ -84,6 +84,10 @@ pub(super) fn next_id() -> u32 {
 /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "UserDescriptorHeap")]
+#[doc(alias = "GPUDescriptorHeap")]
+#[doc(alias = "ID3D12DescriptorHeap")]
+#[doc(alias = "DescriptorTable")]
 pub struct DescriptorHeap<S, T: Threading = Shared> {
     slots: CoreMutex<T, Slots>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
@@ -132,6 +136,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// O(1).
+    #[doc(alias = "AllocateDynamic")]
+    #[doc(alias = "DynamicSuballocationsManager")]
     pub fn allocate_transient(&self, ticket: Ticket, count: u32) -> Result<DescriptorRange, HeapError> {
         self.slots.lock().allocate_transient(ticket, count)
     }
@@ -155,6 +161,9 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///    slot is written again or the range is retired and collected, as long as shaders look at it.
     /// 2. Nobody else writes the slot at the same time, or retires its range.
     /// 3. No shader that is running, or was submitted, looks at the slot.
+    #[doc(alias = "CopyDescriptor")]
+    #[doc(alias = "UploadDirect")]
+    #[doc(alias = "writeDescriptorTable")]
     pub unsafe fn write(
         &self,
         range: DescriptorRange,

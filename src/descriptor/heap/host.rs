@@ -82,6 +82,8 @@ const ALL: &[DescriptorKind] = &[
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
+#[doc(alias = "DescriptorAllocator")]
+#[doc(alias = "CPUDescriptorHeap")]
 pub struct HostHeap {
     device: DescriptorDevice,
     types: Box<[DescriptorKind]>,

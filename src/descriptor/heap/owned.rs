@@ -92,6 +92,8 @@ impl<S: HeapStore, T: Threading> HeapRef for Arc<DescriptorHeap<S, T>> {
 /// }
 /// ```
 #[must_use = "the slots are retired when it is dropped"]
+#[doc(alias = "DescriptorAllocation")]
+#[doc(alias = "DescriptorHeapAllocation")]
 pub struct OwnedRange<H: HeapRef> {
     heap: H,
     range: DescriptorRange,

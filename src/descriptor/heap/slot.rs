@@ -27,6 +27,7 @@ use ash::vk;
 #[doc(alias = "D3D12_GPU_DESCRIPTOR_HANDLE")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
+#[doc(alias = "DescriptorHandle")]
 pub struct HeapSlot {
     /// The index that shaders use.
     pub index: u32,

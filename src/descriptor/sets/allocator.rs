@@ -55,6 +55,7 @@ use crate::retire::{Clock, OtherClock, Retire, Ticket};
 /// assert_eq!(sets.collect(&clock), Ok(1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "DescriptorSetAllocator")]
 pub struct DescriptorAllocator<T: Threading = Shared> {
     pub(super) device: DescriptorDevice,
     pub(super) id: u32,
@@ -138,6 +139,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// # Complexity
     /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more
     /// for each pool that refuses.
+    #[doc(alias = "createBindingSet")]
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
         unsafe { self.allocate_one(&Ask::new(layout, None)?) }

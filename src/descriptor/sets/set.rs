@@ -32,6 +32,7 @@ use crate::descriptor::DescriptorCounts;
 /// ```
 #[derive(PartialEq, Eq, Hash, Debug)]
 #[must_use = "a set that is dropped stays allocated: give it to `free` or `retire`"]
+#[doc(alias = "BindingSet")]
 pub struct DescriptorSet {
     pub(super) handle: vk::DescriptorSet,
     pub(super) id: DescriptorSetId,

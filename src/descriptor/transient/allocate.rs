@@ -47,6 +47,7 @@ impl TransientSets {
     ///    does not use it after that ticket is done according to the clock of any later [`collect`](Self::collect)
     ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
     #[inline]
+    #[doc(alias = "request_descriptor_set")]
     pub unsafe fn allocate(&mut self, layout: &SetLayout) -> Result<vk::DescriptorSet, TransientError> {
         let which = match layout.source() {
             SetSource::Plain => self.plain,

@@ -104,6 +104,9 @@ const AFTER_BIND: usize = 1;
 /// shared::<sublet::descriptor::TransientSets>();
 /// ```
 #[derive(Debug)]
+#[doc(alias = "DynamicDescriptorSetAllocator")]
+#[doc(alias = "DescriptorPoolManager")]
+#[doc(alias = "DescriptorSetAllocator")]
 pub struct TransientSets {
     device: DescriptorDevice,
     info: TransientSetsCreateInfo,

@@ -78,6 +78,7 @@ const REGION_SLOTS: u32 = 65;
 /// # Ok::<(), sublet::metadata::RegionError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "BuddyAllocator")]
 pub struct Buddy {
     chunks: Chunks,
     /// Heads of the lists of free chunks of each order, of all regions, last freed first.

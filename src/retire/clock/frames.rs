@@ -42,6 +42,7 @@ impl Clock {
     /// assert!(frames.iter().all(|&frame| clock.is_done(frame)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[doc(alias = "next_frame_context")]
     pub fn begin_frame(&self, lane: LaneId, slot: u32) -> Ticket {
         let (ticket, unended) = self.enter(lane, |lane, serial| lane.begin_frame(slot, serial));
         if let Some(Some(serial)) = unended {

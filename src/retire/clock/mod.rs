@@ -271,6 +271,7 @@ impl Clock {
     }
 
     /// After `vkDeviceWaitIdle`: everything that was submitted so far is done, on all lanes. Open recordings stay open.
+    #[doc(alias = "wait_idle")]
     pub fn idle(&self) {
         let mut state = self.state.lock();
         for lane in &mut state.lanes {

@@ -18,6 +18,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// # Errors
     /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
     /// changed: the call may be made again.
+    #[doc(alias = "submitChunks")]
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
         let used: u64 = self.pages.iter().map(|page| page.used).sum();

@@ -112,6 +112,13 @@ struct Policy {
 ///     unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }.unwrap()
 /// }
 /// ```
+#[doc(alias = "UploadBuffer")]
+#[doc(alias = "LinearAllocator")]
+#[doc(alias = "D3D12DynamicHeap")]
+#[doc(alias = "VulkanUploadHeap")]
+#[doc(alias = "BufferPool")]
+#[doc(alias = "BufferBlock")]
+#[doc(alias = "UploadManager")]
 pub struct UploadArena<A: AllocatorRef> {
     pages: Pages,
     /// Where uploads go: neither free nor in `touched`.

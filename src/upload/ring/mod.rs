@@ -67,6 +67,8 @@ use crate::retire::{Clock, OtherClock, Ticket};
 /// ```
 ///
 /// It cannot be shared by threads:
+#[doc(alias = "DynamicUploadHeap")]
+#[doc(alias = "GPURingBuffer")]
 pub struct UploadRing<A: AllocatorRef> {
     order: Order,
     backing: Backing,

@@ -14,6 +14,9 @@ use super::usage::Subresources;
 /// Resources whose places overlap alias one another: the use of one after another one waits for it, and finds contents
 /// that are undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "AliasBarrier")]
+#[doc(alias = "AliasingBarrier")]
+#[doc(alias = "InsertAliasBarrier")]
 pub struct Place {
     /// The memory.
     pub memory: vk::DeviceMemory,

@@ -35,6 +35,7 @@ pub(crate) struct Entry {
 /// Keep it and pass it again: it keeps its room.
 #[derive(Debug, Default)]
 #[doc(alias = "D3D12_RESOURCE_BARRIER_FLAG_BEGIN_ONLY")]
+#[doc(alias = "BeginResourceTransition")]
 pub struct Split {
     batch: Batch,
     resource: Option<Resource>,
@@ -82,7 +83,7 @@ impl Split {
 /// ```
 #[derive(Debug)]
 #[doc(alias = "ResourceStateTracker")]
-#[doc(alias = "TransitionBarrier")]
+#[doc(alias = "CommandListResourceStateTracker")]
 pub struct Recorder {
     queue: Queue,
     /// Where the entry of a slot is, if the first word is `epoch`.
@@ -188,6 +189,10 @@ impl Recorder {
     /// for each of its mips.
     #[inline]
     #[doc(alias = "ResourceBarrier")]
+    #[doc(alias = "TransitionBarrier")]
+    #[doc(alias = "TransitionResource")]
+    #[doc(alias = "setTextureState")]
+    #[doc(alias = "requireTextureState")]
     pub fn use_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
         let Raw::Image { shape, .. } = image.0.raw else {
             return Err(UseError::OutOfRange { resource: image.into() });
@@ -227,6 +232,7 @@ impl Recorder {
     /// The barriers that have to be recorded before the next command; none if there are none. What is declared from
     /// here on belongs to the command after it.
     #[doc(alias = "FlushResourceBarriers")]
+    #[doc(alias = "commitBarriers")]
     pub fn flush(&mut self) -> Option<&Batch> {
         self.step = self.step.wrapping_add(1);
         self.discard_flushed();
@@ -346,6 +352,9 @@ impl Recorder {
     ///
     /// [`UseError::Destroyed`] as with a use.
     #[doc(alias = "UAVBarrier")]
+    #[doc(alias = "InsertUAVBarrier")]
+    #[doc(alias = "TextureUavBarrier")]
+    #[doc(alias = "BufferUavBarrier")]
     pub fn storage_barrier(&mut self, resource: impl Into<ResourceId>) -> Result<(), UseError> {
         let index = self.find(&resource.into().0)?;
         self.entries[index].cells.each(Local::fence);

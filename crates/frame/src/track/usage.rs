@@ -145,6 +145,7 @@ fn access_covers(outer: Access, inner: Access) -> bool {
 /// assert!(!read.writes() && Use::COLOR_ATTACHMENT.writes());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "D3D12_RESOURCE_STATES")]
 pub struct Use {
     /// The stages that use it.
     pub stages: Stages,
@@ -258,6 +259,8 @@ impl Use {
     /// the same. Uses that are equal and follow one another get no barrier between them.
     /// [`Recorder::storage_barrier`](super::Recorder::storage_barrier) asks for one.
     #[must_use]
+    #[doc(alias = "setEnableUavBarriersForTexture")]
+    #[doc(alias = "setEnableUavBarriersForBuffer")]
     pub const fn unordered(self) -> Self {
         Self { unordered: true, ..self }
     }

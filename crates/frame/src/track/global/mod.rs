@@ -212,6 +212,7 @@ impl Global {
     }
 
     /// Adds an image that no submission has used.
+    #[doc(alias = "beginTrackingTextureState")]
     pub fn add_image(&mut self, info: &ImageInfo) -> ImageId {
         let shape = Shape::new(info.aspects, info.mips, info.layers, info.aspects_apart);
         let raw = Raw::Image { handle: info.image, shape };
@@ -277,6 +278,8 @@ impl Global {
     /// # Errors
     ///
     /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
+    #[doc(alias = "setPermanentTextureState")]
+    #[doc(alias = "setPermanentBufferState")]
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         let entry = self.entry_mut(resource)?;

@@ -9,6 +9,7 @@ use crate::track::batch::Batch;
 
 /// A semaphore that a submission has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "queueWaitForCommandList")]
 pub struct Wait {
     /// The queue that signals it.
     pub queue: Queue,
