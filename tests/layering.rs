@@ -90,7 +90,6 @@ const UNSAFE_FILES: &[&str] = &[
     "device/descriptors/driver.rs",
     "device/descriptors/facts.rs",
     "device/descriptors/heap.rs",
-    "device/descriptors/heap_ffi.rs",
     "device/descriptors/commands.rs",
     "device/descriptors/write.rs",
     "device/driver.rs",
@@ -191,7 +190,6 @@ const UNSAFE_FILES_OF_SIM: &[&str] = &[
     "descriptor_buffer/tests/misuse.rs",
     "descriptor_buffer/tests/mod.rs",
     "descriptor_heap/bind.rs",
-    "descriptor_heap/ffi.rs",
     "descriptor_heap/mapping.rs",
     "descriptor_heap/mod.rs",
     "descriptor_heap/tests.rs",
@@ -537,17 +535,6 @@ fn files_in(folder: &str) -> Vec<File> {
 
 fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
-}
-
-/// Neither the library nor the simulated driver needs the other, and each has the structures that `ash` lacks.
-#[test]
-fn the_structures_of_descriptor_heaps_are_the_same_in_both_packages() {
-    let own = fs::read_to_string("src/device/descriptors/heap_ffi.rs").unwrap();
-    let simulated = fs::read_to_string("crates/sim/src/descriptor_heap/ffi.rs").unwrap();
-    assert!(
-        own == simulated,
-        "copy src/device/descriptors/heap_ffi.rs to crates/sim/src/descriptor_heap/ffi.rs"
-    );
 }
 
 #[test]

@@ -39,7 +39,7 @@ mod sizes;
 mod source;
 mod transient;
 
-pub use crate::device::descriptors::heap_ffi;
+pub use sublet_vk::descriptor_heap as heap_ffi;
 pub use binder::{
     BindPoint, Binder, BinderCreateInfo, CommitError, CreateBinderError, PipelineLayoutError,
     PipelineLayoutInfo, StageError, Unstaged, UseLayoutError,

@@ -152,7 +152,7 @@ mod heap {
     use std::fmt;
 
     use super::{Lookup, MissingFunction};
-    use crate::device::descriptors::heap_ffi as vk;
+    use sublet_vk::descriptor_heap as vk;
 
     functions! { table
         /// The functions of VK_EXT_descriptor_heap.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use ash::vk;
 
-use crate::device::descriptors::heap_ffi as ffi;
+use sublet_vk::descriptor_heap as ffi;
 use ffi::mapping_source as source;
 
 /// Where the descriptors of some bindings are, or the data of a uniform or storage buffer

@@ -20,7 +20,7 @@ use super::store::HeapStore;
 use crate::allocation::Allocation;
 use crate::base::cast::{host_size, index as host_index, widen};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
-use crate::device::descriptors::heap_ffi as ffi;
+use sublet_vk::descriptor_heap as ffi;
 use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
 

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::super::functions::Functions;
-use super::heap_ffi::PhysicalDeviceDescriptorHeapPropertiesEXT;
+use sublet_vk::descriptor_heap::PhysicalDeviceDescriptorHeapPropertiesEXT;
 
 /// Limits and properties of a device that concern descriptors. What the device does not know is zero.
 #[derive(Clone, Debug, Default)]

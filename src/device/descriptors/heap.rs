@@ -5,7 +5,7 @@ use ash::vk;
 use super::super::error::DriverError;
 use super::super::functions::HeapFunctions;
 use super::driver::DescriptorDriver;
-use super::heap_ffi as ffi;
+use sublet_vk::descriptor_heap as ffi;
 use crate::base::cast::narrow;
 
 impl DescriptorDriver {

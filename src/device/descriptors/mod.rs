@@ -5,7 +5,6 @@ mod commands;
 mod driver;
 mod facts;
 mod heap;
-pub mod heap_ffi;
 mod write;
 
 pub(crate) use commands::BindTarget;

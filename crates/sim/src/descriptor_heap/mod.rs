@@ -5,7 +5,7 @@
 //! - [`mapping`]: where shaders with sets and bindings find their descriptors. [`find`]: what is there.
 
 mod bind;
-pub(super) mod ffi;
+pub(super) use sublet_vk::descriptor_heap as ffi;
 mod find;
 mod mapping;
 #[cfg(test)]

@@ -3,12 +3,8 @@
 //!
 //! They go into the chains of `ash` (`push_next`), where the extension's structures extend others. Once `ash` has them,
 //! these go.
-//!
-//! The library and the simulated driver have a copy each, because neither needs the other: a test holds the two
-//! together. The layouts are asserted below, with the offsets that a C compiler has for the registry's declarations.
 #![allow(missing_docs, reason = "fields are called as Vulkan's registry calls them, and mean what it says")]
 #![allow(non_camel_case_types, reason = "as in Vulkan's header")]
-#![allow(unreachable_pub, dead_code, reason = "the copy of the simulated driver is private, and needs some")]
 
 use std::ffi::c_void;
 
