@@ -190,7 +190,7 @@ impl<'a, T: Threading> Replay<'a, T> {
 
     /// Facts about a pool of the trace, if it lives in the replay.
     ///
-    /// Not a [`Pool`](crate::Pool), because the next step may destroy it with everything in it: no allocation of the
+    /// Not a [`Pool`], because the next step may destroy it with everything in it: no allocation of the
     /// program may be in it.
     ///
     /// ```compile_fail,E0308

@@ -1,7 +1,7 @@
 //! `VK_EXT_descriptor_heap`: one heap of resources and one of samplers, of bytes that the program places itself.
 //!
 //! - [`ffi`]: the structures, which `ash` does not have yet.
-//! - [`write`]: the bytes of descriptors. [`bind`]: heaps and push data in command buffers.
+//! - [`mod@write`]: the bytes of descriptors. [`bind`]: heaps and push data in command buffers.
 //! - [`mapping`]: where shaders with sets and bindings find their descriptors. [`find`]: what is there.
 
 mod bind;
