@@ -10,8 +10,8 @@ use ash::vk;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use sublet::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
-    DescriptorSet, LocalDescriptorAllocator, SetLayout,
+    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorSet, LocalPersistentSets, PersistentSets,
+    PersistentSetsCreateInfo, SetLayout,
 };
 use sublet::retire::Clock;
 use sublet::sim::{NullGpu, Profile};
@@ -54,8 +54,8 @@ impl Kit {
         unsafe { SetLayout::new(layout, &info) }.unwrap()
     }
 
-    fn sets(&self) -> DescriptorAllocator {
-        DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&self.device))
+    fn sets(&self) -> PersistentSets {
+        PersistentSets::new(&PersistentSetsCreateInfo::new(&self.device))
     }
 }
 
@@ -91,7 +91,7 @@ fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
 fn churn_local(bencher: Bencher<'_, '_>) {
     let kit = Kit::new();
     let layout = kit.layout();
-    let sets = LocalDescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&kit.device));
+    let sets = LocalPersistentSets::new_local(&PersistentSetsCreateInfo::new(&kit.device));
     let mut held: Vec<Option<DescriptorSet>> =
         (0..10_000).map(|_| unsafe { sets.allocate(&layout) }.ok()).collect();
     let places = places(held.len());

@@ -77,7 +77,7 @@ const UNSAFE_FILES: &[&str] = &[
     "descriptor/heap/store.rs",
     "descriptor/layout.rs",
     "descriptor/pool.rs",
-    "descriptor/sets/allocator.rs",
+    "descriptor/sets/persistent.rs",
     "descriptor/sets/supply.rs",
     "descriptor/sets/tests/buckets.rs",
     "descriptor/transient/allocate.rs",

@@ -7,13 +7,13 @@
 //! | | for | threads | comes back |
 //! |---|---|---|---|
 //! | [`TransientSets`] | sets of one recording | one | all at once, when the recording is done |
-//! | [`DescriptorAllocator`] | sets that stay | any | one by one, when they are freed or what they were retired with is done |
+//! | [`PersistentSets`] | sets that stay | any | one by one, when they are freed or what they were retired with is done |
 //! | [`DescriptorHeap`] | ranges of indices in one array for shaders | any | as ranges, likewise |
 //! | [`Binder`] | staging by set and binding, and binding what has changed | one | all at once, when the recording is done |
 //!
 //! ```text
 //! Binder ----> TransientSets ----> pools ----+
-//!    |    DescriptorAllocator ---> pools ----+--> DescriptorDevice --> the driver
+//!    |    PersistentSets ---> pools ----+--> DescriptorDevice --> the driver
 //!    |         DescriptorHeap ---> stores ---+
 //!    +----> pages of an upload arena, where descriptors are in buffers
 //! ```
@@ -39,7 +39,6 @@ mod sizes;
 mod source;
 mod transient;
 
-pub use sublet_vk::descriptor_heap as heap_ffi;
 pub use binder::{
     BindPoint, Binder, BinderCreateInfo, CommitError, CreateBinderError, PipelineLayoutError,
     PipelineLayoutInfo, StageError, Unstaged, UseLayoutError,
@@ -57,12 +56,13 @@ pub use models::BindingModel;
 pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;
 pub use sets::{
-    AllocateDescriptorSetError, DescriptorAllocator, DescriptorAllocatorCreateInfo,
-    DescriptorAllocatorStatistics, DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet,
-    LocalDescriptorAllocator, StaleDescriptorSet,
+    AllocateDescriptorSetError, DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet,
+    LocalPersistentSets, PersistentSets, PersistentSetsCreateInfo, PersistentSetsStatistics,
+    StaleDescriptorSet,
 };
 pub use sizes::DescriptorSizes;
 pub use source::DescriptorSource;
+pub use sublet_vk::descriptor_heap as heap_ffi;
 pub use transient::{
     CollectError, CreateTransientSetsError, LargeSets, PoolSizing, PoolTemplateError, TransientError,
     TransientSets, TransientSetsCreateInfo, TransientSetsStatistics,

@@ -1,7 +1,7 @@
 //! Which sets share pools.
 
 use ash::vk;
-use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, LocalDescriptorAllocator};
+use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, LocalPersistentSets};
 
 use crate::common::{Kit, allocate, free};
 
@@ -90,8 +90,8 @@ fn a_layout_without_descriptors_has_sets() {
 fn one_thread_alone_needs_no_locks() {
     let kit = Kit::new();
     let layouts = [kit.uniform(), kit.uniform()];
-    let info = sublet::descriptor::DescriptorAllocatorCreateInfo { first_sets: 1, max_sets: 2, ..kit.info() };
-    let sets = LocalDescriptorAllocator::new_local(&info);
+    let info = sublet::descriptor::PersistentSetsCreateInfo { first_sets: 1, max_sets: 2, ..kit.info() };
+    let sets = LocalPersistentSets::new_local(&info);
     let mut live = Vec::new();
     for turn in 0..50 {
         live.push(unsafe { sets.allocate(&layouts[turn % 2]) }.unwrap());

@@ -5,14 +5,14 @@ use std::cell::RefCell;
 use ash::vk;
 use sublet::Shared;
 use sublet::descriptor::{
-    AllocateDescriptorSetError, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice,
-    DescriptorDeviceCreateInfo, DescriptorKind, DescriptorQuirks, DescriptorSet, SetLayout,
+    AllocateDescriptorSetError, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind,
+    DescriptorQuirks, DescriptorSet, PersistentSets, PersistentSetsCreateInfo, SetLayout,
 };
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profiles::Profile};
 
 pub use crate::held::{End, Held, hold};
 
-pub type Sets = DescriptorAllocator<Shared>;
+pub type Sets = PersistentSets<Shared>;
 pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
 
 pub const POLICIES: [DescriptorPoolPolicy; 3] =
@@ -65,21 +65,21 @@ impl Kit {
         })
     }
 
-    pub fn info(&self) -> DescriptorAllocatorCreateInfo {
-        DescriptorAllocatorCreateInfo::new(&self.device)
+    pub fn info(&self) -> PersistentSetsCreateInfo {
+        PersistentSetsCreateInfo::new(&self.device)
     }
 
     pub fn sets(&self) -> Held<Sets> {
         self.sets_of(&self.info())
     }
 
-    pub fn sets_of(&self, info: &DescriptorAllocatorCreateInfo) -> Held<Sets> {
-        hold(DescriptorAllocator::new(info))
+    pub fn sets_of(&self, info: &PersistentSetsCreateInfo) -> Held<Sets> {
+        hold(PersistentSets::new(info))
     }
 
     /// Pools of so many sets, whatever lives.
     pub fn sets_in_pools_of(&self, count: u32) -> Held<Sets> {
-        self.sets_of(&DescriptorAllocatorCreateInfo { first_sets: count, max_sets: count, ..self.info() })
+        self.sets_of(&PersistentSetsCreateInfo { first_sets: count, max_sets: count, ..self.info() })
     }
 
     /// Each pair is a binding.

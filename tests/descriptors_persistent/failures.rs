@@ -2,7 +2,7 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    AllocateDescriptorSetError, CreateDescriptorPoolError, DescriptorAllocatorCreateInfo, DescriptorSet,
+    AllocateDescriptorSetError, CreateDescriptorPoolError, DescriptorSet, PersistentSetsCreateInfo,
 };
 
 use crate::common::{Allocated, Kit, Sets, allocate, free};
@@ -160,7 +160,7 @@ fn every_error_says_what_was_asked_and_has_the_drivers_answer_as_its_source() {
     use std::error::Error;
     let kit = Kit::new();
     let layout = kit.uniform();
-    let sets = kit.sets_of(&DescriptorAllocatorCreateInfo { first_sets: 0, max_sets: 0, ..kit.info() });
+    let sets = kit.sets_of(&PersistentSetsCreateInfo { first_sets: 0, max_sets: 0, ..kit.info() });
     kit.gpu.faults().fail_always("vkAllocateDescriptorSets", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
     let line =

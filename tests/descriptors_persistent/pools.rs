@@ -1,6 +1,6 @@
 //! How many pools there are, how large they are, and which of them go.
 
-use sublet::descriptor::{DescriptorAllocatorCreateInfo, DescriptorKind};
+use sublet::descriptor::{DescriptorKind, PersistentSetsCreateInfo};
 
 use crate::common::{Kit, allocate, free};
 
@@ -135,7 +135,7 @@ fn trimming_destroys_idle_pools_and_no_others() {
 #[test]
 fn kinds_of_sets_that_are_used_once_leave_no_pools_behind() {
     let kit = Kit::new();
-    let sets = kit.sets_of(&DescriptorAllocatorCreateInfo { keep_idle_pools: 5, ..kit.info() });
+    let sets = kit.sets_of(&PersistentSetsCreateInfo { keep_idle_pools: 5, ..kit.info() });
     for count in 1..60 {
         let layout = kit.layout(&[(DescriptorKind::SampledImage, count)]);
         let set = allocate(&sets, &layout);

@@ -78,7 +78,7 @@ fn sets() -> Vec<Told> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device live until the end.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let new = || DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
+    let new = || PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
     let (one, other) = (new(), new());
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)

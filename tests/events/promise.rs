@@ -2,7 +2,7 @@
 
 use ash::vk::{self, Handle};
 use sublet::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorHeap, HeapCreateInfo, HeapKind, SetStore,
+    DescriptorHeap, HeapCreateInfo, HeapKind, PersistentSets, PersistentSetsCreateInfo, SetStore,
     TransientSets, TransientSetsCreateInfo,
 };
 use sublet::retire::Clock;
@@ -115,8 +115,8 @@ fn descriptors() {
     let gpu = Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build();
     let (device, layout) = device_and_layout(&gpu);
 
-    let info = DescriptorAllocatorCreateInfo::new(&device);
-    let persistent: DescriptorAllocator<Shared> = DescriptorAllocator::new(&info);
+    let info = PersistentSetsCreateInfo::new(&device);
+    let persistent: PersistentSets<Shared> = PersistentSets::new(&info);
     gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // A smaller pool is made instead.
     // SAFETY: the layout is of this device.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sublet::descriptor::{DescriptorAllocator, DescriptorAllocatorCreateInfo, SetLayout};
+use sublet::descriptor::{PersistentSets, PersistentSetsCreateInfo, SetLayout};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, AllocatorCreateInfo, Local, LocalAllocator};
 
@@ -112,7 +112,7 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
     assert!(MOVED.get() > 0, "nothing was moved");
 }
 
-type Sets = DescriptorAllocator<Local>;
+type Sets = PersistentSets<Local>;
 
 thread_local! {
     static SETS: RefCell<Option<Rc<(Sets, SetLayout)>>> = const { RefCell::new(None) };
@@ -123,13 +123,13 @@ thread_local! {
 fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     let (device, layout) = device_and_layout(&gpu);
-    let info = DescriptorAllocatorCreateInfo {
+    let info = PersistentSetsCreateInfo {
         first_sets: 1,
         max_sets: 2,
         keep_idle_pools: 0,
-        ..DescriptorAllocatorCreateInfo::new(&device)
+        ..PersistentSetsCreateInfo::new(&device)
     };
-    let sets: Sets = DescriptorAllocator::new_local(&info);
+    let sets: Sets = PersistentSets::new_local(&info);
     let both = Rc::new((sets, layout));
     SETS.set(Some(Rc::clone(&both)));
     let ask = |_: &crate::collect::Seen| {

@@ -231,7 +231,7 @@ fn one_clock_serves_all_of_them() {
     rig.finish();
 }
 
-/// Everything that may be dropped at any time. Who makes a `DescriptorAllocator` or a heap's store has promised not to.
+/// Everything that may be dropped at any time. Who makes a `PersistentSets` or a heap's store has promised not to.
 #[test]
 fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
     let makes: [(BindingModel, Make); 6] = [

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::descriptor::{
-    BindPoint, Binder, BinderCreateInfo, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorHeap,
-    DescriptorKind, HeapCreateInfo, HeapKind, PipelineLayoutInfo, SetLayout, SetStore, TransientSets,
+    BindPoint, Binder, BinderCreateInfo, DescriptorHeap, DescriptorKind, HeapCreateInfo, HeapKind,
+    PersistentSets, PersistentSetsCreateInfo, PipelineLayoutInfo, SetLayout, SetStore, TransientSets,
     TransientSetsCreateInfo,
 };
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
@@ -101,7 +101,7 @@ pub(crate) fn transient_sets(rig: &Rig) -> Box<dyn Subject> {
 }
 
 struct Persistent {
-    sets: DescriptorAllocator<Shared>,
+    sets: PersistentSets<Shared>,
     layout: SetLayout,
     pipeline: Pipeline,
 }
@@ -136,12 +136,9 @@ impl Subject for Persistent {
 pub(crate) fn persistent_sets(rig: &Rig) -> Box<dyn Subject> {
     let layout = rig.set_layout();
     let pipeline = rig.pipeline(layout.handle());
-    let info = DescriptorAllocatorCreateInfo {
-        first_sets: 4,
-        max_sets: 4,
-        ..DescriptorAllocatorCreateInfo::new(&rig.device)
-    };
-    Box::new(Persistent { sets: DescriptorAllocator::new(&info), layout, pipeline })
+    let info =
+        PersistentSetsCreateInfo { first_sets: 4, max_sets: 4, ..PersistentSetsCreateInfo::new(&rig.device) };
+    Box::new(Persistent { sets: PersistentSets::new(&info), layout, pipeline })
 }
 
 /// Room for 16 recordings: one that never came back would be found.

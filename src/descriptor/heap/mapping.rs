@@ -5,8 +5,8 @@ use std::fmt;
 
 use ash::vk;
 
-use sublet_vk::descriptor_heap as ffi;
 use ffi::mapping_source as source;
+use sublet_vk::descriptor_heap as ffi;
 
 /// Where the descriptors of some bindings are, or the data of a uniform or storage buffer
 /// (`VkDescriptorMappingSourceEXT`). Offsets and strides are in bytes. The formulas are those of the specification's

@@ -20,9 +20,9 @@ use super::store::HeapStore;
 use crate::allocation::Allocation;
 use crate::base::cast::{host_size, index as host_index, widen};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
-use sublet_vk::descriptor_heap as ffi;
 use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
+use sublet_vk::descriptor_heap as ffi;
 
 /// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots, in a mapped buffer, with the room
 /// behind it that the driver reserves for itself.

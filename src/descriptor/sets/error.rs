@@ -9,7 +9,7 @@ use ash::vk;
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts};
 use crate::device::DriverError;
 
-/// Why a [`DescriptorAllocator`](super::DescriptorAllocator) gave no set. All sets are as they were.
+/// Why [`PersistentSets`](super::PersistentSets) gave no set. All sets are as they were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateDescriptorSetError {

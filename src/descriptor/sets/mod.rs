@@ -8,7 +8,7 @@ macro_rules! example_setup {
 # use sublet::{descriptor::*, sim};
 # let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());
 # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-# let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
+# let sets = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
 # let bindings = [vk::DescriptorSetLayoutBinding::default()
 #     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1).stage_flags(vk::ShaderStageFlags::ALL)];
 # let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
@@ -16,11 +16,11 @@ macro_rules! example_setup {
     };
 }
 
-mod allocator;
 mod books;
 mod bucket;
 mod error;
 mod mask;
+mod persistent;
 mod set;
 mod settings;
 mod statistics;
@@ -28,10 +28,10 @@ mod supply;
 #[cfg(test)]
 mod tests;
 
-pub use self::allocator::{DescriptorAllocator, LocalDescriptorAllocator};
 pub use self::error::AllocateDescriptorSetError;
+pub use self::persistent::{LocalPersistentSets, PersistentSets};
 pub use self::set::{
     DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
 };
-pub use self::settings::DescriptorAllocatorCreateInfo;
-pub use self::statistics::DescriptorAllocatorStatistics;
+pub use self::settings::PersistentSetsCreateInfo;
+pub use self::statistics::PersistentSetsStatistics;

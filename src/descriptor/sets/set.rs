@@ -8,7 +8,7 @@ use ash::vk;
 
 use crate::descriptor::DescriptorCounts;
 
-/// A set of a [`DescriptorAllocator`](super::DescriptorAllocator). Neither `Copy` nor `Clone`: what was freed or
+/// A set of [`PersistentSets`](super::PersistentSets). Neither `Copy` nor `Clone`: what was freed or
 /// retired cannot be freed again.
 ///
 /// It does not free itself when it is dropped, because only the program knows when the device is done with it.
@@ -25,7 +25,7 @@ use crate::descriptor::DescriptorCounts;
 ///
 /// ```compile_fail
 /// # use sublet::descriptor::*;
-/// fn twice(sets: &DescriptorAllocator, set: DescriptorSet) {
+/// fn twice(sets: &PersistentSets, set: DescriptorSet) {
 ///     unsafe { sets.free(set) }.unwrap();
 ///     unsafe { sets.free(set) }.unwrap(); // moved already
 /// }
@@ -46,7 +46,7 @@ impl DescriptorSet {
         self.handle
     }
 
-    /// A name that may be copied and kept: [`DescriptorAllocator::set`](super::DescriptorAllocator::set) finds the set
+    /// A name that may be copied and kept: [`PersistentSets::set`](super::PersistentSets::set) finds the set
     /// by it as long as the set is neither freed nor retired.
     #[inline]
     #[must_use]

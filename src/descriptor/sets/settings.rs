@@ -3,19 +3,19 @@
 
 use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 
-/// How a [`DescriptorAllocator`](super::DescriptorAllocator) is made. The defaults are for production.
+/// How [`PersistentSets`](super::PersistentSets) are made. The defaults are for production.
 ///
 /// The first pool of a kind of sets is small, and each further one is as large as all that live by then, so that a
 /// program with a few materials has little memory in pools, and one with many has few pools.
 ///
 /// ```
 #[doc = example_setup!()]
-/// let info = DescriptorAllocatorCreateInfo { first_sets: 4, ..DescriptorAllocatorCreateInfo::new(&device) };
+/// let info = PersistentSetsCreateInfo { first_sets: 4, ..PersistentSetsCreateInfo::new(&device) };
 /// assert_eq!(info.max_sets, 512);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct DescriptorAllocatorCreateInfo {
+pub struct PersistentSetsCreateInfo {
     /// The device.
     pub device: DescriptorDevice,
     /// Sets of the first pool of a kind. Not below one, and not above [`Self::max_sets`]: other values are moved there.
@@ -31,7 +31,7 @@ pub struct DescriptorAllocatorCreateInfo {
     pub keep_idle_pools: u32,
 }
 
-impl DescriptorAllocatorCreateInfo {
+impl PersistentSetsCreateInfo {
     /// 16 sets in the first pools, 512 at most, 16,384 descriptors and 256 KiB of inline uniform blocks, 64 idle pools
     /// kept.
     #[must_use]
@@ -66,7 +66,7 @@ pub(super) struct PoolSize {
 }
 
 impl Sizing {
-    pub(super) fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
+    pub(super) fn new(info: &PersistentSetsCreateInfo) -> Self {
         let max_sets = info.max_sets.max(1);
         Self {
             first_sets: info.first_sets.clamp(1, max_sets),

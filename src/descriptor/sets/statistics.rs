@@ -4,12 +4,12 @@
 use super::books::Books;
 use crate::base::cast::narrow;
 
-/// What a [`DescriptorAllocator`](super::DescriptorAllocator) has. Units: pools; sets.
+/// What [`PersistentSets`](super::PersistentSets) have. Units: pools; sets.
 ///
 /// Live, retired, ready, room and lost sets together are what the pools were made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct DescriptorAllocatorStatistics {
+pub struct PersistentSetsStatistics {
     /// Kinds of sets that have pools: as many as there are different counts of descriptors, and pools with and without
     /// update after bind.
     pub buckets: u32,
@@ -33,7 +33,7 @@ pub struct DescriptorAllocatorStatistics {
     pub lost: u64,
 }
 
-impl DescriptorAllocatorStatistics {
+impl PersistentSetsStatistics {
     pub(super) fn add<S, P>(&mut self, books: &Books<S, P>) {
         let pools = narrow(books.pools().count());
         self.buckets += u32::from(pools != 0);

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use ash::vk;
 
-use super::allocator::DescriptorAllocator;
 use super::books::{Books, NextSet, Ways};
 use super::bucket::{Ask, Bucket, Shape};
 use super::error::AllocateDescriptorSetError;
+use super::persistent::PersistentSets;
 use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
@@ -38,7 +38,7 @@ struct Visit {
 #[derive(Debug)]
 struct Moved;
 
-impl<T: Threading> DescriptorAllocator<T> {
+impl<T: Threading> PersistentSets<T> {
     /// One set.
     ///
     /// # Safety

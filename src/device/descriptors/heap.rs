@@ -5,8 +5,8 @@ use ash::vk;
 use super::super::error::DriverError;
 use super::super::functions::HeapFunctions;
 use super::driver::DescriptorDriver;
-use sublet_vk::descriptor_heap as ffi;
 use crate::base::cast::narrow;
+use sublet_vk::descriptor_heap as ffi;
 
 impl DescriptorDriver {
     /// The functions; missing where the extension is not enabled.

@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    Descriptor, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorFeatures, SetLayout,
-    TransientSets, TransientSetsCreateInfo,
+    Descriptor, DescriptorFeatures, PersistentSets, PersistentSetsCreateInfo, SetLayout, TransientSets,
+    TransientSetsCreateInfo,
 };
 use sublet::retire::Clock;
 
@@ -103,7 +103,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
     on_each_device(|bench| {
         let (mut data, layout, compute) = prepare(bench);
         let device = bench.descriptor_device();
-        let allocator = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
+        let allocator = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
         let mut live = Vec::new();

@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sublet::Threading;
 use sublet::descriptor::{
-    DescriptorAllocator, DescriptorHeap, HeapStatistics, HeapStore, HostHeap, SlotRun, SlotState,
-    TransientSets,
+    DescriptorHeap, HeapStatistics, HeapStore, HostHeap, PersistentSets, SlotRun, SlotState, TransientSets,
 };
 
 use super::Snapshot;
@@ -160,7 +159,7 @@ impl Snapshot {
     }
 
     /// Adds the pools of sets that stay, under a name of the program's. O(sets).
-    pub fn add_descriptor_sets<T: Threading>(&mut self, name: &str, sets: &DescriptorAllocator<T>) {
+    pub fn add_descriptor_sets<T: Threading>(&mut self, name: &str, sets: &PersistentSets<T>) {
         let statistics = sets.statistics();
         self.descriptor_pools.push(DescriptorPools {
             name: name.into(),

@@ -2,9 +2,9 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    ClassicStore, Descriptor, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice,
-    DescriptorDeviceCreateInfo, DescriptorHeap, HeapCreateInfo, HeapKind, HostHeap, HostHeapCreateInfo,
-    SetLayout, TransientSets, TransientSetsCreateInfo,
+    ClassicStore, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorHeap, HeapCreateInfo,
+    HeapKind, HostHeap, HostHeapCreateInfo, PersistentSets, PersistentSetsCreateInfo, SetLayout,
+    TransientSets, TransientSetsCreateInfo,
 };
 use sublet::retire::Clock;
 use sublet::sim::{Gpu, Profile};
@@ -34,7 +34,7 @@ fn taken() -> Snapshot {
     let handle = unsafe { vulkan.create_descriptor_set_layout(&layout_info, None) }.unwrap();
     // SAFETY: the layout was made from it.
     let layout = unsafe { SetLayout::new(handle, &layout_info) }.unwrap();
-    let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
+    let sets = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
     let mut frames = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
 
     let clock = Clock::new();

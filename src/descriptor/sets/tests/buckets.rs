@@ -3,8 +3,7 @@
 use ash::vk;
 
 use crate::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
-    SetLayout,
+    DescriptorDevice, DescriptorDeviceCreateInfo, PersistentSets, PersistentSetsCreateInfo, SetLayout,
 };
 use sublet_sim::{Gpu, profiles::Profile};
 
@@ -13,7 +12,7 @@ fn shapes_that_come_and_go_leave_their_buckets_to_others() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     // SAFETY: instance and device are live, and outlive all that is made here.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
+    let sets = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
     for count in 1..50 {
         let bindings = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)

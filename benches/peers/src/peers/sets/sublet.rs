@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
-    DescriptorFeatures, DescriptorSet, SetLayout, TransientSets, TransientSetsCreateInfo,
+    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorSet, PersistentSets,
+    PersistentSetsCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
 };
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::{Local, Shared, Threading};
@@ -38,7 +38,7 @@ fn set_layouts(layouts: &Layouts<'_>) -> Result<Vec<SetLayout>, String> {
 }
 
 pub(crate) struct Persistent<'a, T: Threading> {
-    sets: DescriptorAllocator<T>,
+    sets: PersistentSets<T>,
     layouts: Vec<SetLayout>,
     /// What they are of.
     _borrowed: &'a Layouts<'a>,
@@ -46,16 +46,16 @@ pub(crate) struct Persistent<'a, T: Threading> {
 
 impl<'a> Persistent<'a, Shared> {
     pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
-        let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
-        let sets = DescriptorAllocator::new(&info);
+        let info = PersistentSetsCreateInfo::new(&device(layouts)?);
+        let sets = PersistentSets::new(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
 }
 
 impl<'a> Persistent<'a, Local> {
     pub(crate) fn new_local(layouts: &'a Layouts<'a>) -> Result<Self, String> {
-        let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
-        let sets = DescriptorAllocator::new_local(&info);
+        let info = PersistentSetsCreateInfo::new(&device(layouts)?);
+        let sets = PersistentSets::new_local(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
 }

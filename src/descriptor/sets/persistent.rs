@@ -10,8 +10,8 @@ use super::error::AllocateDescriptorSetError;
 use super::set::{
     DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
 };
-use super::settings::{DescriptorAllocatorCreateInfo, Sizing};
-use super::statistics::DescriptorAllocatorStatistics;
+use super::settings::{PersistentSetsCreateInfo, Sizing};
+use super::statistics::PersistentSetsStatistics;
 use crate::base::append_table::AppendTable;
 use crate::base::cast::index;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
@@ -21,7 +21,7 @@ use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
 ///
-/// All methods take `&self`. [`LocalDescriptorAllocator`] has no locks and is not `Sync`. For sets that live for a
+/// All methods take `&self`. [`LocalPersistentSets`] has no locks and is not `Sync`. For sets that live for a
 /// frame there are cheaper ways.
 ///
 /// # How sets are kept
@@ -56,7 +56,7 @@ use crate::retire::{Clock, OtherClock, Retire, Ticket};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "DescriptorSetAllocator")]
-pub struct DescriptorAllocator<T: Threading = Shared> {
+pub struct PersistentSets<T: Threading = Shared> {
     pub(super) device: DescriptorDevice,
     pub(super) id: u32,
     pub(super) sizing: Sizing,
@@ -80,38 +80,38 @@ struct Waiting {
     done: Vec<(u32, u32)>,
 }
 
-/// A [`DescriptorAllocator`] without locks, for programs that keep it on one thread at a time.
+/// [`PersistentSets`] without locks, for programs that keep them on one thread at a time.
 ///
 /// ```
 #[doc = example_setup!()]
-/// let local = LocalDescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device));
+/// let local = LocalPersistentSets::new_local(&PersistentSetsCreateInfo::new(&device));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// ```compile_fail
 /// fn shared<A: Sync>() {}
-/// shared::<sublet::descriptor::LocalDescriptorAllocator>();
+/// shared::<sublet::descriptor::LocalPersistentSets>();
 /// ```
-pub type LocalDescriptorAllocator = DescriptorAllocator<Local>;
+pub type LocalPersistentSets = PersistentSets<Local>;
 
-impl DescriptorAllocator<Shared> {
+impl PersistentSets<Shared> {
     /// Makes an allocator that any number of threads use at once. No pool is made yet.
     #[must_use]
-    pub fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
+    pub fn new(info: &PersistentSetsCreateInfo) -> Self {
         Self::with_threading(info)
     }
 }
 
-impl DescriptorAllocator<Local> {
+impl PersistentSets<Local> {
     /// Makes an allocator without locks. No pool is made yet.
     #[must_use]
-    pub fn new_local(info: &DescriptorAllocatorCreateInfo) -> Self {
+    pub fn new_local(info: &PersistentSetsCreateInfo) -> Self {
         Self::with_threading(info)
     }
 }
 
-impl<T: Threading> DescriptorAllocator<T> {
-    fn with_threading(info: &DescriptorAllocatorCreateInfo) -> Self {
+impl<T: Threading> PersistentSets<T> {
+    fn with_threading(info: &PersistentSetsCreateInfo) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         Self {
             device: info.device.clone(),
@@ -293,8 +293,8 @@ impl<T: Threading> DescriptorAllocator<T> {
 
     /// How many sets there are, and what they are doing. O(sets).
     #[must_use]
-    pub fn statistics(&self) -> DescriptorAllocatorStatistics {
-        let mut statistics = DescriptorAllocatorStatistics::default();
+    pub fn statistics(&self) -> PersistentSetsStatistics {
+        let mut statistics = PersistentSetsStatistics::default();
         for bucket in self.buckets.iter() {
             statistics.add(&bucket.books.lock());
         }
@@ -385,7 +385,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     }
 }
 
-impl<T: Threading> Drop for DescriptorAllocator<T> {
+impl<T: Threading> Drop for PersistentSets<T> {
     fn drop(&mut self) {
         self.trim();
         let (mut pools, mut retired) = (0_usize, 0);
@@ -398,15 +398,15 @@ impl<T: Threading> Drop for DescriptorAllocator<T> {
             self.leaks();
             tracing::warn!(
                 name: "descriptor_pools_leaked", target: "sublet::leak", pools, retired,
-                "a descriptor allocator was dropped while the device may use sets: their pools are not destroyed"
+                "persistent sets were dropped while the device may use sets: their pools are not destroyed"
             );
         }
     }
 }
 
-impl<T: Threading> fmt::Debug for DescriptorAllocator<T> {
+impl<T: Threading> fmt::Debug for PersistentSets<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DescriptorAllocator")
+        f.debug_struct("PersistentSets")
             .field("id", &self.id)
             .field("pools", &self.pools.load(Ordering::Relaxed))
             .finish_non_exhaustive()
