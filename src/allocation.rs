@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use ash::vk;
 
 use crate::base::cast::index;
-use crate::blocks::{Live, MappedPointer, kind_of, tag_of, usage_of};
+use crate::blocks::{Live, MappedPointer, kind_of, usage_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 
@@ -165,7 +165,12 @@ impl Allocation {
 
     #[inline]
     pub(crate) fn live(&self) -> Live {
-        Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated(), shard: self.shard }
+        Live {
+            generation: self.generation,
+            key: self.key,
+            dedicated: self.has(allocation_flags::DEDICATED),
+            shard: self.shard,
+        }
     }
 }
 
@@ -339,12 +344,6 @@ impl ResourceKind {
             Self::ImageLinear => 3,
             Self::ImageOptimal => 4,
         }
-    }
-
-    /// Kind and usage in the form that an engine carries.
-    #[inline]
-    pub(crate) fn tag(self, usage: u32) -> Tag {
-        tag_of(self.number(), usage)
     }
 
     /// The kind in a tag.

@@ -55,8 +55,8 @@ pub use map::Mapping;
 pub use map::Visibility;
 pub use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
+use route::Bookkeeping;
 pub use statistics::HeapBudget;
-use tracking::Bookkeeping;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
 

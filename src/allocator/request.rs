@@ -7,7 +7,7 @@ use ash::vk;
 
 use crate::allocation::{ResourceKind, allocation_flags};
 use crate::base::align::Alignment;
-use crate::blocks::{VectorRequest, needs_whole_pages, with_alignment};
+use crate::blocks::{VectorRequest, needs_whole_pages, tag_of, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction};
@@ -37,7 +37,13 @@ impl Resource {
 
     /// A resource of which no more is known than its kind.
     pub(crate) fn of_kind(requirements: Requirements, kind: ResourceKind) -> Self {
-        Self { requirements, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
+        Self {
+            requirements,
+            device_access: None,
+            device_address: true,
+            handle: None,
+            tag: tag_of(kind.number(), 0),
+        }
     }
 
     /// A resource that a recording tells of.
@@ -49,7 +55,7 @@ impl Resource {
         device_access: Option<bool>,
         device_address: bool,
     ) -> Self {
-        Self { requirements, device_access, device_address, handle: None, tag: kind.tag(usage) }
+        Self { requirements, device_access, device_address, handle: None, tag: tag_of(kind.number(), usage) }
     }
 
     pub(super) fn kind(&self) -> ResourceKind {
@@ -72,10 +78,10 @@ impl Resource {
         let shown = usage.map_or(0, |usage| usage.as_raw() & u64::from(u32::MAX));
         Self {
             requirements,
-            device_access: usage.and_then(memory_type::buffer_device_access_2),
+            device_access: usage.and_then(|usage| memory_type::device_access(usage.as_raw())),
             device_address: usage.is_none_or(|usage| usage.contains(address)),
             handle: Some(BufferOrImage::Buffer(buffer)),
-            tag: ResourceKind::Buffer.tag(u32::try_from(shown).unwrap_or(0)),
+            tag: tag_of(ResourceKind::Buffer.number(), u32::try_from(shown).unwrap_or(0)),
         }
     }
 
@@ -96,10 +102,10 @@ impl Resource {
         let usage = tiled.map(|(usage, _)| usage);
         Self {
             requirements,
-            device_access: usage.and_then(memory_type::image_device_access),
+            device_access: usage.and_then(|usage| memory_type::device_access(u64::from(usage.as_raw()))),
             device_address: false,
             handle: Some(BufferOrImage::Image(image)),
-            tag: kind.tag(usage.map_or(0, vk::ImageUsageFlags::as_raw)),
+            tag: tag_of(kind.number(), usage.map_or(0, vk::ImageUsageFlags::as_raw)),
         }
     }
 }
@@ -140,16 +146,6 @@ pub(super) fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contrad
         }
     }
     Ok(())
-}
-
-#[inline]
-fn strategy(flags: Flags) -> Strategy {
-    match flags.intersection(Flags::STRATEGY_MASK) {
-        Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
-        Flags::STRATEGY_MIN_TIME => Strategy::MinTime,
-        Flags::STRATEGY_MIN_OFFSET => Strategy::MinOffset,
-        _ => Strategy::Balanced,
-    }
 }
 
 /// The flags that leave an allocation on its usual way.
@@ -221,7 +217,12 @@ impl<'a> AllocationRequest<'a> {
             tag: with_alignment(resource.tag, alignment),
             whole_pages: needs_whole_pages(resource.tag),
             mapped: info.flags.contains(Flags::MAPPED) && is_host_visible,
-            strategy: strategy(info.flags),
+            strategy: match info.flags.intersection(Flags::STRATEGY_MASK) {
+                Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
+                Flags::STRATEGY_MIN_TIME => Strategy::MinTime,
+                Flags::STRATEGY_MIN_OFFSET => Strategy::MinOffset,
+                _ => Strategy::Balanced,
+            },
             upper: info.flags.contains(Flags::UPPER_ADDRESS),
             never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),
             within_budget: info.flags.contains(Flags::WITHIN_BUDGET),

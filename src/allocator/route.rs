@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::events;
 use super::relief::Need;
 use super::request::{AllocationRequest, ORDINARY, Resource, check_flags, needs_host_access_flag};
-use super::{Allocator, DefaultVector};
+use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::Alignment;
 use crate::base::cast::{byte, index};
@@ -105,6 +106,49 @@ pub(super) enum Miss<'a, T: Threading> {
     Dedicated(MemoryAllocateNext),
 }
 
+/// Something is kept of every allocation.
+const TRACKS: u8 = 1;
+/// Calls are recorded.
+#[cfg(feature = "trace")]
+const RECORDS: u8 = 2;
+
+/// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that
+/// the fast path has one look.
+#[derive(Debug)]
+pub(super) struct Bookkeeping(AtomicU8);
+
+impl Bookkeeping {
+    pub(super) fn new(tracking: Tracking) -> Self {
+        Self(AtomicU8::new(if tracking.is_empty() { 0 } else { TRACKS }))
+    }
+
+    #[inline(always)]
+    pub(super) fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether calls are recorded, and nothing else is kept.
+    pub(super) fn only_records(&self) -> bool {
+        let why = self.0.load(Ordering::Relaxed);
+        why != 0 && why & TRACKS == 0
+    }
+
+    #[cfg(feature = "trace")]
+    #[inline(always)]
+    pub(super) fn records(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & RECORDS != 0
+    }
+
+    #[cfg(feature = "trace")]
+    pub(super) fn set_records(&self, records: bool) {
+        if records {
+            self.0.fetch_or(RECORDS, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!RECORDS, Ordering::Relaxed);
+        }
+    }
+}
+
 impl<T: Threading> Allocator<T> {
     /// Allocates, the fast way or the slow one.
     ///
@@ -149,10 +193,45 @@ impl<T: Threading> Allocator<T> {
         info: &'a AllocationCreateInfo<'_>,
         keeps_books: bool,
     ) -> Result<Allocation, Miss<'a, T>> {
-        let usual = self.usual_vector(resource, info, keeps_books).ok_or(Miss::Unusual)?;
+        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
+            resource.requirements;
+        let is_ordinary = !prefers_dedicated
+            && !requires_dedicated
+            // One branch, not three.
+            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
+            && Alignment::of_both(alignment, info.min_alignment).is_some()
+            // So compared, what is negative or not a number is too large.
+            && info.priority.to_bits() <= 1.0_f32.to_bits()
+            && ORDINARY.contains(info.flags);
+        if !is_ordinary {
+            return Err(Miss::Unusual);
+        }
+        // The default vector of the best memory type, or the pool.
+        let (facts, vector) = match info.pool {
+            Some(pool) => {
+                let facts = self.pool_facts(pool).map_err(|_| Miss::Unusual)?;
+                if memory_type_bits & (1 << facts.config.memory_type) == 0 {
+                    return Err(Miss::Unusual);
+                }
+                (facts, self.inner.vector(facts.vector).ok_or(Miss::Unusual)?)
+            }
+            None if info.usage == MemoryUsage::GpuLazilyAllocated => return Err(Miss::Unusual),
+            None => {
+                let best = self.inner.types.best(&self.wish(resource, info)).ok_or(Miss::Unusual)?;
+                let default = self.inner.defaults.get(index(best)).ok_or(Miss::Unusual)?;
+                (&default.facts, &default.vector)
+            }
+        };
+        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
+        // what goes the slow way has them checked there.
+        let is_right = size.wrapping_sub(1) < facts.largest_shared
+            && (info.flags.is_empty() || check_flags(info).is_ok());
+        if !is_right {
+            return Err(Miss::Unusual);
+        }
         // Before anything else is read: its check of alignments was made already, as the optimiser sees.
         let asked = AllocationRequest::new(resource, info);
-        let (facts, vector) = usual;
+        let usual = (facts, vector);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return Err(Miss::NotAtOnce(usual));
         }
@@ -269,49 +348,6 @@ impl<T: Threading> Allocator<T> {
             Miss::Dedicated(next) => asked.next = next,
         }
         self.find_place(&Take, &asked)
-    }
-
-    /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
-    #[inline(always)]
-    fn usual_vector<'a>(
-        &'a self,
-        resource: &Resource,
-        info: &'a AllocationCreateInfo<'_>,
-        keeps_books: bool,
-    ) -> Option<Usual<'a, T>> {
-        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
-            resource.requirements;
-        let is_ordinary = !prefers_dedicated
-            && !requires_dedicated
-            // One branch, not three.
-            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
-            && Alignment::of_both(alignment, info.min_alignment).is_some()
-            // So compared, what is negative or not a number is too large.
-            && info.priority.to_bits() <= 1.0_f32.to_bits()
-            && ORDINARY.contains(info.flags);
-        if !is_ordinary {
-            return None;
-        }
-        let (facts, vector) = match info.pool {
-            Some(pool) => {
-                let facts = self.pool_facts(pool).ok()?;
-                if memory_type_bits & (1 << facts.config.memory_type) == 0 {
-                    return None;
-                }
-                (facts, self.inner.vector(facts.vector)?)
-            }
-            None if info.usage == MemoryUsage::GpuLazilyAllocated => return None,
-            None => {
-                let best = self.inner.types.best(&self.wish(resource, info))?;
-                let default = self.inner.defaults.get(index(best))?;
-                (&default.facts, &default.vector)
-            }
-        };
-        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
-        // what goes the slow way has them checked there.
-        let is_right = size.wrapping_sub(1) < facts.largest_shared
-            && (info.flags.is_empty() || check_flags(info).is_ok());
-        is_right.then_some((facts, vector))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

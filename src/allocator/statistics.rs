@@ -60,10 +60,6 @@ impl<T: Threading> Allocator<T> {
         1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)
     }
 
-    pub(crate) fn has_maintenance5(&self) -> bool {
-        self.inner.maintenance5
-    }
-
     /// The memory types and heaps of the device; a heap's size is the program's limit on it where that is lower.
     pub fn memory_properties(&self) -> ash::vk::PhysicalDeviceMemoryProperties {
         let context = &self.inner.context;

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;
@@ -41,49 +40,6 @@ bitflags::bitflags! {
         /// The place in the program that called the function that allocated. Buffers of arenas, rings and descriptor
         /// heaps are of the place that made those.
         const CALLER = 0x2;
-    }
-}
-
-/// Something is kept of every allocation.
-const TRACKS: u8 = 1;
-/// Calls are recorded.
-#[cfg(feature = "trace")]
-const RECORDS: u8 = 2;
-
-/// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that
-/// the fast path has one look.
-#[derive(Debug)]
-pub(super) struct Bookkeeping(AtomicU8);
-
-impl Bookkeeping {
-    pub(super) fn new(tracking: Tracking) -> Self {
-        Self(AtomicU8::new(if tracking.is_empty() { 0 } else { TRACKS }))
-    }
-
-    #[inline(always)]
-    pub(super) fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether calls are recorded, and nothing else is kept.
-    pub(super) fn only_records(&self) -> bool {
-        let why = self.0.load(Ordering::Relaxed);
-        why != 0 && why & TRACKS == 0
-    }
-
-    #[cfg(feature = "trace")]
-    #[inline(always)]
-    pub(super) fn records(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & RECORDS != 0
-    }
-
-    #[cfg(feature = "trace")]
-    pub(super) fn set_records(&self, records: bool) {
-        if records {
-            self.0.fetch_or(RECORDS, Ordering::Relaxed);
-        } else {
-            self.0.fetch_and(!RECORDS, Ordering::Relaxed);
-        }
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> Alignment {
 /// Whether it is one of those that share no granularity page with linear resources.
 #[inline]
 pub(crate) fn needs_whole_pages(tag: Tag) -> bool {
-    !LINEAR.contains(&kind_of(tag))
+    !LINEAR.contains(&(tag.0 >> KIND_SHIFT))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ struct Ranking {
 const LEVELS: usize = 5;
 /// Usages before the first `Auto` one.
 const PLAIN_USAGES: usize = 7;
-/// Host access as three bits (see [`host_access`]), and one bit for device access.
+/// Host access as three bits (see [`HOST_ACCESS_SHIFT`]), and one bit for device access.
 const AUTO_CASES: usize = 16;
 const CASES: usize = PLAIN_USAGES + 3 * AUTO_CASES;
 
@@ -386,12 +386,6 @@ const _: () = assert!(
         == 0b111 << HOST_ACCESS_SHIFT
 );
 
-/// The three bits of host access, as a number below 8.
-#[inline]
-fn host_access(flags: AllocationCreateFlags) -> usize {
-    index(flags.bits() >> HOST_ACCESS_SHIFT & 0b111)
-}
-
 /// The case of a wish, below [`CASES`], apart from its explicit properties; `None` for `Auto` without a resource.
 #[inline]
 fn case(wish: &Wish) -> Option<usize> {
@@ -399,7 +393,8 @@ fn case(wish: &Wish) -> Option<usize> {
     let Some(auto) = number.checked_sub(PLAIN_USAGES) else {
         return Some(number);
     };
-    let access = host_access(wish.flags) << 1 | usize::from(wish.device_access?);
+    let host_access = index(wish.flags.bits() >> HOST_ACCESS_SHIFT & 0b111);
+    let access = host_access << 1 | usize::from(wish.device_access?);
     Some(PLAIN_USAGES + auto * AUTO_CASES + access)
 }
 
@@ -439,22 +434,6 @@ pub(crate) fn global_mask(memory: &vk::PhysicalDeviceMemoryProperties, flags: Al
         .fold(0, |mask, type_index| mask | 1 << type_index)
 }
 
-/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, which means
-/// that it is unknown.
-///
-/// The usage has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
-#[inline]
-pub(crate) fn buffer_device_access_2(usage: vk::BufferUsageFlags2KHR) -> Option<bool> {
-    device_access(usage.as_raw())
-}
-
-/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, which means
-/// that it is unknown.
-#[inline]
-pub(crate) fn image_device_access(usage: vk::ImageUsageFlags) -> Option<bool> {
-    device_access(u64::from(usage.as_raw()))
-}
-
 const TRANSFERS: u64 = 0b11;
 // The bits of a transfer are the same for buffers and for images.
 const _: () = assert!(
@@ -464,7 +443,11 @@ const _: () = assert!(
         && vk::ImageUsageFlags::TRANSFER_DST.as_raw() == 2
 );
 
+/// Whether the device does more with a buffer or image of this usage than copy it; `None` if the usage is empty, which
+/// means that it is unknown.
+///
+/// The usage of a buffer has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
 #[inline]
-fn device_access(usage: u64) -> Option<bool> {
+pub(crate) fn device_access(usage: u64) -> Option<bool> {
     (usage != 0).then_some(usage & !TRANSFERS != 0)
 }

@@ -59,6 +59,12 @@ pub(crate) enum Engine {
     Buddy(Buddy),
 }
 
+#[cfg(test)]
+std::thread_local! {
+    /// How often the calling thread has asked an [`Engine`].
+    pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
 /// [`Metadata::allocate`], in the form of [`Engine::grant`].
 #[cold]
 #[inline(never)]
@@ -143,6 +149,8 @@ impl Engine {
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
+        #[cfg(test)]
+        ASKED.set(ASKED.get() + 1);
         match self {
             Self::Tlsf(tlsf) => tlsf.grant_somewhere(size, alignment, tag),
             Self::Linear(linear) => {
@@ -227,6 +235,8 @@ impl Metadata for Engine {
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        #[cfg(test)]
+        ASKED.set(ASKED.get() + 1);
         each!(self, engine => engine.allocate(request))
     }
 

@@ -40,6 +40,8 @@ pub use buddy::Buddy;
 pub use counted::{
     BadGrant, Counted, CountedCapacity, CountedChunk, CountedRequest, CountedSpan, CountedUsage, Counts,
 };
+#[cfg(all(test, not(loom)))]
+pub(crate) use engine::ASKED;
 pub use engine::Algorithm;
 pub(crate) use engine::Engine;
 pub use linear::{Linear, Regions};

@@ -19,7 +19,7 @@ use crate::create_info::{
 };
 use crate::device::{Device, DriverError, Requirements};
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError};
-use crate::memory_type::buffer_device_access_2;
+use crate::memory_type::device_access;
 use crate::metadata::Algorithm;
 use crate::pool::Pool;
 
@@ -300,7 +300,9 @@ impl<A: AllocatorRef> Buffers<A> {
             Origin::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
         // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
-        let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
+        let (buffer, resource) = unsafe { owner.unbound_buffer(&buffer_info) }?;
+        // SAFETY: the buffer was created just now and these are its requirements.
+        let (buffer, allocation) = unsafe { owner.provide(buffer, resource, &info, self.caller) }?;
         let address = if self.addresses {
             // SAFETY: the buffer was made just now with the usage, and bound.
             unsafe { owner.device().buffer_address(buffer) }
@@ -444,7 +446,7 @@ unsafe fn choose<A: AllocatorRef>(
         UploadMemory::PreferHost => return find(MemoryUsage::AutoPreferHost),
         UploadMemory::Auto => {}
     }
-    if buffer_device_access_2(usage) == Some(true) {
+    if device_access(usage.as_raw()) == Some(true) {
         let near = find(MemoryUsage::AutoPreferDevice)?;
         let heaps = &properties.memory_heaps[..index(properties.memory_heap_count)];
         let is_local = |heap: &vk::MemoryHeap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL);

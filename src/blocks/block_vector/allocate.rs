@@ -4,10 +4,51 @@
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::events::PendingEvents;
-use super::{Annotation, BlockVector, Grant, Live, VectorRequest};
+use super::state::Core;
+use super::{Annotation, BlockVector, Grant, Live};
+use crate::base::align::Alignment;
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
+use crate::metadata::{Request, Strategy, Tag};
+use crate::pool::VectorConfig;
+
+/// What is asked of a vector: first what an engine is asked for, then how far the vector goes for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VectorRequest {
+    pub(crate) size: u64,
+    pub(crate) alignment: Alignment,
+    pub(crate) tag: Tag,
+    /// The resource may be optimal: it gets whole granularity pages, so that no linear one shares a page with it.
+    pub(crate) whole_pages: bool,
+    /// The allocation stays mapped for its whole life.
+    pub(crate) mapped: bool,
+    pub(crate) strategy: Strategy,
+    pub(crate) upper: bool,
+    pub(crate) never_allocate: bool,
+    pub(crate) within_budget: bool,
+}
+
+impl VectorRequest {
+    /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
+    #[inline(always)]
+    pub(super) fn placed(&self, granularity: Alignment, min_alignment: Alignment) -> (u64, Alignment) {
+        let (mut size, mut alignment) = (self.size, self.alignment.max(min_alignment));
+        if granularity > Alignment::ONE && self.whole_pages {
+            size = granularity.align_up(size).unwrap_or(size);
+            alignment = alignment.max(granularity);
+        }
+        (size, alignment)
+    }
+
+    /// What an engine is asked for.
+    #[inline]
+    pub(super) fn of_engine(&self, granularity: Alignment, min_alignment: Alignment) -> Request {
+        let Self { strategy, upper, tag, .. } = *self;
+        let (size, alignment) = self.placed(granularity, min_alignment);
+        Request { size, alignment, strategy, upper, tag }
+    }
+}
 
 impl<T: Threading> BlockVector<T> {
     /// Gives the calling thread a shard, if this vector lends. Says whether it does.
@@ -26,7 +67,18 @@ impl<T: Threading> BlockVector<T> {
     /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`].
     #[inline(always)]
     pub(crate) fn grant(&self, request: &VectorRequest) -> Option<Grant> {
-        self.core.try_lock()?.grant(request)
+        let mut core = self.core.try_lock()?;
+        let Core { generation, uses, ref mut active, .. } = *core;
+        let active = active.as_mut()?;
+        let VectorConfig { granularity, min_alignment, .. } = active.config;
+        let (size, alignment) = request.placed(granularity, min_alignment);
+        let Some((key, region, offset)) = active.engine.grant(size, alignment, request.tag) else {
+            active.refuse(*request, uses);
+            return None;
+        };
+        let grant = active.granted(key, region, offset, request.mapped, generation);
+        core.uses = uses.wrapping_add(1);
+        Some(grant)
     }
 
     /// [`Self::grant`], out of the shard of the calling thread.
@@ -42,26 +94,21 @@ impl<T: Threading> BlockVector<T> {
         let grant = if home == 0 {
             match self.core.try_lock() {
                 Some(mut core) => core.place(request).ok()??,
-                None => self.place_contended(context, request)?,
+                // Somebody else has the core: wait for it, or move away from it if that happens often.
+                None => {
+                    let mut core = self.core.lock();
+                    if core.count_meeting() && core.lending().is_some_and(|lending| lending.serves(request)) {
+                        drop(core);
+                        self.place_in_shard(context, self.shards.settle(), request)?
+                    } else {
+                        core.place(request).ok()??
+                    }
+                }
             }
         } else {
             self.place_in_shard(context, home, request)?
         };
         self.finish(context, grant, request).ok()
-    }
-
-    /// Somebody else has the core. Waits for it, or moves away from it if that happens often.
-    #[cold]
-    #[inline(never)]
-    fn place_contended(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
-        {
-            let mut core = self.core.lock();
-            if !core.count_meeting() || !core.lending().is_some_and(|lending| lending.serves(request)) {
-                return core.place(request).ok()?;
-            }
-        }
-        let home = self.shards.settle();
-        self.place_in_shard(context, home, request)
     }
 
     /// Grants memory out of a shard.
@@ -99,7 +146,7 @@ impl<T: Threading> BlockVector<T> {
         };
         match shard.add_loan(&lending, loan) {
             // What is too much is given back another time.
-            Ok(()) => shard.lock().place_any(request, home),
+            Ok(()) => shard.lock().place(request, home, true),
             Err(loan) => {
                 self.give_back(context, &loan);
                 None
@@ -115,7 +162,7 @@ impl<T: Threading> BlockVector<T> {
         tried: bool,
     ) -> Result<Grant, AllocationError> {
         let in_any_shard =
-            || self.shards.iter().find_map(|(number, shard)| shard.lock().place_any(request, number));
+            || self.shards.iter().find_map(|(number, shard)| shard.lock().place(request, number, true));
         match self.place_or_grow(context, request, tried) {
             // Better a place in another thread's shard than none.
             Err(error) if error.is_shortage() => match in_any_shard() {

@@ -53,6 +53,7 @@ use std::ops::Deref;
 
 use ash::vk;
 
+pub(crate) use self::allocate::VectorRequest;
 pub(crate) use self::annotations::Annotation;
 use self::shards::Shards;
 use self::state::{Active, Core};
@@ -61,48 +62,10 @@ use super::device_block::DeviceContext;
 use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
-use crate::base::align::Alignment;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
-use crate::metadata::{Chunk, Key, Request, Strategy, Tag};
+use crate::metadata::{Chunk, Key, Tag};
 use crate::pool::VectorConfig;
-
-/// What is asked of a vector: first what an engine is asked for, then how far the vector goes for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorRequest {
-    pub(crate) size: u64,
-    pub(crate) alignment: Alignment,
-    pub(crate) tag: Tag,
-    /// The resource may be optimal: it gets whole granularity pages, so that no linear one shares a page with it.
-    pub(crate) whole_pages: bool,
-    /// The allocation stays mapped for its whole life.
-    pub(crate) mapped: bool,
-    pub(crate) strategy: Strategy,
-    pub(crate) upper: bool,
-    pub(crate) never_allocate: bool,
-    pub(crate) within_budget: bool,
-}
-
-impl VectorRequest {
-    /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
-    #[inline(always)]
-    fn placed(&self, granularity: Alignment, min_alignment: Alignment) -> (u64, Alignment) {
-        let (mut size, mut alignment) = (self.size, self.alignment.max(min_alignment));
-        if granularity > Alignment::ONE && self.whole_pages {
-            size = granularity.align_up(size).unwrap_or(size);
-            alignment = alignment.max(granularity);
-        }
-        (size, alignment)
-    }
-
-    /// What an engine is asked for.
-    #[inline]
-    fn of_engine(&self, granularity: Alignment, min_alignment: Alignment) -> Request {
-        let Self { strategy, upper, tag, .. } = *self;
-        let (size, alignment) = self.placed(granularity, min_alignment);
-        Request { size, alignment, strategy, upper, tag }
-    }
-}
 
 /// What a vector granted.
 #[derive(Clone, Copy, Debug)]

@@ -141,23 +141,6 @@ impl ShardState {
         self.open.as_deref_mut().ok_or(FOREIGN)
     }
 
-    /// `None`: no loan has room, or the request is none for a shard.
-    #[inline]
-    fn place(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
-        if self.open.as_deref()?.lending.serves(request) { self.place_in_loan(request, shard) } else { None }
-    }
-
-    /// Whatever has a place in a loan, also what is none for a shard: for a vector that has no other place left.
-    #[cold]
-    pub(super) fn place_any(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
-        // Beyond that, a multiple within the loan is none within the block.
-        if request.alignment > LOAN_ALIGNMENT {
-            return None;
-        }
-        // One look for the lowest offset would make every other call keep the order of offsets.
-        self.place_in_loan(&VectorRequest { strategy: Strategy::Balanced, ..*request }, shard)
-    }
-
     /// Whether a loan has room for the request; `any`: also for one that is usually none for a shard.
     pub(super) fn fits(&self, request: &VectorRequest, any: bool) -> bool {
         let Some(open) = self.open.as_deref() else { return false };
@@ -166,10 +149,21 @@ impl ShardState {
         is_served && open.engine.fits(&Request { strategy: Strategy::Balanced, ..wanted }) == Ok(true)
     }
 
+    /// `None`: no loan has room, or the request is none for a shard. `any`: also one that is usually none, for a vector
+    /// that has no other place left.
     #[inline]
-    fn place_in_loan(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
+    pub(super) fn place(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
-        let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+        // Beyond that alignment, a multiple within the loan is none within the block.
+        let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
+        if !is_served {
+            return None;
+        }
+        let mut wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
+        if any {
+            // One look for the lowest offset would make every other call keep the order of offsets.
+            wanted.strategy = Strategy::Balanced;
+        }
         let asked = Refused { wanted, uses: self.uses, usage: open.engine.usage() };
         if self.refused == Some(asked) {
             return None;
@@ -536,11 +530,11 @@ impl<T: Threading> Shard<T> {
         let mut state = self.state.lock();
         let mut granted = None;
         if state.uses % LOOK_EVERY != 0 {
-            granted = state.place(request, number);
+            granted = state.place(request, number, false);
         }
         if granted.is_none() {
             self.take_returns(&mut state);
-            granted = state.place(request, number);
+            granted = state.place(request, number, false);
             if state.has_surplus() {
                 state.take_surplus(surplus);
             }

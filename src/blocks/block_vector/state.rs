@@ -106,7 +106,7 @@ pub(super) struct Core {
     pub(super) generation: u32,
     pub(super) active: Option<Active>,
     /// Counts allocations, and wraps.
-    uses: u32,
+    pub(super) uses: u32,
     /// `uses` at the first of the last few `meetings`.
     meetings_since: u32,
     /// How often a thread found the core taken.
@@ -145,9 +145,9 @@ impl Core {
         active.loan_count += 1;
         active.loan_bytes += size;
         active.heeds_frees = true;
-        let block = active.use_block(span.region);
-        let (memory, mapped) = (block.memory.memory, MappedPointer::UNMAPPED);
-        Some(Loan { key, generation, block: span.region, memory, base: span.offset, size, mapped })
+        let Grant { memory, offset: base, mapped, .. } =
+            active.granted(key, span.region, span.offset, false, generation);
+        Some(Loan { key, generation, block: span.region, memory, base, size, mapped })
     }
 
     /// Takes a loan back in which nothing is allocated. A block that is empty now comes back where it is one too many.
@@ -181,21 +181,6 @@ impl Core {
             return Err(FOREIGN);
         }
         self.active.as_mut().ok_or(FOREIGN)
-    }
-
-    /// The usual request: balanced, and from below. `None`: there is no room.
-    #[inline(always)]
-    pub(super) fn grant(&mut self, request: &VectorRequest) -> Option<Grant> {
-        let generation = self.generation;
-        let active = self.active.as_mut()?;
-        let VectorConfig { granularity, min_alignment, .. } = active.config;
-        let (size, alignment) = request.placed(granularity, min_alignment);
-        let Some((key, region, offset)) = active.engine.grant(size, alignment, request.tag) else {
-            active.refuse(*request, self.uses);
-            return None;
-        };
-        self.uses = self.uses.wrapping_add(1);
-        Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
     /// What is in use. A pool or scope is allocated from by reference, and destroyed by value.
@@ -311,7 +296,7 @@ impl Active {
     /// The engine has no room for the request, and is not asked again until that may have changed.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self, request: VectorRequest, uses: u32) {
+    pub(super) fn refuse(&mut self, request: VectorRequest, uses: u32) {
         self.refused = Some(Refused { wanted: self.wanted(&request), uses, usage: self.engine.usage() });
     }
 
@@ -390,8 +375,19 @@ impl Active {
 
     /// What the caller gets to know of what the engine granted.
     #[inline(always)]
-    fn granted(&mut self, key: Key, region: RegionId, offset: u64, mapped: bool, generation: u32) -> Grant {
-        let block = self.use_block(region);
+    pub(super) fn granted(
+        &mut self,
+        key: Key,
+        region: RegionId,
+        offset: u64,
+        mapped: bool,
+        generation: u32,
+    ) -> Grant {
+        let block = self.blocks[index(region.0)].as_mut().expect("B1: a region has a block");
+        if block.empty {
+            block.empty = false;
+            self.empty_blocks -= 1;
+        }
         let memory = block.memory.memory;
         let mut pointer = MappedPointer::UNMAPPED;
         if mapped {
@@ -399,17 +395,6 @@ impl Active {
             pointer = block.memory.mapped().at(offset);
         }
         Grant { memory, offset, mapped: pointer, key, generation, shard: 0 }
-    }
-
-    /// The block of a region that something was granted in.
-    #[inline(always)]
-    fn use_block(&mut self, region: RegionId) -> &mut Block {
-        let block = self.blocks[index(region.0)].as_mut().expect("B1: a region has a block");
-        if block.empty {
-            block.empty = false;
-            self.empty_blocks -= 1;
-        }
-        block
     }
 
     /// The block of a region, if there is one.

@@ -5,6 +5,7 @@ use ash::vk;
 
 use super::*;
 use crate::error::MemoryError;
+use crate::metadata::ASKED;
 
 /// A full pool uses the room that another thread's shard has; only then is it full, and the error counts all of it.
 #[test]
@@ -177,4 +178,36 @@ fn too_large_for_any_block() {
     rig.check();
     rig.free_all([first, own]);
     rig.finish();
+}
+
+/// Once as it is, and once with what was added to it. What was refused a moment ago is not asked for again.
+#[test]
+fn a_miss_asks_the_engine_at_most_twice() {
+    let rig = Rig::new(VectorConfig { max_blocks: 2, ..config() });
+    let ask = |size| {
+        let request = request(size, 1);
+        ASKED.set(0);
+        // As the allocator does it: the fast path, then the slow one.
+        let at_once = rig.vector.grant(&request).or_else(|| rig.vector.place_at_once(&rig.context, &request));
+        let grant = match at_once {
+            Some(grant) => Ok(grant),
+            None => rig.vector.allocate(&rig.context, &request, true),
+        };
+        (ASKED.get(), grant.ok().map(|grant| Held { grant, request }))
+    };
+    let mut held = Vec::new();
+    for expected in [2, 1, 1, 1] {
+        let (asked, granted) = ask(8 * MIB);
+        assert_eq!(asked, expected, "the first takes a block");
+        held.push(granted.unwrap());
+    }
+    // Room enough, but in two places.
+    rig.free(held.remove(0));
+    rig.free(held.remove(1));
+    let (asked, granted) = ask(16 * MIB);
+    assert_eq!(asked, 2, "a later miss takes another block");
+    held.push(granted.unwrap());
+    let (asked, granted) = ask(20 * MIB);
+    assert!(asked == 1 && granted.is_none(), "there may be no third: {asked}");
+    rig.free_all(held);
 }

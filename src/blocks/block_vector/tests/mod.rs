@@ -15,10 +15,11 @@ mod pools;
 mod stress;
 
 use super::*;
+use crate::base::align::Alignment;
 use crate::base::cast::{index, widen};
 use crate::base::sync::{Local, Shared, thread_token};
 use crate::error::{AllocationError, MapError};
-use crate::metadata::{Algorithm, Metadata};
+use crate::metadata::{Algorithm, Metadata, Strategy};
 use sublet_sim::{Gpu, profiles::Profile};
 
 const KIB: u64 = 1 << 10;
