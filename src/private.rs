@@ -3,26 +3,84 @@
 //!
 //! | item | why it is here |
 //! |---|---|
-//! | [`RecordedCall`], [`Outcome`], `Allocator::record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
-//! | [`Requirements`], [`Resource`], `Allocator::allocate` | C passes a `VkMemoryRequirements`, which is read late, after the request is checked |
-//! | `Allocator::free_in_place` | an allocation is freed where it lies, without moving the value behind the handle |
-//! | [`Visibility`], `Allocator::make_visible` and related methods, `count_mapping`, `uncount_mapping` | mappings of C last longer than a borrow |
+//! | [`RecordedCall`], [`Outcome`], `record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
+//! | [`Requirements`], [`Resource`], `allocate` | C passes a `VkMemoryRequirements`, which is read late, after the request is checked |
+//! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, with the mapping that they need |
 //! | [`OpenDefragmentation`], [`PlannedMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
-//! | [`Device`], `Allocator::device` | the C interface destroys resources with the allocator's functions |
+//! | [`Device`], `device` | the C interface destroys resources with the allocator's functions |
 //! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and a part for each thread |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file argues all integer conversions, those of C's numbers too |
-//! | `VirtualAllocation::handle`, `VirtualBlock::known` | C names ranges by numbers |
+//! | [`virtual_handle`], [`virtual_allocation`] | C names ranges by numbers |
 #![forbid(unsafe_code)]
+
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use crate::allocation::Allocation;
+use crate::allocator::Allocator;
+use crate::create_info::AllocationCreateInfo;
+use crate::defragment::{DefragmentationInfo, DefragmentationStatistics, MoveError};
+use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 pub use crate::allocator::{Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::cast::{host_size, index, narrow, widen};
 pub use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 pub use crate::device::{Device, Requirements};
+pub use crate::virtual_block::handle::{virtual_allocation, virtual_handle};
 
 /// A small number of the calling thread, which few other threads share.
 #[must_use]
 #[inline]
 pub fn thread_token() -> u32 {
     crate::base::sync::thread_token::current()
+}
+
+/// Makes a trait of methods that only this crate sees.
+macro_rules! inside {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
+        /// Methods of an [`Allocator`] that are not public. Each is described where it is defined.
+        #[allow(missing_docs, reason = "see above")]
+        pub trait AllocatorInside {
+            $(fn $name(&self $(, $argument: $type)*) $(-> $answer)?;)*
+        }
+
+        impl<T: Threading> AllocatorInside for Allocator<T> {
+            $(
+                #[inline(always)]
+                fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                    // The method of the type goes before that of the trait.
+                    Self::$name(self $(, $argument)*)
+                }
+            )*
+        }
+    };
+}
+
+inside! {
+    fn allocate(
+        &self, resource: Resource, info: &AllocationCreateInfo<'_>, caller: &'static Location<'static>
+    ) -> Result<Allocation, AllocationError>;
+    fn record(&self, call: RecordedCall<'_>);
+    fn device(&self) -> &Device;
+    fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError>;
+    fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError>;
+    fn make_visible(&self, visibility: Visibility, ranges: &[(&Allocation, u64, u64)]) -> Result<(), MapError>;
+    fn make_visible_quietly(
+        &self, visibility: Visibility, ranges: &[(&Allocation, u64, u64)]
+    ) -> Result<(), MapError>;
+    fn open_defragmentation(
+        &self, info: &DefragmentationInfo<'_>
+    ) -> Result<OpenDefragmentation, BeginDefragmentationError>;
+    fn plan_moves(&self, open: &mut OpenDefragmentation, stop: &mut dyn FnMut() -> bool) -> Vec<PlannedMove>;
+    fn end_pass(&self, open: &OpenDefragmentation);
+    fn complete_move(
+        &self, open: &OpenDefragmentation, planned: &PlannedMove, allocation: &mut Allocation, users: u64
+    ) -> Result<(), MoveError>;
+    fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove);
+    fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove);
+    fn free_move(
+        &self, open: &OpenDefragmentation, planned: &PlannedMove, allocation: &Allocation, users: u64
+    ) -> Result<(), MoveError>;
+    fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics;
 }

@@ -46,9 +46,24 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
+        unsafe { self.create_buffer_for(buffer_info, info, Location::caller()) }
+    }
+
+    /// [`Self::create_buffer`] for a place in the program that is not the caller.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn create_buffer_for(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, info, Location::caller()) }
+        unsafe { self.provide(buffer, resource, info, caller) }
     }
 
     /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -73,6 +88,16 @@ impl<T: Threading> Allocator<T> {
         unsafe { self.provide_dedicated(buffer, resource, info, next, Location::caller()) }
     }
 
+    /// What the device has no buffers of is found out before it is asked (VUID-VkBufferCreateInfo-size-06409).
+    #[inline]
+    pub(crate) fn check_buffer_size(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<(), CreateError> {
+        let (size, max) = (buffer_info.size, self.device().max_buffer_size);
+        if size > max { Err(CreateError::BufferTooLarge { size, max }) } else { Ok(()) }
+    }
+
     /// Creates a buffer, and says what it needs.
     ///
     /// # Safety
@@ -88,14 +113,10 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
             return Err(CreateError::Sparse);
         }
-        let device = &self.inner.context.device;
-        // What the device has no buffers of is found out before it is asked (VUID-VkBufferCreateInfo-size-06409).
-        let (size, max) = (buffer_info.size, device.max_buffer_size);
-        if size > max {
-            return Err(CreateError::BufferTooLarge { size, max });
-        }
+        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
         let usage = unsafe { self.buffer_usage(buffer_info) };
+        let device = self.device();
         if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
             && !device.settings.buffer_device_address
         {
@@ -185,7 +206,7 @@ impl<T: Threading> Allocator<T> {
         if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
             return Err(CreateError::Disjoint);
         }
-        let device = &self.inner.context.device;
+        let device = self.device();
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the image was created just now, and is not disjoint.
@@ -198,7 +219,7 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
     #[inline(always)]
-    pub(crate) unsafe fn provide<H: Copy + Into<BufferOrImage>>(
+    unsafe fn provide<H: Copy + Into<BufferOrImage>>(
         &self,
         handle: H,
         resource: Resource,
@@ -242,7 +263,7 @@ impl<T: Threading> Allocator<T> {
                 let allocated = self.allocate_slow(resource, info, miss, caller, made);
                 if let Err(error) = allocated {
                     // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
-                    unsafe { self.inner.context.device.destroy(handle) };
+                    unsafe { self.device().destroy(handle) };
                     return Err(error.into());
                 }
                 made.take().expect(MADE)
@@ -287,7 +308,7 @@ impl<T: Threading> Allocator<T> {
             let (memory, offset) = (allocation.memory, allocation.offset);
             // SAFETY: the caller's promise: it is not bound, and the allocation meets its requirements. Nobody has
             // freed the memory.
-            let bound = unsafe { self.inner.context.device.bind(handle, memory, offset, std::ptr::null()) };
+            let bound = unsafe { self.device().bind(handle, memory, offset, std::ptr::null()) };
             if let Err(error) = bound {
                 // SAFETY: the caller's promise: both were made a moment ago, so that nobody else knows of them.
                 unsafe { self.undo_new(handle, allocation.moved()) };
@@ -306,7 +327,7 @@ impl<T: Threading> Allocator<T> {
     unsafe fn undo_new(&self, handle: BufferOrImage, allocation: Allocation) {
         // The resource goes before the memory that it might be bound to.
         // SAFETY: the caller's promise: nobody uses it.
-        unsafe { self.inner.context.device.destroy(handle) };
+        unsafe { self.device().destroy(handle) };
         // SAFETY: the caller's promise: nobody uses it.
         unsafe { self.undo_memory(&allocation) };
     }
@@ -323,7 +344,7 @@ impl<T: Threading> Allocator<T> {
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's promise: the buffer is of the allocator's device, and the device no longer uses it nor
         // anything else that is bound to the memory.
-        unsafe { self.inner.context.device.destroy_buffer(buffer) };
+        unsafe { self.device().destroy_buffer(buffer) };
         // SAFETY: the caller's promise: the buffer is of the allocator's device, and the device no longer uses it nor
         // anything else that is bound to the memory.
         unsafe { self.free_memory(allocation) }
@@ -341,7 +362,7 @@ impl<T: Threading> Allocator<T> {
     pub unsafe fn destroy_image(&self, image: vk::Image, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's promise: the image is of the allocator's device, and the device no longer uses it nor
         // anything else that is bound to the memory.
-        unsafe { self.inner.context.device.destroy_image(image) };
+        unsafe { self.device().destroy_image(image) };
         // SAFETY: the caller's promise: the image is of the allocator's device, and the device no longer uses it nor
         // anything else that is bound to the memory.
         unsafe { self.free_memory(allocation) }
@@ -353,7 +374,7 @@ impl<T: Threading> Allocator<T> {
     /// The chain of `info` is valid.
     pub(crate) unsafe fn buffer_usage(&self, info: &vk::BufferCreateInfo<'_>) -> vk::BufferUsageFlags2KHR {
         let mut next = info.p_next.cast::<vk::BaseInStructure<'_>>();
-        while !next.is_null() && self.inner.maintenance5 {
+        while self.has_maintenance5() && !next.is_null() {
             // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
             let link = unsafe { &*next };
             if link.s_type == vk::StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO_KHR {

@@ -116,10 +116,7 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
-        let (size, max) = (buffer_info.size, self.inner.context.device.max_buffer_size);
-        if size > max {
-            return Err(CreateError::BufferTooLarge { size, max });
-        }
+        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements =
             unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;

@@ -184,9 +184,10 @@ impl<T: Threading> Drop for Pin<'_, T> {
 
 /// The two directions of making writes visible.
 #[derive(Clone, Copy)]
-#[doc(hidden)]
 pub enum Visibility {
+    /// From the host to the device.
     Flush,
+    /// From the device to the host.
     Invalidate,
 }
 
@@ -211,13 +212,40 @@ impl<T: Threading> Allocator<T> {
         Ok(Mapping { allocator: self, allocation, pointer, quiet: true, unique: PhantomData })
     }
 
-    /// Ends a mapping that [`Mapping::into_raw`] left open.
+    /// Maps an allocation until [`Self::unmap_memory`] is called for it once, or until it is freed: as [`Self::map`] and
+    /// [`Mapping::into_raw`] do, from a shared borrow, for who counts mappings by himself.
+    ///
+    /// # Errors
+    /// As for [`Self::map`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let (gpu, allocator) = sublet::doc_example();
+    /// # let requirements = vk::MemoryRequirements { size: 16, alignment: 16, memory_type_bits: !0 };
+    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// let pointer = allocator.map_memory(&allocation)?;
+    /// assert_eq!(allocator.map_memory(&allocation)?, pointer);
+    /// for _ in 0..2 {
+    ///     // SAFETY: `pointer` is not used afterwards.
+    ///     unsafe { allocator.unmap_memory(&allocation) }?;
+    /// }
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_memory(&self, allocation: &Allocation) -> Result<NonNull<c_void>, MapError> {
+        let pointer = self.count_mapping(allocation)?;
+        self.record(RecordedCall::Map(allocation));
+        Ok(pointer.cast())
+    }
+
+    /// Ends a mapping that [`Mapping::into_raw`] left open or [`Self::map_memory`] made.
     ///
     /// # Errors
     /// [`MapError::NotMapped`] if no mapping is open; [`MapError::Foreign`] if the allocation is another allocator's.
     ///
     /// # Safety
-    /// The call pairs with one [`Mapping::into_raw`] of the same allocation, whose pointer is not used afterwards.
+    /// The call pairs with one [`Mapping::into_raw`] or [`Self::map_memory`] of the same allocation, whose pointer is not
+    /// used afterwards.
     pub unsafe fn unmap_memory(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.uncount_mapping(allocation)?;
         self.record(RecordedCall::Unmap(allocation));
@@ -225,8 +253,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Counts a mapping and answers where the allocation begins. It is not recorded.
-    #[doc(hidden)]
-    pub fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
+    pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
         let base = vector.map(&self.inner.context, allocation.live())?;
@@ -234,8 +261,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Ends a mapping. It is not recorded.
-    #[doc(hidden)]
-    pub fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
+    pub(crate) fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.vector_of(allocation)?.unmap(allocation.live())
     }
 
@@ -298,8 +324,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// [`Self::flush_many`], or [`Self::invalidate_many`].
-    #[doc(hidden)]
-    pub fn make_visible(
+    pub(crate) fn make_visible(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],
@@ -312,8 +337,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The same as a part of another call: it is not recorded.
-    #[doc(hidden)]
-    pub fn make_visible_quietly(
+    pub(crate) fn make_visible_quietly(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],

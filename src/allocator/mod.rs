@@ -268,12 +268,15 @@ impl<T: Threading> Allocator<T> {
         Ok(Self { inner })
     }
 
-    /// [`Self::free_memory`] for who keeps allocations where they are.
+    /// [`Self::free_memory`] by reference, for a program that keeps its allocations in a table, or frees one as it is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the allocation is another allocator's, or if its pool was destroyed.
     ///
     /// # Safety
     /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
     #[inline]
-    #[doc(hidden)]
     pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         self.record_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
@@ -429,8 +432,8 @@ impl<T: Threading> fmt::Debug for Allocator<T> {
 
 /// What examples of the documentation start from.
 #[cfg(feature = "sim")]
-#[doc(hidden)]
 #[must_use]
+#[doc(hidden)]
 pub fn doc_example() -> (&'static sublet_sim::Gpu, Allocator) {
     let profile = sublet_sim::Profile::by_name("lavapipe").expect("a profile that is built in");
     let gpu = &*Box::leak(Box::new(sublet_sim::Gpu::new(profile)));

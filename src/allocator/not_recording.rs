@@ -40,8 +40,7 @@ impl<T: Threading> Allocator<T> {
     pub(super) fn record_free(&self, _: &Allocation) {}
 
     #[inline(always)]
-    #[doc(hidden)]
-    pub fn record(&self, _: RecordedCall<'_>) {}
+    pub(crate) fn record(&self, _: RecordedCall<'_>) {}
 
     #[inline(always)]
     pub(super) fn next_scope(&self) -> u32 {

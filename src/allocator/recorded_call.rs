@@ -48,7 +48,7 @@ macro_rules! recorded_calls {
 operations!(recorded_calls);
 
 impl<'a> RecordedCall<'a> {
-    #[doc(hidden)]
+    /// A part of an allocation was flushed or invalidated.
     pub fn made_visible(
         visibility: Visibility,
         (allocation, offset, size): (&'a Allocation, u64, u64),
@@ -63,13 +63,15 @@ impl<'a> RecordedCall<'a> {
 /// What becomes of a move.
 #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
 #[derive(Clone, Copy)]
-#[doc(hidden)]
 pub enum Outcome {
     /// It is about to be completed: the allocation goes there.
     Completing(AllocationId),
     /// It was not completed after all.
     Failed(AllocationId),
+    /// The allocation stays where it is, and so does all else in its block.
     Ignored,
+    /// The allocation is about to be freed.
     Freeing,
+    /// The allocation stays where it is.
     RolledBack,
 }

@@ -30,7 +30,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    #[doc(hidden)]
+    /// A resource of which nothing is known but its requirements.
     pub fn unknown(requirements: Requirements) -> Self {
         Self::of_kind(requirements, ResourceKind::Unknown)
     }

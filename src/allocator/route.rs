@@ -156,8 +156,7 @@ impl<T: Threading> Allocator<T> {
     /// function has its own result to write, and shall write it once: what is moved through memory between functions
     /// costs as much as the search for a place.
     #[inline(always)]
-    #[doc(hidden)]
-    pub fn allocate(
+    pub(crate) fn allocate(
         &self,
         resource: Resource,
         info: &AllocationCreateInfo<'_>,
@@ -193,45 +192,10 @@ impl<T: Threading> Allocator<T> {
         info: &'a AllocationCreateInfo<'_>,
         keeps_books: bool,
     ) -> Result<Allocation, Miss<'a, T>> {
-        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
-            resource.requirements;
-        let is_ordinary = !prefers_dedicated
-            && !requires_dedicated
-            // One branch, not three.
-            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
-            && Alignment::of_both(alignment, info.min_alignment).is_some()
-            // So compared, what is negative or not a number is too large.
-            && info.priority.to_bits() <= 1.0_f32.to_bits()
-            && ORDINARY.contains(info.flags);
-        if !is_ordinary {
-            return Err(Miss::Unusual);
-        }
-        // The default vector of the best memory type, or the pool.
-        let (facts, vector) = match info.pool {
-            Some(pool) => {
-                let facts = self.pool_facts(pool).map_err(|_| Miss::Unusual)?;
-                if memory_type_bits & (1 << facts.config.memory_type) == 0 {
-                    return Err(Miss::Unusual);
-                }
-                (facts, self.inner.vector(facts.vector).ok_or(Miss::Unusual)?)
-            }
-            None if info.usage == MemoryUsage::GpuLazilyAllocated => return Err(Miss::Unusual),
-            None => {
-                let best = self.inner.types.best(&self.wish(resource, info)).ok_or(Miss::Unusual)?;
-                let default = self.inner.defaults.get(index(best)).ok_or(Miss::Unusual)?;
-                (&default.facts, &default.vector)
-            }
-        };
-        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
-        // what goes the slow way has them checked there.
-        let is_right = size.wrapping_sub(1) < facts.largest_shared
-            && (info.flags.is_empty() || check_flags(info).is_ok());
-        if !is_right {
-            return Err(Miss::Unusual);
-        }
+        let usual = self.usual_vector(resource, info, keeps_books).ok_or(Miss::Unusual)?;
         // Before anything else is read: its check of alignments was made already, as the optimiser sees.
         let asked = AllocationRequest::new(resource, info);
-        let usual = (facts, vector);
+        let (facts, vector) = usual;
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return Err(Miss::NotAtOnce(usual));
         }
@@ -348,6 +312,49 @@ impl<T: Threading> Allocator<T> {
             Miss::Dedicated(next) => asked.next = next,
         }
         self.find_place(&Take, &asked)
+    }
+
+    /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
+    #[inline(always)]
+    fn usual_vector<'a>(
+        &'a self,
+        resource: &Resource,
+        info: &'a AllocationCreateInfo<'_>,
+        keeps_books: bool,
+    ) -> Option<Usual<'a, T>> {
+        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
+            resource.requirements;
+        let is_ordinary = !prefers_dedicated
+            && !requires_dedicated
+            // One branch, not three.
+            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
+            && Alignment::of_both(alignment, info.min_alignment).is_some()
+            // So compared, what is negative or not a number is too large.
+            && info.priority.to_bits() <= 1.0_f32.to_bits()
+            && ORDINARY.contains(info.flags);
+        if !is_ordinary {
+            return None;
+        }
+        let (facts, vector) = match info.pool {
+            Some(pool) => {
+                let facts = self.pool_facts(pool).ok()?;
+                if memory_type_bits & (1 << facts.config.memory_type) == 0 {
+                    return None;
+                }
+                (facts, self.inner.vector(facts.vector)?)
+            }
+            None if info.usage == MemoryUsage::GpuLazilyAllocated => return None,
+            None => {
+                let best = self.inner.types.best(&self.wish(resource, info))?;
+                let default = self.inner.defaults.get(index(best))?;
+                (&default.facts, &default.vector)
+            }
+        };
+        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
+        // what goes the slow way has them checked there.
+        let is_right = size.wrapping_sub(1) < facts.largest_shared
+            && (info.flags.is_empty() || check_flags(info).is_ok());
+        is_right.then_some((facts, vector))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

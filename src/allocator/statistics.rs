@@ -43,8 +43,7 @@ impl From<Totals> for Statistics {
 }
 
 impl<T: Threading> Allocator<T> {
-    #[doc(hidden)]
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.inner.context.device
     }
 
@@ -58,6 +57,10 @@ impl<T: Threading> Allocator<T> {
     #[must_use]
     pub fn is_type_allowed(&self, memory_type: u32) -> bool {
         1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)
+    }
+
+    pub(crate) fn has_maintenance5(&self) -> bool {
+        self.inner.maintenance5
     }
 
     /// The memory types and heaps of the device; a heap's size is the program's limit on it where that is lower.

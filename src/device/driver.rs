@@ -516,36 +516,44 @@ impl Device {
             p_next: std::ptr::from_mut(&mut dedicated).cast(),
             ..vk::MemoryRequirements2::default()
         };
-        // Whether version or extension allow the use of the `..Requirements2` functions.
-        let asks_dedicated = self.settings.dedicated_allocation;
-        match of {
-            BufferOrImage::Buffer(buffer) => match self.functions.get_buffer_memory_requirements2 {
-                Some(query) if asks_dedicated => {
-                    let info = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
-                    // SAFETY: the caller promises a live buffer of this device; version or extension were checked.
+        let known = match of {
+            BufferOrImage::Buffer(buffer) => {
+                let info = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
+                self.asks_dedicated(self.functions.get_buffer_memory_requirements2).map(|query| {
+                    // SAFETY: the caller promises a live buffer of this device; `asks_dedicated` has checked version or
+                    // extension.
                     unsafe { query(self.device, &info, &mut requirements) };
-                }
-                _ => {
-                    let plain = &mut requirements.memory_requirements;
-                    // SAFETY: the caller's promise: the buffer is live and of this device.
-                    unsafe { (self.functions.get_buffer_memory_requirements)(self.device, buffer, plain) };
-                }
-            },
-            BufferOrImage::Image(image) => match self.functions.get_image_memory_requirements2 {
-                Some(query) if asks_dedicated => {
-                    let info = vk::ImageMemoryRequirementsInfo2::default().image(image);
-                    // SAFETY: the caller promises a live image of this device that is not disjoint; version or
-                    // extension were checked.
+                })
+            }
+            BufferOrImage::Image(image) => {
+                let info = vk::ImageMemoryRequirementsInfo2::default().image(image);
+                self.asks_dedicated(self.functions.get_image_memory_requirements2).map(|query| {
+                    // SAFETY: the caller promises a live image of this device that is not disjoint; `asks_dedicated`
+                    // has checked version or extension.
                     unsafe { query(self.device, &info, &mut requirements) };
-                }
-                _ => {
-                    let plain = &mut requirements.memory_requirements;
-                    // SAFETY: the caller's promise: the image is live, of this device, and not disjoint.
-                    unsafe { (self.functions.get_image_memory_requirements)(self.device, image, plain) };
-                }
-            },
+                })
+            }
+        };
+        if known.is_none() {
+            let plain = &mut requirements.memory_requirements;
+            match of {
+                // SAFETY: the caller's promise: the resource is live, of this device, and not disjoint.
+                BufferOrImage::Buffer(buffer) => unsafe {
+                    (self.functions.get_buffer_memory_requirements)(self.device, buffer, plain);
+                },
+                // SAFETY: the caller's promise: the resource is live, of this device, and not disjoint.
+                BufferOrImage::Image(image) => unsafe {
+                    (self.functions.get_image_memory_requirements)(self.device, image, plain);
+                },
+            }
         }
         Self::with_dedicated(requirements.memory_requirements, &dedicated)
+    }
+
+    /// The `..Requirements2` function, if the version or an extension allows its use.
+    #[inline]
+    fn asks_dedicated<F>(&self, function: Option<F>) -> Option<F> {
+        function.filter(|_| self.settings.dedicated_allocation)
     }
 
     #[inline]
@@ -553,13 +561,10 @@ impl Device {
         requirements: vk::MemoryRequirements,
         dedicated: &vk::MemoryDedicatedRequirements<'_>,
     ) -> Requirements {
-        let vk::MemoryRequirements { size, alignment, memory_type_bits } = requirements;
         Requirements {
-            size,
-            alignment,
-            memory_type_bits,
             prefers_dedicated: dedicated.prefers_dedicated_allocation != vk::FALSE,
             requires_dedicated: dedicated.requires_dedicated_allocation != vk::FALSE,
+            ..Requirements::from(&requirements)
         }
     }
 

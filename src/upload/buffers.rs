@@ -300,9 +300,7 @@ impl<A: AllocatorRef> Buffers<A> {
             Origin::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
         // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
-        let (buffer, resource) = unsafe { owner.unbound_buffer(&buffer_info) }?;
-        // SAFETY: the buffer was created just now and these are its requirements.
-        let (buffer, allocation) = unsafe { owner.provide(buffer, resource, &info, self.caller) }?;
+        let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
         let address = if self.addresses {
             // SAFETY: the buffer was made just now with the usage, and bound.
             unsafe { owner.device().buffer_address(buffer) }

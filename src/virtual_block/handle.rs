@@ -6,20 +6,16 @@ use std::num::NonZeroU64;
 use super::{VirtualAllocation, VirtualBlock};
 use crate::metadata::{Key, Metadata};
 
-impl VirtualAllocation {
-    /// The number that names the range in its block; never 0.
-    #[doc(hidden)]
-    pub const fn handle(&self) -> u64 {
-        self.key.0.get()
-    }
+/// The number that names a range in its block; never 0.
+#[must_use]
+pub const fn virtual_handle(allocation: &VirtualAllocation) -> u64 {
+    allocation.key.0.get()
 }
 
-impl VirtualBlock {
-    /// The range that a number names. `None` if it was freed, or the block was cleared.
-    #[doc(hidden)]
-    pub fn known(&self, handle: u64) -> Option<VirtualAllocation> {
-        let key = Key(NonZeroU64::new(handle)?);
-        let span = self.engine.span(key).ok()?;
-        Some(VirtualAllocation { block: self.id, key, offset: span.offset, size: span.size })
-    }
+/// The range that a number names. `None` if it was freed, or the block was cleared.
+#[must_use]
+pub fn virtual_allocation(block: &VirtualBlock, handle: u64) -> Option<VirtualAllocation> {
+    let key = Key(NonZeroU64::new(handle)?);
+    let span = block.engine.span(key).ok()?;
+    Some(VirtualAllocation { block: block.id, key, offset: span.offset, size: span.size })
 }

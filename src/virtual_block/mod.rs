@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
-mod handle;
+pub(crate) mod handle;
 #[cfg(test)]
 mod tests;
 

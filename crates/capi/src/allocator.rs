@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 use ash::vk;
 
 use sublet::Allocation;
+use sublet::Allocator;
 use sublet::device::VulkanFunctions;
+use sublet::private::{AllocatorInside, RecordedCall};
 use sublet::private::{index, narrow, widen};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
-use sublet::{Allocator, private::RecordedCall};
 use sublet::{Local, Shared, Threading};
 
 use super::defragmentation::ContextObject;

@@ -8,7 +8,7 @@ use ash::vk;
 use sublet::MapError;
 use sublet::MoveError;
 use sublet::Threading;
-use sublet::private::{OpenDefragmentation, PlannedMove};
+use sublet::private::{AllocatorInside, OpenDefragmentation, PlannedMove};
 use sublet::{Allocation, AllocationId};
 
 use super::allocator::Front;

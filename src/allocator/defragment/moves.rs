@@ -150,11 +150,8 @@ impl<'p, T: Threading> Move<'p, T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<vk::Buffer, CreateError> {
+        self.allocator.check_buffer_size(buffer_info)?;
         let device = &self.allocator.inner.context.device;
-        let (size, max) = (buffer_info.size, device.max_buffer_size);
-        if size > max {
-            return Err(CreateError::BufferTooLarge { size, max });
-        }
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now, and is like the one that has been bound to the allocation.

@@ -54,7 +54,6 @@ impl Tally {
 /// A context. It has to be given to [`Allocator::close_defragmentation`].
 #[derive(Debug)]
 #[must_use]
-#[doc(hidden)]
 pub struct OpenDefragmentation {
     /// What a trace calls it.
     number: u32,
@@ -133,8 +132,7 @@ impl From<Extent> for DefragmentationExtent {
 
 impl<T: Threading> Allocator<T> {
     /// Begins a context. The break callback of `info` is not kept: [`Self::plan_moves`] is given one each time.
-    #[doc(hidden)]
-    pub fn open_defragmentation(
+    pub(crate) fn open_defragmentation(
         &self,
         info: &DefragmentationInfo<'_>,
     ) -> Result<OpenDefragmentation, BeginDefragmentationError> {
@@ -201,8 +199,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last
     /// pass. All moves of the pass before have to be resolved.
-    #[doc(hidden)]
-    pub fn plan_moves(
+    pub(crate) fn plan_moves(
         &self,
         open: &mut OpenDefragmentation,
         stop: &mut dyn FnMut() -> bool,
@@ -238,8 +235,7 @@ impl<T: Threading> Allocator<T> {
 
     /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go
     /// back.
-    #[doc(hidden)]
-    pub fn end_pass(&self, open: &OpenDefragmentation) {
+    pub(crate) fn end_pass(&self, open: &OpenDefragmentation) {
         if open.planned != 0 {
             for open_vector in &open.vectors {
                 if let Some(vector) = self.inner.vector(open_vector.vector) {
@@ -263,8 +259,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along,
     /// besides the persistent one. The memory must not be in use by the device.
-    #[doc(hidden)]
-    pub fn complete_move(
+    pub(crate) fn complete_move(
         &self,
         open: &OpenDefragmentation,
         planned: &PlannedMove,
@@ -309,8 +304,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Gives the destination back, and moves nothing more out of the block of the source in this context.
-    #[doc(hidden)]
-    pub fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
@@ -321,8 +315,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Lets the allocation stay where it is.
-    #[doc(hidden)]
-    pub fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         self.record_move(open, planned, Outcome::RolledBack);
         self.give_back_destination(open, planned);
     }
@@ -338,8 +331,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Frees the allocation that was to be moved, and the destination. `users` of its mapping end with it.
-    #[doc(hidden)]
-    pub fn free_move(
+    pub(crate) fn free_move(
         &self,
         open: &OpenDefragmentation,
         planned: &PlannedMove,
@@ -381,8 +373,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Ends a context, all moves of which are resolved.
-    #[doc(hidden)]
-    pub fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
+    pub(crate) fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
         self.end_pass(&open);
         let statistics = self.defragmentation_statistics(&open);
         self.let_go(&open);

@@ -348,8 +348,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Tells of a call.
     #[inline(always)]
-    #[doc(hidden)]
-    pub fn record(&self, call: RecordedCall<'_>) {
+    pub(crate) fn record(&self, call: RecordedCall<'_>) {
         if self.inner.bookkeeping.records() {
             self.write_call(call);
         }

@@ -18,7 +18,6 @@ use super::atomic::{AtomicBool, Ordering, Wait};
 /// So it is only for sections that end soon whatever happens: no call of the driver, no wait for another lock, no code
 /// of the caller's. A holder that loses its processor in the middle does not stop the program: waiting threads yield
 /// and then sleep, so that even a holder of the lowest priority gets to run.
-#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct BriefMutex {
     locked: AtomicBool,

@@ -72,26 +72,23 @@ pub(crate) type Mutex<T, V> = lock_api::Mutex<<T as Threading>::RawMutex, V>;
 pub struct CoreMutex<T: Threading, V>(lock_api::Mutex<T::RawCoreMutex, V>);
 
 /// Holds a [`CoreMutex`] until it is dropped.
-#[doc(hidden)]
 pub type CoreGuard<'a, T, V> = lock_api::MutexGuard<'a, <T as Threading>::RawCoreMutex, V>;
 
 impl<T: Threading, V> CoreMutex<T, V> {
+    /// Guards `value`.
     #[inline]
-    #[doc(hidden)]
     pub fn new(value: V) -> Self {
         Self(lock_api::Mutex::const_new(T::RawCoreMutex::default(), value))
     }
 
     /// Waits until the lock is free. With [`Local`], panics if it is not: the caller would wait for itself.
     #[inline]
-    #[doc(hidden)]
     pub fn lock(&self) -> CoreGuard<'_, T, V> {
         self.0.lock()
     }
 
     /// `None` if the lock is held.
     #[inline]
-    #[doc(hidden)]
     pub fn try_lock(&self) -> Option<CoreGuard<'_, T, V>> {
         self.0.try_lock()
     }

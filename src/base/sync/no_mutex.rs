@@ -5,7 +5,6 @@ use std::cell::Cell;
 use parking_lot::lock_api;
 
 /// A plain flag that detects re-entry, without an atomic operation.
-#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct NoMutex {
     locked: Cell<bool>,

@@ -67,18 +67,18 @@ impl<T: Threading> BlockVector<T> {
     /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`].
     #[inline(always)]
     pub(crate) fn grant(&self, request: &VectorRequest) -> Option<Grant> {
-        let mut core = self.core.try_lock()?;
-        let Core { generation, uses, ref mut active, .. } = *core;
-        let active = active.as_mut()?;
+        let mut guard = self.core.try_lock()?;
+        let core: &mut Core = &mut guard;
+        let generation = core.generation;
+        let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request.placed(granularity, min_alignment);
         let Some((key, region, offset)) = active.engine.grant(size, alignment, request.tag) else {
-            active.refuse(*request, uses);
+            active.refuse(*request, core.uses);
             return None;
         };
-        let grant = active.granted(key, region, offset, request.mapped, generation);
-        core.uses = uses.wrapping_add(1);
-        Some(grant)
+        core.uses = core.uses.wrapping_add(1);
+        Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
     /// [`Self::grant`], out of the shard of the calling thread.

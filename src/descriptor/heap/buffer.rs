@@ -226,9 +226,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         };
         // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are
         // enabled.
-        let (buffer, resource) = unsafe { allocator.unbound_buffer(&buffer_info) }?;
-        // SAFETY: the buffer was created just now and these are its requirements.
-        let (buffer, allocation) = unsafe { allocator.provide(buffer, resource, &wanted, caller) }?;
+        let (buffer, allocation) = unsafe { allocator.create_buffer_for(&buffer_info, &wanted, caller) }?;
         // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
         let found = unsafe { device.driver().buffer_address(buffer) };
         // Check the driver: it may have asked for less memory than the buffer has bytes.

@@ -9,6 +9,7 @@ use crate::types::{
     Pointer, VmaAllocator, VmaDefragmentationContext, VmaDefragmentationInfo, VmaDefragmentationPassMoveInfo,
     VmaDefragmentationStats,
 };
+use sublet::private::AllocatorInside;
 use sublet::private::{index, narrow};
 use sublet::{DefragmentationAlgorithm, DefragmentationInfo};
 

@@ -11,7 +11,7 @@ use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;
 use sublet::Threading;
-use sublet::private::{RecordedCall, Visibility};
+use sublet::private::{AllocatorInside, RecordedCall, Visibility};
 use sublet::private::{host_size, index};
 
 use super::bind::both;
@@ -193,10 +193,9 @@ exported! {
         let Some((object, slot, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        match each!(object, front => front.allocator.count_mapping(allocation)) {
+        match each!(object, front => front.allocator.map_memory(allocation)) {
             Ok(pointer) => {
-                each!(object, front => front.allocator.record(RecordedCall::Map(allocation)));
-                let pointer = pointer.as_ptr().cast();
+                let pointer = pointer.as_ptr();
                 slot.count_map(pointer);
                 // SAFETY: C3.
                 unsafe { answer(data, pointer) };

@@ -14,7 +14,7 @@ use crate::types::{
 use sublet::FindMemoryTypeError;
 use sublet::MemoryAllocateNext;
 use sublet::Threading;
-use sublet::private::{Requirements, Resource};
+use sublet::private::{AllocatorInside, Requirements, Resource};
 
 use super::bind::both;
 

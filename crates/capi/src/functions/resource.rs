@@ -11,6 +11,7 @@ use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, Vm
 use sublet::AllocationCreateInfo;
 use sublet::MemoryAllocateNext;
 use sublet::Threading;
+use sublet::private::AllocatorInside;
 
 /// Alters what the structure asks for: see each use.
 #[derive(Clone, Copy)]

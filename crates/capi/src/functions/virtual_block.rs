@@ -13,6 +13,7 @@ use crate::types::{
 };
 use crate::virtual_block::BlockObject;
 use sublet::AllocationCreateFlags as Flags;
+use sublet::private::{virtual_allocation, virtual_handle};
 use sublet::{Algorithm, metadata::Strategy};
 use sublet::{VirtualAllocationCreateInfo, VirtualAllocationError, VirtualBlock, VirtualBlockCreateInfo};
 
@@ -97,7 +98,7 @@ exported! {
         const NAME: &str = "vmaGetVirtualAllocationInfo";
         // SAFETY: C1, C2.
         let Some(block) = (unsafe { changed(NAME, block) }) else { return };
-        match block.known(allocation).map(|known| block.info(&known)) {
+        match virtual_allocation(block, allocation).map(|known| block.info(&known)) {
             Some(Ok(known)) => {
                 let told = VmaVirtualAllocationInfo {
                     offset: known.offset,
@@ -155,7 +156,7 @@ exported! {
         };
         let Some(made) = made else { return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
         // SAFETY: C3.
-        unsafe { answer(allocation, made.handle()) };
+        unsafe { answer(allocation, virtual_handle(&made)) };
         // SAFETY: C3.
         unsafe { answer(offset, made.offset()) };
         vk::Result::SUCCESS
@@ -169,7 +170,7 @@ exported! {
         }
         // SAFETY: C1, C2.
         let Some(block) = (unsafe { changed(NAME, block) }) else { return };
-        match block.known(allocation).map(|known| block.free(known)) {
+        match virtual_allocation(block, allocation).map(|known| block.free(known)) {
             Some(Ok(())) => {}
             _ => misused(NAME, "the virtual allocation is not one of the block"),
         }
@@ -192,7 +193,7 @@ exported! {
         const NAME: &str = "vmaSetVirtualAllocationUserData";
         // SAFETY: C1, C2.
         let Some(block) = (unsafe { changed(NAME, block) }) else { return };
-        let changed = block.known(allocation).map(|known| block.set_user_data(&known, address(user_data)));
+        let changed = virtual_allocation(block, allocation).map(|known| block.set_user_data(&known, address(user_data)));
         if !matches!(changed, Some(Ok(()))) {
             misused(NAME, "the virtual allocation is not one of the block");
         }
