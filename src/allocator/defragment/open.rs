@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-/// A context. It has to be given to [`Allocator::close_defragmentation`].
+/// A context. It has to be given to `close_defragmentation`.
 #[derive(Debug)]
 #[must_use]
 pub struct OpenDefragmentation {

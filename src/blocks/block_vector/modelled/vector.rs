@@ -116,7 +116,7 @@ fn loom_one_frees_what_another_allocated() {
 }
 
 /// Loans come back while others are lent, whoever comes last, also where a visitor has taken the last key meanwhile. A
-/// new loan may be taken back by one who finds it empty: then there is another.
+/// new loan may be taken back by one who finds it empty: then the core serves the request itself.
 #[test]
 fn loom_loans_come_back_while_others_are_lent() {
     let outcomes = Outcomes::default();
@@ -139,7 +139,7 @@ fn loom_loans_come_back_while_others_are_lent() {
         outcome.happened(u32::try_from(rig.lent()).unwrap());
         rig.free(own);
     });
-    outcomes.expect(&[1]);
+    outcomes.expect(&[0, 1]);
 }
 
 /// A visitor that gives back what is empty, while loans are lent and emptied.
