@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use ash::vk;
 use sublet::descriptor::{
     BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BufferDescriptor, Descriptor, DescriptorDevice,
-    DescriptorFeatures, DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace, OwnedRange, SlotState,
+    DescriptorFeatures, DescriptorKind, HeapCreateInfo, HeapKind, OwnedRange, SlotState,
 };
 use sublet::retire::Clock;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
@@ -71,14 +71,8 @@ fn heaps(context: &Context) -> Result<()> {
         BindlessKind::Set => "The heap is one set, which is written while it is bound.",
         _ => "The heap is a copy of a set for each frame in flight.",
     });
-    let layouts = [heap.layout()];
-    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
-    // SAFETY: the create-info is valid.
-    let layout = unsafe { context.device().create_pipeline_layout(&info, None) }?;
-    stream(context, &heap, layout, piece)?;
+    stream(context, &heap, piece)?;
     // SAFETY: `stream` has waited for the device.
-    unsafe { context.device().destroy_pipeline_layout(layout, None) };
-    // SAFETY: as above.
     unsafe { heap.destroy() };
     // SAFETY: the device is idle.
     unsafe { allocator.destroy_buffer(buffer, memory) }?;
@@ -89,12 +83,7 @@ fn heaps(context: &Context) -> Result<()> {
 type Heap<'a> = BindlessHeap<&'a Allocator>;
 
 /// A material of 1 to 5 descriptors comes with each frame, and stays for four.
-fn stream(
-    context: &Context,
-    heap: &Heap<'_>,
-    layout: vk::PipelineLayout,
-    piece: impl Fn(u32) -> Descriptor,
-) -> Result<()> {
+fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor) -> Result<()> {
     let clock = Clock::new();
     let lane = clock.add_lane()?;
     let mut frames = Frames::new(context, IN_FLIGHT)?;
@@ -114,12 +103,9 @@ fn stream(
         alive.push_back(material);
         // SAFETY: the slot's fence was waited for, and the buffer is live.
         unsafe { heap.flush(slot) };
-        // Shaders get the material's first index in push constants.
-        frames.submit(|_, commands| {
-            let place = HeapPlace { bind_point: vk::PipelineBindPoint::COMPUTE, layout, first_set: 0 };
-            // SAFETY: the command buffer is being recorded, and the layout has the heap as set 0.
-            unsafe { BindlessHeap::cmd_bind(commands, slot, &[place], &[heap]) };
-        })?;
+        // A program that draws binds the heap once for each command buffer, with `BindlessHeap::cmd_bind`. Shaders get
+        // the material's first index in push constants.
+        frames.submit(|_, _| ())?;
         if alive.len() > 3 {
             // Its owner lets go of it. It is dead for the device once that is done with this frame.
             drop(alive.pop_front());
