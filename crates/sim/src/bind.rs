@@ -287,13 +287,9 @@ fn check_memory<'a>(
     }
     refuse_if!(offset % alignment != 0 => rules.alignment,
         "memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
-    if size > whole - offset {
-        let text = format!(
-            "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",
-            whole - offset
-        );
-        return Err((rules.size, text));
-    }
+    refuse_if!(size > whole - offset => rules.size,
+        "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",
+        whole - offset);
     Ok(memory)
 }
 

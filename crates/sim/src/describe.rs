@@ -138,10 +138,9 @@ fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayou
         | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT
         | vk::ImageUsageFlags::INPUT_ATTACHMENT
         | vk::ImageUsageFlags::TRANSIENT_ATTACHMENT;
-    if image.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT) && !attachments.contains(image.usage) {
-        let text = "TRANSIENT_ATTACHMENT goes with attachment usages only".to_owned();
-        return Err(("VUID-VkImageCreateInfo-usage-00963", text));
-    }
+    refuse_if!(image.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT) && !attachments.contains(image.usage)
+        => "VUID-VkImageCreateInfo-usage-00963",
+        "TRANSIENT_ATTACHMENT goes with attachment usages only");
     refuse_if!(image.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING)
         => "VUID-VkImageCreateInfo-flags-00969",
         "SPARSE_BINDING is set, and the device has no sparse binding");

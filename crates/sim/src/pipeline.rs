@@ -11,7 +11,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::describe::Broken;
+use super::describe::{Broken, refuse_if};
 use super::descriptor_heap::{self, Mapping, ffi};
 use super::descriptors::PipelineLayout;
 use super::entry::{call, entries, on_device};
@@ -104,13 +104,9 @@ unsafe extern "system" fn create_module(
 /// `info` is valid: its code is NULL, or as long as it says.
 unsafe fn check_code(info: &vk::ShaderModuleCreateInfo<'_>) -> Result<(), Broken> {
     let size = info.code_size;
-    if size == 0 {
-        return Err(("VUID-VkShaderModuleCreateInfo-codeSize-01085", "codeSize is 0".to_owned()));
-    }
-    if size % 4 != 0 {
-        let text = format!("codeSize is {size}, no multiple of 4");
-        return Err(("VUID-VkShaderModuleCreateInfo-codeSize-08735", text));
-    }
+    refuse_if!(size == 0 => "VUID-VkShaderModuleCreateInfo-codeSize-01085", "codeSize is 0");
+    refuse_if!(size % 4 != 0 => "VUID-VkShaderModuleCreateInfo-codeSize-08735",
+        "codeSize is {size}, no multiple of 4");
     // SAFETY: the promise of `check_code`: NULL, or `codeSize` bytes, which are a word at least.
     match unsafe { chain::input(info.p_code) } {
         Some(&SPIRV_MAGIC) => Ok(()),
@@ -184,14 +180,10 @@ unsafe extern "system" fn create_compute(
 }
 
 fn check_cache(device: &Device, cache: vk::PipelineCache, empty: bool) -> Result<(), Broken> {
-    if empty {
-        let text = "createInfoCount is 0".to_owned();
-        return Err(("VUID-vkCreateComputePipelines-createInfoCount-arraylength", text));
-    }
+    refuse_if!(empty => "VUID-vkCreateComputePipelines-createInfoCount-arraylength", "createInfoCount is 0");
     let state = device.state.lock();
-    if !cache.is_null() && !state.pipelines.caches.contains_key(&cache) {
-        return Err(("VUID-vkCreateComputePipelines-pipelineCache-parameter", state.missing(device, cache)));
-    }
+    refuse_if!(!cache.is_null() && !state.pipelines.caches.contains_key(&cache)
+        => "VUID-vkCreateComputePipelines-pipelineCache-parameter", "{}", state.missing(device, cache));
     Ok(())
 }
 
@@ -202,14 +194,10 @@ fn check_cache(device: &Device, cache: vk::PipelineCache, empty: bool) -> Result
 /// `info` is valid, and so is what it points to.
 unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> Result<Program, Broken> {
     let stage = &info.stage;
-    if stage.stage != vk::ShaderStageFlags::COMPUTE {
-        let text = format!("the stage is {:?}", stage.stage);
-        return Err(("VUID-VkComputePipelineCreateInfo-stage-00701", text));
-    }
-    if stage.p_name.is_null() {
-        let text = "pName is NULL".to_owned();
-        return Err(("VUID-VkPipelineShaderStageCreateInfo-pName-parameter", text));
-    }
+    refuse_if!(stage.stage != vk::ShaderStageFlags::COMPUTE => "VUID-VkComputePipelineCreateInfo-stage-00701",
+        "the stage is {:?}", stage.stage);
+    refuse_if!(stage.p_name.is_null() => "VUID-VkPipelineShaderStageCreateInfo-pName-parameter",
+        "pName is NULL");
     // SAFETY: not NULL, and so a null-terminated string (VUID-VkPipelineShaderStageCreateInfo-pName-parameter).
     let entry_point = unsafe { CStr::from_ptr(stage.p_name) }.to_string_lossy().into_owned();
     if stage.module.is_null() {
@@ -234,19 +222,16 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
             let text = "DESCRIPTOR_HEAP is set, and the feature descriptorHeap is not enabled".to_owned();
             return Err(("VUID-VkPipelineCreateFlags2CreateInfo-flags-parameter", text));
         };
-        if !info.layout.is_null() {
-            let text = "the pipeline is for heaps, and has a layout".to_owned();
-            return Err(("VUID-VkComputePipelineCreateInfo-flags-11311", text));
-        }
+        refuse_if!(!info.layout.is_null() => "VUID-VkComputePipelineCreateInfo-flags-11311",
+            "the pipeline is for heaps, and has a layout");
         let alignment = device.profile().limits.min_uniform_buffer_offset_alignment;
         // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext.
         Some(unsafe { descriptor_heap::read_mappings(&limits, alignment, stage.p_next) }?)
     };
     let state = device.state.lock();
-    if !stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module) {
-        let text = state.missing(device, stage.module);
-        return Err(("VUID-VkPipelineShaderStageCreateInfo-module-parameter", text));
-    }
+    refuse_if!(!stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module)
+        => "VUID-VkPipelineShaderStageCreateInfo-module-parameter",
+        "{}", state.missing(device, stage.module));
     let layout = match state.descriptors.pipeline_layouts.get(&info.layout) {
         Some(found) => Arc::clone(&found.layout),
         None if heap.is_some() => Arc::default(),

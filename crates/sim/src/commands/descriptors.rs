@@ -262,9 +262,7 @@ fn check_constants(
     } else {
         ""
     };
-    if !rule.is_empty() {
-        return Err((rule, text));
-    }
+    refuse_if!(!rule.is_empty() => rule, "{text}");
     let stages = stages.as_raw();
     for byte in offset..offset + size {
         let ranges =

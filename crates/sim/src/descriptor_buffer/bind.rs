@@ -9,7 +9,7 @@ use super::layout::SetPlaces;
 use crate::arithmetic::{index, is_aligned, widen};
 use crate::chain;
 use crate::commands::{Command, record};
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptors::PipelineLayout;
 use crate::entry::call;
 use crate::format::BufferDescription;
@@ -35,18 +35,13 @@ pub(crate) fn check_usage(device: &Device, buffer: &BufferDescription) -> Result
     let limits = super::limits(device);
     let (size, usage) = (buffer.size, buffer.usage);
     if usage.contains(Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT) {
-        if !device.features.descriptor_buffer_push {
-            let text = "the feature descriptorBufferPushDescriptors is not enabled".to_owned();
-            return Err(("VUID-VkBufferCreateInfo-usage-08101", text));
-        }
-        if limits.bufferless_push {
-            let text = "a buffer for push descriptors, and bufferlessPushDescriptors is true".to_owned();
-            return Err(("VUID-VkBufferCreateInfo-usage-08102", text));
-        }
-        if !usage.intersects(Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT | Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT) {
-            let text = "a buffer for push descriptors, and neither for resources nor for samplers".to_owned();
-            return Err(("VUID-VkBufferCreateInfo-usage-08103", text));
-        }
+        refuse_if!(!device.features.descriptor_buffer_push => "VUID-VkBufferCreateInfo-usage-08101",
+            "the feature descriptorBufferPushDescriptors is not enabled");
+        refuse_if!(limits.bufferless_push => "VUID-VkBufferCreateInfo-usage-08102",
+            "a buffer for push descriptors, and bufferlessPushDescriptors is true");
+        refuse_if!(!usage.intersects(Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT | Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT)
+            => "VUID-VkBufferCreateInfo-usage-08103",
+            "a buffer for push descriptors, and neither for resources nor for samplers");
     }
     let rules = [
         (Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT, "VUID-VkBufferCreateInfo-usage-08098"),
@@ -60,13 +55,9 @@ pub(crate) fn check_usage(device: &Device, buffer: &BufferDescription) -> Result
         let state = device.state.lock();
         let same = state.buffers.values().filter(|buffer| buffer.description.usage.contains(kind));
         let taken = same.fold(0_u64, |sum, buffer| sum.saturating_add(buffer.description.size));
-        if taken.saturating_add(size) > limits.address_space {
-            let text = format!(
-                "{size} bytes with the usage {kind:?}, {taken} that are there, and the address space has {}",
-                limits.address_space
-            );
-            return Err((rule, text));
-        }
+        refuse_if!(taken.saturating_add(size) > limits.address_space => rule,
+            "{size} bytes with the usage {kind:?}, {taken} that are there, and the address space has {}",
+            limits.address_space);
     }
     Ok(())
 }
@@ -106,14 +97,11 @@ fn check_buffers(
     }
     let limits = super::limits(device);
     let count = widen(bindings.len());
-    if bindings.is_empty() {
-        let text = "bufferCount is 0".to_owned();
-        return Err(("VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-arraylength", text));
-    }
-    if count > u64::from(limits.max_bindings) {
-        let text = format!("{count} buffers, and maxDescriptorBufferBindings is {}", limits.max_bindings);
-        return Err(("VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-08051", text));
-    }
+    refuse_if!(bindings.is_empty() => "VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-arraylength",
+        "bufferCount is 0");
+    refuse_if!(count > u64::from(limits.max_bindings)
+        => "VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-08051",
+        "{count} buffers, and maxDescriptorBufferBindings is {}", limits.max_bindings);
     let most = [
         (
             limits.max_resource_bindings,
@@ -127,9 +115,8 @@ fn check_buffers(
     ];
     for (kind, (most, rule)) in KINDS.into_iter().zip(most) {
         let count = bindings.iter().filter(|binding| binding.usage.contains(kind)).count();
-        if widen(count) > u64::from(most) {
-            return Err((rule, format!("{count} buffers have the usage {kind:?}, and the most is {most}")));
-        }
+        refuse_if!(widen(count) > u64::from(most) => rule,
+            "{count} buffers have the usage {kind:?}, and the most is {most}");
     }
     bindings.iter().map(|binding| check_buffer(device, state, binding)).collect()
 }
@@ -143,17 +130,11 @@ fn check_buffer(
     let address = binding.address;
     let all = KINDS.into_iter().fold(Usage::empty(), |all, kind| all | kind);
     let wanted = binding.usage & all;
-    if wanted.is_empty() {
-        let text = format!("the usage {:?} is none of a descriptor buffer", binding.usage);
-        return Err(("VUID-VkDescriptorBufferBindingInfoEXT-usage-10998", text));
-    }
-    if !is_aligned(address, limits.offset_alignment) {
-        let text = format!(
-            "{address:#x} is no multiple of descriptorBufferOffsetAlignment, {}",
-            limits.offset_alignment
-        );
-        return Err(("VUID-VkDescriptorBufferBindingInfoEXT-address-08057", text));
-    }
+    refuse_if!(wanted.is_empty() => "VUID-VkDescriptorBufferBindingInfoEXT-usage-10998",
+        "the usage {:?} is none of a descriptor buffer", binding.usage);
+    refuse_if!(!is_aligned(address, limits.offset_alignment)
+        => "VUID-VkDescriptorBufferBindingInfoEXT-address-08057",
+        "{address:#x} is no multiple of descriptorBufferOffsetAlignment, {}", limits.offset_alignment);
     let rules = [
         "VUID-VkDescriptorBufferBindingInfoEXT-usage-08123",
         "VUID-VkDescriptorBufferBindingInfoEXT-usage-08122",
@@ -176,15 +157,12 @@ fn check_buffer(
         let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the address {address:#x}");
         return Err(("VUID-VkDescriptorBufferBindingInfoEXT-usage-08123", text));
     };
-    if usage & all != wanted {
-        let text = format!("usage is {wanted:?}, and {name} was created with {:?}", usage & all);
-        return Err(("VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-08055", text));
-    }
+    refuse_if!(usage & all != wanted => "VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-08055",
+        "usage is {wanted:?}, and {name} was created with {:?}", usage & all);
     let push = wanted.contains(Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT);
-    if push && !limits.bufferless_push && !binding.push_handle {
-        let text = format!("{name} is for push descriptors, and its handle is not in the chain");
-        return Err(("VUID-VkDescriptorBufferBindingInfoEXT-bufferlessPushDescriptors-08056", text));
-    }
+    refuse_if!(push && !limits.bufferless_push && !binding.push_handle
+        => "VUID-VkDescriptorBufferBindingInfoEXT-bufferlessPushDescriptors-08056",
+        "{name} is for push descriptors, and its handle is not in the chain");
     Ok((found.buffer, address))
 }
 
@@ -227,14 +205,11 @@ fn check_offsets(
         let text = state.missing(device, layout);
         return Err(("VUID-vkCmdSetDescriptorBufferOffsetsEXT-layout-parameter", text));
     };
-    if sets.is_empty() {
-        let text = "setCount is 0".to_owned();
-        return Err(("VUID-vkCmdSetDescriptorBufferOffsetsEXT-setCount-arraylength", text));
-    }
-    if index(first).saturating_add(sets.len()) > layout.sets.len() {
-        let text = format!("{} sets from {first} on, and the layout has {}", sets.len(), layout.sets.len());
-        return Err(("VUID-vkCmdSetDescriptorBufferOffsetsEXT-firstSet-08066", text));
-    }
+    refuse_if!(sets.is_empty() => "VUID-vkCmdSetDescriptorBufferOffsetsEXT-setCount-arraylength",
+        "setCount is 0");
+    refuse_if!(index(first).saturating_add(sets.len()) > layout.sets.len()
+        => "VUID-vkCmdSetDescriptorBufferOffsetsEXT-firstSet-08066",
+        "{} sets from {first} on, and the layout has {}", sets.len(), layout.sets.len());
     let limits = super::limits(device);
     for (number, &(buffer, offset)) in (first..).zip(sets) {
         let broken = |rule, text: String| Err((rule, format!("set {number}: {text}")));

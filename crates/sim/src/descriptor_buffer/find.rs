@@ -7,7 +7,7 @@ use ash::vk::DescriptorType as Type;
 use super::layout::{BindingShape, SetPlaces};
 use super::table::Meaning;
 use crate::arithmetic::widen;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptors::{Binding, Descriptor, SetLayout};
 use crate::profiles::DescriptorBufferLimits;
 use crate::state::{Bytes, DeviceState};
@@ -29,10 +29,8 @@ pub(crate) fn parts(
             let text = format!("no descriptor buffer lies at the address {from:#x}");
             return Err(("SUBLET-descriptor-destroyed", text));
         };
-        if found.left < widen(size) {
-            let text = format!("the {size} bytes at {from:#x} are not all in {}", state.name(found.buffer));
-            return Err(("SUBLET-descriptor-range", text));
-        }
+        refuse_if!(found.left < widen(size) => "SUBLET-descriptor-range",
+            "the {size} bytes at {from:#x} are not all in {}", state.name(found.buffer));
         Ok((found.bytes, size))
     });
     found.collect()
@@ -87,9 +85,8 @@ fn decode(
     shape: &Binding,
     bytes: &[u8],
 ) -> Result<Meaning, Broken> {
-    if bytes.iter().all(|&byte| byte == 0) {
-        return Err(("SUBLET-descriptor-unwritten", "nothing was written there".to_owned()));
-    }
+    refuse_if!(bytes.iter().all(|&byte| byte == 0) => "SUBLET-descriptor-unwritten",
+        "nothing was written there");
     // Where a binding may have several types, a descriptor may be shorter than the room that it has.
     let mut sizes: Vec<_> = shape.mutable.iter().filter_map(|&kind| limits.size(kind)).collect();
     sizes.push(bytes.len());

@@ -9,7 +9,7 @@ use ash::vk::Handle as _;
 use super::table::Meaning;
 use crate::arithmetic::is_aligned;
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::profiles::DescriptorBufferLimits;
 use crate::state::{Device, DeviceState};
@@ -110,10 +110,8 @@ fn write(
     let Some(size) = limits.size(kind) else {
         return Err(("VUID-VkDescriptorGetInfoEXT-type-08018", format!("type is {kind:?}")));
     };
-    if to.len() != size {
-        let text = format!("dataSize is {}, and a descriptor of type {kind:?} has {size} bytes", to.len());
-        return Err(("VUID-vkGetDescriptorEXT-dataSize-08125", text));
-    }
+    refuse_if!(to.len() != size => "VUID-vkGetDescriptorEXT-dataSize-08125",
+        "dataSize is {}, and a descriptor of type {kind:?} has {size} bytes", to.len());
     let encoded = match asked {
         Asked::Sampler(sampler) => {
             let sampler = sampler.unwrap_or_default();
@@ -209,9 +207,7 @@ fn check_image(
         check_sampler(device, state, image.sampler, "VUID-VkDescriptorGetInfoEXT-type-08019")?;
     }
     let view = image.image_view;
-    if view.is_null() {
-        return Err((null, "imageView is NULL, and the feature nullDescriptor is not enabled".to_owned()));
-    }
+    refuse_if!(view.is_null() => null, "imageView is NULL, and the feature nullDescriptor is not enabled");
     let Some(found) = state.image_views.get(&view) else {
         return Err((unknown, state.missing(device, view)));
     };
@@ -261,39 +257,28 @@ fn check_buffer(
             limits.min_texel_buffer_offset_alignment,
         ),
     };
-    if address == 0 {
-        let text = "address is 0, and the feature nullDescriptor is not enabled".to_owned();
-        return Err(("VUID-VkDescriptorAddressInfoEXT-address-08043", text));
-    }
+    refuse_if!(address == 0 => "VUID-VkDescriptorAddressInfoEXT-address-08043",
+        "address is 0, and the feature nullDescriptor is not enabled");
     let Some(found) = state.locate(address, usage) else {
         let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the address {address:#x}");
         return Err(("VUID-VkDescriptorAddressInfoEXT-None-08044", text));
     };
     let name = state.name(found.buffer);
-    if range == vk::WHOLE_SIZE {
-        let text = format!("range is WHOLE_SIZE, at {address:#x} in {name}");
-        return Err(("VUID-VkDescriptorAddressInfoEXT-nullDescriptor-08939", text));
-    }
+    refuse_if!(range == vk::WHOLE_SIZE => "VUID-VkDescriptorAddressInfoEXT-nullDescriptor-08939",
+        "range is WHOLE_SIZE, at {address:#x} in {name}");
     if range == 0 {
         return Err((
             "VUID-VkDescriptorAddressInfoEXT-range-08940",
             format!("range is 0, at {address:#x} in {name}"),
         ));
     }
-    if range > found.left {
-        let text = format!("range is {range}, and {name} has {} bytes from {address:#x} on", found.left);
-        return Err(("VUID-VkDescriptorAddressInfoEXT-range-08045", text));
-    }
+    refuse_if!(range > found.left => "VUID-VkDescriptorAddressInfoEXT-range-08045",
+        "range is {range}, and {name} has {} bytes from {address:#x} on", found.left);
     let usages = state.buffers.get(&found.buffer).map(|buffer| buffer.description.usage).unwrap_or_default();
-    if !usages.contains(usage) {
-        return Err((unusable, format!("{name} has not the usage {usage:?}")));
-    }
-    if !is_aligned(address, alignment.max(1)) {
-        return Err((misaligned, format!("{address:#x} in {name} is no multiple of {alignment}")));
-    }
-    if texels && format == vk::Format::UNDEFINED {
-        let text = format!("format is UNDEFINED, for {name}");
-        return Err(("VUID-VkDescriptorAddressInfoEXT-None-09508", text));
-    }
+    refuse_if!(!usages.contains(usage) => unusable, "{name} has not the usage {usage:?}");
+    refuse_if!(!is_aligned(address, alignment.max(1)) => misaligned,
+        "{address:#x} in {name} is no multiple of {alignment}");
+    refuse_if!(texels && format == vk::Format::UNDEFINED => "VUID-VkDescriptorAddressInfoEXT-None-09508",
+        "format is UNDEFINED, for {name}");
     Ok(())
 }

@@ -19,7 +19,7 @@ mod tests;
 use ash::vk;
 
 use super::chain;
-use super::describe::Broken;
+use super::describe::{Broken, refuse_if};
 use super::entry::{call, entries, on_device};
 use super::profiles::DescriptorBufferLimits;
 use super::state::{Device, Hub};
@@ -107,9 +107,8 @@ fn places(
     let Some(found) = state.descriptors.layouts.get(&layout) else {
         return Err((parameter, state.missing(device, layout)));
     };
-    if !found.layout.has(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT) {
-        return Err((flag, format!("{name} was created without DESCRIPTOR_BUFFER")));
-    }
+    refuse_if!(!found.layout.has(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT) => flag,
+        "{name} was created without DESCRIPTOR_BUFFER");
     Ok(SetPlaces::of(&limits(device), &found.layout))
 }
 

@@ -6,7 +6,7 @@ use super::ffi;
 use crate::arithmetic::{is_aligned, widen};
 use crate::chain;
 use crate::commands::{Command, record};
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
 use crate::state::{Device, DeviceState};
 
@@ -113,24 +113,16 @@ fn bind(
         (limits.resource_reserved, limits.max_resource_heap, limits.resource_heap_alignment, aligned)
     };
     let end = start.saturating_add(bytes);
-    if end > size {
-        let text = format!("the reserved range ends at {end}, and the heap has {size} bytes");
-        return Err((rules.reserved_end, text));
-    }
-    if bytes < least {
-        let text = format!("{bytes} bytes are reserved, and the device wants {least}");
-        return Err((rules.reserved_size, text));
-    }
-    if size > most {
-        return Err((rules.size, format!("the heap has {size} bytes, and the most is {most}")));
-    }
-    if !is_aligned(address, alignment) {
-        return Err((rules.alignment, format!("the address {address:#x} is no multiple of {alignment}")));
-    }
+    refuse_if!(end > size => rules.reserved_end,
+        "the reserved range ends at {end}, and the heap has {size} bytes");
+    refuse_if!(bytes < least => rules.reserved_size,
+        "{bytes} bytes are reserved, and the device wants {least}");
+    refuse_if!(size > most => rules.size, "the heap has {size} bytes, and the most is {most}");
+    refuse_if!(!is_aligned(address, alignment) => rules.alignment,
+        "the address {address:#x} is no multiple of {alignment}");
     for (alignment, rule) in aligned.into_iter().zip(rules.reserved_alignment) {
-        if !is_aligned(start, alignment) {
-            return Err((rule, format!("the reserved offset {start} is no multiple of {alignment}")));
-        }
+        refuse_if!(!is_aligned(start, alignment) => rule,
+            "the reserved offset {start} is no multiple of {alignment}");
     }
     let usage = ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
     let found = state.locate(address, usage).filter(|found| found.left >= size);
@@ -185,14 +177,9 @@ fn check_push(device: &Device, offset: u32, size: u64) -> Result<(), Broken> {
         return Err(super::not_enabled("VUID-VkPushDataInfoEXT-offset-11243"));
     };
     let text = format!("{size} bytes from {offset} on, and maxPushDataSize is {}", limits.max_push_data);
-    if u64::from(offset).saturating_add(size) > limits.max_push_data {
-        return Err(("VUID-VkPushDataInfoEXT-offset-11243", text));
-    }
-    if offset % 4 != 0 {
-        return Err(("VUID-VkPushDataInfoEXT-offset-11418", text));
-    }
-    if size % 4 != 0 {
-        return Err(("VUID-VkPushDataInfoEXT-data-11419", text));
-    }
+    refuse_if!(u64::from(offset).saturating_add(size) > limits.max_push_data
+        => "VUID-VkPushDataInfoEXT-offset-11243", "{text}");
+    refuse_if!(offset % 4 != 0 => "VUID-VkPushDataInfoEXT-offset-11418", "{text}");
+    refuse_if!(size % 4 != 0 => "VUID-VkPushDataInfoEXT-data-11419", "{text}");
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::ffi::resource_type as resource;
 use super::mapping::{Index, Mapping, Place, Source};
 use super::write::{HeapImage, SamplerState};
 use crate::arithmetic::{host_size, is_aligned};
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer::Meaning;
 use crate::profiles::DescriptorHeapLimits;
 use crate::state::{Bytes, Device, DeviceState};
@@ -94,9 +94,8 @@ impl HeapView<'_> {
         (alignment, misaligned): (u64, &'static str),
         unmapped: &'static str,
     ) -> Result<[u8; N], Broken> {
-        if !is_aligned(base, alignment) {
-            return Err((misaligned, format!("the address {base:#x} is no multiple of {alignment}")));
-        }
+        refuse_if!(!is_aligned(base, alignment) => misaligned,
+            "the address {base:#x} is no multiple of {alignment}");
         let address = base.saturating_add(offset);
         let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
         let found =
@@ -105,10 +104,8 @@ impl HeapView<'_> {
             return Err((unmapped, format!("no buffer with SHADER_DEVICE_ADDRESS lies at {address:#x}")));
         };
         let usages = self.state.buffers.get(&found.buffer).map(|buffer| buffer.description.usage);
-        if !usages.unwrap_or_default().contains(usage) {
-            let text = format!("{} was created without UNIFORM_BUFFER", self.state.name(found.buffer));
-            return Err(("VUID-vkCmdDispatch-None-11437", text));
-        }
+        refuse_if!(!usages.unwrap_or_default().contains(usage) => "VUID-vkCmdDispatch-None-11437",
+            "{} was created without UNIFORM_BUFFER", self.state.name(found.buffer));
         let mut bytes = [0; N];
         if found.bytes.store.read(found.bytes.offset, &mut bytes) {
             Ok(bytes)
@@ -138,13 +135,9 @@ impl HeapView<'_> {
         let smallest = if sampler { self.limits.sampler } else { self.limits.buffer.min(self.limits.image) };
         let end = offset.saturating_add(smallest);
         let (from, to) = heap.reserved;
-        if end > heap.size || (offset < to && from < end) {
-            let text = format!(
-                "a descriptor at {offset}, in a heap of {} bytes that is reserved from {from} to {to}",
-                heap.size
-            );
-            return Err(("VUID-vkCmdDispatch-None-11309", text));
-        }
+        refuse_if!(end > heap.size || (offset < to && from < end) => "VUID-vkCmdDispatch-None-11309",
+            "a descriptor at {offset}, in a heap of {} bytes that is reserved from {from} to {to}",
+            heap.size);
         let address = heap.address.saturating_add(offset);
         let Some(found) = self.state.locate(address, super::ffi::BUFFER_USAGE_DESCRIPTOR_HEAP) else {
             let text = format!("no heap lies at the address {address:#x}");
@@ -154,17 +147,14 @@ impl HeapView<'_> {
         let mut unwritten = true;
         for size in sizes {
             let mut bytes = vec![0; host_size(size.min(heap.size - offset)).unwrap_or(0)];
-            if !found.bytes.store.read(found.bytes.offset, &mut bytes) {
-                return Err(("SUBLET-transfer-failed", "the heap has no bytes behind it".to_owned()));
-            }
+            refuse_if!(!found.bytes.store.read(found.bytes.offset, &mut bytes) => "SUBLET-transfer-failed",
+                "the heap has no bytes behind it");
             if let Some(meaning) = self.state.descriptor_bytes.decode(&bytes) {
                 return self.seen(meaning);
             }
             unwritten &= bytes.iter().all(|&byte| byte == 0);
         }
-        if unwritten {
-            return Err(("SUBLET-descriptor-unwritten", format!("nothing was written at {offset}")));
-        }
+        refuse_if!(unwritten => "SUBLET-descriptor-unwritten", "nothing was written at {offset}");
         Err(("SUBLET-descriptor-garbage", format!("the bytes at {offset} are no descriptor")))
     }
 
@@ -217,12 +207,10 @@ impl HeapView<'_> {
             return Err(("VUID-vkCmdDispatch-None-11302", text));
         };
         let usages = self.state.buffers.get(&found.buffer).map(|buffer| buffer.description.usage);
-        if !usages.unwrap_or_default().contains(usage) {
-            return Err((unusable, format!("{} has not the usage {usage:?}", self.state.name(found.buffer))));
-        }
-        if !is_aligned(address, alignment.max(1)) {
-            return Err((misaligned, format!("the address {address:#x} is no multiple of {alignment}")));
-        }
+        refuse_if!(!usages.unwrap_or_default().contains(usage) => unusable,
+            "{} has not the usage {usage:?}", self.state.name(found.buffer));
+        refuse_if!(!is_aligned(address, alignment.max(1)) => misaligned,
+            "the address {address:#x} is no multiple of {alignment}");
         Ok(Seen::Bytes { bytes: found.bytes, len: found.left, writable: !uniform })
     }
 }
@@ -250,13 +238,9 @@ pub(crate) fn mapped(
         Source::Heap { embedded: Some(sampler), .. } if asked == Asked::Sampler => {
             let reserved = view.heap(true)?.reserved;
             let least = view.limits.sampler_reserved_with_embedded;
-            if reserved.1 - reserved.0 < least {
-                let text = format!(
-                    "{} bytes of the sampler heap are reserved, and embedded samplers want {least}",
-                    reserved.1 - reserved.0
-                );
-                return Err(("VUID-vkCmdDispatch-pBindInfo-11375", text));
-            }
+            refuse_if!(reserved.1 - reserved.0 < least => "VUID-vkCmdDispatch-pBindInfo-11375",
+                "{} bytes of the sampler heap are reserved, and embedded samplers want {least}",
+                reserved.1 - reserved.0);
             Ok(Seen::Sampler(sampler))
         }
         Source::Heap { place, sampler, combined, .. } => {
@@ -277,9 +261,8 @@ pub(crate) fn mapped(
                 Asked::Image => (view.limits.image_alignment, "VUID-vkCmdDispatch-None-11298"),
                 Asked::Sampler => (view.limits.sampler_alignment, "VUID-vkCmdDispatch-None-11299"),
             };
-            if !is_aligned(offset, alignment) {
-                return Err((rule, format!("the offset {offset} is no multiple of {alignment}")));
-            }
+            refuse_if!(!is_aligned(offset, alignment) => rule,
+                "the offset {offset} is no multiple of {alignment}");
             view.descriptor(asked == Asked::Sampler, offset)
         }
         Source::HeapData { heap: offset, push } => {

@@ -6,7 +6,7 @@ use super::ffi::{self, mapping_source as source, resource_type as resource};
 use super::write::SamplerState;
 use crate::arithmetic::is_aligned;
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::profiles::DescriptorHeapLimits;
 
 /// The mapping of some bindings of a set.
@@ -111,10 +111,9 @@ pub(crate) unsafe fn read(
                 && other.first < end(&mapping)
                 && mapping.first < end(other)
         };
-        if all.iter().any(overlaps) {
-            let text = format!("set {}, binding {} is mapped twice", mapping.set, mapping.first);
-            return Err(("VUID-VkShaderDescriptorSetAndBindingMappingInfoEXT-pMappings-11244", text));
-        }
+        refuse_if!(all.iter().any(overlaps)
+            => "VUID-VkShaderDescriptorSetAndBindingMappingInfoEXT-pMappings-11244",
+            "set {}, binding {} is mapped twice", mapping.set, mapping.first);
         all.push(mapping);
     }
     Ok(all)
@@ -352,13 +351,9 @@ fn check_places(
     ];
     for (types, alignment, place, rule) in rules {
         let aligned = [place.offset, place.array_stride].iter().all(|&at| is_aligned(at.into(), alignment));
-        if mask & types != 0 && !aligned {
-            let text = format!(
-                "the offset {} and the stride {} are not both multiples of {alignment}",
-                place.offset, place.array_stride
-            );
-            return Err((rule, text));
-        }
+        refuse_if!(mask & types != 0 && !aligned => rule,
+            "the offset {} and the stride {} are not both multiples of {alignment}",
+            place.offset, place.array_stride);
     }
     Ok(())
 }

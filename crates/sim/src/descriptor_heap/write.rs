@@ -6,7 +6,7 @@ use ash::vk::DescriptorType as Type;
 use super::ffi;
 use crate::arithmetic::{host_size, is_aligned, widen};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer::Meaning;
 use crate::entry::{call, on_device};
 use crate::profiles::DescriptorHeapLimits;
@@ -170,17 +170,12 @@ pub(super) unsafe extern "system" fn samplers(
         ];
         let write = |state: &mut DeviceState, info: &vk::SamplerCreateInfo<'_>, to: &mut [u8]| {
             // SAFETY: a valid chain: VUID-VkSamplerCreateInfo-pNext-pNext.
-            if unsafe { chain::find::<vk::SamplerYcbcrConversionInfo<'_>>(info.p_next) }.is_some() {
-                let text = "a sampler with a conversion is embedded into its shader".to_owned();
-                return Err(("VUID-vkWriteSamplerDescriptorsEXT-pSamplers-11204", text));
-            }
+            let conversion = unsafe { chain::find::<vk::SamplerYcbcrConversionInfo<'_>>(info.p_next) };
+            refuse_if!(conversion.is_some() => "VUID-vkWriteSamplerDescriptorsEXT-pSamplers-11204",
+                "a sampler with a conversion is embedded into its shader");
             let sampler = SamplerState::new(info);
-            if sampler.has_custom_border() {
-                let text =
-                    "the border has a custom color, and no VkSamplerCustomBorderColorIndexCreateInfoEXT"
-                        .to_owned();
-                return Err(("VUID-vkWriteSamplerDescriptorsEXT-borderColor-11444", text));
-            }
+            refuse_if!(sampler.has_custom_border() => "VUID-vkWriteSamplerDescriptorsEXT-borderColor-11444",
+                "the border has a custom color, and no VkSamplerCustomBorderColorIndexCreateInfoEXT");
             Ok(state.descriptor_bytes.encode(Meaning::HeapSampler(sampler), to))
         };
         // SAFETY: each may be written: VUID-VkHostAddressRangeEXT-address-parameter.
@@ -289,10 +284,8 @@ fn write_one(
             Ok(state.descriptor_bytes.encode(Meaning::HeapImage(*image), to))
         }
         Asked::Range(Some(range)) if kind == Type::ACCELERATION_STRUCTURE_KHR => {
-            if !is_aligned(range.address, 256) {
-                let text = format!("the address {:#x} is no multiple of 256", range.address);
-                return Err(("VUID-VkResourceDescriptorInfoEXT-type-11454", text));
-            }
+            refuse_if!(!is_aligned(range.address, 256) => "VUID-VkResourceDescriptorInfoEXT-type-11454",
+                "the address {:#x} is no multiple of 256", range.address);
             Ok(state.descriptor_bytes.encode(Meaning::AccelerationStructure(range.address), to))
         }
         Asked::Range(Some(range)) | Asked::Texels(Some((range, _))) => {
@@ -312,9 +305,8 @@ fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Resul
     let Some(found) = state.images.get(&image.image) else {
         return Err(("VUID-VkImageViewCreateInfo-image-parameter", state.missing(device, image.image)));
     };
-    if !found.description.usage.contains(usage) {
-        return Err((rule, format!("{} has not the usage {usage:?}", state.name(image.image))));
-    }
+    refuse_if!(!found.description.usage.contains(usage) => rule,
+        "{} has not the usage {usage:?}", state.name(image.image));
     let layouts = [
         vk::ImageLayout::GENERAL,
         vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL,
@@ -328,10 +320,8 @@ fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Resul
         vk::ImageLayout::RENDERING_LOCAL_READ_KHR,
         vk::ImageLayout::ATTACHMENT_FEEDBACK_LOOP_OPTIMAL_EXT,
     ];
-    if !layouts.contains(&image.layout) {
-        let text = format!("layout is {:?}", image.layout);
-        return Err(("VUID-VkImageDescriptorInfoEXT-layout-11219", text));
-    }
+    refuse_if!(!layouts.contains(&image.layout) => "VUID-VkImageDescriptorInfoEXT-layout-11219",
+        "layout is {:?}", image.layout);
     Ok(())
 }
 
@@ -369,25 +359,19 @@ fn check_range(
         ),
     };
     let (address, size) = (range.address, range.size);
-    if size == 0 {
-        return Err(("VUID-VkResourceDescriptorInfoEXT-type-11433", format!("size is 0, at {address:#x}")));
-    }
+    refuse_if!(size == 0 => "VUID-VkResourceDescriptorInfoEXT-type-11433", "size is 0, at {address:#x}");
     let found = state.locate(address, usage);
     let usages = found.as_ref().and_then(|found| state.buffers.get(&found.buffer));
     let usages = usages.map(|buffer| buffer.description.usage).unwrap_or_default();
-    if !usages.contains(usage) {
-        let text =
-            format!("no buffer with SHADER_DEVICE_ADDRESS and {usage:?} lies at the address {address:#x}");
-        return Err((unusable, text));
-    }
+    refuse_if!(!usages.contains(usage) => unusable,
+        "no buffer with SHADER_DEVICE_ADDRESS and {usage:?} lies at the address {address:#x}");
     if let Some(found) = found.filter(|found| size > found.left) {
         let name = state.name(found.buffer);
         let text = format!("size is {size}, and {name} has {} bytes from {address:#x} on", found.left);
         return Err((unusable, text));
     }
-    if !is_aligned(address, alignment.max(1)) {
-        return Err((misaligned, format!("the address {address:#x} is no multiple of {alignment}")));
-    }
+    refuse_if!(!is_aligned(address, alignment.max(1)) => misaligned,
+        "the address {address:#x} is no multiple of {alignment}");
     Ok(())
 }
 

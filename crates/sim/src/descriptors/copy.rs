@@ -10,7 +10,7 @@ use super::names::type_name;
 use super::set::Set;
 use super::write::{WriteTarget, run};
 use crate::arithmetic::index;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::state::{Device, DeviceState};
 
 /// The changes of the destination, if the copy may be.
@@ -31,10 +31,9 @@ pub(super) fn changes(
     let to = (copy.dst_binding, copy.dst_array_element, count);
     let from = run(WriteTarget::set(src), from, "VUID-VkCopyDescriptorSet-srcArrayElement-00346")?;
     let to = run(WriteTarget::set(dst), to, "VUID-VkCopyDescriptorSet-dstArrayElement-00348")?;
-    if copy.src_set == copy.dst_set && from.iter().any(|one| to.iter().any(|other| overlap(*one, *other))) {
-        let text = "the source and the destination overlap".to_owned();
-        return Err(("VUID-VkCopyDescriptorSet-srcSet-00349", text));
-    }
+    refuse_if!(copy.src_set == copy.dst_set && from.iter().any(|one| to.iter().any(|other| overlap(*one, *other)))
+        => "VUID-VkCopyDescriptorSet-srcSet-00349",
+        "the source and the destination overlap");
     if src.layout.bindings.get(&copy.src_binding).is_some_and(|it| it.kind == Type::INLINE_UNIFORM_BLOCK) {
         return Ok(inline(copy, src));
     }
@@ -48,10 +47,9 @@ pub(super) fn changes(
             changes.push(Change::Forget { binding, element });
             continue;
         };
-        if mutable.is_some_and(|binding| !binding.mutable.contains(&descriptor.kind())) {
-            let text = format!("binding {binding} cannot become {}", type_name(descriptor.kind()));
-            return Err(("VUID-VkCopyDescriptorSet-dstSet-04612", text));
-        }
+        refuse_if!(mutable.is_some_and(|binding| !binding.mutable.contains(&descriptor.kind()))
+            => "VUID-VkCopyDescriptorSet-dstSet-04612",
+            "binding {binding} cannot become {}", type_name(descriptor.kind()));
         changes.push(Change::Descriptor { binding, element, descriptor });
     }
     Ok(changes)
@@ -71,14 +69,10 @@ fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), B
         return Err(("VUID-VkCopyDescriptorSet-dstBinding-00347", text));
     };
     let mutable = from.kind == Type::MUTABLE_EXT || to.kind == Type::MUTABLE_EXT;
-    if from.kind != to.kind && !mutable {
-        let text = format!("{} is copied to {}", type_name(from.kind), type_name(to.kind));
-        return Err(("VUID-VkCopyDescriptorSet-dstBinding-02632", text));
-    }
-    if from.kind == Type::MUTABLE_EXT && to.kind == Type::MUTABLE_EXT && from.mutable != to.mutable {
-        let text = "the two are mutable with different lists of types".to_owned();
-        return Err(("VUID-VkCopyDescriptorSet-dstSet-04614", text));
-    }
+    refuse_if!(from.kind != to.kind && !mutable => "VUID-VkCopyDescriptorSet-dstBinding-02632",
+        "{} is copied to {}", type_name(from.kind), type_name(to.kind));
+    refuse_if!(from.kind == Type::MUTABLE_EXT && to.kind == Type::MUTABLE_EXT && from.mutable != to.mutable
+        => "VUID-VkCopyDescriptorSet-dstSet-04614", "the two are mutable with different lists of types");
     if from.kind == Type::MUTABLE_EXT && to.kind != Type::MUTABLE_EXT {
         let active = src.contents.descriptor(copy.src_binding, copy.src_array_element);
         if let Some(active) = active.filter(|active| active.kind() != to.kind) {
@@ -86,21 +80,15 @@ fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), B
             return Err(("VUID-VkCopyDescriptorSet-srcSet-04613", text));
         }
     }
-    if from.kind == Type::SAMPLER && !to.immutable.is_empty() {
-        let text = format!("the samplers of binding {} are immutable", copy.dst_binding);
-        return Err(("VUID-VkCopyDescriptorSet-dstBinding-02753", text));
-    }
+    refuse_if!(from.kind == Type::SAMPLER && !to.immutable.is_empty()
+        => "VUID-VkCopyDescriptorSet-dstBinding-02753",
+        "the samplers of binding {} are immutable", copy.dst_binding);
     let after = |set: &Set| set.layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL);
-    if after(src) && !after(dst) {
-        let text =
-            "the layout of the source has UPDATE_AFTER_BIND_POOL, and the destination's has not".to_owned();
-        return Err(("VUID-VkCopyDescriptorSet-srcSet-01918", text));
-    }
-    if !after(src) && after(dst) && !src.layout.has(LayoutFlags::HOST_ONLY_POOL_EXT) {
-        let text =
-            "the layout of the destination has UPDATE_AFTER_BIND_POOL, and the source's has not".to_owned();
-        return Err(("VUID-VkCopyDescriptorSet-srcSet-04885", text));
-    }
+    refuse_if!(after(src) && !after(dst) => "VUID-VkCopyDescriptorSet-srcSet-01918",
+        "the layout of the source has UPDATE_AFTER_BIND_POOL, and the destination's has not");
+    refuse_if!(!after(src) && after(dst) && !src.layout.has(LayoutFlags::HOST_ONLY_POOL_EXT)
+        => "VUID-VkCopyDescriptorSet-srcSet-04885",
+        "the layout of the destination has UPDATE_AFTER_BIND_POOL, and the source's has not");
     Ok(())
 }
 

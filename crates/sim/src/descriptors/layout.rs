@@ -12,7 +12,7 @@ use super::features::DescriptorFeatures;
 use super::limits::Totals;
 use super::names::{is_dynamic, type_name};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
 use crate::state::{Device, DeviceState, Label};
@@ -78,10 +78,9 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
         Some(flags) => unsafe { chain::array(flags.p_binding_flags, flags.binding_count) },
         None => &[],
     };
-    if !flags.is_empty() && flags.len() != given.len() {
-        let text = format!("{} binding flags, {} bindings", flags.len(), given.len());
-        return Err(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-bindingCount-03002", text));
-    }
+    refuse_if!(!flags.is_empty() && flags.len() != given.len()
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-bindingCount-03002",
+        "{} binding flags, {} bindings", flags.len(), given.len());
     // SAFETY: 2 of `read`.
     let lists = unsafe { mutable_lists(info.p_next) };
     let mut layout = SetLayout { flags: info.flags, bindings: BTreeMap::new() };
@@ -103,10 +102,9 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
                 Vec::new()
             },
         };
-        if layout.bindings.insert(given.binding, binding).is_some() {
-            let text = format!("binding {} is there twice", given.binding);
-            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-binding-00279", text));
-        }
+        refuse_if!(layout.bindings.insert(given.binding, binding).is_some()
+            => "VUID-VkDescriptorSetLayoutCreateInfo-binding-00279",
+            "binding {} is there twice", given.binding);
     }
     Ok(layout)
 }
@@ -141,25 +139,19 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
     let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
     let last = layout.bindings.last_key_value().map(|(&number, _)| number);
     for (&number, binding) in &layout.bindings {
-        let broken = |rule, text: &str| Err((rule, format!("binding {number}: {text}")));
-        for sampler in &binding.immutable {
-            if !state.descriptors.samplers.contains_key(sampler) {
-                let text = state.missing(device, *sampler);
-                return broken("VUID-VkDescriptorSetLayoutBinding-descriptorType-00282", &text);
-            }
+        for &sampler in &binding.immutable {
+            refuse_if!(!state.descriptors.samplers.contains_key(&sampler)
+                => "VUID-VkDescriptorSetLayoutBinding-descriptorType-00282",
+                "binding {number}: {}", state.missing(device, sampler));
         }
-        if push && is_dynamic(binding.kind) {
-            let text = "a dynamic buffer in a push descriptor set";
-            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-00280", text);
-        }
-        if push && binding.kind == Type::INLINE_UNIFORM_BLOCK {
-            let text = "an inline uniform block in a push descriptor set";
-            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-02208", text);
-        }
-        if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) && is_dynamic(binding.kind) {
-            let text = "a dynamic buffer in a layout for descriptor buffers";
-            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-08000", text);
-        }
+        refuse_if!(push && is_dynamic(binding.kind) => "VUID-VkDescriptorSetLayoutCreateInfo-flags-00280",
+            "binding {number}: a dynamic buffer in a push descriptor set");
+        refuse_if!(push && binding.kind == Type::INLINE_UNIFORM_BLOCK
+            => "VUID-VkDescriptorSetLayoutCreateInfo-flags-02208",
+            "binding {number}: an inline uniform block in a push descriptor set");
+        refuse_if!(layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) && is_dynamic(binding.kind)
+            => "VUID-VkDescriptorSetLayoutCreateInfo-flags-08000",
+            "binding {number}: a dynamic buffer in a layout for descriptor buffers");
         if binding.kind == Type::INLINE_UNIFORM_BLOCK {
             check_inline(device, number, binding)?;
         }
@@ -170,69 +162,56 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
     }
     let after = |binding: &Binding| binding.flags.contains(Flags::UPDATE_AFTER_BIND);
     let dynamic = |binding: &Binding| is_dynamic(binding.kind);
-    if layout.bindings.values().any(after) && layout.bindings.values().any(dynamic) {
-        let text = "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout".to_owned();
-        return Err(("VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001", text));
-    }
+    refuse_if!(layout.bindings.values().any(after) && layout.bindings.values().any(dynamic)
+        => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001",
+        "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout");
     if push {
         let (total, limit) = (count(layout), device.hub.descriptors.limits.max_push_descriptors);
-        if total > u64::from(limit) {
-            let text = format!("{total} push descriptors, and maxPushDescriptors is {limit}");
-            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-00281", text));
-        }
-        if !device.has("VK_KHR_push_descriptor") && device.minor < 4 {
-            let text = "PUSH_DESCRIPTOR is set, and VK_KHR_push_descriptor is not enabled".to_owned();
-            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-parameter", text));
-        }
+        refuse_if!(total > u64::from(limit) => "VUID-VkDescriptorSetLayoutCreateInfo-flags-00281",
+            "{total} push descriptors, and maxPushDescriptors is {limit}");
+        refuse_if!(!device.has("VK_KHR_push_descriptor") && device.minor < 4
+            => "VUID-VkDescriptorSetLayoutCreateInfo-flags-parameter",
+            "PUSH_DESCRIPTOR is set, and VK_KHR_push_descriptor is not enabled");
     }
     let buffer = layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT);
-    if buffer && layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL) {
-        let text = "DESCRIPTOR_BUFFER and UPDATE_AFTER_BIND_POOL do not go together".to_owned();
-        return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-08003", text));
-    }
+    refuse_if!(buffer && layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL)
+        => "VUID-VkDescriptorSetLayoutCreateInfo-flags-08003",
+        "DESCRIPTOR_BUFFER and UPDATE_AFTER_BIND_POOL do not go together");
     Ok(())
 }
 
 fn check_inline(device: &Device, number: u32, binding: &Binding) -> Result<(), Broken> {
     let limit = device.hub.descriptors.limits.max_inline_uniform_block_size;
-    let (rule, text) = if !device.features.descriptors.inline_uniform_block {
-        let text = "the feature inlineUniformBlock is not enabled".to_owned();
-        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-04604", text)
-    } else if binding.count % 4 != 0 {
-        let text = format!("{} bytes are no multiple of 4", binding.count);
-        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-02209", text)
-    } else if binding.count > limit {
-        let text = format!("{} bytes, and maxInlineUniformBlockSize is {limit}", binding.count);
-        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-08004", text)
-    } else {
-        return Ok(());
-    };
-    Err((rule, format!("binding {number}: {text}")))
+    let bytes = binding.count;
+    refuse_if!(!device.features.descriptors.inline_uniform_block
+        => "VUID-VkDescriptorSetLayoutBinding-descriptorType-04604",
+        "binding {number}: the feature inlineUniformBlock is not enabled");
+    refuse_if!(bytes % 4 != 0 => "VUID-VkDescriptorSetLayoutBinding-descriptorType-02209",
+        "binding {number}: {bytes} bytes are no multiple of 4");
+    refuse_if!(bytes > limit => "VUID-VkDescriptorSetLayoutBinding-descriptorType-08004",
+        "binding {number}: {bytes} bytes, and maxInlineUniformBlockSize is {limit}");
+    Ok(())
 }
 
 fn check_mutable(device: &Device, push: bool, number: u32, binding: &Binding) -> Result<(), Broken> {
+    refuse_if!(!device.features.descriptors.mutable_descriptor_type
+        => "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595",
+        "binding {number}: the feature mutableDescriptorType is not enabled");
+    refuse_if!(push => "VUID-VkDescriptorSetLayoutCreateInfo-flags-04591",
+        "binding {number}: a mutable descriptor in a push descriptor set");
+    refuse_if!(binding.mutable.is_empty() => "VUID-VkDescriptorSetLayoutCreateInfo-pBindings-07303",
+        "binding {number}: a mutable descriptor without a list of types");
     let never = [
         (Type::MUTABLE_EXT, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04600"),
         (Type::UNIFORM_BUFFER_DYNAMIC, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04601"),
         (Type::STORAGE_BUFFER_DYNAMIC, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04602"),
         (Type::INLINE_UNIFORM_BLOCK, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04603"),
     ];
-    let listed = never.iter().find(|(kind, _)| binding.mutable.contains(kind));
-    let (rule, text) = if !device.features.descriptors.mutable_descriptor_type {
-        let text = "the feature mutableDescriptorType is not enabled".to_owned();
-        ("VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595", text)
-    } else if push {
-        let text = "a mutable descriptor in a push descriptor set".to_owned();
-        ("VUID-VkDescriptorSetLayoutCreateInfo-flags-04591", text)
-    } else if binding.mutable.is_empty() {
-        let text = "a mutable descriptor without a list of types".to_owned();
-        ("VUID-VkDescriptorSetLayoutCreateInfo-pBindings-07303", text)
-    } else if let Some((kind, rule)) = listed {
-        (*rule, format!("{} cannot be what a mutable descriptor becomes", type_name(*kind)))
-    } else {
-        return Ok(());
-    };
-    Err((rule, format!("binding {number}: {text}")))
+    for (kind, rule) in never {
+        refuse_if!(binding.mutable.contains(&kind) => rule,
+            "binding {number}: {} cannot be what a mutable descriptor becomes", type_name(kind));
+    }
+    Ok(())
 }
 
 fn check_flags(
@@ -249,46 +228,36 @@ fn check_flags(
     let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
     let beyond =
         Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING | Flags::VARIABLE_DESCRIPTOR_COUNT;
-    let broken = if after && !layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL) {
-        Some((
-            "VUID-VkDescriptorSetLayoutCreateInfo-flags-03000",
-            "UPDATE_AFTER_BIND in a layout without UPDATE_AFTER_BIND_POOL",
-        ))
-    } else if push && flags.intersects(beyond) {
-        let text = "a push descriptor can have PARTIALLY_BOUND alone";
-        Some(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-flags-03003", text))
-    } else if variable && last != Some(number) {
-        let text = "VARIABLE_DESCRIPTOR_COUNT, and it is not the last binding";
-        Some(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004", text))
-    } else if after && !enabled.update_after_bind(binding.kind) {
-        after_rule(binding.kind)
-    } else if flags.contains(Flags::UPDATE_UNUSED_WHILE_PENDING)
-        && !enabled.descriptor_binding_update_unused_while_pending
-    {
-        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUpdateUnusedWhilePending-03012";
-        Some((rule, "the feature descriptorBindingUpdateUnusedWhilePending is not enabled"))
-    } else if flags.contains(Flags::PARTIALLY_BOUND) && !enabled.descriptor_binding_partially_bound {
-        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingPartiallyBound-03013";
-        Some((rule, "the feature descriptorBindingPartiallyBound is not enabled"))
-    } else if variable && !enabled.descriptor_binding_variable_descriptor_count {
-        let rule =
-            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingVariableDescriptorCount-03014";
-        Some((rule, "the feature descriptorBindingVariableDescriptorCount is not enabled"))
-    } else if variable && is_dynamic(binding.kind) {
-        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03015";
-        Some((rule, "a dynamic buffer has no variable count"))
-    } else {
-        None
-    };
-    match broken {
-        Some((rule, text)) => Err((rule, format!("binding {number}: {text}"))),
-        None => Ok(()),
-    }
+    refuse_if!(after && !layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL)
+        => "VUID-VkDescriptorSetLayoutCreateInfo-flags-03000",
+        "binding {number}: UPDATE_AFTER_BIND in a layout without UPDATE_AFTER_BIND_POOL");
+    refuse_if!(push && flags.intersects(beyond)
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-flags-03003",
+        "binding {number}: a push descriptor can have PARTIALLY_BOUND alone");
+    refuse_if!(variable && last != Some(number)
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004",
+        "binding {number}: VARIABLE_DESCRIPTOR_COUNT, and it is not the last binding");
+    refuse_if!(after && !enabled.update_after_bind(binding.kind) => after_rule(binding.kind),
+        "binding {number}: the device cannot update this type after it is bound, or was not asked to");
+    refuse_if!(flags.contains(Flags::UPDATE_UNUSED_WHILE_PENDING)
+            && !enabled.descriptor_binding_update_unused_while_pending
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUpdateUnusedWhilePending-03012",
+        "binding {number}: the feature descriptorBindingUpdateUnusedWhilePending is not enabled");
+    refuse_if!(flags.contains(Flags::PARTIALLY_BOUND) && !enabled.descriptor_binding_partially_bound
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingPartiallyBound-03013",
+        "binding {number}: the feature descriptorBindingPartiallyBound is not enabled");
+    refuse_if!(variable && !enabled.descriptor_binding_variable_descriptor_count
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingVariableDescriptorCount-03014",
+        "binding {number}: the feature descriptorBindingVariableDescriptorCount is not enabled");
+    refuse_if!(variable && is_dynamic(binding.kind)
+        => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03015",
+        "binding {number}: a dynamic buffer has no variable count");
+    Ok(())
 }
 
 /// The rule that UPDATE_AFTER_BIND for a type breaks whose feature is not enabled.
-fn after_rule(kind: Type) -> Option<(&'static str, &'static str)> {
-    let rule = match kind {
+fn after_rule(kind: Type) -> &'static str {
+    match kind {
         Type::UNIFORM_BUFFER => {
             "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005"
         }
@@ -311,8 +280,7 @@ fn after_rule(kind: Type) -> Option<(&'static str, &'static str)> {
             "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingInlineUniformBlockUpdateAfterBind-02211"
         }
         _ => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-None-03011",
-    };
-    Some((rule, "the device cannot update this type after it is bound, or was not asked to"))
+    }
 }
 
 /// The descriptors of a layout; an inline uniform block is one.

@@ -10,7 +10,7 @@ use super::layout::SetLayout;
 use super::limits::Totals;
 use crate::arithmetic::{index, widen};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
 use crate::state::{Device, DeviceState, Label};
@@ -70,25 +70,17 @@ unsafe fn describe(
     // SAFETY: VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter.
     let ranges = unsafe { chain::array(info.p_push_constant_ranges, info.push_constant_range_count) };
     let limits = &device.hub.descriptors.limits;
-    if widen(sets.len()) > u64::from(limits.max_bound_descriptor_sets) {
-        let text = format!(
-            "{} sets, and maxBoundDescriptorSets is {}",
-            sets.len(),
-            limits.max_bound_descriptor_sets
-        );
-        return Err(("VUID-VkPipelineLayoutCreateInfo-setLayoutCount-00286", text));
-    }
+    refuse_if!(widen(sets.len()) > u64::from(limits.max_bound_descriptor_sets)
+        => "VUID-VkPipelineLayoutCreateInfo-setLayoutCount-00286",
+        "{} sets, and maxBoundDescriptorSets is {}", sets.len(), limits.max_bound_descriptor_sets);
     let sets = set_layouts(device, &device.state.lock(), sets)?;
     let pushed = sets.iter().flatten().filter(|set| set.has(LayoutFlags::PUSH_DESCRIPTOR_KHR)).count();
-    if pushed > 1 {
-        let text = format!("{pushed} of the sets are push descriptor sets");
-        return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-00293", text));
-    }
+    refuse_if!(pushed > 1 => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-00293",
+        "{pushed} of the sets are push descriptor sets");
     let buffers = sets.iter().flatten().filter(|set| set.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT)).count();
-    if buffers != 0 && buffers != sets.iter().flatten().count() {
-        let text = "some of the sets are for descriptor buffers, and some are not".to_owned();
-        return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008", text));
-    }
+    refuse_if!(buffers != 0 && buffers != sets.iter().flatten().count()
+        => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008",
+        "some of the sets are for descriptor buffers, and some are not");
     let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
     let totals = Totals::of(sets.iter().flatten().map(Arc::as_ref));
     if let Some(broken) = totals.first_over(limits, indexing) {
@@ -97,11 +89,9 @@ unsafe fn describe(
     let mut stages = vk::ShaderStageFlags::empty();
     for range in ranges {
         check_range(range, limits.max_push_constants_size)?;
-        if range.stage_flags.intersects(stages) {
-            let text =
-                format!("two ranges of push constants have the stage {:?}", range.stage_flags & stages);
-            return Err(("VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-00292", text));
-        }
+        refuse_if!(range.stage_flags.intersects(stages)
+            => "VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-00292",
+            "two ranges of push constants have the stage {:?}", range.stage_flags & stages);
         stages |= range.stage_flags;
     }
     let mut push_constants: Vec<_> =
@@ -119,10 +109,8 @@ fn set_layouts(
     for &handle in handles {
         let found = state.descriptors.layouts.get(&handle).map(|found| Arc::clone(&found.layout));
         // NULL is a set that nothing is bound to, where graphics pipeline libraries are known; here it is a mistake.
-        if found.is_none() {
-            let text = state.missing(device, handle);
-            return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter", text));
-        }
+        refuse_if!(found.is_none() => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter",
+            "{}", state.missing(device, handle));
         layouts.push(found);
     }
     Ok(layouts)

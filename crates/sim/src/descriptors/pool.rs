@@ -12,7 +12,7 @@ use super::policy::{DescriptorPoolPolicy, DescriptorQuirk};
 use super::room::Room;
 use crate::arithmetic::widen;
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
 use crate::state::{Device, DeviceState, Label};
@@ -38,42 +38,30 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err(("VUID-vkCreateDescriptorPool-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
     };
-    if info.max_sets == 0 {
-        let text = "maxSets is 0".to_owned();
-        return Err(("VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227", text));
-    }
+    refuse_if!(info.max_sets == 0 => "VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227",
+        "maxSets is 0");
     // SAFETY: VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter.
     let sizes = unsafe { chain::array(info.p_pool_sizes, info.pool_size_count) };
     for size in sizes {
-        if size.descriptor_count == 0 {
-            let text = format!("descriptorCount of {:?} is 0", size.ty);
-            return Err(("VUID-VkDescriptorPoolSize-descriptorCount-00302", text));
-        }
-        if size.ty == Type::INLINE_UNIFORM_BLOCK && size.descriptor_count % 4 != 0 {
-            let text =
-                format!("{} bytes of inline uniform blocks are no multiple of 4", size.descriptor_count);
-            return Err(("VUID-VkDescriptorPoolSize-type-02218", text));
-        }
-        if size.ty == Type::MUTABLE_EXT && !device.features.descriptors.mutable_descriptor_type {
-            let text = "a mutable type, and the feature mutableDescriptorType is not enabled".to_owned();
-            return Err(("VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608", text));
-        }
+        refuse_if!(size.descriptor_count == 0 => "VUID-VkDescriptorPoolSize-descriptorCount-00302",
+            "descriptorCount of {:?} is 0", size.ty);
+        refuse_if!(size.ty == Type::INLINE_UNIFORM_BLOCK && size.descriptor_count % 4 != 0
+            => "VUID-VkDescriptorPoolSize-type-02218",
+            "{} bytes of inline uniform blocks are no multiple of 4", size.descriptor_count);
+        refuse_if!(size.ty == Type::MUTABLE_EXT && !device.features.descriptors.mutable_descriptor_type
+            => "VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608",
+            "a mutable type, and the feature mutableDescriptorType is not enabled");
     }
     let over = Flags::ALLOW_OVERALLOCATION_SETS_NV | Flags::ALLOW_OVERALLOCATION_POOLS_NV;
-    if info.flags.intersects(over) {
-        let text = "the feature descriptorPoolOverallocation is not there".to_owned();
-        return Err(("VUID-VkDescriptorPoolCreateInfo-flags-09228", text));
-    }
+    refuse_if!(info.flags.intersects(over) => "VUID-VkDescriptorPoolCreateInfo-flags-09228",
+        "the feature descriptorPoolOverallocation is not there");
     if info.flags.contains(Flags::HOST_ONLY_EXT) {
         let enabled = device.features.descriptors.mutable_descriptor_type;
-        if !enabled {
-            let text = "HOST_ONLY is set, and the feature mutableDescriptorType is not enabled".to_owned();
-            return Err(("VUID-VkDescriptorPoolCreateInfo-flags-04609", text));
-        }
-        if info.flags.contains(Flags::UPDATE_AFTER_BIND) {
-            let text = "HOST_ONLY and UPDATE_AFTER_BIND do not go together".to_owned();
-            return Err(("VUID-VkDescriptorPoolCreateInfo-flags-04607", text));
-        }
+        refuse_if!(!enabled => "VUID-VkDescriptorPoolCreateInfo-flags-04609",
+            "HOST_ONLY is set, and the feature mutableDescriptorType is not enabled");
+        refuse_if!(info.flags.contains(Flags::UPDATE_AFTER_BIND)
+            => "VUID-VkDescriptorPoolCreateInfo-flags-04607",
+            "HOST_ONLY and UPDATE_AFTER_BIND do not go together");
     }
     // SAFETY: VUID-VkDescriptorPoolCreateInfo-pNext-pNext.
     let lists = unsafe { mutable_lists(info.p_next) };
@@ -97,10 +85,9 @@ fn check_lists(lists: &[Vec<Type>], sizes: &[vk::DescriptorPoolSize]) -> Result<
     let mutable = || lists.iter().zip(sizes).filter(|(_, size)| size.ty == Type::MUTABLE_EXT);
     for (one, _) in mutable() {
         for (other, _) in mutable() {
-            if one != other && one.iter().any(|kind| other.contains(kind)) {
-                let text = format!("the lists of mutable types {one:?} and {other:?} have some in common");
-                return Err(("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787", text));
-            }
+            refuse_if!(one != other && one.iter().any(|kind| other.contains(kind))
+                => "VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787",
+                "the lists of mutable types {one:?} and {other:?} have some in common");
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::pool::Pool;
 use super::room::{Need, Taken};
 use crate::arithmetic::{index, narrow, widen};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::state::{Device, DeviceState};
 
@@ -77,10 +77,8 @@ unsafe fn read(
         let text = state.missing(device, info.descriptor_pool);
         return Err(("VUID-VkDescriptorSetAllocateInfo-descriptorPool-parameter", text));
     };
-    if layouts.is_empty() {
-        let text = "descriptorSetCount is 0".to_owned();
-        return Err(("VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength", text));
-    }
+    refuse_if!(layouts.is_empty() => "VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength",
+        "descriptorSetCount is 0");
     if !counts.is_empty() && counts.len() != layouts.len() {
         let text = format!("{} variable counts, {} sets", counts.len(), layouts.len());
         let rule = "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045";
@@ -272,14 +270,10 @@ impl DeviceState {
         let Some(set) = self.descriptors.sets.get(&handle) else {
             return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", self.missing(device, handle)));
         };
-        if set.pool != pool {
-            let text = format!("{name} is of {}, and not of {}", self.name(set.pool), self.name(pool));
-            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-parent", text));
-        }
-        if set.in_use > 0 {
-            let text = format!("{name} is freed, and a submission still uses it");
-            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00309", text));
-        }
+        refuse_if!(set.pool != pool => "VUID-vkFreeDescriptorSets-pDescriptorSets-parent",
+            "{name} is of {}, and not of {}", self.name(set.pool), self.name(pool));
+        refuse_if!(set.in_use > 0 => "VUID-vkFreeDescriptorSets-pDescriptorSets-00309",
+            "{name} is freed, and a submission still uses it");
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::pipeline_layout::PipelineLayout;
 use super::write::{Values, Write};
 use crate::arithmetic::index;
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
 use crate::state::{Device, DeviceState, Label};
@@ -128,10 +128,9 @@ unsafe fn describe(
         push_target(device, state, info)?
     };
     for entry in entries {
-        if !layout.bindings.contains_key(&entry.dst_binding) {
-            let text = format!("the layout has no binding {}", entry.dst_binding);
-            return Err(("VUID-VkDescriptorUpdateTemplateEntry-dstBinding-00354", text));
-        }
+        refuse_if!(!layout.bindings.contains_key(&entry.dst_binding)
+            => "VUID-VkDescriptorUpdateTemplateEntry-dstBinding-00354",
+            "the layout has no binding {}", entry.dst_binding);
     }
     Ok(Template { entries: entries.to_vec(), target, host: HostBytes::default() })
 }

@@ -9,7 +9,7 @@ use super::contents::Change;
 use super::write::{self, WriteTarget};
 use super::{copy, template};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::state::{Device, DeviceState};
 
@@ -98,10 +98,9 @@ fn updatable(
         };
         let number = change.binding();
         let name = state.label(handle);
-        if !binding.flags.intersects(Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING) {
-            let text = format!("{name}, binding {number}, is updated, and a submission still uses it");
-            return Err(("VUID-vkUpdateDescriptorSets-None-03047", text));
-        }
+        refuse_if!(!binding.flags.intersects(Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING)
+            => "VUID-vkUpdateDescriptorSets-None-03047",
+            "{name}, binding {number}, is updated, and a submission still uses it");
         if !binding.flags.contains(Flags::UPDATE_UNUSED_WHILE_PENDING) {
             let text = format!(
                 "{name}, binding {number}, is updated after a submission that still uses it: \

@@ -10,7 +10,7 @@ use super::names::{Family, family, has_sampler, is_uniform_buffer, type_name};
 use super::set::Set;
 use crate::arithmetic::{index, widen};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::physical::{MAX_STORAGE_BUFFER_RANGE, MAX_UNIFORM_BUFFER_RANGE};
 use crate::state::{Device, DeviceState};
 
@@ -121,10 +121,8 @@ pub(super) fn run(
         let size = place.count(number, binding);
         if size > 0 {
             let here = left.min(size.saturating_sub(element));
-            if here == 0 && first.is_none() {
-                let text = format!("element {element} of binding {number}, which has {size}");
-                return Err((past, text));
-            }
+            refuse_if!(here == 0 && first.is_none() => past,
+                "element {element} of binding {number}, which has {size}");
             if let Some(first) = first {
                 consecutive(first, binding, number)?;
             }
@@ -163,14 +161,10 @@ pub(crate) fn changes(
     write: &Write,
 ) -> Result<Vec<Change>, Broken> {
     let number = write.binding;
-    if write.count == 0 {
-        let text = format!("descriptorCount for binding {number} is 0");
-        return Err(("VUID-VkWriteDescriptorSet-descriptorCount-arraylength", text));
-    }
-    if place.layout.bindings.last_key_value().is_none_or(|(&last, _)| number > last) {
-        let text = format!("binding {number}, and the layout has none so high");
-        return Err(("VUID-VkWriteDescriptorSet-dstBinding-00315", text));
-    }
+    refuse_if!(write.count == 0 => "VUID-VkWriteDescriptorSet-descriptorCount-arraylength",
+        "descriptorCount for binding {number} is 0");
+    refuse_if!(place.layout.bindings.last_key_value().is_none_or(|(&last, _)| number > last)
+        => "VUID-VkWriteDescriptorSet-dstBinding-00315", "binding {number}, and the layout has none so high");
     let Some(binding) = place.layout.bindings.get(&number).filter(|binding| binding.count > 0) else {
         let text = format!("the layout has no descriptors at binding {number}");
         return Err(("VUID-VkWriteDescriptorSet-dstBinding-00316", text));
@@ -201,22 +195,16 @@ pub(crate) fn changes(
 fn check_type(write: &Write, binding: &Binding) -> Result<(), Broken> {
     let number = write.binding;
     if binding.kind == Type::MUTABLE_EXT {
-        if !binding.mutable.contains(&write.kind) {
-            let text = format!(
-                "{} at binding {number}, which is mutable and cannot become it",
-                type_name(write.kind)
-            );
-            return Err(("VUID-VkWriteDescriptorSet-dstSet-04611", text));
-        }
+        refuse_if!(!binding.mutable.contains(&write.kind) => "VUID-VkWriteDescriptorSet-dstSet-04611",
+            "{} at binding {number}, which is mutable and cannot become it", type_name(write.kind));
     } else if binding.kind != write.kind {
         let text =
             format!("{} at binding {number}, which is {}", type_name(write.kind), type_name(binding.kind));
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-00319", text));
     }
-    if write.kind == Type::SAMPLER && !binding.immutable.is_empty() {
-        let text = format!("the samplers of binding {number} are immutable");
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02752", text));
-    }
+    refuse_if!(write.kind == Type::SAMPLER && !binding.immutable.is_empty()
+        => "VUID-VkWriteDescriptorSet-descriptorType-02752",
+        "the samplers of binding {number} are immutable");
     Ok(())
 }
 
@@ -281,10 +269,8 @@ fn check_buffer(
 ) -> Result<Descriptor, Broken> {
     let vk::DescriptorBufferInfo { buffer, offset, range } = *info;
     let name = state.label(buffer);
-    if buffer.is_null() {
-        let text = "the buffer is NULL, and the feature nullDescriptor is not enabled".to_owned();
-        return Err(("VUID-VkDescriptorBufferInfo-buffer-02998", text));
-    }
+    refuse_if!(buffer.is_null() => "VUID-VkDescriptorBufferInfo-buffer-02998",
+        "the buffer is NULL, and the feature nullDescriptor is not enabled");
     let Some(found) = state.buffers.get(&buffer) else {
         return Err(("VUID-VkDescriptorBufferInfo-buffer-parameter", state.missing(device, buffer)));
     };
@@ -340,10 +326,8 @@ fn check_texels(
     view: vk::BufferView,
 ) -> Result<Descriptor, Broken> {
     let name = state.label(view);
-    if view.is_null() {
-        let text = "the view is NULL, and the feature nullDescriptor is not enabled".to_owned();
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02995", text));
-    }
+    refuse_if!(view.is_null() => "VUID-VkWriteDescriptorSet-descriptorType-02995",
+        "the view is NULL, and the feature nullDescriptor is not enabled");
     let Some(found) = state.buffer_views.get(&view) else {
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", state.missing(device, view)));
     };
@@ -356,9 +340,8 @@ fn check_texels(
     } else {
         (vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER, "VUID-VkWriteDescriptorSet-descriptorType-08766")
     };
-    if !buffer.description.usage.contains(wanted) {
-        return Err((rule, format!("{name} is of a buffer without the usage {wanted:?}")));
-    }
+    refuse_if!(!buffer.description.usage.contains(wanted) => rule,
+        "{name} is of a buffer without the usage {wanted:?}");
     Ok(Descriptor::Texels { kind, view })
 }
 
@@ -373,9 +356,8 @@ fn check_image(
     if has_sampler(kind) {
         // What the write says where the sampler is immutable means nothing.
         sampler = immutable.unwrap_or(info.sampler);
-        if !state.descriptors.samplers.contains_key(&sampler) {
-            return Err(("VUID-VkWriteDescriptorSet-descriptorType-00325", state.missing(device, sampler)));
-        }
+        refuse_if!(!state.descriptors.samplers.contains_key(&sampler)
+            => "VUID-VkWriteDescriptorSet-descriptorType-00325", "{}", state.missing(device, sampler));
     }
     if kind == Type::SAMPLER {
         let (view, layout) = (vk::ImageView::null(), vk::ImageLayout::UNDEFINED);
@@ -383,10 +365,8 @@ fn check_image(
     }
     let (view, layout) = (info.image_view, info.image_layout);
     let name = state.label(view);
-    if view.is_null() {
-        let text = "the view is NULL, and the feature nullDescriptor is not enabled".to_owned();
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02997", text));
-    }
+    refuse_if!(view.is_null() => "VUID-VkWriteDescriptorSet-descriptorType-02997",
+        "the view is NULL, and the feature nullDescriptor is not enabled");
     let Some(found) = state.image_views.get(&view) else {
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", state.missing(device, view)));
     };
@@ -403,12 +383,10 @@ fn check_image(
         }
         _ => (vk::ImageUsageFlags::SAMPLED, "VUID-VkWriteDescriptorSet-descriptorType-00337"),
     };
-    if !image.description.usage.contains(wanted) {
-        return Err((rule, format!("{name} is of an image without the usage {wanted:?}")));
-    }
-    if kind == Type::STORAGE_IMAGE && layout != vk::ImageLayout::GENERAL {
-        let text = format!("{name} is to be a storage image in a layout that is not GENERAL");
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-04152", text));
-    }
+    refuse_if!(!image.description.usage.contains(wanted) => rule,
+        "{name} is of an image without the usage {wanted:?}");
+    refuse_if!(kind == Type::STORAGE_IMAGE && layout != vk::ImageLayout::GENERAL
+        => "VUID-VkWriteDescriptorSet-descriptorType-04152",
+        "{name} is to be a storage image in a layout that is not GENERAL");
     Ok(Descriptor::Image { kind, sampler, view, layout })
 }

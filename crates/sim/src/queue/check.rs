@@ -113,13 +113,9 @@ pub(super) fn check(
                     kinds.insert(semaphore, Kind::Binary { signaled: true });
                 }
                 Kind::Timeline { value: reached, scheduled } => {
-                    if value <= scheduled {
-                        let text = format!(
-                            "{} is to be signaled with {value}, and its value is {reached}, and will be {scheduled}",
-                            state.name(semaphore)
-                        );
-                        return Err((rules.signal_value, text));
-                    }
+                    refuse_if!(value <= scheduled => rules.signal_value,
+                        "{} is to be signaled with {value}, and its value is {reached}, and will be {scheduled}",
+                        state.name(semaphore));
                     kinds.insert(semaphore, Kind::Timeline { value: reached, scheduled: value });
                 }
             }
