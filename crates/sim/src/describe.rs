@@ -32,9 +32,7 @@ pub(super) unsafe fn describe_buffer(
     info: *const vk::BufferCreateInfo<'_>,
 ) -> Result<(BufferDescription, u32), Broken> {
     // SAFETY: 1 of `describe_buffer`.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        return Err(("VUID-vkCreateBuffer-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
-    };
+    let info = unsafe { chain::given(info, "VUID-vkCreateBuffer-pCreateInfo-parameter") }?;
     // SAFETY: 2 of `describe_buffer`.
     let external = unsafe { chain::find::<vk::ExternalMemoryBufferCreateInfo<'_>>(info.p_next) };
     let mut description = BufferDescription::from(info);
@@ -72,9 +70,7 @@ pub(super) unsafe fn describe_image(
     info: *const vk::ImageCreateInfo<'_>,
 ) -> Result<(ImageDescription, u32), Broken> {
     // SAFETY: 1 of `describe_image`.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        return Err(("VUID-vkCreateImage-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
-    };
+    let info = unsafe { chain::given(info, "VUID-vkCreateImage-pCreateInfo-parameter") }?;
     // SAFETY: 2 of `describe_image`.
     let external = unsafe { chain::find::<vk::ExternalMemoryImageCreateInfo<'_>>(info.p_next) };
     let mut description = ImageDescription::from(info);

@@ -110,6 +110,29 @@ pub(super) unsafe fn destroy<H: Handle + Copy>(
     }
 }
 
+/// Defines a call that destroys an object: the function with the object's handle, the call's name, the rules and the
+/// body of `remove` as for [`destroy`].
+macro_rules! destroys {
+    (
+        $visibility:vis fn $function:ident($handle:ident: $type:ty) = $name:literal, $rules:expr,
+        |$device:ident, $state:ident, $label:pat_param| $remove:expr
+    ) => {
+        $visibility unsafe extern "system" fn $function(
+            device: ash::vk::Device,
+            $handle: $type,
+            callbacks: *const ash::vk::AllocationCallbacks<'_>,
+        ) {
+            $crate::entry::on_device(device, $crate::entry::call!($name), |$device| {
+                let remove =
+                    |$state: &mut $crate::state::DeviceState, $label: &$crate::state::Label| $remove;
+                // SAFETY: 1: the call's rule pAllocator-parameter. 2: no lock is held. 3: the second of `$rules`.
+                unsafe { $crate::host::destroy($device, $handle, callbacks, $rules, remove) };
+            });
+        }
+    };
+}
+pub(super) use destroys;
+
 /// Takes an object and its name out of the books, unless its handle is NULL; `remove` takes the object. Reports
 /// `unknown` if there is none.
 pub(super) fn forget<H: Handle + Copy, T>(

@@ -14,9 +14,9 @@ use super::chain;
 use super::describe::{Broken, refuse_if};
 use super::descriptor_heap::{self, Mapping, ffi};
 use super::descriptors::PipelineLayout;
-use super::entry::{call, entries, on_device};
-use super::host::{self, HostBytes};
-use super::state::{Device, DeviceState, Label};
+use super::entry::{call, checked, entries, on_device};
+use super::host::{self, HostBytes, destroys};
+use super::state::{Device, DeviceState};
 use crate::arithmetic::{index, widen};
 
 entries! {
@@ -79,21 +79,17 @@ unsafe extern "system" fn create_module(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_module: *mut vk::ShaderModule,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateShaderModule"), |device| {
+    checked(device, call!("vkCreateShaderModule"), |device| {
         // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkCreateShaderModule-pCreateInfo-parameter", "pCreateInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateShaderModule-pCreateInfo-parameter") }?;
         // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
-        if let Err((rule, text)) = unsafe { check_code(info) } {
-            return device.refuse(rule, text);
-        }
+        unsafe { check_code(info) }?;
         let insert = |state: &mut DeviceState, handle, host| {
             state.pipelines.modules.insert(handle, host);
         };
         // SAFETY: 1: VUID-vkCreateShaderModule-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateShaderModule-pShaderModule-parameter.
-        unsafe { host::create(device, callbacks, p_module, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_module, insert) })
     })
 }
 
@@ -118,22 +114,12 @@ unsafe fn check_code(info: &vk::ShaderModuleCreateInfo<'_>) -> Result<(), Broken
     }
 }
 
-unsafe extern "system" fn destroy_module(
-    device: vk::Device,
-    module: vk::ShaderModule,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyShaderModule"), |device| {
-        let rules = [
-            "VUID-vkDestroyShaderModule-shaderModule-parameter",
-            "VUID-vkDestroyShaderModule-shaderModule-01092",
-            "VUID-vkDestroyShaderModule-shaderModule-01093",
-        ];
-        let remove = |state: &mut DeviceState, _: &Label| state.pipelines.modules.remove(&module);
-        // SAFETY: 1: VUID-vkDestroyShaderModule-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyShaderModule-shaderModule-01092.
-        unsafe { host::destroy(device, module, callbacks, rules, remove) };
-    });
+destroys! {
+    fn destroy_module(module: vk::ShaderModule) = "vkDestroyShaderModule",
+    ["VUID-vkDestroyShaderModule-shaderModule-parameter",
+     "VUID-vkDestroyShaderModule-shaderModule-01092",
+     "VUID-vkDestroyShaderModule-shaderModule-01093"],
+    |device, state, _| state.pipelines.modules.remove(&module)
 }
 
 unsafe extern "system" fn create_compute(
@@ -266,29 +252,19 @@ unsafe fn constants(info: *const vk::SpecializationInfo<'_>) -> BTreeMap<u32, Ve
     entries.iter().filter_map(value).collect()
 }
 
-unsafe extern "system" fn destroy(
-    device: vk::Device,
-    pipeline: vk::Pipeline,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyPipeline"), |device| {
-        let rules = [
-            "VUID-vkDestroyPipeline-pipeline-parameter",
-            "VUID-vkDestroyPipeline-pipeline-00766",
-            "VUID-vkDestroyPipeline-pipeline-00767",
-        ];
-        let remove = |state: &mut DeviceState, name: &Label| {
-            let found = state.pipelines.pipelines.remove(&pipeline)?;
-            if found.in_use > 0 {
-                let text = format!("{name} is destroyed, and a submission still uses it");
-                device.report("VUID-vkDestroyPipeline-pipeline-00765", text);
-            }
-            Some(found.host)
-        };
-        // SAFETY: 1: VUID-vkDestroyPipeline-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyPipeline-pipeline-00766.
-        unsafe { host::destroy(device, pipeline, callbacks, rules, remove) };
-    });
+destroys! {
+    fn destroy(pipeline: vk::Pipeline) = "vkDestroyPipeline",
+    ["VUID-vkDestroyPipeline-pipeline-parameter",
+     "VUID-vkDestroyPipeline-pipeline-00766",
+     "VUID-vkDestroyPipeline-pipeline-00767"],
+    |device, state, name| {
+        let found = state.pipelines.pipelines.remove(&pipeline)?;
+        if found.in_use > 0 {
+            let text = format!("{name} is destroyed, and a submission still uses it");
+            device.report("VUID-vkDestroyPipeline-pipeline-00765", text);
+        }
+        Some(found.host)
+    }
 }
 
 unsafe extern "system" fn create_cache(
@@ -307,22 +283,12 @@ unsafe extern "system" fn create_cache(
     })
 }
 
-unsafe extern "system" fn destroy_cache(
-    device: vk::Device,
-    cache: vk::PipelineCache,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyPipelineCache"), |device| {
-        let rules = [
-            "VUID-vkDestroyPipelineCache-pipelineCache-parameter",
-            "VUID-vkDestroyPipelineCache-pipelineCache-00771",
-            "VUID-vkDestroyPipelineCache-pipelineCache-00772",
-        ];
-        let remove = |state: &mut DeviceState, _: &Label| state.pipelines.caches.remove(&cache);
-        // SAFETY: 1: VUID-vkDestroyPipelineCache-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyPipelineCache-pipelineCache-00771.
-        unsafe { host::destroy(device, cache, callbacks, rules, remove) };
-    });
+destroys! {
+    fn destroy_cache(cache: vk::PipelineCache) = "vkDestroyPipelineCache",
+    ["VUID-vkDestroyPipelineCache-pipelineCache-parameter",
+     "VUID-vkDestroyPipelineCache-pipelineCache-00771",
+     "VUID-vkDestroyPipelineCache-pipelineCache-00772"],
+    |device, state, _| state.pipelines.caches.remove(&cache)
 }
 
 /// The header that every cache begins with (`VkPipelineCacheHeaderVersionOne`); there is nothing behind it.
@@ -377,7 +343,7 @@ unsafe extern "system" fn merge_caches(
     count: u32,
     p_sources: *const vk::PipelineCache,
 ) -> vk::Result {
-    on_device(device, call!("vkMergePipelineCaches"), |device| {
+    checked(device, call!("vkMergePipelineCaches"), |device| {
         // SAFETY: VUID-vkMergePipelineCaches-pSrcCaches-parameter.
         let sources = unsafe { chain::array(p_sources, count) };
         let state = device.state.lock();
@@ -387,10 +353,8 @@ unsafe extern "system" fn merge_caches(
         ];
         let all = std::iter::once((target, rules[0])).chain(sources.iter().map(|&cache| (cache, rules[1])));
         for (cache, rule) in all {
-            if !state.pipelines.caches.contains_key(&cache) {
-                return device.refuse(rule, state.missing(device, cache));
-            }
+            state.known(device, cache, state.pipelines.caches.get(&cache), rule)?;
         }
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }

@@ -9,7 +9,7 @@ use super::chain;
 use super::describe::{Broken, describe_buffer, describe_image, refuse_if};
 use super::entry::{call, checked, entries, on_device, settle};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
-use super::host::{self, HostBytes};
+use super::host::{self, HostBytes, destroys};
 use super::sparse::Pages;
 use super::state::{Device, DeviceState, Label};
 use super::store::Store;
@@ -148,50 +148,31 @@ fn report_use(device: &Device, name: &Label, in_use: u32, rule: &'static str) {
     }
 }
 
-unsafe extern "system" fn destroy_buffer(
-    device: vk::Device,
-    buffer: vk::Buffer,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyBuffer"), |device| {
-        let rules = [
-            "VUID-vkDestroyBuffer-buffer-parameter",
-            "VUID-vkDestroyBuffer-buffer-00923",
-            "VUID-vkDestroyBuffer-buffer-00924",
-        ];
-        let remove = |state: &mut DeviceState, name: &Label| {
-            state.unbind_pages(buffer, 0, u64::MAX);
-            let found = state.buffers.remove(&buffer)?;
-            report_use(device, name, found.in_use, "VUID-vkDestroyBuffer-buffer-00922");
-            state.unbind(found.bound.as_ref(), buffer.as_raw());
-            Some(found.host)
-        };
-        // SAFETY: 1: VUID-vkDestroyBuffer-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyBuffer-buffer-00923.
-        unsafe { host::destroy(device, buffer, callbacks, rules, remove) };
-    });
+destroys! {
+    fn destroy_buffer(buffer: vk::Buffer) = "vkDestroyBuffer",
+    ["VUID-vkDestroyBuffer-buffer-parameter",
+     "VUID-vkDestroyBuffer-buffer-00923",
+     "VUID-vkDestroyBuffer-buffer-00924"],
+    |device, state, name| {
+        state.unbind_pages(buffer, 0, u64::MAX);
+        let found = state.buffers.remove(&buffer)?;
+        report_use(device, name, found.in_use, "VUID-vkDestroyBuffer-buffer-00922");
+        state.unbind(found.bound.as_ref(), buffer.as_raw());
+        Some(found.host)
+    }
 }
 
-unsafe extern "system" fn destroy_image(
-    device: vk::Device,
-    image: vk::Image,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyImage"), |device| {
-        let rules = [
-            "VUID-vkDestroyImage-image-parameter",
-            "VUID-vkDestroyImage-image-01001",
-            "VUID-vkDestroyImage-image-01002",
-        ];
-        let remove = |state: &mut DeviceState, name: &Label| {
-            let found = state.images.remove(&image)?;
-            report_use(device, name, found.in_use, "VUID-vkDestroyImage-image-01000");
-            state.unbind(found.bound.as_ref(), image.as_raw());
-            Some(found.host)
-        };
-        // SAFETY: 1: VUID-vkDestroyImage-pAllocator-parameter. 2: no lock is held. 3: VUID-vkDestroyImage-image-01001.
-        unsafe { host::destroy(device, image, callbacks, rules, remove) };
-    });
+destroys! {
+    fn destroy_image(image: vk::Image) = "vkDestroyImage",
+    ["VUID-vkDestroyImage-image-parameter",
+     "VUID-vkDestroyImage-image-01001",
+     "VUID-vkDestroyImage-image-01002"],
+    |device, state, name| {
+        let found = state.images.remove(&image)?;
+        report_use(device, name, found.in_use, "VUID-vkDestroyImage-image-01000");
+        state.unbind(found.bound.as_ref(), image.as_raw());
+        Some(found.host)
+    }
 }
 
 unsafe extern "system" fn create_buffer_view(

@@ -104,9 +104,7 @@ fn places(
     }
     let state = device.state.lock();
     let name = state.label(layout);
-    let Some(found) = state.descriptors.layouts.get(&layout) else {
-        return Err((parameter, state.missing(device, layout)));
-    };
+    let found = state.known(device, layout, state.descriptors.layouts.get(&layout), parameter)?;
     refuse_if!(!found.layout.has(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT) => flag,
         "{name} was created without DESCRIPTOR_BUFFER");
     Ok(SetPlaces::of(&limits(device), &found.layout))

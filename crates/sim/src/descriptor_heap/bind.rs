@@ -159,10 +159,7 @@ pub(super) unsafe extern "system" fn push_data(
     let recording = "VUID-vkCmdPushDataEXT-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPushDataEXT"), recording, |device, _| {
         // SAFETY: VUID-vkCmdPushDataEXT-pPushDataInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pPushDataInfo is NULL".to_owned();
-            return Err(("VUID-vkCmdPushDataEXT-pPushDataInfo-parameter", text));
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCmdPushDataEXT-pPushDataInfo-parameter") }?;
         let size = widen(info.data.size);
         check_push(device, info.offset, size)?;
         let count = u32::try_from(size).unwrap_or(0);

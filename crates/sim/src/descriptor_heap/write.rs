@@ -302,9 +302,8 @@ fn check_image(device: &Device, state: &DeviceState, image: &HeapImage) -> Resul
         Type::STORAGE_IMAGE => ("VUID-VkResourceDescriptorInfoEXT-type-11459", vk::ImageUsageFlags::STORAGE),
         _ => ("VUID-VkResourceDescriptorInfoEXT-type-11460", vk::ImageUsageFlags::INPUT_ATTACHMENT),
     };
-    let Some(found) = state.images.get(&image.image) else {
-        return Err(("VUID-VkImageViewCreateInfo-image-parameter", state.missing(device, image.image)));
-    };
+    let found = state.images.get(&image.image);
+    let found = state.known(device, image.image, found, "VUID-VkImageViewCreateInfo-image-parameter")?;
     refuse_if!(!found.description.usage.contains(usage) => rule,
         "{} has not the usage {usage:?}", state.name(image.image));
     let layouts = [

@@ -13,9 +13,9 @@ use super::limits::Totals;
 use super::names::{is_dynamic, type_name};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
-use crate::host::{self, HostBytes};
-use crate::state::{Device, DeviceState, Label};
+use crate::entry::{call, checked, on_device};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::{Device, DeviceState};
 
 /// A `VkDescriptorSetLayout`. Others share what it says, and go on when it is destroyed.
 pub(crate) struct Layout {
@@ -304,9 +304,7 @@ unsafe fn describe(
     null: &'static str,
 ) -> Result<SetLayout, Broken> {
     // SAFETY: 1 of `describe`.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        return Err((null, "pCreateInfo is NULL".to_owned()));
-    };
+    let info = unsafe { chain::given(info, null) }?;
     // SAFETY: 2 of `describe`.
     let layout = unsafe { read(info) }?;
     check(device, &device.state.lock(), &layout)?;
@@ -319,43 +317,27 @@ pub(super) unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_layout: *mut vk::DescriptorSetLayout,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateDescriptorSetLayout"), |device| {
+    checked(device, call!("vkCreateDescriptorSetLayout"), |device| {
         let null = "VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter";
         // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter.
-        let layout = match unsafe { describe(device, p_info, null) } {
-            Ok(layout) => Arc::new(layout),
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
-        if !supported(device, &layout).0 {
-            let text = format!("{} descriptors are more than the device supports in a set", count(&layout));
-            return device.refuse("VUID-vkCreateDescriptorSetLayout-support-09582", text);
-        }
+        let layout = Arc::new(unsafe { describe(device, p_info, null) }?);
+        refuse_if!(!supported(device, &layout).0 => "VUID-vkCreateDescriptorSetLayout-support-09582",
+            "{} descriptors are more than the device supports in a set", count(&layout));
         let insert = |state: &mut DeviceState, handle, host| {
             state.descriptors.layouts.insert(handle, Layout { layout, host });
         };
         // SAFETY: 1: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
-        unsafe { host::create(device, callbacks, p_layout, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_layout, insert) })
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
-    device: vk::Device,
-    layout: vk::DescriptorSetLayout,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyDescriptorSetLayout"), |device| {
-        let rules = [
-            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter",
-            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284",
-            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00285",
-        ];
-        let remove =
-            |state: &mut DeviceState, _: &Label| Some(state.descriptors.layouts.remove(&layout)?.host);
-        // SAFETY: 1: VUID-vkDestroyDescriptorSetLayout-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284.
-        unsafe { host::destroy(device, layout, callbacks, rules, remove) };
-    });
+destroys! {
+    pub(super) fn destroy(layout: vk::DescriptorSetLayout) = "vkDestroyDescriptorSetLayout",
+    ["VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter",
+     "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284",
+     "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00285"],
+    |device, state, _| Some(state.descriptors.layouts.remove(&layout)?.host)
 }
 
 pub(super) unsafe extern "system" fn support(

@@ -11,9 +11,9 @@ use super::limits::Totals;
 use crate::arithmetic::{index, widen};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
-use crate::host::{self, HostBytes};
-use crate::state::{Device, DeviceState, Label};
+use crate::entry::{call, checked};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::{Device, DeviceState};
 
 /// A `VkPipelineLayout`. Pipelines and recorded commands share what it says, and go on when it is destroyed.
 pub(crate) struct Object {
@@ -62,9 +62,7 @@ unsafe fn describe(
     info: *const vk::PipelineLayoutCreateInfo<'_>,
 ) -> Result<PipelineLayout, Broken> {
     // SAFETY: the promise of `describe`: NULL or valid.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        return Err(("VUID-vkCreatePipelineLayout-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
-    };
+    let info = unsafe { chain::given(info, "VUID-vkCreatePipelineLayout-pCreateInfo-parameter") }?;
     // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter.
     let sets = unsafe { chain::array(info.p_set_layouts, info.set_layout_count) };
     // SAFETY: VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter.
@@ -143,39 +141,24 @@ pub(super) unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_layout: *mut vk::PipelineLayout,
 ) -> vk::Result {
-    on_device(device, call!("vkCreatePipelineLayout"), |device| {
+    checked(device, call!("vkCreatePipelineLayout"), |device| {
         // SAFETY: VUID-vkCreatePipelineLayout-pCreateInfo-parameter.
-        let layout = match unsafe { describe(device, p_info) } {
-            Ok(layout) => Arc::new(layout),
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
+        let layout = Arc::new(unsafe { describe(device, p_info) }?);
         let insert = |state: &mut DeviceState, handle, host| {
             state.descriptors.pipeline_layouts.insert(handle, Object { layout, host });
         };
         // SAFETY: 1: VUID-vkCreatePipelineLayout-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreatePipelineLayout-pPipelineLayout-parameter.
-        unsafe { host::create(device, callbacks, p_layout, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_layout, insert) })
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
-    device: vk::Device,
-    layout: vk::PipelineLayout,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyPipelineLayout"), |device| {
-        let rules = [
-            "VUID-vkDestroyPipelineLayout-pipelineLayout-parameter",
-            "VUID-vkDestroyPipelineLayout-pipelineLayout-00299",
-            "VUID-vkDestroyPipelineLayout-pipelineLayout-00300",
-        ];
-        let remove = |state: &mut DeviceState, _: &Label| {
-            Some(state.descriptors.pipeline_layouts.remove(&layout)?.host)
-        };
-        // SAFETY: 1: VUID-vkDestroyPipelineLayout-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyPipelineLayout-pipelineLayout-00299.
-        unsafe { host::destroy(device, layout, callbacks, rules, remove) };
-    });
+destroys! {
+    pub(super) fn destroy(layout: vk::PipelineLayout) = "vkDestroyPipelineLayout",
+    ["VUID-vkDestroyPipelineLayout-pipelineLayout-parameter",
+     "VUID-vkDestroyPipelineLayout-pipelineLayout-00299",
+     "VUID-vkDestroyPipelineLayout-pipelineLayout-00300"],
+    |device, state, _| Some(state.descriptors.pipeline_layouts.remove(&layout)?.host)
 }
 
 impl DeviceState {

@@ -13,9 +13,9 @@ use super::room::Room;
 use crate::arithmetic::widen;
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
-use crate::host::{self, HostBytes};
-use crate::state::{Device, DeviceState, Label};
+use crate::entry::{call, checked};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::{Device, DeviceState};
 
 /// A `VkDescriptorPool`.
 pub(crate) struct Pool {
@@ -35,9 +35,7 @@ pub(crate) struct Pool {
 /// `info` is NULL, or valid with its chain and what it points to.
 unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_>) -> Result<Pool, Broken> {
     // SAFETY: the promise of `describe`: NULL or valid.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        return Err(("VUID-vkCreateDescriptorPool-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
-    };
+    let info = unsafe { chain::given(info, "VUID-vkCreateDescriptorPool-pCreateInfo-parameter") }?;
     refuse_if!(info.max_sets == 0 => "VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227",
         "maxSets is 0");
     // SAFETY: VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter.
@@ -105,29 +103,26 @@ pub(super) unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_pool: *mut vk::DescriptorPool,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateDescriptorPool"), |device| {
+    checked(device, call!("vkCreateDescriptorPool"), |device| {
         // SAFETY: VUID-vkCreateDescriptorPool-pCreateInfo-parameter.
-        let mut pool = match unsafe { describe(device, p_info) } {
-            Ok(pool) => pool,
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
+        let mut pool = unsafe { describe(device, p_info) }?;
         // SAFETY: VUID-vkCreateDescriptorPool-pAllocator-parameter; no lock is held.
         pool.host = match unsafe { host::take(callbacks) } {
             Ok(host) => host,
-            Err(error) => return error,
+            Err(error) => return Ok(error),
         };
         let mut state = device.state.lock();
         if pool.updates_after_bind() && !state.take_after_bind(device, pool.room.capacity()) {
             drop(state);
             // SAFETY: as above; the object was never in the books.
             unsafe { host::give_back(callbacks, pool.host) };
-            return vk::Result::ERROR_FRAGMENTATION;
+            return Ok(vk::Result::ERROR_FRAGMENTATION);
         }
         let handle = device.hub.handle();
         state.descriptors.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateDescriptorPool-pDescriptorPool-parameter.
         unsafe { chain::output(p_pool, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -165,34 +160,24 @@ impl DeviceState {
     }
 }
 
-pub(super) unsafe extern "system" fn destroy(
-    device: vk::Device,
-    pool: vk::DescriptorPool,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyDescriptorPool"), |device| {
-        let rules = [
-            "VUID-vkDestroyDescriptorPool-descriptorPool-parameter",
-            "VUID-vkDestroyDescriptorPool-descriptorPool-00304",
-            "VUID-vkDestroyDescriptorPool-descriptorPool-00305",
-        ];
-        let remove = |state: &mut DeviceState, name: &Label| {
-            let found = state.descriptors.pools.remove(&pool)?;
-            if state.pool_in_use(&found) {
-                let text = format!("{name} is destroyed, and a submission still uses one of its sets");
-                device.report("VUID-vkDestroyDescriptorPool-descriptorPool-00303", text);
-            }
-            state.forget_sets(&found.sets);
-            if found.updates_after_bind() {
-                state.descriptors.update_after_bind -= found.room.capacity();
-            }
-            device.hub.descriptors.end_leak(found.leaked);
-            Some(found.host)
-        };
-        // SAFETY: 1: VUID-vkDestroyDescriptorPool-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyDescriptorPool-descriptorPool-00304.
-        unsafe { host::destroy(device, pool, callbacks, rules, remove) };
-    });
+destroys! {
+    pub(super) fn destroy(pool: vk::DescriptorPool) = "vkDestroyDescriptorPool",
+    ["VUID-vkDestroyDescriptorPool-descriptorPool-parameter",
+     "VUID-vkDestroyDescriptorPool-descriptorPool-00304",
+     "VUID-vkDestroyDescriptorPool-descriptorPool-00305"],
+    |device, state, name| {
+        let found = state.descriptors.pools.remove(&pool)?;
+        if state.pool_in_use(&found) {
+            let text = format!("{name} is destroyed, and a submission still uses one of its sets");
+            device.report("VUID-vkDestroyDescriptorPool-descriptorPool-00303", text);
+        }
+        state.forget_sets(&found.sets);
+        if found.updates_after_bind() {
+            state.descriptors.update_after_bind -= found.room.capacity();
+        }
+        device.hub.descriptors.end_leak(found.leaked);
+        Some(found.host)
+    }
 }
 
 pub(super) unsafe extern "system" fn reset(
@@ -200,17 +185,14 @@ pub(super) unsafe extern "system" fn reset(
     pool: vk::DescriptorPool,
     _: vk::DescriptorPoolResetFlags,
 ) -> vk::Result {
-    on_device(device, call!("vkResetDescriptorPool"), |device| {
+    checked(device, call!("vkResetDescriptorPool"), |device| {
         let mut state = device.state.lock();
         let name = state.label(pool);
-        let Some(found) = state.descriptors.pools.get(&pool) else {
-            let text = state.missing(device, pool);
-            return device.refuse("VUID-vkResetDescriptorPool-descriptorPool-parameter", text);
-        };
-        if state.pool_in_use(found) {
-            let text = format!("{name} is reset, and a submission still uses one of its sets");
-            return device.refuse("VUID-vkResetDescriptorPool-descriptorPool-00313", text);
-        }
+        let found = state.descriptors.pools.get(&pool);
+        let found =
+            state.known(device, pool, found, "VUID-vkResetDescriptorPool-descriptorPool-parameter")?;
+        refuse_if!(state.pool_in_use(found) => "VUID-vkResetDescriptorPool-descriptorPool-00313",
+            "{name} is reset, and a submission still uses one of its sets");
         let quirks = device.hub.descriptors.quirks;
         let mut sets = BTreeSet::new();
         if let Some(found) = state.descriptors.pools.get_mut(&pool) {
@@ -226,6 +208,6 @@ pub(super) unsafe extern "system" fn reset(
             }
         }
         state.forget_sets(&sets);
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }

@@ -4,8 +4,8 @@ use ash::vk;
 
 use crate::arithmetic::widen;
 use crate::entry::{call, on_device};
-use crate::host::{self, HostBytes};
-use crate::state::{DeviceState, Label};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::DeviceState;
 
 /// A `VkSampler`.
 pub(crate) struct Sampler {
@@ -37,21 +37,10 @@ pub(super) unsafe extern "system" fn create(
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
-    device: vk::Device,
-    sampler: vk::Sampler,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroySampler"), |device| {
-        let rules = [
-            "VUID-vkDestroySampler-sampler-parameter",
-            "VUID-vkDestroySampler-sampler-01083",
-            "VUID-vkDestroySampler-sampler-01084",
-        ];
-        let remove =
-            |state: &mut DeviceState, _: &Label| Some(state.descriptors.samplers.remove(&sampler)?.host);
-        // SAFETY: 1: VUID-vkDestroySampler-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroySampler-sampler-01083.
-        unsafe { host::destroy(device, sampler, callbacks, rules, remove) };
-    });
+destroys! {
+    pub(super) fn destroy(sampler: vk::Sampler) = "vkDestroySampler",
+    ["VUID-vkDestroySampler-sampler-parameter",
+     "VUID-vkDestroySampler-sampler-01083",
+     "VUID-vkDestroySampler-sampler-01084"],
+    |device, state, _| Some(state.descriptors.samplers.remove(&sampler)?.host)
 }

@@ -16,7 +16,7 @@ use super::room::{Need, Taken};
 use crate::arithmetic::{index, narrow, widen};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
+use crate::entry::{call, checked};
 use crate::state::{Device, DeviceState};
 
 /// Allocations from a pool after which a driver with [`DescriptorQuirk::FRAGMENTS`] gives up.
@@ -79,11 +79,9 @@ unsafe fn read(
     };
     refuse_if!(layouts.is_empty() => "VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength",
         "descriptorSetCount is 0");
-    if !counts.is_empty() && counts.len() != layouts.len() {
-        let text = format!("{} variable counts, {} sets", counts.len(), layouts.len());
-        let rule = "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045";
-        return Err((rule, text));
-    }
+    refuse_if!(!counts.is_empty() && counts.len() != layouts.len()
+        => "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045",
+        "{} variable counts, {} sets", counts.len(), layouts.len());
     let mut wanted = Vec::with_capacity(layouts.len());
     for (position, &handle) in layouts.iter().enumerate() {
         let name = state.label(handle);
@@ -180,30 +178,24 @@ pub(super) unsafe extern "system" fn allocate(
     p_info: *const vk::DescriptorSetAllocateInfo<'_>,
     p_sets: *mut vk::DescriptorSet,
 ) -> vk::Result {
-    let result = on_device(device, call!("vkAllocateDescriptorSets"), |device| {
+    let result = checked(device, call!("vkAllocateDescriptorSets"), |device| {
+        let rule = "VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter";
         // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pAllocateInfo is NULL";
-            return device.refuse("VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter", text);
-        };
+        let info = unsafe { chain::given(p_info, rule) }?;
         let mut state = device.state.lock();
         // SAFETY: as above, with the chain and the arrays.
-        let wanted = match unsafe { read(device, &state, info) } {
-            Ok(wanted) => wanted,
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
+        let wanted = unsafe { read(device, &state, info) }?;
         let handles = match state.allocate_sets(device, info.descriptor_pool, wanted) {
             Ok(handles) => handles,
-            Err(Refusal::Result(result)) => return result,
+            Err(Refusal::Result(result)) => return Ok(result),
             Err(Refusal::Broken((rule, text))) => {
-                let text = format!("{}: {text}", state.name(info.descriptor_pool));
-                return device.refuse(rule, text);
+                return Err((rule, format!("{}: {text}", state.name(info.descriptor_pool))));
             }
         };
         // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements:
         // VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
         unsafe { write_handles(&handles, p_sets) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     });
     if result != vk::Result::SUCCESS {
         // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter.
@@ -267,9 +259,8 @@ impl DeviceState {
         handle: vk::DescriptorSet,
     ) -> Result<(), Broken> {
         let name = self.label(handle);
-        let Some(set) = self.descriptors.sets.get(&handle) else {
-            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", self.missing(device, handle)));
-        };
+        let set = self.descriptors.sets.get(&handle);
+        let set = self.known(device, handle, set, "VUID-vkFreeDescriptorSets-pDescriptorSets-00310")?;
         refuse_if!(set.pool != pool => "VUID-vkFreeDescriptorSets-pDescriptorSets-parent",
             "{name} is of {}, and not of {}", self.name(set.pool), self.name(pool));
         refuse_if!(set.in_use > 0 => "VUID-vkFreeDescriptorSets-pDescriptorSets-00309",
@@ -284,19 +275,16 @@ pub(super) unsafe extern "system" fn free(
     count: u32,
     p_sets: *const vk::DescriptorSet,
 ) -> vk::Result {
-    on_device(device, call!("vkFreeDescriptorSets"), |device| {
+    checked(device, call!("vkFreeDescriptorSets"), |device| {
         // SAFETY: VUID-vkFreeDescriptorSets-pDescriptorSets-00310.
         let handles = unsafe { chain::array(p_sets, count) };
         let mut state = device.state.lock();
         let name = state.label(pool);
-        let Some(found) = state.descriptors.pools.get(&pool) else {
-            let text = state.missing(device, pool);
-            return device.refuse("VUID-vkFreeDescriptorSets-descriptorPool-parameter", text);
-        };
-        if !found.flags.contains(PoolFlags::FREE_DESCRIPTOR_SET) {
-            let text = format!("{name} was created without FREE_DESCRIPTOR_SET");
-            return device.refuse("VUID-vkFreeDescriptorSets-descriptorPool-00312", text);
-        }
+        let found = state.descriptors.pools.get(&pool);
+        let found = state.known(device, pool, found, "VUID-vkFreeDescriptorSets-descriptorPool-parameter")?;
+        refuse_if!(!found.flags.contains(PoolFlags::FREE_DESCRIPTOR_SET)
+            => "VUID-vkFreeDescriptorSets-descriptorPool-00312",
+            "{name} was created without FREE_DESCRIPTOR_SET");
         let handles = || handles.iter().copied().filter(|handle| !handle.is_null());
         let mut seen = BTreeSet::new();
         let mut right = true;
@@ -313,7 +301,7 @@ pub(super) unsafe extern "system" fn free(
             }
         }
         if !right {
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return Ok(vk::Result::ERROR_VALIDATION_FAILED_EXT);
         }
         for handle in handles() {
             state.names.remove(&handle.as_raw());
@@ -325,6 +313,6 @@ pub(super) unsafe extern "system" fn free(
                 pool.room.give_back(&set.taken);
             }
         }
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }

@@ -12,9 +12,9 @@ use super::write::{Values, Write};
 use crate::arithmetic::index;
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
-use crate::host::{self, HostBytes};
-use crate::state::{Device, DeviceState, Label};
+use crate::entry::{call, checked};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::{Device, DeviceState};
 
 /// A `VkDescriptorUpdateTemplate`.
 pub(crate) struct Template {
@@ -105,10 +105,7 @@ unsafe fn describe(
     info: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
 ) -> Result<Template, Broken> {
     // SAFETY: the promise of `describe`: NULL or valid.
-    let Some(info) = (unsafe { chain::input(info) }) else {
-        let text = "pCreateInfo is NULL".to_owned();
-        return Err(("VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter", text));
-    };
+    let info = unsafe { chain::given(info, "VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter") }?;
     // SAFETY: VUID-VkDescriptorUpdateTemplateCreateInfo-pDescriptorUpdateEntries-parameter.
     let entries =
         unsafe { chain::array(info.p_descriptor_update_entries, info.descriptor_update_entry_count) };
@@ -165,37 +162,22 @@ pub(super) unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_template: *mut vk::DescriptorUpdateTemplate,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateDescriptorUpdateTemplate"), |device| {
+    checked(device, call!("vkCreateDescriptorUpdateTemplate"), |device| {
         // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter.
-        let described = unsafe { describe(device, &device.state.lock(), p_info) };
-        let template = match described {
-            Ok(template) => template,
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
+        let template = unsafe { describe(device, &device.state.lock(), p_info) }?;
         let insert = |state: &mut DeviceState, handle, host| {
             state.descriptors.templates.insert(handle, Template { host, ..template });
         };
         // SAFETY: 1: VUID-vkCreateDescriptorUpdateTemplate-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter.
-        unsafe { host::create(device, callbacks, p_template, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_template, insert) })
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
-    device: vk::Device,
-    template: vk::DescriptorUpdateTemplate,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    on_device(device, call!("vkDestroyDescriptorUpdateTemplate"), |device| {
-        let rules = [
-            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter",
-            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356",
-            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00357",
-        ];
-        let remove =
-            |state: &mut DeviceState, _: &Label| Some(state.descriptors.templates.remove(&template)?.host);
-        // SAFETY: 1: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter. 2: no lock is held. 3:
-        // VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356.
-        unsafe { host::destroy(device, template, callbacks, rules, remove) };
-    });
+destroys! {
+    pub(super) fn destroy(template: vk::DescriptorUpdateTemplate) = "vkDestroyDescriptorUpdateTemplate",
+    ["VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter",
+     "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356",
+     "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00357"],
+    |device, state, _| Some(state.descriptors.templates.remove(&template)?.host)
 }

@@ -10,7 +10,7 @@ use super::write::{self, WriteTarget};
 use super::{copy, template};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
-use crate::entry::{call, on_device};
+use crate::entry::{call, checked, on_device};
 use crate::state::{Device, DeviceState};
 
 pub(super) unsafe extern "system" fn update(
@@ -64,9 +64,8 @@ fn set_changes(
     handle: vk::DescriptorSet,
     write: &write::Write,
 ) -> Result<Vec<Change>, Broken> {
-    let Some(set) = state.descriptors.sets.get(&handle) else {
-        return Err(("VUID-VkWriteDescriptorSet-dstSet-00320", state.missing(device, handle)));
-    };
+    let set = state.descriptors.sets.get(&handle);
+    let set = state.known(device, handle, set, "VUID-VkWriteDescriptorSet-dstSet-00320")?;
     let changes = write::changes(device, state, WriteTarget::set(set), write)
         .map_err(|(rule, text)| (rule, format!("{}: {text}", state.name(handle))))?;
     updatable(device, state, handle, &changes, "VUID-VkWriteDescriptorSet-dstSet-00320")?;
@@ -138,36 +137,24 @@ pub(super) unsafe extern "system" fn with_template(
     template: vk::DescriptorUpdateTemplate,
     p_data: *const c_void,
 ) {
-    on_device(device, call!("vkUpdateDescriptorSetWithTemplate"), |device| {
+    checked(device, call!("vkUpdateDescriptorSetWithTemplate"), |device| {
         let mut state = device.state.lock();
-        let Some(found) = state.descriptors.templates.get(&template) else {
-            let text = state.missing(device, template);
-            return device
-                .report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter", text);
-        };
-        if p_data.is_null() {
-            let text = format!("{}: pData is NULL", state.name(template));
-            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685", text);
-        }
-        let Some(target) = state.descriptors.sets.get(&set) else {
-            let text = state.missing(device, set);
-            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter", text);
-        };
-        if !found.is_for_set(&target.layout) {
-            let text = format!("{} is not for the layout of {}", state.name(template), state.name(set));
-            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358", text);
-        }
+        let rule = "VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
+        let found = state.known(device, template, state.descriptors.templates.get(&template), rule)?;
+        refuse_if!(p_data.is_null() => "VUID-vkUpdateDescriptorSetWithTemplate-pData-01685",
+            "{}: pData is NULL", state.name(template));
+        let rule = "VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter";
+        let target = state.known(device, set, state.descriptors.sets.get(&set), rule)?;
+        refuse_if!(!found.is_for_set(&target.layout)
+            => "VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358",
+            "{} is not for the layout of {}", state.name(template), state.name(set));
         // SAFETY: VUID-vkUpdateDescriptorSetWithTemplate-pData-01685.
         let writes = unsafe { template::read(found, p_data) };
         let mut all = Vec::new();
         for write in &writes {
-            match set_changes(device, &state, set, write) {
-                Ok(changes) => all.extend(changes),
-                Err((rule, text)) => {
-                    return device.report(rule, text);
-                }
-            }
+            all.extend(set_changes(device, &state, set, write)?);
         }
         state.apply(set, &all);
+        Ok(())
     });
 }

@@ -271,9 +271,8 @@ fn check_buffer(
     let name = state.label(buffer);
     refuse_if!(buffer.is_null() => "VUID-VkDescriptorBufferInfo-buffer-02998",
         "the buffer is NULL, and the feature nullDescriptor is not enabled");
-    let Some(found) = state.buffers.get(&buffer) else {
-        return Err(("VUID-VkDescriptorBufferInfo-buffer-parameter", state.missing(device, buffer)));
-    };
+    let found = state.buffers.get(&buffer);
+    let found = state.known(device, buffer, found, "VUID-VkDescriptorBufferInfo-buffer-parameter")?;
     let (size, usage) = (found.description.size, found.description.usage);
     let limits = &device.profile().limits;
     let uniform = is_uniform_buffer(kind);
@@ -328,9 +327,8 @@ fn check_texels(
     let name = state.label(view);
     refuse_if!(view.is_null() => "VUID-VkWriteDescriptorSet-descriptorType-02995",
         "the view is NULL, and the feature nullDescriptor is not enabled");
-    let Some(found) = state.buffer_views.get(&view) else {
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", state.missing(device, view)));
-    };
+    let found = state.buffer_views.get(&view);
+    let found = state.known(device, view, found, "VUID-VkWriteDescriptorSet-descriptorType-02994")?;
     let Some(buffer) = state.buffers.get(&vk::Buffer::from_raw(found.of)) else {
         let text = format!("{name} is of a buffer that is destroyed");
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", text));
@@ -367,9 +365,8 @@ fn check_image(
     let name = state.label(view);
     refuse_if!(view.is_null() => "VUID-VkWriteDescriptorSet-descriptorType-02997",
         "the view is NULL, and the feature nullDescriptor is not enabled");
-    let Some(found) = state.image_views.get(&view) else {
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", state.missing(device, view)));
-    };
+    let found = state.image_views.get(&view);
+    let found = state.known(device, view, found, "VUID-VkWriteDescriptorSet-descriptorType-02996")?;
     let Some(image) = state.images.get(&vk::Image::from_raw(found.of)) else {
         let text = format!("{name} is of an image that is destroyed");
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", text));
