@@ -134,7 +134,7 @@ fn write_set(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
         for slot in 0..256 {
             // SAFETY: the null device looks at nothing.
-            black_box(unsafe { heap.write(range, black_box(slot), &descriptor) }).unwrap();
+            black_box(unsafe { heap.write(range.id(), black_box(slot), &descriptor) }).unwrap();
         }
     });
     // SAFETY: nothing was submitted.
@@ -157,11 +157,11 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
     let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }.unwrap();
     for slot in 0..256 {
         // SAFETY: the sampler is live.
-        unsafe { staging.write(from, slot, &Descriptor::Sampler(sampler)) }.unwrap();
+        unsafe { staging.write(from.id(), slot, &Descriptor::Sampler(sampler)) }.unwrap();
     }
     bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
         // SAFETY: no shader looks at the heap.
-        unsafe { heap.copy_from(black_box(to), 0, &staging, black_box(from)) }.unwrap();
+        unsafe { heap.copy_from(black_box(to.id()), 0, &staging, black_box(from.id())) }.unwrap();
     });
     // SAFETY: nothing was submitted.
     unsafe { heap.into_store().destroy() };

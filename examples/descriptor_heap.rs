@@ -97,7 +97,7 @@ fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor)
         let material = OwnedRange::new(heap, 1 + frame * 3 % 5)?;
         for at in 0..material.count() {
             // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
-            unsafe { heap.write(material.range(), at, &piece(frame + at)) }?;
+            unsafe { heap.write(material.id(), at, &piece(frame + at)) }?;
         }
         table.row([&frame, &material.count(), &material.first(), &heap.largest_free(), &drawing(heap)]);
         alive.push_back(material);

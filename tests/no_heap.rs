@@ -403,7 +403,7 @@ fn ranges_of_descriptor_heaps() {
                 for _ in 0..8 {
                     let Ok(range) = heap.allocate(random.u32(1..9)) else { break };
                     // SAFETY: the null device looks at nothing.
-                    unsafe { heap.write(range, 0, &buffer) }.unwrap();
+                    unsafe { heap.write(range.id(), 0, &buffer) }.unwrap();
                     alive.push(range);
                 }
                 heap.allocate_transient(ticket, 7).unwrap();

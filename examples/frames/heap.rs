@@ -51,7 +51,7 @@ pub(crate) unsafe fn hold(heap: &Heap<'_>, buffers: &[BufferDescriptor]) -> Resu
     let range = heap.allocate(u32::try_from(buffers.len())?)?;
     for (at, &buffer) in (0..).zip(buffers) {
         // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
-        unsafe { heap.write(range, at, &Descriptor::StorageBuffer(buffer)) }?;
+        unsafe { heap.write(range.id(), at, &Descriptor::StorageBuffer(buffer)) }?;
     }
     Ok(range)
 }

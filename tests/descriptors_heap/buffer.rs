@@ -54,7 +54,7 @@ fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
     let range = heap.allocate(1).unwrap();
     let write = |descriptor| {
         // SAFETY: it is refused.
-        unsafe { heap.write(range, 0, &descriptor) }
+        unsafe { heap.write(range.id(), 0, &descriptor) }
     };
     let kind = DescriptorKind::StorageBuffer;
     let without = BufferDescriptor::new(rig.buffer, 0, 256);
@@ -83,18 +83,18 @@ fn many_are_written_or_none() {
     let no_address = HeapWriteError::Data(DescriptorDataError::NoAddress { kind });
     let sampler = HeapWriteError::Kind { kind: DescriptorKind::Sampler };
     // SAFETY: they are refused, here and below.
-    assert_eq!(unsafe { heap.write_many(range, 0, &[rig.storage(0), without]) }, Err(no_address));
+    assert_eq!(unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), without]) }, Err(no_address));
     // SAFETY: as above.
-    assert_eq!(unsafe { heap.write_many(range, 0, &[rig.storage(0), rig.sampler(0)]) }, Err(sampler));
+    assert_eq!(unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), rig.sampler(0)]) }, Err(sampler));
     // SAFETY: as above.
-    assert_eq!(unsafe { staging.write_many(staged, 0, &[rig.storage(0), without]) }, Err(no_address));
+    assert_eq!(unsafe { staging.write_many(staged.id(), 0, &[rig.storage(0), without]) }, Err(no_address));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
     // SAFETY: the heaps are as they were: nothing is copied.
-    assert_eq!(unsafe { heap.copy_from(range, 0, &staging, staged) }, Ok(0));
+    assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(0));
     // SAFETY: the buffer is live, and no shader looks at the slots.
-    unsafe { staging.write_many(staged, 1, &[rig.storage(0), rig.uniform(1)]) }.unwrap();
+    unsafe { staging.write_many(staged.id(), 1, &[rig.storage(0), rig.uniform(1)]) }.unwrap();
     // SAFETY: as above.
-    assert_eq!(unsafe { heap.copy_from(range, 0, &staging, staged) }, Ok(2));
+    assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(2));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 2);
 }
 
@@ -110,18 +110,18 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
         (staging.allocate(1).unwrap(), heap.allocate(1).unwrap(), heap.allocate(2).unwrap());
     let descriptor = rig.storage(3);
     // SAFETY: the buffer is live, here and below, and no shader looks at the slots.
-    unsafe { staging.write(from, 0, &descriptor) }.unwrap();
+    unsafe { staging.write(from.id(), 0, &descriptor) }.unwrap();
     // SAFETY: as above.
-    unsafe { heap.write(direct, 0, &descriptor) }.unwrap();
+    unsafe { heap.write(direct.id(), 0, &descriptor) }.unwrap();
     let calls = rig.gpu.calls("vkGetDescriptorEXT");
     assert_eq!(calls, 2);
     // SAFETY: as above.
-    unsafe { heap.copy_from(copied, 1, &staging, from) }.unwrap();
+    unsafe { heap.copy_from(copied.id(), 1, &staging, from.id()) }.unwrap();
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), calls);
     // A heap that does not hold the type.
     let to = samplers.allocate(1).unwrap();
     // SAFETY: it is refused.
-    let refused = unsafe { samplers.copy_from(to, 0, &staging, from) };
+    let refused = unsafe { samplers.copy_from(to.id(), 0, &staging, from.id()) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
 }
 
@@ -131,12 +131,12 @@ fn descriptors_are_no_bytes_for_a_set_and_bytes_are_no_descriptors() {
     let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
     let from = staging.allocate(1).unwrap();
     // SAFETY: the buffer is live.
-    unsafe { staging.write(from, 0, &rig.storage(0)) }.unwrap();
+    unsafe { staging.write(from.id(), 0, &rig.storage(0)) }.unwrap();
     let info = small(HeapArrays::Auto);
     let sets = rig.set_heap(&info);
     let to = sets.allocate(1).unwrap();
     // SAFETY: it is refused.
-    let refused = unsafe { sets.copy_from(to, 0, &staging, from) };
+    let refused = unsafe { sets.copy_from(to.id(), 0, &staging, from.id()) };
     assert_eq!(refused, Err(HeapWriteError::Unlike { from: 16, to: 0 }));
 }
 
@@ -257,7 +257,7 @@ fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     // The program is done with its own.
     assert!(Arc::into_inner(allocator).is_none());
     // SAFETY: the buffer is live, and no shader looks at the slot.
-    unsafe { heap.write(range, 0, &rig.storage(0)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &rig.storage(0)) }.unwrap();
     // SAFETY: nothing is running.
     unsafe { heap.into_store().destroy() };
     assert_eq!(rig.gpu.live(), before, "the store was the last that had the allocator");

@@ -52,7 +52,7 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         assert_eq!(update(&heap, 0), 16);
         assert_eq!(shown(&rig, &heap, 0), somes([4; 8]), "{}", profile.name);
         // SAFETY: the buffer is live.
-        let index = unsafe { heap.write(range, 1, &rig.storage(2)) }.unwrap();
+        let index = unsafe { heap.write(range.id(), 1, &rig.storage(2)) }.unwrap();
         assert_eq!(index, 1);
         // The first copy is in use: it is not touched before it is its turn.
         assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
@@ -63,7 +63,7 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         // What is written twice is told once.
         for at in [3, 5] {
             // SAFETY: the buffer is live.
-            unsafe { heap.write(range, 1, &rig.storage(at)) }.unwrap();
+            unsafe { heap.write(range.id(), 1, &rig.storage(at)) }.unwrap();
         }
         assert_eq!((update(&heap, 0), update(&heap, 0)), (1, 0));
         assert_eq!(shown(&rig, &heap, 0), somes([4, 5, 4, 4, 4, 4, 4, 4]));
@@ -78,13 +78,13 @@ fn a_copy_is_brought_up_to_date_with_one_call() {
     let range = heap.allocate(4).unwrap();
     let all = [rig.storage(1), rig.storage(2), rig.uniform(0), rig.storage(3)];
     // SAFETY: the buffer is live.
-    assert_eq!(unsafe { heap.write_many(range, 0, &all) }, Ok(range.first()));
+    assert_eq!(unsafe { heap.write_many(range.id(), 0, &all) }, Ok(range.first()));
     assert_eq!((update(&heap, 0), calls()), (16, 1));
     assert_eq!(shown(&rig, &heap, 0), somes([1, 2, 4, 3, 4, 4, 4, 4]));
     assert_eq!((update(&heap, 0), calls()), (0, 1), "nothing has changed");
     // One that does not belong there: nothing is noted.
     // SAFETY: it is refused.
-    let refused = unsafe { heap.write_many(range, 0, &[rig.storage(7), rig.sampler(0)]) };
+    let refused = unsafe { heap.write_many(range.id(), 0, &[rig.storage(7), rig.sampler(0)]) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     assert_eq!((update(&heap, 0), calls()), (0, 1));
     assert_eq!((update(&heap, 1), calls()), (16, 2));
@@ -98,7 +98,7 @@ fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
     let range = heap.allocate(2).unwrap();
     for slot in 0..2 {
         // SAFETY: the buffer is live.
-        unsafe { heap.write(range, slot, &rig.storage(slot.into())) }.unwrap();
+        unsafe { heap.write(range.id(), slot, &rig.storage(slot.into())) }.unwrap();
     }
     assert_eq!((update(&heap, 0), update(&heap, 1)), (16, 16));
     let frame = rig.clock.open(rig.lane);
@@ -158,7 +158,7 @@ fn copies_are_written_while_other_frames_are_running() {
             }
         }
         // SAFETY: the buffer is live.
-        unsafe { heap.write(range, frame % 4, &rig.storage(frame.into())) }.unwrap();
+        unsafe { heap.write(range.id(), frame % 4, &rig.storage(frame.into())) }.unwrap();
         assert!(update(&heap, frame) >= 1);
         // SAFETY: the command buffer is new.
         unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();

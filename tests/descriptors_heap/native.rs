@@ -104,7 +104,7 @@ fn a_shader_for_sets_finds_what_was_written() {
         let other = heap.allocate(3).unwrap();
         let range = heap.allocate(2).unwrap();
         // SAFETY: the buffer is live, and no shader looks at the slots.
-        unsafe { heap.write_many(range, 0, &[rig.uniform(0), rig.storage(1)]) }.unwrap();
+        unsafe { heap.write_many(range.id(), 0, &[rig.uniform(0), rig.storage(1)]) }.unwrap();
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(3, uniforms, word(kernel, 0)).read_u32(0);
             kernel.buffer(3, buffers, word(kernel, 1)).write_u32(0, value + 1);
@@ -130,7 +130,7 @@ fn a_shader_for_heaps_finds_a_slot_at_its_offset() {
         let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
         let range = heap.allocate(9).unwrap();
         // SAFETY: the buffer is live, and no shader looks at the slot.
-        let index = unsafe { heap.write(range, 8, &rig.storage(2)) }.unwrap();
+        let index = unsafe { heap.write(range.id(), 8, &rig.storage(2)) }.unwrap();
         let offset = heap.store().offset_of(index).unwrap();
         assert_eq!(heap.store().address_of(index).unwrap() - heap.store().address_of(0).unwrap(), offset);
         let kernel = move |kernel: &mut Kernel<'_>| kernel.heap_buffer(offset).write_u32(0, 5);
@@ -173,12 +173,12 @@ fn images_and_samplers_are_written_from_create_infos() {
         let no_view = ImageDescriptor::new(vk::ImageView::null(), layout);
         let source = DescriptorSource::SampledImage { image: no_view, info: &view };
         // SAFETY: the image is live, and no shader looks at the slot.
-        let at = unsafe { images.write_source(texture, 1, &source) }.unwrap();
+        let at = unsafe { images.write_source(texture.id(), 1, &source) }.unwrap();
         let linear = vk::SamplerCreateInfo::default().min_filter(vk::Filter::LINEAR).max_lod(3.5);
         let sampler = samplers.allocate(1).unwrap();
         let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &linear };
         // SAFETY: the create-info is valid, and no shader looks at the slot.
-        let slot = unsafe { samplers.write_source(sampler, 0, &source) }.unwrap();
+        let slot = unsafe { samplers.write_source(sampler.id(), 0, &source) }.unwrap();
         let nearest = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::NEAREST).mip_lod_bias(1.5);
         let binding = images.store().binding(DescriptorKind::SampledImage).unwrap();
         let kernel = move |kernel: &mut Kernel<'_>| {
@@ -262,12 +262,12 @@ fn a_descriptor_that_says_too_little_is_not_written() {
     let view = vk::Handle::from_raw(1);
     let image = Descriptor::SampledImage(ImageDescriptor::new(view, vk::ImageLayout::GENERAL));
     // SAFETY: it is refused before anybody looks.
-    let written = unsafe { heap.write_many(range, 0, &[rig.storage(0), image]) };
+    let written = unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), image]) };
     let kind = DescriptorKind::SampledImage;
     assert_eq!(written, Err(HeapWriteError::Data(DescriptorDataError::NoCreateInfo { kind })));
     assert_eq!(rig.gpu.calls("vkWriteResourceDescriptorsEXT"), 0, "nothing was written");
     // SAFETY: as above.
-    let written = unsafe { heap.write(range, 0, &rig.sampler(0)) };
+    let written = unsafe { heap.write(range.id(), 0, &rig.sampler(0)) };
     assert_eq!(written, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     // SAFETY: as above.
     let written = unsafe { heap.store().write_bytes(0, DescriptorKind::StorageBuffer, &[0; 64]) };
@@ -281,7 +281,7 @@ fn eight_descriptors_are_one_call() {
     let range = heap.allocate(11).unwrap();
     let all: Vec<_> = (0..11).map(|at| rig.storage(at)).collect();
     // SAFETY: the buffer is live, and no shader looks at the slots.
-    unsafe { heap.write_many(range, 0, &all) }.unwrap();
+    unsafe { heap.write_many(range.id(), 0, &all) }.unwrap();
     assert_eq!(rig.gpu.calls("vkWriteResourceDescriptorsEXT"), 2);
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
     let kernel = move |kernel: &mut Kernel<'_>| {
@@ -300,10 +300,10 @@ fn a_write_that_the_driver_fails_leaves_the_slot() {
     let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(1).unwrap();
     // SAFETY: the buffer is live, and no shader looks at the slot.
-    unsafe { heap.write(range, 0, &rig.storage(0)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &rig.storage(0)) }.unwrap();
     rig.gpu.faults().fail_nth("vkWriteResourceDescriptorsEXT", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // SAFETY: as above.
-    let written = unsafe { heap.write(range, 0, &rig.storage(1)) };
+    let written = unsafe { heap.write(range.id(), 0, &rig.storage(1)) };
     assert!(matches!(written, Err(HeapWriteError::Driver(_))), "{written:?}");
     let kernel = |kernel: &mut Kernel<'_>| kernel.heap_buffer(0).write_u32(0, 3);
     // SAFETY: the command buffer is being recorded.

@@ -117,9 +117,9 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
     // SAFETY: the buffer is live, and no shader looks at the slot.
-    unsafe { heap.write(range, 0, &rig.uniform(from)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &rig.uniform(from)) }.unwrap();
     // SAFETY: as above.
-    unsafe { heap.write(range, 1, &rig.storage(to)) }.unwrap();
+    unsafe { heap.write(range.id(), 1, &rig.storage(to)) }.unwrap();
     range
 }
 
@@ -127,7 +127,7 @@ pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u6
 fn fill_at_once<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
     // SAFETY: the buffer is live, and no shader looks at the slots.
-    let first = unsafe { heap.write_many(range, 0, &[rig.uniform(from), rig.storage(to)]) }.unwrap();
+    let first = unsafe { heap.write_many(range.id(), 0, &[rig.uniform(from), rig.storage(to)]) }.unwrap();
     assert_eq!(first, range.first());
     range
 }
@@ -145,18 +145,19 @@ fn play<S: HeapStore>(
         rig.put(at, value);
     }
     let words =
-        |range: DescriptorRange| [range.index(0).unwrap(), uniforms, range.index(1).unwrap(), buffers];
+        |range: &DescriptorRange| [range.index(0).unwrap(), uniforms, range.index(1).unwrap(), buffers];
     // Slots before, so that the indices are not all zero.
     let others = heap.allocate(3).unwrap();
     let range = fill(rig, heap, 0, 1);
-    shader.run(words(range), &bind);
+    let first = range.first();
+    shader.run(words(&range), &bind);
     assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 20, 30]);
     // SAFETY: no later recording uses it.
     unsafe { heap.retire(rig.done(), range) }.unwrap();
     heap.collect(&rig.clock).unwrap();
     let again = fill_at_once(rig, heap, 3, 2);
-    assert_eq!(again.first(), range.first());
-    shader.run(words(again), &bind);
+    assert_eq!(again.first(), first);
+    shader.run(words(&again), &bind);
     assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 31, 30]);
     // SAFETY: nothing that was submitted looks at it.
     unsafe { heap.free(others) }.unwrap();
@@ -234,9 +235,9 @@ fn shaders_see_what_was_copied_from_host_memory() {
     assert!(staging.stride().is_some(), "they are bytes");
     let from = staging.allocate(2).unwrap();
     // SAFETY: the buffer is live.
-    unsafe { staging.write(from, 0, &rig.uniform(2)) }.unwrap();
+    unsafe { staging.write(from.id(), 0, &rig.uniform(2)) }.unwrap();
     // SAFETY: as above.
-    unsafe { staging.write(from, 1, &rig.storage(3)) }.unwrap();
+    unsafe { staging.write(from.id(), 1, &rig.storage(3)) }.unwrap();
     for arrays in [HeapArrays::One, HeapArrays::PerType] {
         rig.put(2, 40);
         rig.put(3, 0);
@@ -245,7 +246,7 @@ fn shaders_see_what_was_copied_from_host_memory() {
         let shader = Shader::new(&rig, heap.store().layout(), flags);
         let to = heap.allocate(5).unwrap();
         // SAFETY: the buffer is live, and no shader looks at the slots.
-        assert_eq!(unsafe { heap.copy_from(to, 3, &staging, from) }, Ok(2));
+        assert_eq!(unsafe { heap.copy_from(to.id(), 3, &staging, from.id()) }, Ok(2));
         let binding = |kind| heap.store().binding(kind).unwrap();
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);
         let words = [to.index(3).unwrap(), uniforms, to.index(4).unwrap(), buffers];

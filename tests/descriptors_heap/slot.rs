@@ -17,7 +17,7 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
     let heap = rig.buffer_heap(&INFO);
     let range = heap.allocate(3).unwrap();
     let kind = DescriptorKind::StorageBuffer;
-    let [first, second] = [0, 1].map(|slot| heap.slot(range, slot, kind).unwrap());
+    let [first, second] = [0, 1].map(|slot| heap.slot(range.id(), slot, kind).unwrap());
     assert_eq!((first.index, second.index), (range.first(), range.first() + 1));
     let stride = heap.store().stride(kind).unwrap();
     assert_eq!(second.device.unwrap() - first.device.unwrap(), stride);
@@ -32,7 +32,7 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
     // SAFETY: the slot is mapped, and nobody writes it meanwhile.
     let before = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
     // SAFETY: the buffer is live, and no shader looks at the slot.
-    unsafe { heap.write(range, 0, &rig.storage(3)) }.unwrap();
+    unsafe { heap.write(range.id(), 0, &rig.storage(3)) }.unwrap();
     // SAFETY: as above.
     let after = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
     assert_ne!(before, after);
@@ -43,18 +43,19 @@ fn a_slot_of_a_set_is_an_element_of_a_binding() {
     let rig = Rig::new("nvidia-h200");
     let heap = rig.set_heap(&INFO);
     let range = heap.allocate(2).unwrap();
-    let slot = heap.slot(range, 1, DescriptorKind::UniformBuffer).unwrap();
+    let slot = heap.slot(range.id(), 1, DescriptorKind::UniformBuffer).unwrap();
     let binding = heap.store().binding(DescriptorKind::UniformBuffer).unwrap();
     assert_eq!((slot.index, slot.device), (range.first() + 1, None));
     assert_eq!(slot.host, Some(HostSlot::Set { set: heap.store().set(), binding }));
     let kind = DescriptorKind::SampledImage;
-    assert_eq!(heap.slot(range, 0, kind), Err(HeapWriteError::Kind { kind }));
+    assert_eq!(heap.slot(range.id(), 0, kind), Err(HeapWriteError::Kind { kind }));
     let outside = OutOfRange { slot: 2, count: 2 };
-    assert_eq!(heap.slot(range, 2, kind), Err(HeapWriteError::OutOfRange(outside)));
+    assert_eq!(heap.slot(range.id(), 2, kind), Err(HeapWriteError::OutOfRange(outside)));
+    let id = range.id();
     // SAFETY: nothing was submitted.
     unsafe { heap.free(range) }.unwrap();
-    let stale = HeapWriteError::Range(RangeError::StaleHandle { range });
-    assert_eq!(heap.slot(range, 0, DescriptorKind::UniformBuffer), Err(stale));
+    let stale = HeapWriteError::Range(RangeError::StaleHandle { range: id });
+    assert_eq!(heap.slot(id, 0, DescriptorKind::UniformBuffer), Err(stale));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn a_slot_of_copies_is_written_by_their_update_alone() {
     let store = unsafe { ClassicStore::new(&rig.device, &INFO, 2, &defaults) }.unwrap();
     let heap = hold(DescriptorHeap::new(store));
     let range = heap.allocate(1).unwrap();
-    let slot = heap.slot(range, 0, DescriptorKind::StorageBuffer).unwrap();
+    let slot = heap.slot(range.id(), 0, DescriptorKind::StorageBuffer).unwrap();
     assert_eq!(slot.host, Some(HostSlot::EachFrame { binding: 1 }));
     assert_eq!(slot.index, range.first());
 }

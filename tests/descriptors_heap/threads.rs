@@ -11,7 +11,7 @@ fn threads_never_get_the_same_slot() {
     let info = HeapCreateInfo { slots: 512, ..HeapCreateInfo::default() };
     let heap = rig.set_heap(&info);
     let owners: Vec<_> = (0..512).map(|_| std::sync::atomic::AtomicU32::new(0)).collect();
-    let claim = |range: DescriptorRange, from, to| {
+    let claim = |range: &DescriptorRange, from, to| {
         for index in range.indices() {
             let owner = &owners[usize::try_from(index).unwrap()];
             let was = owner.swap(to, std::sync::atomic::Ordering::SeqCst);
@@ -28,9 +28,9 @@ fn threads_never_get_the_same_slot() {
                 for _ in 0..2_000 {
                     match heap.allocate(random.u32(1..20)) {
                         Ok(range) => {
-                            claim(range, 0, own);
+                            claim(&range, 0, own);
                             // SAFETY: the buffer is live, and nothing was submitted.
-                            unsafe { heap.write(range, 0, &rig.storage(1)) }.unwrap();
+                            unsafe { heap.write(range.id(), 0, &rig.storage(1)) }.unwrap();
                             held.push(range);
                         }
                         Err(HeapError::Full { .. }) => {}
@@ -38,14 +38,14 @@ fn threads_never_get_the_same_slot() {
                     }
                     while held.len() > 8 {
                         let range = held.swap_remove(random.usize(..held.len()));
-                        claim(range, own, 0);
+                        claim(&range, own, 0);
                         // SAFETY: no later recording uses it.
                         unsafe { heap.retire(rig.done(), range) }.unwrap();
                     }
                     heap.collect(&rig.clock).unwrap();
                 }
                 for range in held {
-                    claim(range, own, 0);
+                    claim(&range, own, 0);
                     // SAFETY: no later recording uses it.
                     unsafe { heap.retire(rig.done(), range) }.unwrap();
                 }

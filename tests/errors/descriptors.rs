@@ -169,11 +169,10 @@ fn heaps() -> Vec<Told> {
     let range = heap.allocate(5).unwrap();
     all.push(told(outside));
     all.extend(unnumbered([
-        RangeError::StaleHandle { range },
-        RangeError::ForeignHeap { range },
-        RangeError::Transient { range },
+        RangeError::StaleHandle { range: range.id() },
+        RangeError::ForeignHeap { range: range.id() },
     ]));
-    all.push(saying(HeapWriteError::Range(RangeError::StaleHandle { range }), &[]));
+    all.push(saying(HeapWriteError::Range(RangeError::StaleHandle { range: range.id() }), &[]));
     all.extend(each([
         HeapWriteError::OutOfRange(outside),
         HeapWriteError::Kind { kind: KIND },

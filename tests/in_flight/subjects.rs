@@ -155,7 +155,7 @@ impl Subject for Heap {
         let store = self.heap.store();
         let point = vk::PipelineBindPoint::COMPUTE;
         unsafe { store.cmd_bind(recording.commands, point, self.pipeline.0, 0) };
-        for (range, slot) in [(range, 0), (range, 1), (range, 2), (frame, 0)] {
+        for (range, slot) in [(range.id(), 0), (range.id(), 1), (range.id(), 2), (frame, 0)] {
             unsafe { self.heap.write(range, slot, &rig.descriptor(recording.number)) }.unwrap();
             rig.look(recording, self.pipeline, [self.binding, range.index(slot).unwrap()]);
         }

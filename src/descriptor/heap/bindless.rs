@@ -55,7 +55,7 @@ use crate::upload::AllocatorRef;
 ///
 /// let range = samplers.allocate(1)?;
 /// // SAFETY: the sampler is live, and no shader looks at a slot that was just allocated.
-/// let index = unsafe { samplers.write(range, 0, &Descriptor::Sampler(sampler)) }?;
+/// let index = unsafe { samplers.write(range.id(), 0, &Descriptor::Sampler(sampler)) }?;
 /// // SAFETY: nothing was submitted, here and below.
 /// unsafe { samplers.flush(0) };
 /// // In the command buffer of frame 0: BindlessHeap::cmd_bind(commands, 0, &[place], &[&samplers])

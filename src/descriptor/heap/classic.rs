@@ -57,7 +57,7 @@ use crate::device::descriptors::BindTarget;
 /// let heap = DescriptorHeap::new(store);
 /// let range = heap.allocate(1)?;
 /// // SAFETY: the sampler is live.
-/// unsafe { heap.write(range, 0, &Descriptor::Sampler(sampler)) }?;
+/// unsafe { heap.write(range.id(), 0, &Descriptor::Sampler(sampler)) }?;
 /// // SAFETY: nothing was submitted.
 /// unsafe { heap.store().update(0) };
 /// // SAFETY: as above.

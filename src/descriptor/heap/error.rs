@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::DescriptorDataError;
-use super::range::DescriptorRange;
+use super::range::DescriptorRangeId;
 use crate::device::DriverError;
 use crate::error::MemoryError;
 
@@ -86,17 +86,12 @@ pub enum RangeError {
     /// It was retired or freed, or its frame is over.
     StaleHandle {
         /// The range.
-        range: DescriptorRange,
+        range: DescriptorRangeId,
     },
     /// It is of another heap.
     ForeignHeap {
         /// The range.
-        range: DescriptorRange,
-    },
-    /// It is one of a frame's, which is freed with its frame and in no other way.
-    Transient {
-        /// The range.
-        range: DescriptorRange,
+        range: DescriptorRangeId,
     },
 }
 
@@ -108,9 +103,6 @@ impl fmt::Display for RangeError {
             }
             Self::ForeignHeap { range } => {
                 write!(f, "the range of {} slots at {} is of another heap", range.count, range.first)
-            }
-            Self::Transient { range } => {
-                write!(f, "the range of {} slots at {} is freed with its frame", range.count, range.first)
             }
         }
     }

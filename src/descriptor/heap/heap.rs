@@ -9,7 +9,7 @@ use super::super::descriptor::Descriptor;
 use super::super::source::DescriptorSource;
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::host::{HostHeap, Staged};
-use super::range::DescriptorRange;
+use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::slot::HeapSlot;
 use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
@@ -67,7 +67,7 @@ pub(super) fn next_id() -> u32 {
 /// let material = heap.allocate(2)?;
 /// let lights = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 256));
 /// // SAFETY: the buffer is live, and no shader looks at the slot.
-/// let index = unsafe { heap.write(material, 1, &lights) }?;
+/// let index = unsafe { heap.write(material.id(), 1, &lights) }?;
 /// assert_eq!(index, material.first() + 1);
 ///
 /// // Its last frame:
@@ -138,7 +138,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// O(1).
     #[doc(alias = "AllocateDynamic")]
     #[doc(alias = "DynamicSuballocationsManager")]
-    pub fn allocate_transient(&self, ticket: Ticket, count: u32) -> Result<DescriptorRange, HeapError> {
+    pub fn allocate_transient(&self, ticket: Ticket, count: u32) -> Result<DescriptorRangeId, HeapError> {
         self.slots.lock().allocate_transient(ticket, count)
     }
 
@@ -147,7 +147,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// # Errors
     /// [`RangeError`] if it is not.
     #[inline]
-    pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+    pub fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         self.slots.lock().check(range)
     }
 
@@ -166,7 +166,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     #[doc(alias = "writeDescriptorTable")]
     pub unsafe fn write(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         descriptor: &Descriptor,
     ) -> Result<u32, HeapWriteError> {
@@ -189,7 +189,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// image that it names is live as long as shaders look at the slot.
     pub unsafe fn write_source(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         source: &DescriptorSource<'_>,
     ) -> Result<u32, HeapWriteError> {
@@ -214,7 +214,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// O(descriptors), and host memory for the time of the call where the driver is to have them side by side.
     pub unsafe fn write_many(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         descriptors: &[Descriptor],
     ) -> Result<u32, HeapWriteError> {
@@ -242,10 +242,10 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// As [`write_many`](Self::write_many).
     pub unsafe fn copy_from(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         staging: &HostHeap,
-        from: DescriptorRange,
+        from: DescriptorRangeId,
     ) -> Result<u32, HeapWriteError> {
         // SAFETY: the caller makes the promises of `copy_part_from`, of the whole range.
         unsafe { self.copy_part_from(range, slot, staging, from, 0..from.count()) }
@@ -264,10 +264,10 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// As [`write_many`](Self::write_many).
     pub unsafe fn copy_part_from(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         staging: &HostHeap,
-        from: DescriptorRange,
+        from: DescriptorRangeId,
         part: Range<u32>,
     ) -> Result<u32, HeapWriteError> {
         let source = from.part(part.start, part.len())?;
@@ -295,13 +295,13 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         }
     }
 
-    /// Ends a range: its handle is dead at once, and its slots are free once the ticket is done and
+    /// Ends a range: its name is dead at once, and its slots are free once the ticket is done and
     /// [`collect`](Self::collect) was called.
     ///
     /// `ticket` is that of the last recording that uses the range.
     ///
     /// # Errors
-    /// [`RangeError`]: nothing was changed.
+    /// [`ForeignDescriptorRange`] if it is another heap's.
     ///
     /// # Safety
     /// Once `ticket` is done, as the clock says that [`collect`](Self::collect) is given, no shader looks at the range:
@@ -310,11 +310,14 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// # Complexity
     /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
     #[inline]
-    pub unsafe fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
+    pub unsafe fn retire(
+        &self,
+        ticket: Ticket,
+        range: DescriptorRange,
+    ) -> Result<(), ForeignDescriptorRange> {
         // Under the lock: once it is released, another thread may get the slots and write them.
         let mut slots = self.slots.lock();
-        slots.retire(ticket, range)?;
-        self.store.retired(range.indices());
+        self.store.retired(slots.retire(ticket, range)?);
         Ok(())
     }
 
@@ -332,7 +335,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         for range in dropped.drain(..) {
             // SAFETY: the caller makes the promise of `retire` for every range that was dropped.
             let retired = unsafe { self.retire(ticket, range) };
-            debug_assert!(retired.is_ok(), "the owner of a range is the only one that can end it");
+            debug_assert!(retired.is_ok(), "it was allocated here");
         }
         count
     }
@@ -348,7 +351,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// [`HeapWriteError`]: the range is not alive, has no such slot, or the heap does not hold the type.
     pub fn slot(
         &self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         kind: DescriptorKind,
     ) -> Result<HeapSlot, HeapWriteError> {
@@ -360,15 +363,14 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// Ends a range whose slots are free at once.
     ///
     /// # Errors
-    /// [`RangeError`]: nothing was changed.
+    /// [`ForeignDescriptorRange`] if it is another heap's.
     ///
     /// # Safety
     /// No shader that is running, or was submitted, looks at the range: else it sees another range's descriptors.
-    pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), RangeError> {
+    pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), ForeignDescriptorRange> {
         // As in `retire`.
         let mut slots = self.slots.lock();
-        slots.free(range)?;
-        self.store.retired(range.indices());
+        self.store.retired(slots.free(range)?);
         Ok(())
     }
 

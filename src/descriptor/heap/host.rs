@@ -11,7 +11,7 @@ use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::create_info::{CreateHeapError, HeapKind, check_types};
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::heap::next_id;
-use super::range::DescriptorRange;
+use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::{host_size, index, widen};
 use crate::base::sync::{Mutex, Shared};
@@ -77,7 +77,7 @@ const ALL: &[DescriptorKind] = &[
 /// let range = staging.allocate(3)?;
 /// let all = BufferDescriptor::null();
 /// // SAFETY: there is nothing that could be dead.
-/// unsafe { staging.write(range, 0, &Descriptor::StorageBuffer(all)) }?;
+/// unsafe { staging.write(range.id(), 0, &Descriptor::StorageBuffer(all)) }?;
 /// staging.free(range)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -316,10 +316,10 @@ impl HostHeap {
         self.generation = generation.wrapping_add(2);
         self.ranges.insert(first, Live { generation, granted });
         self.peak = self.peak.max(self.statistics().live);
-        Ok(DescriptorRange { first, count, generation, heap: self.id })
+        Ok(DescriptorRange(DescriptorRangeId { first, count, generation, heap: self.id }))
     }
 
-    fn find(&self, range: DescriptorRange) -> Result<&Granted<Span, u32>, RangeError> {
+    fn find(&self, range: DescriptorRangeId) -> Result<&Granted<Span, u32>, RangeError> {
         if range.heap != self.id {
             return Err(RangeError::ForeignHeap { range });
         }
@@ -331,7 +331,7 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`RangeError`] if it is not.
-    pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+    pub fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         self.find(range).map(|_| ())
     }
 
@@ -344,7 +344,7 @@ impl HostHeap {
     /// What the descriptor names is live and of this heap's device, and fits its type.
     pub unsafe fn write(
         &mut self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         descriptor: &Descriptor,
     ) -> Result<(), HeapWriteError> {
@@ -361,7 +361,7 @@ impl HostHeap {
     /// As for [`Self::write`], of each of them.
     pub unsafe fn write_many(
         &mut self,
-        range: DescriptorRange,
+        range: DescriptorRangeId,
         slot: u32,
         descriptors: &[Descriptor],
     ) -> Result<(), HeapWriteError> {
@@ -410,7 +410,11 @@ impl HostHeap {
     }
 
     /// What was written into some slots of a range, which are among its own.
-    pub(super) fn staged(&self, range: DescriptorRange, slots: Range<u32>) -> Result<Staged<'_>, RangeError> {
+    pub(super) fn staged(
+        &self,
+        range: DescriptorRangeId,
+        slots: Range<u32>,
+    ) -> Result<Staged<'_>, RangeError> {
         let found = self.vector.block(self.find(range)?.key());
         let (shelf, _) = found.map_err(|_| RangeError::StaleHandle { range })?;
         let slots = index(slots.start - shelf.first)..index(slots.end - shelf.first);
@@ -427,9 +431,11 @@ impl HostHeap {
     /// Gives a range back.
     ///
     /// # Errors
-    /// [`RangeError`]: nothing was changed.
-    pub fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
-        self.check(range)?;
+    /// [`ForeignDescriptorRange`] if it is another heap's.
+    pub fn free(&mut self, range: DescriptorRange) -> Result<(), ForeignDescriptorRange> {
+        if range.heap != self.id {
+            return Err(ForeignDescriptorRange { range });
+        }
         if let Some(Live { granted, .. }) = self.ranges.remove(&range.first) {
             let freed = self.vector.free(granted);
             debug_assert!(freed.is_ok(), "what is alive was granted");

@@ -31,7 +31,7 @@ pub use host::{HostHeap, HostHeapCreateInfo};
 pub use mapping::{BindingMapping, HeapMappings, MappingSource};
 pub use native::NativeStore;
 pub use owned::{HeapRef, OwnedRange};
-pub use range::DescriptorRange;
+pub use range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 pub use set::SetStore;
 pub use slot::{HeapSlot, HostSlot};
 pub use statistics::{HeapStatistics, SlotRun, SlotState};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::error::HeapError;
 use super::heap::DescriptorHeap;
-use super::range::DescriptorRange;
+use super::range::{DescriptorRange, DescriptorRangeId};
 use super::store::HeapStore;
 use crate::base::sync::Threading;
 
@@ -53,7 +53,7 @@ impl<S: HeapStore, T: Threading> HeapRef for Arc<DescriptorHeap<S, T>> {
     }
 }
 
-/// A range of a heap that retires itself: neither `Copy` nor `Clone`, so that it cannot be retired twice.
+/// A range of a heap that retires itself: a [`DescriptorRange`] that may be dropped.
 ///
 /// A range that is dropped waits in the heap for [`retire_dropped`](DescriptorHeap::retire_dropped), which the program
 /// calls once a frame with the frame's ticket. So the owner of a range need not know the ticket, and dropping it is
@@ -96,7 +96,7 @@ impl<S: HeapStore, T: Threading> HeapRef for Arc<DescriptorHeap<S, T>> {
 #[doc(alias = "DescriptorHeapAllocation")]
 pub struct OwnedRange<H: HeapRef> {
     heap: H,
-    range: DescriptorRange,
+    range: DescriptorRangeId,
     /// The program retires the range.
     is_released: bool,
 }
@@ -107,28 +107,27 @@ impl<H: HeapRef> OwnedRange<H> {
     /// # Errors
     /// [`HeapError`], as [`DescriptorHeap::allocate`].
     pub fn new(heap: H, count: u32) -> Result<Self, HeapError> {
-        let range = heap.allocate_range(count)?;
+        let range = heap.allocate_range(count)?.id();
         Ok(Self { heap, range, is_released: false })
     }
 
-    /// The range, to be passed to the heap's methods.
+    /// The name of the range, for the heap's methods.
     #[must_use]
-    pub fn range(&self) -> DescriptorRange {
+    pub fn id(&self) -> DescriptorRangeId {
         self.range
     }
 
     /// Ends the ownership: from now on the program retires or frees the range.
-    #[must_use = "only the program can retire the range now"]
     pub fn into_range(mut self) -> DescriptorRange {
         self.is_released = true;
-        self.range
+        DescriptorRange(self.range)
     }
 }
 
 impl<H: HeapRef> Deref for OwnedRange<H> {
-    type Target = DescriptorRange;
+    type Target = DescriptorRangeId;
 
-    fn deref(&self) -> &DescriptorRange {
+    fn deref(&self) -> &DescriptorRangeId {
         &self.range
     }
 }
@@ -136,7 +135,7 @@ impl<H: HeapRef> Deref for OwnedRange<H> {
 impl<H: HeapRef> Drop for OwnedRange<H> {
     fn drop(&mut self) {
         if !self.is_released {
-            self.heap.drop_range(self.range);
+            self.heap.drop_range(DescriptorRange(self.range));
         }
     }
 }

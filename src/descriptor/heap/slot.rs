@@ -16,7 +16,7 @@ use ash::vk;
 /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default())?);
 /// let range = heap.allocate(2)?;
-/// let slot: HeapSlot = heap.slot(range, 1, DescriptorKind::StorageBuffer)?;
+/// let slot: HeapSlot = heap.slot(range.id(), 1, DescriptorKind::StorageBuffer)?;
 /// assert_eq!(slot.index, range.first() + 1);
 /// let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
 /// assert_eq!(slot.host, Some(HostSlot::Set { set: heap.store().set(), binding }));

@@ -40,7 +40,7 @@ use super::slot::HeapSlot;
 /// let range = heap.allocate(4)?;
 /// let sampler = Descriptor::Sampler(ash::vk::Sampler::null());
 /// // SAFETY: this store looks at nothing.
-/// unsafe { heap.write(range, 3, &sampler) }?;
+/// unsafe { heap.write(range.id(), 3, &sampler) }?;
 /// assert_eq!(*heap.store().0.borrow(), [3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -162,7 +162,7 @@ fn beside_heap<S: HeapStore>(
     let range = heap.allocate(8).unwrap();
     for array in 0..8 {
         // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
-        unsafe { heap.write(range, array, &Descriptor::StorageBuffer(data.source(array))) }.unwrap();
+        unsafe { heap.write(range.id(), array, &Descriptor::StorageBuffer(data.source(array))) }.unwrap();
         data.set_task(array, [array + 5, range.index((array * 3) % 8).unwrap(), 0, 0]);
     }
     let flags = if in_buffers {

@@ -90,16 +90,16 @@ fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_
     let fixed = heap.allocate(2).unwrap();
     assert_eq!(fixed.first(), 0);
     // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
-    unsafe { heap.write(fixed, 0, &Descriptor::StorageBuffer(data.task_as_array(0))) }.unwrap();
+    unsafe { heap.write(fixed.id(), 0, &Descriptor::StorageBuffer(data.task_as_array(0))) }.unwrap();
     // SAFETY: as above.
-    unsafe { heap.write(fixed, 1, &Descriptor::StorageBuffer(data.target(0))) }.unwrap();
+    unsafe { heap.write(fixed.id(), 1, &Descriptor::StorageBuffer(data.target(0))) }.unwrap();
     let mut last = None;
     for round in 0..9_u32 {
         let range = heap.allocate(2).unwrap();
         let sources = [(round * 3) % 4, (round + 1) % 4];
         for (at, source) in (0..).zip(sources) {
             // SAFETY: as above.
-            unsafe { heap.write(range, at, &Descriptor::StorageBuffer(data.source(source))) }.unwrap();
+            unsafe { heap.write(range.id(), at, &Descriptor::StorageBuffer(data.source(source))) }.unwrap();
         }
         let second = round % 2;
         data.set_task(0, [round + 1, range.index(second).unwrap(), 0, 0]);

@@ -44,7 +44,7 @@ fn taken() -> Snapshot {
     // SAFETY: nothing is submitted, here and below.
     unsafe { heap.retire(ticket, waiting) }.unwrap();
     heap.allocate_transient(ticket, 2).unwrap();
-    host.allocate(1).unwrap();
+    let _staged = host.allocate(1).unwrap();
     // SAFETY: the layout is live.
     let set = unsafe { sets.allocate(&layout) }.unwrap();
     for _ in 0..2 {

@@ -20,7 +20,7 @@ mod tests;
 use std::ops::Range;
 
 use super::error::{HeapError, RangeError};
-use super::range::DescriptorRange;
+use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::index;
 use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
@@ -156,7 +156,7 @@ impl Slots {
             Some(found) => found,
             None => self.allocate_hard(count)?,
         };
-        let Some(range) = self.open(first, count, key) else {
+        let Some(range) = self.open(first, count, key).map(DescriptorRange) else {
             let freed = self.engine.free(key);
             debug_assert!(freed.is_ok(), "it was granted just now");
             return Err(HeapError::HostMemory { asked: count });
@@ -193,7 +193,7 @@ impl Slots {
         &mut self,
         ticket: Ticket,
         count: u32,
-    ) -> Result<DescriptorRange, HeapError> {
+    ) -> Result<DescriptorRangeId, HeapError> {
         if count == 0 {
             return Err(HeapError::ZeroCount);
         }
@@ -223,18 +223,18 @@ impl Slots {
 
     /// A range is born; `None` if the host has no memory for its slot.
     #[inline]
-    fn open(&mut self, first: u64, count: u32, key: Key) -> Option<DescriptorRange> {
+    fn open(&mut self, first: u64, count: u32, key: Key) -> Option<DescriptorRangeId> {
         let first = narrow_units(first);
         let slot = self.slots.make(first)?;
         debug_assert!(!slot.is_live() && slot.key.is_none(), "S1, S2");
         slot.key = Some(key);
         slot.generation = slot.generation.wrapping_add(1);
-        Some(DescriptorRange { first, count, generation: slot.generation, heap: self.id })
+        Some(DescriptorRangeId { first, count, generation: slot.generation, heap: self.id })
     }
 
     /// Whether the range is alive, and of this heap.
     #[inline]
-    pub(super) fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+    pub(super) fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         if range.heap != self.id {
             return Err(RangeError::ForeignHeap { range });
         }
@@ -246,35 +246,39 @@ impl Slots {
         }
     }
 
-    /// Kills a range that is alive, and not a frame's. Its slots as granted.
+    /// Kills a range. Its slots.
     #[inline]
-    fn kill(&mut self, range: DescriptorRange) -> Result<u32, RangeError> {
-        self.check(range)?;
-        if range.first >= self.lasting() {
-            return Err(RangeError::Transient { range });
+    fn kill(&mut self, range: DescriptorRange) -> Result<Range<u32>, ForeignDescriptorRange> {
+        if range.heap != self.id {
+            return Err(ForeignDescriptorRange { range });
         }
-        let Some(slot) = self.slots.get_mut(range.first) else {
-            return Err(RangeError::StaleHandle { range });
-        };
-        slot.generation = slot.generation.wrapping_add(1);
+        debug_assert_eq!(self.check(range.id()), Ok(()), "S1: whoever has the range has not ended it");
+        if let Some(slot) = self.slots.get_mut(range.first) {
+            slot.generation = slot.generation.wrapping_add(1);
+        }
         self.live -= range.count;
         self.ranges -= 1;
-        Ok(range.count)
+        Ok(range.indices())
     }
 
-    /// Dead now; free once the ticket is done.
+    /// Dead now; free once the ticket is done. Its slots.
     #[inline]
-    pub(super) fn retire(&mut self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
-        self.retiring += self.kill(range)?;
-        self.queue.push(ticket, range.first);
-        Ok(())
+    pub(super) fn retire(
+        &mut self,
+        ticket: Ticket,
+        range: DescriptorRange,
+    ) -> Result<Range<u32>, ForeignDescriptorRange> {
+        let slots = self.kill(range)?;
+        self.retiring += slots.end - slots.start;
+        self.queue.push(ticket, slots.start);
+        Ok(slots)
     }
 
-    /// Dead and free now.
-    pub(super) fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
-        self.kill(range)?;
-        self.books().release(range.first);
-        Ok(())
+    /// Dead and free now. Its slots.
+    pub(super) fn free(&mut self, range: DescriptorRange) -> Result<Range<u32>, ForeignDescriptorRange> {
+        let slots = self.kill(range)?;
+        self.books().release(slots.start);
+        Ok(slots)
     }
 
     /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames,

@@ -71,9 +71,9 @@ fn random_ranges_agree_with_a_free_list() {
         let mut shadow = Shadow::new(capacity);
         let (clock, lane) = clock();
         let mut live = Vec::<DescriptorRange>::new();
-        let mut dead = Vec::<DescriptorRange>::new();
-        let mut waiting = Vec::<(u64, DescriptorRange)>::new();
-        let mut frames = Vec::<(u64, DescriptorRange)>::new();
+        let mut dead = Vec::<DescriptorRangeId>::new();
+        let mut waiting = Vec::<(u64, DescriptorRangeId)>::new();
+        let mut frames = Vec::<(u64, DescriptorRangeId)>::new();
         let mut now = 0;
         for value in 1..400 {
             let ticket = clock.open(lane);
@@ -100,15 +100,17 @@ fn random_ranges_agree_with_a_free_list() {
                     }
                     5..8 if !live.is_empty() => {
                         let range = live.swap_remove(random.usize(..live.len()));
-                        slots.retire(ticket, range).unwrap();
-                        waiting.push((value, range));
-                        dead.push(range);
+                        let id = range.id();
+                        assert_eq!(slots.retire(ticket, range), Ok(id.indices()));
+                        waiting.push((value, id));
+                        dead.push(id);
                     }
                     8 if !live.is_empty() => {
                         let range = live.swap_remove(random.usize(..live.len()));
+                        let id = range.id();
                         slots.free(range).unwrap();
-                        shadow.give(range.first(), range.count());
-                        dead.push(range);
+                        shadow.give(id.first(), id.count());
+                        dead.push(id);
                     }
                     _ => {
                         let count = random.u32(1..20);
@@ -150,12 +152,11 @@ fn random_ranges_agree_with_a_free_list() {
                 assert_eq!(collected, index(expected));
                 slots.validate();
             }
-            for &range in live.iter().chain(frames.iter().map(|(_, range)| range)) {
+            for range in live.iter().map(DescriptorRange::id).chain(frames.iter().map(|&(_, range)| range)) {
                 assert_eq!(slots.check(range), Ok(()));
             }
             for &range in &dead {
                 assert_eq!(slots.check(range), Err(RangeError::StaleHandle { range }));
-                assert_eq!(slots.retire(ticket, range), Err(RangeError::StaleHandle { range }));
             }
             assert_eq!(slots.largest_free(), shadow.largest());
         }
@@ -176,11 +177,11 @@ fn random_ranges_agree_with_a_free_list() {
 fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
     for (before, behind) in [(true, false), (false, true), (true, true), (false, false)] {
         let mut slots = Slots::new(1, 96, 0);
-        let ranges: Vec<_> = (0..3).map(|_| slots.allocate(32).unwrap()).collect();
-        let mut sorted = ranges.clone();
-        sorted.sort_by_key(|range| range.first());
+        let mut ranges = [(); 3].map(|()| slots.allocate(32).unwrap());
+        ranges.sort_by_key(|range| range.first());
+        let [first, second, third] = ranges;
         assert_eq!(slots.largest_free(), 0);
-        for (goes, range) in [(before, sorted[0]), (behind, sorted[2]), (true, sorted[1])] {
+        for (goes, range) in [(before, first), (behind, third), (true, second)] {
             if goes {
                 slots.free(range).unwrap();
                 slots.validate();
@@ -199,7 +200,7 @@ fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
     ranges.sort_by_key(|range| range.first());
     // Runs of 128 at most, and 544 in all: 4 of 4, and one here and there.
     let mut free = 0;
-    for (at, &range) in ranges.iter().enumerate() {
+    for (at, range) in ranges.into_iter().enumerate() {
         if at % 5 != 4 && at < 20 || at == 22 {
             slots.free(range).unwrap();
             free += 32;
@@ -217,10 +218,11 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
     let mut slots = Slots::new(1, 8, 0);
     let range = slots.allocate(8).unwrap();
     let ticket = clock.open(lane);
+    let id = range.id();
     slots.retire(ticket, range).unwrap();
     // Nobody has the slots yet, and nobody gets them.
-    let stale = Err(RangeError::StaleHandle { range });
-    assert_eq!((slots.check(range), slots.free(range), slots.retire(ticket, range)), (stale, stale, stale));
+    let stale = Err(RangeError::StaleHandle { range: id });
+    assert_eq!(slots.check(id), stale);
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
     assert_eq!(slots.allocate(1), Err(full));
     clock.submit(ticket, 5).unwrap();
@@ -231,9 +233,9 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
     assert_eq!(slots.collect(&clock, drop), Ok(8));
     // The same slots, and another range.
     let again = slots.allocate(8).unwrap();
-    assert_eq!(again.first(), range.first());
-    assert_eq!((slots.check(range), slots.check(again)), (stale, Ok(())));
-    assert_ne!(range, again);
+    assert_eq!(again.first(), id.first());
+    assert_eq!((slots.check(id), slots.check(again.id())), (stale, Ok(())));
+    assert_ne!(id, again.id());
 }
 
 /// A range of another heap that looks just like one of this heap's.
@@ -242,9 +244,10 @@ fn ranges_of_other_heaps_are_found_out() {
     let (mut one, mut other) = (Slots::new(1, 8, 0), Slots::new(2, 8, 0));
     let (mine, range) = (one.allocate(4).unwrap(), other.allocate(4).unwrap());
     assert_eq!((mine.first(), mine.count()), (range.first(), range.count()));
-    let foreign = Err(RangeError::ForeignHeap { range });
-    assert_eq!((one.check(range), one.free(range)), (foreign, foreign));
-    assert_eq!(one.check(mine), Ok(()));
+    let id = range.id();
+    assert_eq!(one.check(id), Err(RangeError::ForeignHeap { range: id }));
+    let ForeignDescriptorRange { range } = one.free(range).unwrap_err();
+    assert_eq!((one.check(mine.id()), other.free(range)), (Ok(()), Ok(id.indices())), "it is given back");
     one.validate();
 }
 
@@ -252,15 +255,15 @@ fn ranges_of_other_heaps_are_found_out() {
 #[test]
 fn a_dead_range_inside_a_living_one_stays_dead() {
     let mut slots = Slots::new(1, 8, 0);
-    let (_, inner) = (slots.allocate(4).unwrap(), slots.allocate(4).unwrap());
-    let first = DescriptorRange { first: 0, count: 4, generation: 1, heap: 1 };
-    assert_eq!(inner.first(), 4);
+    let (first, inner) = (slots.allocate(4).unwrap(), slots.allocate(4).unwrap());
+    assert_eq!((first.first(), inner.first()), (0, 4));
+    let id = inner.id();
     slots.free(inner).unwrap();
     slots.free(first).unwrap();
     assert_eq!(slots.allocate(8).unwrap().first(), 0);
-    assert_eq!(slots.check(inner), Err(RangeError::StaleHandle { range: inner }));
+    assert_eq!(slots.check(id), Err(RangeError::StaleHandle { range: id }));
     // Nor does a handle that was never given out: the slot's own number is even.
-    let made_up = DescriptorRange { generation: 2, ..inner };
+    let made_up = DescriptorRangeId { generation: 2, ..id };
     assert_eq!(slots.check(made_up), Err(RangeError::StaleHandle { range: made_up }));
 }
 
@@ -275,8 +278,6 @@ fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
         for _ in 0..3 {
             let range = slots.allocate_transient(ticket, 3).unwrap();
             assert!(range.first() >= 100 && range.indices().end <= 128);
-            assert_eq!(slots.free(range), Err(RangeError::Transient { range }));
-            assert_eq!(slots.retire(ticket, range), Err(RangeError::Transient { range }));
         }
         clock.submit(ticket, frame).unwrap();
         clock.completed(lane, frame - 1);
@@ -308,8 +309,8 @@ fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
     let frame = slots.allocate_transient(clock.open(lane), 7).unwrap();
     assert_eq!((range.first(), frame.first()), (0, 1 << 31));
     assert!(slots.slots.lasting.len() + slots.slots.ring.len() < 16);
-    assert_eq!((slots.check(range), slots.check(frame)), (Ok(()), Ok(())));
-    let far = DescriptorRange { first: 1 << 29, ..range };
+    assert_eq!((slots.check(range.id()), slots.check(frame)), (Ok(()), Ok(())));
+    let far = DescriptorRangeId { first: 1 << 29, ..range.id() };
     assert_eq!(slots.check(far), Err(RangeError::StaleHandle { range: far }));
     slots.free(range).unwrap();
     assert_eq!(slots.statistics().free, (3 << 30) - 7);
