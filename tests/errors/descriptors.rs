@@ -173,6 +173,8 @@ fn heaps() -> Vec<Told> {
         RangeError::ForeignHeap { range: range.id() },
     ]));
     all.push(saying(HeapWriteError::Range(RangeError::StaleHandle { range: range.id() }), &[]));
+    let mut other = HostHeap::new(&device, &HostHeapCreateInfo::default()).unwrap();
+    all.push(saying(other.free(range).unwrap_err(), &[]));
     all.extend(each([
         HeapWriteError::OutOfRange(outside),
         HeapWriteError::Kind { kind: KIND },
