@@ -38,6 +38,7 @@ pub struct GpuBuilder {
     descriptor_quirks: DescriptorQuirk,
     descriptor_limits: Option<DescriptorLimits>,
     descriptor_heap: Option<DescriptorHeapLimits>,
+    hazards: bool,
 }
 
 impl GpuBuilder {
@@ -52,6 +53,7 @@ impl GpuBuilder {
             descriptor_quirks: DescriptorQuirk::empty(),
             descriptor_limits: None,
             descriptor_heap: None,
+            hazards: false,
             queues: 1,
             memory_limit: u64::MAX,
         }
@@ -142,6 +144,48 @@ impl GpuBuilder {
         self
     }
 
+    /// Whether the GPU looks for hazards, as the validation layers' synchronization validation does: accesses that no
+    /// barrier, event or semaphore orders. By default it does not, because every barrier and access takes longer then.
+    /// What it sees is in the documentation of this crate.
+    ///
+    /// # Complexity
+    ///
+    /// A command takes time for each interval of bytes or subresources that it touches; a barrier, for each interval
+    /// that submissions touched and the host has not waited for.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).hazards(true).build();
+    /// let device = gpu.device();
+    /// # let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+    /// # let needs = unsafe { device.get_buffer_memory_requirements(buffer) };
+    /// # let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size);
+    /// # let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
+    /// # unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
+    /// # let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
+    /// # let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+    /// # let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+    /// # unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+    /// unsafe { device.cmd_fill_buffer(commands[0], buffer, 0, 64, 1) };
+    /// unsafe { device.cmd_fill_buffer(commands[0], buffer, 32, 32, 2) };
+    /// # unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+    /// # let work = [vk::SubmitInfo::default().command_buffers(&commands)];
+    /// unsafe { device.queue_submit(gpu.queue(), &work, vk::Fence::null()) }.unwrap();
+    /// let found = gpu.take_messages();
+    /// assert_eq!(found[0].vuid, "SYNC-HAZARD-WRITE-AFTER-WRITE");
+    /// assert!(found[0].text.contains("bytes 32 to 63"), "{}", found[0]);
+    /// # unsafe { device.destroy_command_pool(pool, None) };
+    /// # unsafe { device.destroy_buffer(buffer, None) };
+    /// # unsafe { device.free_memory(memory, None) };
+    /// # assert!(gpu.finish().is_empty());
+    /// ```
+    pub fn hazards(mut self, yes: bool) -> Self {
+        self.hazards = yes;
+        self
+    }
+
     /// Gives the GPU `VK_EXT_descriptor_heap`, with a driver's sizes and reservations. No profile has the extension.
     ///
     /// ```
@@ -175,6 +219,7 @@ impl GpuBuilder {
         let enabled = self.only.unwrap_or_else(|| offered.clone());
         let mut hub = Hub::new(self.profile, minor, minor, offered);
         hub.queues = self.queues;
+        hub.hazards = self.hazards;
         hub.room = Arc::new(Room::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
         hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);

@@ -149,6 +149,11 @@ impl Call {
         all().find(|(_, entry)| entry.offers.iter().any(|offer| offer.name == name))
     }
 
+    /// The first name.
+    pub(super) fn name(self) -> &'static str {
+        all().find(|(call, _)| *call == self).map_or("", |(_, entry)| entry.offers[0].name)
+    }
+
     pub(super) const fn index(self) -> usize {
         self.0
     }

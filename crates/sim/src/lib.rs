@@ -56,6 +56,13 @@
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`].
+//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear or indirect
+//!   dispatch is compared with those before it, by bytes of buffers and by subresources and areas of images, across
+//!   command buffers, submissions, queues, barriers of either interface and semaphores. Two that nothing orders as it
+//!   should are reported under the layers' names (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`,
+//!   `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with both calls, what they share, and what is missing: a
+//!   semaphore, an execution dependency, an availability or a visibility. The validation layer agrees on a common list of
+//!   programs. Not seen are the accesses of shaders and of the host, and images that share memory.
 //! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
 //!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
@@ -144,6 +151,7 @@ mod faults;
 mod features;
 pub mod format;
 mod gpu;
+mod hazards;
 mod host;
 mod instance;
 mod kernel;

@@ -17,6 +17,7 @@ use super::describe::Broken;
 use super::descriptor_buffer::DescriptorTable;
 use super::descriptors::{Behaviour, DescriptorFeatures, DescriptorState};
 use super::faults::FaultState;
+use super::hazards::Judge;
 use super::kernel::Kernels;
 use super::log::Log;
 use super::memory::Memory;
@@ -58,6 +59,8 @@ pub(super) struct Hub {
     pub(super) driver: (vk::DriverId, u32),
     /// Whether devices do nothing, see the module `null`.
     pub(super) null: bool,
+    /// Whether devices look for hazards.
+    pub(super) hazards: bool,
     /// The device extensions that the GPU has, sorted.
     pub(super) extensions: Vec<String>,
     pub(super) messages: Messages,
@@ -101,6 +104,7 @@ impl Hub {
             queues: 1,
             driver: (profile.driver_id, profile.driver_version),
             null: false,
+            hazards: false,
             extensions,
             messages: Messages::default(),
             faults: FaultState::default(),
@@ -241,6 +245,7 @@ impl Device {
         features: Features,
     ) -> Self {
         let queue = QueueState::new(queues.len());
+        let hazards = instance.hub.hazards.then(Box::default);
         Self {
             handle,
             queues,
@@ -250,7 +255,7 @@ impl Device {
             extensions,
             features,
             lost: AtomicBool::new(false),
-            state: Mutex::new(DeviceState { queue, ..DeviceState::default() }),
+            state: Mutex::new(DeviceState { queue, hazards, ..DeviceState::default() }),
             changed: Condvar::new(),
         }
     }
@@ -322,6 +327,8 @@ pub(super) struct DeviceState {
     pub(super) queue: QueueState,
     /// Fences and semaphores.
     pub(super) sync: SyncState,
+    /// Who looks for hazards, if anybody does.
+    pub(super) hazards: Option<Box<Judge>>,
 }
 
 /// Where the bytes of a resource are.

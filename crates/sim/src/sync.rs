@@ -150,10 +150,14 @@ unsafe extern "system" fn reset_fences(
 
 unsafe extern "system" fn fence_status(device: vk::Device, fence: vk::Fence) -> vk::Result {
     checked(device, call!("vkGetFenceStatus"), |device| {
-        let state = device.state.lock();
+        let mut state = device.state.lock();
         let found = state.sync.fences.get(&fence);
         let found = state.known(device, fence, found, "VUID-vkGetFenceStatus-fence-parameter")?;
-        Ok(if found.signaled { vk::Result::SUCCESS } else { vk::Result::NOT_READY })
+        let signaled = found.signaled;
+        if let Some(judge) = state.hazards.as_deref_mut().filter(|_| signaled) {
+            judge.host_saw_fence(fence);
+        }
+        Ok(if signaled { vk::Result::SUCCESS } else { vk::Result::NOT_READY })
     })
 }
 
@@ -179,7 +183,15 @@ unsafe extern "system" fn wait_for_fences(
         let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
         let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
         let names = names.join(", ");
-        Ok(wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful))
+        let result =
+            wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful);
+        let mut state = device.state.lock();
+        let DeviceState { hazards, sync, .. } = &mut *state;
+        if let Some(judge) = hazards.as_deref_mut().filter(|_| result == vk::Result::SUCCESS) {
+            let signaled = |fence: &&vk::Fence| sync.fences.get(fence).is_some_and(|fence| fence.signaled);
+            fences.iter().filter(signaled).for_each(|fence| judge.host_saw_fence(*fence));
+        }
+        Ok(result)
     })
 }
 
@@ -284,7 +296,11 @@ unsafe extern "system" fn counter_value(
             "VUID-vkGetSemaphoreCounterValue-semaphore-parameter",
             "VUID-vkGetSemaphoreCounterValue-semaphore-03255",
         ];
-        let value = timeline(device, &device.state.lock(), semaphore, rules)?;
+        let mut state = device.state.lock();
+        let value = timeline(device, &state, semaphore, rules)?;
+        if let Some(judge) = &mut state.hazards {
+            judge.host_saw_value(semaphore, value);
+        }
         // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter.
         unsafe { chain::output(p_value, value) };
         Ok(vk::Result::SUCCESS)
@@ -319,7 +335,18 @@ unsafe extern "system" fn wait_semaphores(
         let names: Vec<_> = semaphores.iter().map(|&semaphore| state.name(semaphore)).collect();
         let names = names.join(", ");
         // Another thread may signal at any time: there is always hope.
-        Ok(wait(device, state, timeout, &names, "SUBLET-vkWaitSemaphores-never-signaled", done, |_| true))
+        let rule = "SUBLET-vkWaitSemaphores-never-signaled";
+        let result = wait(device, state, timeout, &names, rule, done, |_| true);
+        let mut state = device.state.lock();
+        let DeviceState { hazards, sync, .. } = &mut *state;
+        if let Some(judge) = hazards.as_deref_mut().filter(|_| result == vk::Result::SUCCESS) {
+            for (&semaphore, &value) in semaphores.iter().zip(values) {
+                if sync.timeline(semaphore).is_some_and(|reached| reached >= value) {
+                    judge.host_saw_value(semaphore, value);
+                }
+            }
+        }
+        Ok(result)
     })
 }
 

@@ -1,12 +1,13 @@
-//! Pipeline barriers, of which the simulated device keeps what they do to the layouts of images.
+//! Pipeline barriers: what they do to the layouts of images, and what they order, for whoever looks for hazards.
 //!
-//! Everything else that a barrier orders is ordered anyway: commands run one after another.
+//! To run the commands needs neither: they run one after another.
 
 use ash::vk;
 
 use super::{Command, record};
 use crate::chain;
 use crate::entry::call;
+use crate::hazards::{Bar, On, Scope};
 use crate::state::{Device, DeviceState};
 
 /// What both forms of image barrier say.
@@ -52,16 +53,18 @@ static SECOND: Rules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2")
 
 pub(super) unsafe extern "system" fn barrier(
     command_buffer: vk::CommandBuffer,
-    _: vk::PipelineStageFlags,
-    _: vk::PipelineStageFlags,
+    src: vk::PipelineStageFlags,
+    dst: vk::PipelineStageFlags,
     _: vk::DependencyFlags,
-    _: u32,
-    _: *const vk::MemoryBarrier<'_>,
+    memory_count: u32,
+    p_memory: *const vk::MemoryBarrier<'_>,
     buffer_count: u32,
     p_buffers: *const vk::BufferMemoryBarrier<'_>,
     image_count: u32,
     p_images: *const vk::ImageMemoryBarrier<'_>,
 ) {
+    // SAFETY: VUID-vkCmdPipelineBarrier-pMemoryBarriers-parameter.
+    let memory = unsafe { chain::array(p_memory, memory_count) };
     // SAFETY: VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter.
     let buffers = unsafe { chain::array(p_buffers, buffer_count) };
     // SAFETY: VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
@@ -78,7 +81,12 @@ pub(super) unsafe extern "system" fn barrier(
             range: barrier.subresource_range,
             rules: &FIRST,
         });
-        Ok(changes.filter_map(|change| transition(device, state, change)).collect())
+        let mut commands = Vec::new();
+        if state.hazards.is_some() {
+            commands.push(Command::Barrier(bars(src, dst, memory, buffers, images)));
+        }
+        commands.extend(changes.filter_map(|change| transition(device, state, change)));
+        Ok(commands)
     });
 }
 
@@ -90,6 +98,8 @@ pub(super) unsafe extern "system" fn barrier2(
     let Some(info) = (unsafe { chain::input(p_info) }) else {
         return;
     };
+    // SAFETY: VUID-VkDependencyInfo-pMemoryBarriers-parameter.
+    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
     // SAFETY: VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter.
     let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
     // SAFETY: VUID-VkDependencyInfo-pImageMemoryBarriers-parameter.
@@ -110,8 +120,72 @@ pub(super) unsafe extern "system" fn barrier2(
             range: barrier.subresource_range,
             rules: &SECOND,
         });
-        Ok(changes.filter_map(|change| transition(device, state, change)).collect())
+        let mut commands = Vec::new();
+        if state.hazards.is_some() {
+            commands.push(Command::Barrier(bars2(memory, buffers, images)));
+        }
+        commands.extend(changes.filter_map(|change| transition(device, state, change)));
+        Ok(commands)
     });
+}
+
+/// The barriers of a call of the first form, and what the call orders without any.
+fn bars(
+    src: vk::PipelineStageFlags,
+    dst: vk::PipelineStageFlags,
+    memory: &[vk::MemoryBarrier<'_>],
+    buffers: &[vk::BufferMemoryBarrier<'_>],
+    images: &[vk::ImageMemoryBarrier<'_>],
+) -> Vec<Bar> {
+    // The flags of the first form have the same bits in the second.
+    let stages = |flags: vk::PipelineStageFlags| vk::PipelineStageFlags2::from_raw(u64::from(flags.as_raw()));
+    let accesses = |flags: vk::AccessFlags| vk::AccessFlags2::from_raw(u64::from(flags.as_raw()));
+    let (src, dst) = (stages(src), stages(dst));
+    let bar = |from: vk::AccessFlags, to: vk::AccessFlags, on: On| Bar {
+        first: Scope::first(src, accesses(from)),
+        second: Scope::second(dst, accesses(to)),
+        on,
+    };
+    let mut all = vec![bar(vk::AccessFlags::empty(), vk::AccessFlags::empty(), On::All)];
+    all.extend(memory.iter().map(|barrier| bar(barrier.src_access_mask, barrier.dst_access_mask, On::All)));
+    all.extend(buffers.iter().map(|barrier| {
+        let on = On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size };
+        bar(barrier.src_access_mask, barrier.dst_access_mask, on)
+    }));
+    all.extend(images.iter().map(|barrier| {
+        let changes = barrier.old_layout != barrier.new_layout;
+        let on = On::Image { image: barrier.image, range: barrier.subresource_range, changes };
+        bar(barrier.src_access_mask, barrier.dst_access_mask, on)
+    }));
+    all
+}
+
+/// The barriers of a call of the second form.
+fn bars2(
+    memory: &[vk::MemoryBarrier2<'_>],
+    buffers: &[vk::BufferMemoryBarrier2<'_>],
+    images: &[vk::ImageMemoryBarrier2<'_>],
+) -> Vec<Bar> {
+    let memory = memory.iter().map(|barrier| Bar {
+        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+        on: On::All,
+    });
+    let buffers = buffers.iter().map(|barrier| Bar {
+        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+        on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
+    });
+    let images = images.iter().map(|barrier| Bar {
+        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+        on: On::Image {
+            image: barrier.image,
+            range: barrier.subresource_range,
+            changes: barrier.old_layout != barrier.new_layout,
+        },
+    });
+    memory.chain(buffers).chain(images).collect()
 }
 
 fn check_buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer, rules: &Rules) {

@@ -12,7 +12,7 @@ use crate::physical::MAX_GROUPS;
 use crate::state::{Device, DeviceState};
 
 /// Bytes of a `VkDispatchIndirectCommand`.
-const INDIRECT_SIZE: u64 = 12;
+pub(crate) const INDIRECT_SIZE: u64 = 12;
 
 pub(super) unsafe extern "system" fn bind_pipeline(
     command_buffer: vk::CommandBuffer,

@@ -14,6 +14,7 @@ use super::images::buffer::BufferLayout;
 use super::{Bindings, Command, CommandState, Target};
 use crate::arithmetic::host_size;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::hazards::{self, Actor};
 use crate::kernel::{self, Groups};
 use crate::state::{Bytes, Device, DeviceState};
 
@@ -21,11 +22,22 @@ use crate::state::{Bytes, Device, DeviceState};
 pub(crate) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
 
 /// What the commands have to do, in order. Commands whose resources are gone are reported and left out.
-pub(crate) fn resolve(device: &Device, state: &mut DeviceState, commands: &[Command]) -> Vec<Work> {
+pub(crate) fn resolve(
+    device: &Device,
+    state: &mut DeviceState,
+    commands: &Arc<Vec<Command>>,
+    (lane, submission): (usize, u64),
+) -> Vec<Work> {
     let mut works = Vec::new();
     let mut bindings = Bindings::default();
-    for command in commands {
+    let mut actor = None;
+    for (index, command) in commands.iter().enumerate() {
         bindings.apply(command);
+        match (command, actor) {
+            (Command::By(site), _) => actor = Some(Actor { lane, submission, site: *site }),
+            (_, Some(actor)) => works.push(judged(commands, index, actor)),
+            _ => {}
+        }
         match command {
             Command::Dispatch { groups } => {
                 works.extend(kernel::start(device, &bindings, Groups::Given(*groups)));
@@ -41,6 +53,17 @@ pub(crate) fn resolve(device: &Device, state: &mut DeviceState, commands: &[Comm
         works.extend(resolve_one(device, state, command));
     }
     works
+}
+
+/// The judging of a command, in its place among what the commands do.
+fn judged(commands: &Arc<Vec<Command>>, index: usize, actor: Actor) -> Work {
+    let commands = Arc::clone(commands);
+    Box::new(move |device: &Device| {
+        if let Some(command) = commands.get(index) {
+            hazards::judge(device, command, actor);
+        }
+        true
+    })
 }
 
 fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> Vec<Work> {
@@ -114,7 +137,10 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         // They are run with what is bound, see `resolve`.
         | Command::Dispatch { .. }
         | Command::DispatchIndirect { .. }
-        | Command::ForgetBindings => Vec::new(),
+        | Command::ForgetBindings
+        // They are for the judge.
+        | Command::By(_)
+        | Command::Barrier(_) => Vec::new(),
     }
 }
 

@@ -24,14 +24,16 @@ use super::describe::{Broken, refuse_if};
 use super::descriptor_heap::HeapBinding;
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer_checked};
+use super::hazards::{Bar, Site};
 use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
 
 use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
-pub(super) use dispatch::check_groups;
+pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
 pub(super) use execute::{Work, resolve};
+pub(super) use images::buffer::BufferLayout;
 
 entries! {
     Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
@@ -136,6 +138,8 @@ pub(super) struct Uses {
     pub(super) heaps: Vec<HeapBinding>,
     /// Whether a compute pipeline is bound where the commands end.
     can_dispatch: bool,
+    /// The calls that are recorded, if hazards are looked for.
+    calls: u32,
 }
 
 /// A recorded command.
@@ -231,12 +235,15 @@ pub(super) enum Command {
     },
     /// Nothing is bound any more: a secondary command buffer begins or ends.
     ForgetBindings,
+    /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
+    By(Site),
+    Barrier(Vec<Bar>),
 }
 
 /// An image in a command, the layout that the program says it has then, and the rule that it breaks otherwise.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
-    image: vk::Image,
+    pub(super) image: vk::Image,
     layout: vk::ImageLayout,
     layout_rule: &'static str,
 }
@@ -294,6 +301,8 @@ impl Uses {
             | Command::PushConstants { .. }
             | Command::PushData { .. }
             | Command::SetOffsets { .. }
+            | Command::By(_)
+            | Command::Barrier(_)
             | Command::Dispatch { .. } => {}
         }
     }
@@ -313,7 +322,13 @@ pub(super) fn record(
         refuse_if!(buffer.is_none_or(|buffer| buffer.phase != Phase::Recording) => recording_rule,
             "{} is not being recorded", state.name(command_buffer));
         let commands = body(device, &state)?;
+        let judged = state.hazards.is_some();
         if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
+            if judged {
+                let site = Site { call: call.name(), index: buffer.uses.calls, buffer: command_buffer };
+                buffer.uses.calls += 1;
+                Arc::make_mut(&mut buffer.commands).push(Command::By(site));
+            }
             commands.iter().for_each(|command| buffer.uses.add(command));
             Arc::make_mut(&mut buffer.commands).extend(commands);
         }

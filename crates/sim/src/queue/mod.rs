@@ -27,6 +27,7 @@ use super::chain;
 use super::commands::{Command, Phase, Uses};
 use super::describe::{Broken, refuse_if};
 use super::entry::{call, entries, on_queue};
+use super::hazards::SemaphoreUse;
 use super::state::{Device, DeviceState};
 use super::sync::Kind;
 pub(super) use run::{Held, Stuck, abandon, run, run_until};
@@ -96,6 +97,8 @@ struct Submission {
     command_buffers: Vec<vk::CommandBuffer>,
     commands: Vec<Arc<Vec<Command>>>,
     uses: Vec<Uses>,
+    /// What it waits for and signals, each with its stages, if hazards are looked for.
+    ordered_by: [Vec<SemaphoreUse>; 2],
     /// NULL, or signaled when it is done.
     fence: vk::Fence,
 }
@@ -106,6 +109,8 @@ pub(super) struct Batch {
     waits: Vec<(vk::Semaphore, u64)>,
     command_buffers: Vec<vk::CommandBuffer>,
     signals: Vec<(vk::Semaphore, u64)>,
+    /// The stages that wait for and signal each semaphore: all of them where nothing is said.
+    stages: [Vec<vk::PipelineStageFlags2>; 2],
 }
 
 unsafe extern "system" fn submit(
@@ -134,8 +139,13 @@ unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
     let command_buffers = (info.p_command_buffers, info.command_buffer_count);
+    // SAFETY: 1 of `read_batch` (VUID-VkSubmitInfo-pWaitDstStageMask-parameter).
+    let stages = unsafe { chain::array(info.p_wait_dst_stage_mask, info.wait_semaphore_count) };
     // SAFETY: 1 and 2 of `read_batch`.
-    unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }
+    let mut batch = unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }?;
+    let wide = stages.iter().map(|stages| vk::PipelineStageFlags2::from_raw(u64::from(stages.as_raw())));
+    batch.stages[0].extend(wide);
+    Ok(batch)
 }
 
 impl Batch {
@@ -208,6 +218,7 @@ unsafe fn with_values(
         waits: pair(waits, wait_values),
         command_buffers: command_buffers.to_vec(),
         signals: pair(signals, signal_values),
+        stages: [const { Vec::new() }; 2],
     })
 }
 
@@ -238,6 +249,7 @@ unsafe extern "system" fn submit2(
                 waits: waits.iter().map(|info| (info.semaphore, info.value)).collect(),
                 command_buffers: buffers.iter().map(|info| info.command_buffer).collect(),
                 signals: signals.iter().map(|info| (info.semaphore, info.value)).collect(),
+                stages: [waits, signals].map(|infos| infos.iter().map(|info| info.stage_mask).collect()),
             });
         }
         enqueue(device, device.lane(queue), &batches, fence, &SECOND)
@@ -348,6 +360,18 @@ impl DeviceState {
             submission.uses.push(buffer.uses.clone());
         }
         self.count_uses(&submission.uses, |count| count.saturating_add(1));
+        if self.hazards.is_some() {
+            let all = std::iter::repeat(vk::PipelineStageFlags2::ALL_COMMANDS);
+            let with = |uses: &[(vk::Semaphore, u64)], stages: &[vk::PipelineStageFlags2]| {
+                let stages = stages.iter().copied().chain(all.clone());
+                uses.iter()
+                    .zip(stages)
+                    .map(|(&(semaphore, value), stages)| (semaphore, value, stages))
+                    .collect()
+            };
+            let [waits, signals] = &batch.stages;
+            submission.ordered_by = [with(&batch.waits, waits), with(&batch.signals, signals)];
+        }
         submission
     }
 
@@ -410,8 +434,20 @@ impl DeviceState {
         lane.waiting.pop_front()
     }
 
+    /// What is ordered before a submission that runs now.
+    fn judge_begin(&mut self, lane: usize, submission: &Submission) {
+        let sync = &self.sync;
+        if let Some(judge) = &mut self.hazards {
+            let binary = |semaphore| sync.timeline(semaphore).is_none();
+            judge.begin(lane, submission.number, &submission.ordered_by[0], binary);
+        }
+    }
+
     /// What is so when a submission has run.
     fn finish(&mut self, device: &Device, lane: usize, submission: &Submission) {
+        if let Some(judge) = &mut self.hazards {
+            judge.end(lane, submission.number, &submission.ordered_by[1], submission.fence);
+        }
         self.release(submission);
         for &(semaphore, new) in &submission.signals {
             let name = self.name(semaphore);

@@ -47,9 +47,10 @@ fn run_one(device: &Device, lane: usize, held: Held) -> bool {
     let Some(submission) = state.next(lane, held) else {
         return false;
     };
+    state.judge_begin(lane, &submission);
     let mut works = Vec::new();
     for commands in &submission.commands {
-        works.extend(commands::resolve(device, &mut state, commands));
+        works.extend(commands::resolve(device, &mut state, commands, (lane, submission.number)));
     }
     drop(state);
     for work in works {
@@ -168,7 +169,13 @@ fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Re
     let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
     let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);
     match ended {
-        Ok(()) => return vk::Result::SUCCESS,
+        Ok(()) => {
+            let mut state = state;
+            if let Some(judge) = &mut state.hazards {
+                judge.host_saw_idle(lanes);
+            }
+            return vk::Result::SUCCESS;
+        }
         Err(Stuck::Lost) => return vk::Result::ERROR_DEVICE_LOST,
         Err(Stuck::InTime | Stuck::ForEver) => {}
     }

@@ -264,7 +264,7 @@ fn check_buffer_image(
 }
 
 /// How the texels of a region lie in a buffer. Units: bytes and blocks.
-pub(in crate::commands) struct BufferLayout {
+pub(crate) struct BufferLayout {
     pub(in crate::commands) row_pitch: u64,
     pub(in crate::commands) slice_pitch: u64,
     /// Blocks of the region, across and down.
@@ -274,7 +274,7 @@ pub(in crate::commands) struct BufferLayout {
 }
 
 impl BufferLayout {
-    pub(in crate::commands) fn new(region: &vk::BufferImageCopy, level: &Level, aspect: &Aspect) -> Self {
+    pub(crate) fn new(region: &vk::BufferImageCopy, level: &Level, aspect: &Aspect) -> Self {
         let or = |value: u32, default: u32| if value == 0 { default } else { value };
         let (width, height) = (region.image_extent.width, region.image_extent.height);
         let blocks = |texels: u32, block: u32| u64::from(texels.div_ceil(block));
@@ -291,7 +291,7 @@ impl BufferLayout {
     }
 
     /// The byte behind the last one of a region; `None` if there is no such number.
-    fn end(&self, region: &vk::BufferImageCopy) -> Option<u64> {
+    pub(crate) fn end(&self, region: &vk::BufferImageCopy) -> Option<u64> {
         let slices = u64::from(region.image_extent.depth)
             .checked_mul(u64::from(region.image_subresource.layer_count))?;
         region

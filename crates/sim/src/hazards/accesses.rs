@@ -1,0 +1,201 @@
+//! What a recorded command reads and writes.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use ash::vk;
+use ash::vk::Handle as _;
+use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+
+use super::past::{Access1, Area};
+use super::{Of, On, Place, Use};
+use crate::arithmetic::widen;
+use crate::commands::{BufferLayout, Command, INDIRECT_SIZE, Target};
+use crate::format::{ImageDescription, ImageLayout};
+use crate::state::{Device, DeviceState};
+
+const READ: (Access, bool) = (Access::TRANSFER_READ, false);
+const WRITE: (Access, bool) = (Access::TRANSFER_WRITE, true);
+
+/// What a command reads and writes. A command whose resources are gone does neither.
+pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec<Use> {
+    let mut uses = Vec::new();
+    match command {
+        Command::CopyBuffer { src, dst, regions } => {
+            let from = regions.iter().map(|region| (region.src_offset, region.size));
+            let to = regions.iter().map(|region| (region.dst_offset, region.size));
+            uses.extend(buffer(state, *src, from, Stages::COPY, READ));
+            uses.extend(buffer(state, *dst, to, Stages::COPY, WRITE));
+        }
+        Command::Fill { dst, offset, size, .. } => {
+            uses.extend(buffer(state, *dst, [(*offset, *size)], Stages::CLEAR, WRITE));
+        }
+        Command::Update { dst, offset, data } => {
+            uses.extend(buffer(state, *dst, [(*offset, widen(data.len()))], Stages::CLEAR, WRITE));
+        }
+        Command::BufferToImage { src, dst, regions } => {
+            let ranges = regions.iter().filter_map(|region| in_buffer(device, state, *dst, region));
+            uses.extend(buffer(state, *src, ranges, Stages::COPY, READ));
+            uses.extend(regions.iter().filter_map(|region| of_region(state, *dst, region, WRITE)));
+        }
+        Command::ImageToBuffer { src, dst, regions } => {
+            uses.extend(regions.iter().filter_map(|region| of_region(state, *src, region, READ)));
+            let ranges = regions.iter().filter_map(|region| in_buffer(device, state, *src, region));
+            uses.extend(buffer(state, *dst, ranges, Stages::COPY, WRITE));
+        }
+        Command::CopyImage { src, dst, regions } => {
+            for region in regions {
+                let from = (&region.src_subresource, region.src_offset, region.extent);
+                let to = (&region.dst_subresource, region.dst_offset, region.extent);
+                uses.extend(part(state, *src, from, READ));
+                uses.extend(part(state, *dst, to, WRITE));
+            }
+        }
+        Command::Clear { dst, ranges, .. } => {
+            let each = ranges.iter().filter_map(|range| {
+                let access = access(Stages::CLEAR, WRITE, None);
+                Some(Use { place: subresources(state, dst.image, range)?, access })
+            });
+            uses.extend(each);
+        }
+        Command::DispatchIndirect { buffer: from, offset } => {
+            let read = (Access::INDIRECT_COMMAND_READ, false);
+            uses.extend(buffer(state, *from, [(*offset, INDIRECT_SIZE)], Stages::DRAW_INDIRECT, read));
+        }
+        _ => {}
+    }
+    uses
+}
+
+/// What a barrier is about; `None` if it is about everything, or its resource is gone.
+pub(super) fn place(state: &DeviceState, on: &On) -> Option<Place> {
+    match on {
+        On::All => None,
+        On::Buffer { buffer, offset, size } => {
+            let whole = state.buffers.get(buffer)?.description.size;
+            let size = if *size == vk::WHOLE_SIZE { whole.saturating_sub(*offset) } else { *size };
+            bytes(state, *buffer, [(*offset, size)])
+        }
+        On::Image { image, range, .. } => subresources(state, *image, range),
+    }
+}
+
+fn access(stages: Stages, (access, write): (Access, bool), area: Option<Area>) -> Access1 {
+    Access1 { stages, access, write, area }
+}
+
+fn buffer(
+    state: &DeviceState,
+    buffer: vk::Buffer,
+    ranges: impl IntoIterator<Item = (u64, u64)>,
+    stages: Stages,
+    kind: (Access, bool),
+) -> Option<Use> {
+    Some(Use { place: bytes(state, buffer, ranges)?, access: access(stages, kind, None) })
+}
+
+/// Ranges of a buffer, each with its offset and size.
+fn bytes(
+    state: &DeviceState,
+    buffer: vk::Buffer,
+    ranges: impl IntoIterator<Item = (u64, u64)>,
+) -> Option<Place> {
+    let found = state.buffers.get(&buffer)?;
+    let (space, base) = match &found.bound {
+        Some(bound) => (bound.memory.as_raw(), bound.offset),
+        None => (buffer.as_raw(), 0),
+    };
+    let ranges = ranges.into_iter().filter(|(_, size)| *size > 0);
+    let ranges = ranges.map(|(offset, size)| {
+        let start = base.saturating_add(offset);
+        start..start.saturating_add(size)
+    });
+    Some(Place { space, of: Of::Buffer(buffer), base, ranges: ranges.collect() })
+}
+
+/// Subresources are numbered by aspect, then level, then layer.
+pub(super) fn subresources(
+    state: &DeviceState,
+    image: vk::Image,
+    range: &vk::ImageSubresourceRange,
+) -> Option<Place> {
+    let description = &state.images.get(&image)?.description;
+    let (levels, layers) = (u64::from(description.mip_levels), u64::from(description.array_layers));
+    let end = |base: u32, count: u32, all: u64| u64::from(base).saturating_add(u64::from(count)).min(all);
+    let last_level = end(range.base_mip_level, range.level_count, levels);
+    let last_layer = end(range.base_array_layer, range.layer_count, layers);
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for slot in slots(description, range.aspect_mask) {
+        for level in u64::from(range.base_mip_level)..last_level {
+            let row = (slot * levels + level) * layers;
+            let next = row + u64::from(range.base_array_layer)..row + last_layer;
+            match ranges.last_mut() {
+                Some(last) if last.end == next.start => last.end = next.end,
+                _ if next.is_empty() => {}
+                _ => ranges.push(next),
+            }
+        }
+    }
+    Some(Place { space: image.as_raw(), of: Of::Image(image), base: 0, ranges })
+}
+
+/// The numbers of aspects. The color of an image of several planes is all of them.
+fn slots(description: &ImageDescription, aspects: vk::ImageAspectFlags) -> Vec<u64> {
+    use vk::ImageAspectFlags as Aspect;
+    let planes = crate::format::FormatInfo::of(description.format)
+        .is_some_and(|info| info.aspects().contains(Aspect::PLANE_0));
+    let all = planes && aspects.contains(Aspect::COLOR);
+    let each =
+        [Aspect::COLOR | Aspect::DEPTH | Aspect::PLANE_0, Aspect::STENCIL | Aspect::PLANE_1, Aspect::PLANE_2];
+    (0..).zip(each).filter(|(_, own)| all || aspects.intersects(*own)).map(|(slot, _)| slot).collect()
+}
+
+fn of_region(
+    state: &DeviceState,
+    target: Target,
+    region: &vk::BufferImageCopy,
+    kind: (Access, bool),
+) -> Option<Use> {
+    part(state, target, (&region.image_subresource, region.image_offset, region.image_extent), kind)
+}
+
+/// A part of a level of an image.
+fn part(
+    state: &DeviceState,
+    target: Target,
+    (layers, offset, extent): (&vk::ImageSubresourceLayers, vk::Offset3D, vk::Extent3D),
+    kind: (Access, bool),
+) -> Option<Use> {
+    let range = vk::ImageSubresourceRange {
+        aspect_mask: layers.aspect_mask,
+        base_mip_level: layers.mip_level,
+        level_count: 1,
+        base_array_layer: layers.base_array_layer,
+        layer_count: layers.layer_count,
+    };
+    let whole = state.images.get(&target.image)?.description.extent;
+    let from = [offset.x, offset.y, offset.z].map(i64::from);
+    let size = [extent.width, extent.height, extent.depth].map(i64::from);
+    let to = [from[0] + size[0], from[1] + size[1], from[2] + size[2]];
+    let level = |size: u32| i64::from(size.checked_shr(layers.mip_level).unwrap_or(0).max(1));
+    let end = [level(whole.width), level(whole.height), level(whole.depth)];
+    let all = from == [0; 3] && (0..3).all(|axis| to[axis] >= end[axis]);
+    let area = if all { None } else { Some(Area { from, to }) };
+    let place = subresources(state, target.image, &range)?;
+    Some(Use { place, access: access(Stages::COPY, kind, area) })
+}
+
+/// The bytes that a copy to or from an image touches in the buffer: offset and size. What lies between its rows counts.
+fn in_buffer(
+    device: &Device,
+    state: &DeviceState,
+    target: Target,
+    region: &vk::BufferImageCopy,
+) -> Option<(u64, u64)> {
+    let description = &state.images.get(&target.image)?.description;
+    let layout = ImageLayout::new(device.profile(), description)?;
+    let layers = region.image_subresource;
+    let (level, aspect) = layout.level(layers.aspect_mask, layers.mip_level, layers.base_array_layer)?;
+    let end = BufferLayout::new(region, &level, &aspect).end(region)?;
+    Some((region.buffer_offset, end.saturating_sub(region.buffer_offset)))
+}

@@ -1,0 +1,308 @@
+//! The judge of synchronization: whether each access is ordered after those before it that it conflicts with.
+//!
+//! Each access of the commands that a queue runs is kept as a [`Past`]: by whom, in which stages, and what has been
+//! ordered after it since. A barrier changes what is known of all accesses before it; a new access asks those that it
+//! overlaps. Submissions run in an order that their semaphores allow, so that one pass over them finds every lack of
+//! order, whichever order they happen to run in. When the host has waited for a submission, what that submission and
+//! all before it did is forgotten.
+//!
+//! The rules are those of the chapter "Synchronization and Cache Control":
+//!
+//! - A dependency orders what is in its first scope, or is ordered before that by another one (a chain), before what is
+//!   in its second scope. Scopes of execution take logically earlier and later stages in.
+//! - A write is made available by a barrier that names its stage, its access and its bytes; it is made visible by a
+//!   barrier that comes after that, and only to the stages, accesses and bytes which that one names.
+//! - A read needs the writes before it to be visible; a write too, and it needs the reads before it to be over.
+//! - A change of layout is a write between the two halves of its barrier.
+#![forbid(unsafe_code)]
+
+mod accesses;
+mod past;
+mod report;
+mod scope;
+mod spaces;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use ash::vk;
+
+use super::commands::Command;
+use super::state::Device;
+use past::{Access1, Missing, Past, Step};
+pub(super) use scope::Scope;
+use spaces::Space;
+
+/// A recorded call: which one it is of its command buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) call: &'static str,
+    pub(super) index: u32,
+    pub(super) buffer: vk::CommandBuffer,
+}
+
+/// A call that a queue runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Actor {
+    pub(super) lane: usize,
+    pub(super) submission: u64,
+    pub(super) site: Site,
+}
+
+/// What a barrier in a command says.
+#[derive(Debug, Clone)]
+pub(super) struct Bar {
+    pub(super) first: Scope,
+    pub(super) second: Scope,
+    pub(super) on: On,
+}
+
+/// What a barrier makes available and visible.
+#[derive(Debug, Clone)]
+pub(super) enum On {
+    All,
+    Buffer { buffer: vk::Buffer, offset: u64, size: u64 },
+    Image { image: vk::Image, range: vk::ImageSubresourceRange, changes: bool },
+}
+
+/// What an access is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Buffer(vk::Buffer),
+    Image(vk::Image),
+}
+
+/// Units of a space: bytes of a memory, or subresources of an image.
+#[derive(Debug, Clone)]
+struct Place {
+    /// The handle of the memory, of the image, or of a sparse buffer.
+    space: u64,
+    of: Of,
+    /// Where the resource begins in its space.
+    base: u64,
+    ranges: Vec<Range<u64>>,
+}
+
+/// An access of a command.
+#[derive(Debug, Clone)]
+struct Use {
+    place: Place,
+    access: Access1,
+}
+
+/// Two accesses that nothing orders as it should.
+#[derive(Debug)]
+struct Hazard {
+    before: Past,
+    place: Place,
+    range: Range<u64>,
+    missing: Missing,
+    /// What comes after; `None` is a change of layout.
+    next: Option<Access1>,
+}
+
+/// The signal of a semaphore by a submission.
+#[derive(Debug, Clone, Copy)]
+struct Signal {
+    value: u64,
+    lane: usize,
+    submission: u64,
+    first: Scope,
+}
+
+/// A semaphore that a submission waits for or signals, its value, and the stages that do.
+pub(super) type SemaphoreUse = (vk::Semaphore, u64, vk::PipelineStageFlags2);
+
+/// The most signals that are remembered of one semaphore.
+const MOST_SIGNALS: usize = 64;
+
+/// What a device's queues have done and the host has not waited for.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    spaces: BTreeMap<u64, Space>,
+    signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
+    /// The submission that signaled each fence.
+    fences: BTreeMap<vk::Fence, (usize, u64)>,
+}
+
+impl Judge {
+    /// The accesses of one call: each is compared with those before the call, and then all become one of them.
+    fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Hazard> {
+        let found = uses.iter().filter_map(|usage| self.check(actor.lane, usage)).collect();
+        for usage in uses {
+            let past = Past::new(actor, usage.place.of, usage.access);
+            let space = self.spaces.entry(usage.place.space).or_default();
+            for range in &usage.place.ranges {
+                space.change(range, |cell| {
+                    cell.past.retain(|before| !before.is_over(actor.lane, &usage.access));
+                    cell.push(past.clone());
+                });
+            }
+        }
+        found
+    }
+
+    fn check(&self, lane: usize, usage: &Use) -> Option<Hazard> {
+        let space = self.spaces.get(&usage.place.space)?;
+        let cells = usage.place.ranges.iter().flat_map(|range| {
+            space
+                .overlapping(range)
+                .map(move |(own, cell)| (own.start.max(range.start)..own.end.min(range.end), cell))
+        });
+        for (range, cell) in cells {
+            let seen = cell.past.iter().any(|past| past.shows(&usage.access));
+            for before in cell.reads_first() {
+                if let Some(missing) = before.missing(lane, &usage.access, seen) {
+                    let (before, place) = (before.clone(), usage.place.clone());
+                    return Some(Hazard { before, place, range, missing, next: Some(usage.access) });
+                }
+            }
+        }
+        None
+    }
+
+    /// The barriers of one call, each with what it is about.
+    fn barrier(&mut self, actor: Actor, bars: &[(Bar, Option<Place>)], event: past::Event) -> Vec<Hazard> {
+        for place in bars.iter().filter_map(|(_, place)| place.as_ref()) {
+            if let Some(space) = self.spaces.get_mut(&place.space) {
+                place.ranges.iter().for_each(|range| {
+                    space.split(range.start);
+                    space.split(range.end);
+                });
+            }
+        }
+        let changes = || {
+            let each = bars.iter().enumerate();
+            each.filter_map(|(index, (bar, place))| match (&bar.on, place) {
+                (On::Image { changes: true, .. }, Some(place)) => Some((index, bar, place)),
+                _ => None,
+            })
+        };
+        let steps = |space: u64, at: u64| -> Vec<Step> {
+            let here = |place: &Option<Place>, bar: &Bar| match place {
+                Some(place) => place.space == space && place.ranges.iter().any(|range| range.contains(&at)),
+                None => matches!(bar.on, On::All),
+            };
+            let step = |(bar, place): &(Bar, Option<Place>)| Step {
+                first: bar.first,
+                second: bar.second,
+                here: here(place, bar),
+            };
+            bars.iter().map(step).collect()
+        };
+        let mut found = Vec::new();
+        for (index, _, place) in changes() {
+            let Some(space) = self.spaces.get(&place.space) else { continue };
+            let mut cells = place.ranges.iter().flat_map(|range| space.overlapping(range));
+            found.extend(cells.find_map(|(range, cell)| {
+                let steps = steps(place.space, range.start);
+                let own = steps.get(index)?;
+                cell.reads_first().find_map(|before| {
+                    let missing = before.missing_before(actor.lane, &steps, own, event)?;
+                    let (before, place, range) = (before.clone(), place.clone(), range.clone());
+                    Some(Hazard { before, place, range, missing, next: None })
+                })
+            }));
+        }
+        for (&name, space) in &mut self.spaces {
+            for (start, cell) in space.cells() {
+                let steps = steps(name, start);
+                cell.past.iter_mut().for_each(|past| past.wait(actor.lane, &steps, event));
+            }
+        }
+        for (_, bar, place) in changes() {
+            let past = Past::transition(actor, place.of, bar.second);
+            let space = self.spaces.entry(place.space).or_default();
+            for range in &place.ranges {
+                space.change(range, |cell| cell.past = vec![past.clone()]);
+            }
+        }
+        found
+    }
+
+    fn each(&mut self, mut change: impl FnMut(&mut Past)) {
+        let cells = self.spaces.values_mut().flat_map(Space::cells);
+        cells.for_each(|(_, cell)| cell.past.iter_mut().for_each(&mut change));
+    }
+
+    /// A submission begins: it has waited for semaphores.
+    pub(super) fn begin(
+        &mut self,
+        lane: usize,
+        submission: u64,
+        waits: &[SemaphoreUse],
+        binary: impl Fn(vk::Semaphore) -> bool,
+    ) {
+        for &(semaphore, value, stages) in waits {
+            let Some(signals) = self.signals.get_mut(&semaphore) else { continue };
+            let signal = if binary(semaphore) {
+                if signals.is_empty() { None } else { Some(signals.remove(0)) }
+            } else {
+                satisfying(signals, value)
+            };
+            if let Some(signal) = signal {
+                let second =
+                    Scope::second(stages, vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE);
+                self.each(|past| past.wait_for(&signal, (lane, submission), second));
+            }
+        }
+    }
+
+    /// A submission ends: it signals semaphores and a fence.
+    pub(super) fn end(&mut self, lane: usize, submission: u64, signals: &[SemaphoreUse], fence: vk::Fence) {
+        for &(semaphore, value, stages) in signals {
+            let known = self.signals.entry(semaphore).or_default();
+            if known.len() == MOST_SIGNALS {
+                known.remove(0);
+            }
+            let first = Scope::first(stages, vk::AccessFlags2::NONE);
+            known.push(Signal { value, lane, submission, first });
+        }
+        self.fences.insert(fence, (lane, submission));
+    }
+
+    /// The host knows that a fence is signaled.
+    pub(super) fn host_saw_fence(&mut self, fence: vk::Fence) {
+        if let Some((lane, submission)) = self.fences.remove(&fence) {
+            self.forget(lane, submission);
+        }
+    }
+
+    /// The host knows that a semaphore has reached a value.
+    pub(super) fn host_saw_value(&mut self, semaphore: vk::Semaphore, value: u64) {
+        let signals = self.signals.get(&semaphore).map(Vec::as_slice).unwrap_or_default();
+        let mut seen: Vec<_> = signals.iter().filter(|signal| signal.value <= value).copied().collect();
+        seen.extend(satisfying(signals, value));
+        seen.iter().for_each(|signal| self.forget(signal.lane, signal.submission));
+    }
+
+    /// The host knows that queues are idle.
+    pub(super) fn host_saw_idle(&mut self, lanes: Range<usize>) {
+        lanes.for_each(|lane| self.forget(lane, u64::MAX - 1));
+    }
+
+    fn forget(&mut self, lane: usize, submission: u64) {
+        self.spaces.retain(|_, space| space.retain(|past| !past.is_done(lane, submission)));
+    }
+}
+
+/// The signal after which a semaphore has a value.
+fn satisfying(signals: &[Signal], value: u64) -> Option<Signal> {
+    signals.iter().filter(|signal| signal.value >= value).min_by_key(|signal| signal.value).copied()
+}
+
+/// Judges one command that a queue runs now, and reports what it finds.
+pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
+    let mut state = device.state.lock();
+    let Some(mut judge) = state.hazards.take() else { return };
+    let found = match command {
+        Command::Barrier(bars) => {
+            let placed: Vec<_> =
+                bars.iter().map(|bar| (bar.clone(), accesses::place(&state, &bar.on))).collect();
+            judge.barrier(actor, &placed, None)
+        }
+        command => judge.access(actor, &accesses::of(device, &state, command)),
+    };
+    state.hazards = Some(judge);
+    found.iter().for_each(|hazard| report::report(device, &state, actor, hazard));
+}

@@ -1,0 +1,262 @@
+//! One access that is over, and what is ordered after it.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+
+use super::scope::Scope;
+use super::{Actor, Of};
+
+/// A part of a subresource, in texels: from the first to behind the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Area {
+    pub(super) from: [i64; 3],
+    pub(super) to: [i64; 3],
+}
+
+impl Area {
+    fn overlaps(&self, other: &Self) -> bool {
+        (0..3).all(|axis| self.from[axis] < other.to[axis] && other.from[axis] < self.to[axis])
+    }
+
+    fn contains(&self, other: &Self) -> bool {
+        (0..3).all(|axis| self.from[axis] <= other.from[axis] && other.to[axis] <= self.to[axis])
+    }
+}
+
+/// What somebody does with a resource. No area is all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Access1 {
+    pub(super) stages: Stages,
+    pub(super) access: Access,
+    pub(super) write: bool,
+    pub(super) area: Option<Area>,
+}
+
+impl Access1 {
+    fn overlaps(&self, other: &Self) -> bool {
+        match (&self.area, &other.area) {
+            (Some(own), Some(other)) => own.overlaps(other),
+            _ => true,
+        }
+    }
+
+    /// Whether it is about all that `other` is about.
+    fn covers(&self, other: &Self) -> bool {
+        match (&self.area, &other.area) {
+            (None, _) => true,
+            (Some(own), Some(other)) => own.contains(other),
+            (Some(_), None) => false,
+        }
+    }
+}
+
+/// What a queue knows of an access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Order {
+    lane: usize,
+    /// The stages of later commands that execute after it.
+    after: Stages,
+    /// To whom its bytes are visible.
+    visible: Vec<(Stages, Access)>,
+    /// The first submission whose end is after it.
+    done: u64,
+}
+
+/// An event that was set when the access was over, for the stages that it had reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    event: vk::Event,
+    reached: Stages,
+}
+
+/// An access that is over. A barrier that changes a layout is one too: a write in no stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Past {
+    pub(super) actor: Actor,
+    pub(super) of: Of,
+    pub(super) access: Access1,
+    available: bool,
+    orders: Vec<Order>,
+    marks: Vec<Mark>,
+}
+
+/// What two accesses lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Semaphore,
+    Execution,
+    Available,
+    Visible,
+}
+
+/// A barrier, as one access sees it.
+pub(super) struct Step {
+    pub(super) first: Scope,
+    pub(super) second: Scope,
+    /// Whether it makes what was written here available and visible.
+    pub(super) here: bool,
+}
+
+impl Past {
+    pub(super) fn new(actor: Actor, of: Of, access: Access1) -> Self {
+        let own =
+            Order { lane: actor.lane, after: Stages::NONE, visible: Vec::new(), done: actor.submission };
+        Self { actor, of, access, available: false, orders: vec![own], marks: Vec::new() }
+    }
+
+    /// What a barrier does that changes a layout: it is before all that the barrier lets wait.
+    pub(super) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
+        let access = Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None };
+        let mut past = Self::new(actor, of, access);
+        past.available = true;
+        past.extend(actor.lane, second, true);
+        past
+    }
+
+    pub(super) fn is_transition(&self) -> bool {
+        self.access.stages.is_empty()
+    }
+
+    fn order(&self, lane: usize) -> Option<&Order> {
+        self.orders.iter().find(|order| order.lane == lane)
+    }
+
+    /// The stages that a first scope has to have, so that the access is in it.
+    fn reached(&self, lane: usize) -> Stages {
+        let own = if self.actor.lane == lane { self.access.stages } else { Stages::NONE };
+        self.order(lane).map_or(own, |order| order.after | own)
+    }
+
+    fn extend(&mut self, lane: usize, second: Scope, seen: bool) {
+        if self.order(lane).is_none() {
+            let new = Order { lane, after: Stages::NONE, visible: Vec::new(), done: u64::MAX };
+            self.orders.push(new);
+        }
+        let Some(order) = self.orders.iter_mut().find(|order| order.lane == lane) else { return };
+        order.after |= second.order;
+        let to = (second.stages, second.access);
+        if seen
+            && !order.visible.iter().any(|(stages, access)| stages.contains(to.0) && access.contains(to.1))
+        {
+            order.visible.push(to);
+        }
+    }
+
+    /// What this lacks to be before `next` on `lane`. `seen` says whether somebody has read between the two what this
+    /// wrote.
+    pub(super) fn missing(&self, lane: usize, next: &Access1, seen: bool) -> Option<Missing> {
+        if !self.access.overlaps(next) || !(self.access.write || next.write) {
+            return None;
+        }
+        let order = self.order(lane);
+        let after = order.is_some_and(|order| order.after.intersects(next.stages));
+        if after && (!self.access.write || seen && self.available) {
+            return None;
+        }
+        let visible = order.is_some_and(|order| {
+            let mut visible = order.visible.iter();
+            visible.any(|(stages, access)| stages.intersects(next.stages) && access.intersects(next.access))
+        });
+        if self.access.write && visible {
+            return None;
+        }
+        Some(match order {
+            None => Missing::Semaphore,
+            Some(_) if !after && self.actor.lane != lane && self.reached(lane).is_empty() => {
+                Missing::Semaphore
+            }
+            Some(_) if !after => Missing::Execution,
+            Some(_) if !self.available => Missing::Available,
+            Some(_) => Missing::Visible,
+        })
+    }
+
+    /// Whether `next` leaves nothing of this to be remembered: a write that covers it, or a later read by the same.
+    pub(super) fn is_over(&self, lane: usize, next: &Access1) -> bool {
+        let same = !self.access.write && self.actor.lane == lane && next.stages.contains(self.access.stages);
+        next.covers(&self.access) && (next.write || same)
+    }
+
+    /// Whether this read follows a write and covers what `next` writes of it.
+    pub(super) fn shows(&self, write: &Access1) -> bool {
+        !self.access.write && self.access.covers(write)
+    }
+
+    fn makes_available(&self, lane: usize, step: &Step) -> bool {
+        step.here
+            && self.access.write
+            && self.actor.lane == lane
+            && step.first.stages.intersects(self.access.stages)
+            && step.first.access.intersects(self.access.access)
+    }
+
+    /// What this lacks to be before the change of layout that a barrier of a call makes.
+    pub(super) fn missing_before(
+        &self,
+        lane: usize,
+        steps: &[Step],
+        own: &Step,
+        event: Event,
+    ) -> Option<Missing> {
+        let reached = self.reached_at(lane, event);
+        if !reached.is_some_and(|reached| reached.intersects(own.first.order)) {
+            return Some(if self.order(lane).is_none() { Missing::Semaphore } else { Missing::Execution });
+        }
+        let available =
+            !self.access.write || self.available || steps.iter().any(|step| self.makes_available(lane, step));
+        if available { None } else { Some(Missing::Available) }
+    }
+
+    fn reached_at(&self, lane: usize, event: Event) -> Option<Stages> {
+        match event {
+            None => Some(self.reached(lane)),
+            Some(event) => self.marks.iter().find(|mark| mark.event == event).map(|mark| mark.reached),
+        }
+    }
+
+    /// What the barriers of one call do: all start from what was before the call, or before the event was set.
+    pub(super) fn wait(&mut self, lane: usize, steps: &[Step], event: Event) {
+        let Some(reached) = self.reached_at(lane, event) else { return };
+        self.available |= steps.iter().any(|step| self.makes_available(lane, step));
+        let available = self.available && self.access.write;
+        for step in steps.iter().filter(|step| reached.intersects(step.first.order)) {
+            self.extend(lane, step.second, available && step.here);
+        }
+    }
+
+    /// What waiting for a semaphore does to all that is before its signal.
+    pub(super) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
+        let before = self.order(signal.lane).is_some_and(|order| order.done <= signal.submission);
+        if !before || !signal.first.order.intersects(self.reached(signal.lane)) && !self.is_transition() {
+            return;
+        }
+        self.available = true;
+        self.extend(actor.0, second, self.access.write);
+        if let Some(order) = self.orders.iter_mut().find(|order| order.lane == actor.0) {
+            order.done = order.done.min(actor.1);
+        }
+    }
+
+    /// Whether it is over when a submission is.
+    pub(super) fn is_done(&self, lane: usize, submission: u64) -> bool {
+        self.order(lane).is_some_and(|order| order.done <= submission)
+    }
+
+    #[expect(dead_code, reason = "the driver has no events yet")]
+    /// Remembers what has been reached when an event is set.
+    pub(super) fn mark(&mut self, lane: usize, event: vk::Event, first: Stages) {
+        self.unmark(event);
+        let reached = self.reached(lane) & first;
+        if !reached.is_empty() {
+            self.marks.push(Mark { event, reached });
+        }
+    }
+
+    pub(super) fn unmark(&mut self, event: vk::Event) {
+        self.marks.retain(|mark| mark.event != event);
+    }
+}
+
+/// The event that a barrier waits for, if it is one in two halves.
+pub(super) type Event = Option<vk::Event>;

@@ -1,0 +1,320 @@
+//! Three buffers and an image on some device, and the programs that use them.
+
+use ash::vk;
+use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
+
+pub(crate) type Buffer = usize;
+pub(crate) const A: Buffer = 0;
+pub(crate) const B: Buffer = 1;
+pub(crate) const C: Buffer = 2;
+
+/// Levels and layers of the image: the first, and how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) levels: (u32, u32),
+    pub(crate) layers: (u32, u32),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bar {
+    src: (Stages, Access),
+    dst: (Stages, Access),
+    on: On,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum On {
+    Memory,
+    Buffer(Buffer, (u64, u64)),
+    Image(Part, (Layout, Layout)),
+}
+
+impl Bar {
+    pub(crate) fn memory(src: (Stages, Access), dst: (Stages, Access)) -> Self {
+        Self { src, dst, on: On::Memory }
+    }
+
+    pub(crate) fn buffer(
+        buffer: Buffer,
+        range: (u64, u64),
+        src: (Stages, Access),
+        dst: (Stages, Access),
+    ) -> Self {
+        Self { src, dst, on: On::Buffer(buffer, range) }
+    }
+
+    pub(crate) fn image(
+        part: Part,
+        layouts: (Layout, Layout),
+        src: (Stages, Access),
+        dst: (Stages, Access),
+    ) -> Self {
+        Self { src, dst, on: On::Image(part, layouts) }
+    }
+}
+
+/// A step of a program. Ranges are offset and size, in bytes; columns of the image are the first, and how many.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    Copy(Buffer, Buffer, (u64, u64)),
+    Fill(Buffer, (u64, u64)),
+    Update(Buffer, (u64, u64)),
+    ToImage(Buffer, Part, Layout, (i32, u32)),
+    FromImage(Buffer, Part, Layout),
+    Clear(Part),
+    /// All barriers of a call have the same stages, so that either interface can say it.
+    Barrier(Vec<Bar>),
+    /// Another command buffer of the same submission.
+    Again,
+    /// Another submission.
+    Submit,
+    /// The host waits.
+    Idle,
+}
+
+/// Which of the two interfaces says what the barriers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    First,
+    Second,
+}
+
+pub(crate) struct Rig<'a> {
+    device: &'a ash::Device,
+    queue: vk::Queue,
+    pool: vk::CommandPool,
+    buffers: Vec<vk::Buffer>,
+    image: vk::Image,
+    memories: Vec<vk::DeviceMemory>,
+}
+
+const SIZE: u64 = 4096;
+
+impl<'a> Rig<'a> {
+    pub(crate) fn new(device: &'a ash::Device, queue: vk::Queue) -> Self {
+        let info = vk::CommandPoolCreateInfo::default();
+        let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+        let mut memories = Vec::new();
+        let mut memory = |needs: vk::MemoryRequirements| {
+            let info = vk::MemoryAllocateInfo::default()
+                .allocation_size(needs.size)
+                .memory_type_index(needs.memory_type_bits.trailing_zeros());
+            let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
+            memories.push(memory);
+            memory
+        };
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let info = vk::BufferCreateInfo::default().size(SIZE).usage(usage);
+        let buffers = [(); 3].map(|()| {
+            let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+            let memory = memory(unsafe { device.get_buffer_memory_requirements(buffer) });
+            unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
+            buffer
+        });
+        let info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 16, height: 16, depth: 1 })
+            .mip_levels(2)
+            .array_layers(2)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST);
+        let image = unsafe { device.create_image(&info, None) }.unwrap();
+        let bound = memory(unsafe { device.get_image_memory_requirements(image) });
+        unsafe { device.bind_image_memory(image, bound, 0) }.unwrap();
+        Self { device, queue, pool, buffers: buffers.to_vec(), image, memories }
+    }
+
+    /// Records and submits a program, and waits for it.
+    pub(crate) fn run(&self, ops: &[Op], form: Form) {
+        let mut commands = vec![self.begin()];
+        for op in ops {
+            let last = commands[commands.len() - 1];
+            match op {
+                Op::Again => {
+                    unsafe { self.device.end_command_buffer(last) }.unwrap();
+                    commands.push(self.begin());
+                }
+                Op::Submit => {
+                    self.submit(&commands);
+                    commands = vec![self.begin()];
+                }
+                Op::Idle => unsafe { self.device.queue_wait_idle(self.queue) }.unwrap(),
+                op => self.record(last, op, form),
+            }
+        }
+        self.submit(&commands);
+        unsafe { self.device.queue_wait_idle(self.queue) }.unwrap();
+    }
+
+    fn begin(&self) -> vk::CommandBuffer {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+        let commands = unsafe { self.device.allocate_command_buffers(&info) }.unwrap()[0];
+        let info = vk::CommandBufferBeginInfo::default();
+        unsafe { self.device.begin_command_buffer(commands, &info) }.unwrap();
+        commands
+    }
+
+    fn submit(&self, commands: &[vk::CommandBuffer]) {
+        unsafe { self.device.end_command_buffer(commands[commands.len() - 1]) }.unwrap();
+        let work = [vk::SubmitInfo::default().command_buffers(commands)];
+        unsafe { self.device.queue_submit(self.queue, &work, vk::Fence::null()) }.unwrap();
+    }
+
+    fn record(&self, commands: vk::CommandBuffer, op: &Op, form: Form) {
+        let device = self.device;
+        match op {
+            Op::Copy(from, to, (offset, size)) => {
+                let region = [vk::BufferCopy { src_offset: *offset, dst_offset: *offset, size: *size }];
+                let (from, to) = (self.buffers[*from], self.buffers[*to]);
+                unsafe { device.cmd_copy_buffer(commands, from, to, &region) };
+            }
+            Op::Fill(buffer, (offset, size)) => unsafe {
+                device.cmd_fill_buffer(commands, self.buffers[*buffer], *offset, *size, 7);
+            },
+            Op::Update(buffer, (offset, size)) => {
+                let bytes = vec![7; usize::try_from(*size).unwrap()];
+                unsafe { device.cmd_update_buffer(commands, self.buffers[*buffer], *offset, &bytes) };
+            }
+            Op::ToImage(buffer, part, layout, columns) => {
+                let (buffer, region) = (self.buffers[*buffer], [region(part, *columns)]);
+                unsafe { device.cmd_copy_buffer_to_image(commands, buffer, self.image, *layout, &region) };
+            }
+            Op::FromImage(buffer, part, layout) => {
+                let (buffer, region) = (self.buffers[*buffer], [region(part, (0, 16))]);
+                unsafe { device.cmd_copy_image_to_buffer(commands, self.image, *layout, buffer, &region) };
+            }
+            Op::Clear(part) => {
+                let (layout, color) = (Layout::TRANSFER_DST_OPTIMAL, vk::ClearColorValue::default());
+                let range = [range(part)];
+                unsafe { device.cmd_clear_color_image(commands, self.image, layout, &color, &range) };
+            }
+            Op::Barrier(bars) if form == Form::First => self.first(commands, bars),
+            Op::Barrier(bars) => self.second(commands, bars),
+            Op::Again | Op::Submit | Op::Idle => unreachable!(),
+        }
+    }
+
+    fn first(&self, commands: vk::CommandBuffer, bars: &[Bar]) {
+        let stages = |stages: Stages| vk::PipelineStageFlags::from_raw(stages.as_raw().try_into().unwrap());
+        let access = |access: Access| vk::AccessFlags::from_raw(access.as_raw().try_into().unwrap());
+        let (mut memory, mut buffers, mut images) = (Vec::new(), Vec::new(), Vec::new());
+        for bar in bars {
+            let (src, dst) = (access(bar.src.1), access(bar.dst.1));
+            match bar.on {
+                // A barrier without accesses is one of execution: it is none, in this interface.
+                On::Memory if bar.src.1.is_empty() && bar.dst.1.is_empty() => {}
+                On::Memory => {
+                    memory.push(vk::MemoryBarrier::default().src_access_mask(src).dst_access_mask(dst));
+                }
+                On::Buffer(buffer, (offset, size)) => buffers.push(
+                    vk::BufferMemoryBarrier::default()
+                        .src_access_mask(src)
+                        .dst_access_mask(dst)
+                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .buffer(self.buffers[buffer])
+                        .offset(offset)
+                        .size(size),
+                ),
+                On::Image(part, (old, new)) => images.push(
+                    vk::ImageMemoryBarrier::default()
+                        .src_access_mask(src)
+                        .dst_access_mask(dst)
+                        .old_layout(old)
+                        .new_layout(new)
+                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .image(self.image)
+                        .subresource_range(range(&part)),
+                ),
+            }
+        }
+        let (src, dst) = (stages(bars[0].src.0), stages(bars[0].dst.0));
+        let none = vk::DependencyFlags::empty();
+        let device = self.device;
+        unsafe { device.cmd_pipeline_barrier(commands, src, dst, none, &memory, &buffers, &images) };
+    }
+
+    fn second(&self, commands: vk::CommandBuffer, bars: &[Bar]) {
+        let (mut memory, mut buffers, mut images) = (Vec::new(), Vec::new(), Vec::new());
+        for Bar { src, dst, on } in bars {
+            match *on {
+                On::Memory => memory.push(
+                    vk::MemoryBarrier2::default()
+                        .src_stage_mask(src.0)
+                        .src_access_mask(src.1)
+                        .dst_stage_mask(dst.0)
+                        .dst_access_mask(dst.1),
+                ),
+                On::Buffer(buffer, (offset, size)) => buffers.push(
+                    vk::BufferMemoryBarrier2::default()
+                        .src_stage_mask(src.0)
+                        .src_access_mask(src.1)
+                        .dst_stage_mask(dst.0)
+                        .dst_access_mask(dst.1)
+                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .buffer(self.buffers[buffer])
+                        .offset(offset)
+                        .size(size),
+                ),
+                On::Image(part, (old, new)) => images.push(
+                    vk::ImageMemoryBarrier2::default()
+                        .src_stage_mask(src.0)
+                        .src_access_mask(src.1)
+                        .dst_stage_mask(dst.0)
+                        .dst_access_mask(dst.1)
+                        .old_layout(old)
+                        .new_layout(new)
+                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .image(self.image)
+                        .subresource_range(range(&part)),
+                ),
+            }
+        }
+        let info = vk::DependencyInfo::default()
+            .memory_barriers(&memory)
+            .buffer_memory_barriers(&buffers)
+            .image_memory_barriers(&images);
+        unsafe { self.device.cmd_pipeline_barrier2(commands, &info) };
+    }
+}
+
+impl Drop for Rig<'_> {
+    fn drop(&mut self) {
+        unsafe { self.device.destroy_command_pool(self.pool, None) };
+        for &buffer in &self.buffers {
+            unsafe { self.device.destroy_buffer(buffer, None) };
+        }
+        unsafe { self.device.destroy_image(self.image, None) };
+        for &memory in &self.memories {
+            unsafe { self.device.free_memory(memory, None) };
+        }
+    }
+}
+
+fn range(part: &Part) -> vk::ImageSubresourceRange {
+    vk::ImageSubresourceRange {
+        aspect_mask: vk::ImageAspectFlags::COLOR,
+        base_mip_level: part.levels.0,
+        level_count: part.levels.1,
+        base_array_layer: part.layers.0,
+        layer_count: part.layers.1,
+    }
+}
+
+fn region(part: &Part, (x, width): (i32, u32)) -> vk::BufferImageCopy {
+    vk::BufferImageCopy {
+        image_subresource: vk::ImageSubresourceLayers {
+            aspect_mask: vk::ImageAspectFlags::COLOR,
+            mip_level: part.levels.0,
+            base_array_layer: part.layers.0,
+            layer_count: part.layers.1,
+        },
+        image_offset: vk::Offset3D { x, y: 0, z: 0 },
+        image_extent: vk::Extent3D { width, height: 16, depth: 1 },
+        ..Default::default()
+    }
+}
