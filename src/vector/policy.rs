@@ -1,6 +1,8 @@
 //! How many blocks there are, how large the next one is, and which empty ones go: pure functions, for all vectors.
 #![forbid(unsafe_code)]
 
+use crate::metadata::RegionId;
+
 /// How many blocks a vector has, and how many empty ones it keeps.
 ///
 /// ```
@@ -53,6 +55,18 @@ impl Policy {
         surplus(empty, blocks, self.empty_blocks_kept, self.min_blocks)
     }
 
+    /// How many of `empty` blocks of oversize requests are more than are kept.
+    #[must_use]
+    pub const fn own_surplus(&self, empty: u32) -> u32 {
+        empty.saturating_sub(self.own_blocks_kept)
+    }
+
+    /// Whether a block that is empty since the collection `since` has been so for long enough after `collections`.
+    #[must_use]
+    pub fn is_idle(&self, since: u64, collections: u64) -> bool {
+        self.idle_collects.is_some_and(|idle| collections.saturating_sub(since) >= u64::from(idle))
+    }
+
     /// How many of `empty` blocks, out of `blocks` in all, may go where all that can does.
     #[must_use]
     pub const fn spare(&self, empty: u32, blocks: u32) -> u32 {
@@ -72,6 +86,13 @@ impl Policy {
 pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32) -> u32 {
     let (beyond_kept, beyond_min) = (empty.saturating_sub(kept), blocks.saturating_sub(min_blocks));
     if beyond_kept < beyond_min { beyond_kept } else { beyond_min }
+}
+
+/// Which of the empty blocks, each with its units, goes first: the largest, so that what is kept costs as little as it
+/// can, and of several the youngest.
+#[inline]
+pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>) -> Option<RegionId> {
+    empty.max().map(|(_, region)| region)
 }
 
 /// What a landlord answers to a request for which no block has room.

@@ -13,7 +13,7 @@ use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
 use crate::pool::VectorConfig;
-use crate::vector::policy::surplus;
+use crate::vector::policy::{first_to_go, surplus};
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
@@ -508,15 +508,14 @@ impl Active {
         if self.surplus(kept) > 0 { self.take_largest_empty_block() } else { None }
     }
 
-    /// Takes the largest of the empty blocks out, the youngest of several that are as large: what is kept costs as
-    /// little as it can.
+    /// Takes the largest of the empty blocks out.
     fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
-        let size = |id: u32| {
-            let block = self.blocks[index(id)].as_ref().filter(|block| block.empty)?;
-            Some((block.memory.size, id))
+        let size = |(id, block): (u32, &Option<Block>)| {
+            let block = block.as_ref().filter(|block| block.empty)?;
+            Some((block.memory.size, RegionId(id)))
         };
-        let (_, largest) = (0..narrow(self.blocks.len())).filter_map(size).max()?;
-        self.take_empty_block(RegionId(largest))
+        let largest = first_to_go((0..).zip(&self.blocks).filter_map(size))?;
+        self.take_empty_block(largest)
     }
 
     pub(super) fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {

@@ -88,7 +88,8 @@ impl<A: AllocatorRef> UploadArena<A> {
     #[inline(never)]
     fn another_page(&mut self, size: u64, alignment: u64) -> Result<PageId, UploadError> {
         self.make_ready(size, alignment)?;
-        if size > self.policy.page_size {
+        let page_size = self.page_size();
+        if self.growth.next(size, page_size).own {
             let own = self.pages.take_own(size);
             let page = own.unwrap_or_else(|| unreachable!("one was made ready"));
             self.touched.push(page);
@@ -98,7 +99,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         // Of two pages with room left, the one with more goes on: a large upload does not cost the rest of a page that
         // has just been begun.
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
-        if self.policy.page_size - size >= rest {
+        if page_size - size >= rest {
             self.leave_current();
             self.current = fresh;
         } else {
@@ -129,14 +130,14 @@ impl<A: AllocatorRef> UploadArena<A> {
 
     /// Sees to it that there is a page with room. Changes no page that there is; makes at most one.
     fn make_page_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
-        let page_size = self.policy.page_size;
+        let page_size = self.page_size();
         if size == 0 {
             return Err(UploadError::ZeroSize);
         }
         if !alignment.is_power_of_two() {
             return Err(UploadError::Alignment { alignment });
         }
-        if size <= page_size {
+        if !self.growth.next(size, page_size).own {
             self.check_alignment(alignment)?;
             if self.has_room(size, alignment) || self.pages.has_free() {
                 return Ok(());
@@ -145,7 +146,7 @@ impl<A: AllocatorRef> UploadArena<A> {
             return self.check_alignment(alignment);
         }
         let oversize = UploadError::Oversize { size, max: page_size };
-        if self.policy.oversize == Oversize::Error {
+        if self.oversize == Oversize::Error {
             return Err(oversize);
         }
         self.check_alignment(alignment)?;

@@ -39,7 +39,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
         self.touched.clear();
         if is_used {
-            if self.policy.share_pages {
+            if self.share_pages {
                 self.share_current();
             } else {
                 self.leave_current();
@@ -68,9 +68,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.collections += 1;
         let (tickets, freed) = self.take_back(clock);
-        let policy = &self.policy;
-        let since = policy.idle_collects.and_then(|idle| self.collections.checked_sub(u64::from(idle)));
-        self.pages.trim_idle(&self.buffers, (policy.own_pages_kept, policy.pages_kept), since);
+        self.pages.trim_idle(&self.buffers, &self.policy, self.collections);
         match tickets {
             Ok(_) => Ok(freed),
             Err(other) => Err(OtherClock { collected: freed, ..other }),
@@ -112,7 +110,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// are destroyed again.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
-        let page_size = self.policy.page_size;
+        let page_size = self.page_size();
         let there = rest.saturating_add(self.pages.free_pages_bytes());
         let missing = bytes.saturating_sub(there).div_ceil(page_size);
         let (reserved, heaps) = (self.pages.reserved, self.buffers.capacity());

@@ -23,21 +23,10 @@ use super::error::{CreateUploadError, UploadError, is_shortage, may_pass};
 use super::statistics::ArenaStatistics;
 use crate::base::cast::index;
 use crate::retire::Retire;
+use crate::vector::{Growth, Policy};
 
 /// What stands for no page.
 const NO_PAGE: PageId = PageId::MAX;
-
-/// What is fixed when an arena is made.
-#[derive(Clone, Copy, Debug)]
-struct Policy {
-    page_size: u64,
-    oversize: Oversize,
-    memory_limit: Option<u64>,
-    pages_kept: u32,
-    own_pages_kept: u32,
-    idle_collects: Option<u32>,
-    share_pages: bool,
-}
 
 /// Hands out bytes of mapped pages one behind the other, for what a recording uploads: constants, vertices, staging.
 /// Made for one recording thread: [`Send`], not [`Sync`], no locks.
@@ -124,7 +113,12 @@ pub struct UploadArena<A: AllocatorRef> {
     /// Where uploads go: neither free nor in `touched`.
     current: PageId,
     buffers: Buffers<A>,
+    /// How many bytes there may be, and which free pages go: as of any vector's blocks.
     policy: Policy,
+    /// How large a page is, and which request gets one of its own.
+    growth: Growth,
+    oversize: Oversize,
+    share_pages: bool,
     /// Used pages that are not current.
     touched: Vec<PageId>,
     retire: Retire<PageId>,
@@ -175,14 +169,15 @@ impl<A: AllocatorRef> UploadArena<A> {
             current: NO_PAGE,
             buffers,
             policy: Policy {
-                page_size,
-                oversize: info.oversize,
-                memory_limit: info.memory_limit,
-                pages_kept: info.pages_kept,
-                own_pages_kept: info.own_pages_kept,
+                max_units: info.memory_limit.unwrap_or(u64::MAX),
+                empty_blocks_kept: info.pages_kept,
+                own_blocks_kept: info.own_pages_kept,
                 idle_collects: info.idle_collects,
-                share_pages: info.share_pages,
+                ..Policy::default()
             },
+            growth: Growth::fixed(page_size),
+            oversize: info.oversize,
+            share_pages: info.share_pages,
             touched: Vec::new(),
             retire: Retire::new(),
             done: Vec::new(),
@@ -214,14 +209,13 @@ impl<A: AllocatorRef> UploadArena<A> {
             self.leave_current();
         }
         let may_go = |pages: &Pages| if own { pages.free_bytes } else { pages.own_free_bytes() };
-        if let Some(memory_limit) = self.policy.memory_limit {
-            let in_use = self.pages.reserved - may_go(&self.pages);
-            if in_use.checked_add(size).is_none_or(|bytes| bytes > memory_limit) {
-                return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
-            }
-            let excess = self.pages.reserved.saturating_add(size).saturating_sub(memory_limit);
-            self.pages.trim(&self.buffers, excess);
+        let in_use = self.pages.reserved - may_go(&self.pages);
+        let memory_limit = self.policy.max_units;
+        if !self.policy.allows(self.pages.count(), in_use, size) {
+            return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
         }
+        let excess = self.pages.reserved.saturating_add(size).saturating_sub(memory_limit);
+        self.pages.trim(&self.buffers, excess);
         // SAFETY: condition 1 of `new`; no page has the size zero.
         let made = unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (0..1, None)) };
         let Err(error) = made else { return made.map_err(UploadError::Page) };
@@ -242,7 +236,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.
     #[must_use]
     pub fn page_size(&self) -> u64 {
-        self.policy.page_size
+        self.growth.preferred
     }
 
     /// The memory type that pages are made in while its heap has room: see [`ArenaStatistics::fallback_pages`].

@@ -27,6 +27,7 @@ use crate::error::CreateError;
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
 use crate::upload::buffers::Buffers;
+use crate::vector::Policy;
 
 /// Names a page while it is not destroyed.
 pub(super) type PageId = u32;
@@ -117,6 +118,10 @@ impl Pages {
     /// Those that are not vacant.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Page> {
         self.slots.iter().filter(|page| page.backing.size() > 0)
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        narrow(self.slots.len() - self.vacant.len())
     }
 
     pub(super) fn own_count(&self) -> usize {
@@ -250,24 +255,22 @@ impl Pages {
         before - self.reserved
     }
 
-    /// Destroys the pages of large requests that are more than `own_kept`, and of the others those more than `kept`
-    /// that were free before the collection `since`.
+    /// Destroys free pages that are more than the policy keeps after so many collections.
     pub(super) fn trim_idle<A: AllocatorRef>(
         &mut self,
         buffers: &Buffers<A>,
-        (own_kept, kept): (u32, u32),
-        since: Option<u64>,
+        policy: &Policy,
+        collections: u64,
     ) {
-        while self.own_free.len() > index(own_kept) {
+        while policy.own_surplus(narrow(self.own_free.len())) > 0 {
             let Some(page) = self.own_free.pop_front() else { break };
             self.unfree(page);
             // SAFETY: as in `trim`.
             unsafe { self.destroy(buffers, page) };
         }
-        let Some(since) = since else { return };
-        while self.free.len() > index(kept) {
-            let idle = |&page: &PageId| self.get(page)?.free_since.filter(|&at| at <= since);
-            if self.free.front().and_then(idle).is_none() {
+        while policy.surplus(narrow(self.free.len()), self.count()) > 0 {
+            let since = self.free.front().and_then(|&page| self.get(page)?.free_since);
+            if !since.is_some_and(|since| policy.is_idle(since, collections)) {
                 break;
             }
             let Some(page) = self.free.pop_front() else { break };
