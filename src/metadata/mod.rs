@@ -322,6 +322,31 @@ pub trait Metadata: Sized + fmt::Debug {
         false
     }
 
+    /// [`allocate`](Self::allocate), but not in a region that `is_closed`. So a vector seals the blocks of an engine that
+    /// [cannot](Self::seal): nothing stays granted that nobody asked for.
+    ///
+    /// What is given here allocates until it is elsewhere, and gives the rest back, the last one first: an allocation for
+    /// each such request that the closed regions have room for. [`Tlsf`] looks at each of their chunks once.
+    ///
+    /// ```
+    /// use sublet::metadata::*;
+    /// let mut engine = Tlsf::exact(64);
+    /// let (first, second) = (engine.add_region(&64).unwrap(), engine.add_region(&64).unwrap());
+    /// let request = Request::new(10, Alignment::ONE);
+    /// let (_, span) = engine.allocate_outside(&request, &|region| region == first).unwrap();
+    /// assert_eq!((span.region, engine.region_usage(first).used), (second, 0));
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`allocate`](Self::allocate). Nothing is granted then.
+    fn allocate_outside(
+        &mut self,
+        request: &Self::Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Self::Span), AllocateError> {
+        allocate_elsewhere(self, request, is_closed)
+    }
+
     /// What `key` was granted.
     ///
     /// # Errors
@@ -360,6 +385,26 @@ pub trait Metadata: Sized + fmt::Debug {
     /// # Panics
     /// Names the invariant that is broken.
     fn validate(&self);
+}
+
+/// What [`Metadata::allocate_outside`] does of an engine that has no better way.
+fn allocate_elsewhere<M: Metadata>(
+    engine: &mut M,
+    request: &M::Request,
+    is_closed: &dyn Fn(RegionId) -> bool,
+) -> Result<(Key, M::Span), AllocateError> {
+    let mut inside = Vec::new();
+    let result = loop {
+        match engine.allocate(request) {
+            Ok((key, span)) if is_closed(span.region()) => inside.push(key),
+            result => break result,
+        }
+    };
+    for key in inside.into_iter().rev() {
+        let freed = engine.free(key);
+        debug_assert!(freed.is_ok(), "it was granted just now");
+    }
+    result
 }
 
 /// A [`Metadata`] that divides ranges of units.

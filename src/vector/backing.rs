@@ -280,7 +280,7 @@ pub struct VectorStatistics {
     pub waiting: u64,
     /// Units of all blocks.
     pub units: u64,
-    /// Units that cannot be granted: those that are, and what lies behind a seal.
+    /// Units that are granted.
     pub used_units: u64,
     /// Units of all empty blocks.
     pub empty_units: u64,

@@ -5,7 +5,7 @@
 //! - V1: each region of the engine has one block, and the sums are those of the blocks.
 //! - V2: a block is empty just if nothing is granted in it. `live` is the sum over the blocks.
 //! - V3: a sealed block is not empty.
-//! - V4: an engine grants no less than is live.
+//! - V4: an engine grants what is live, and nothing else.
 //! - V5: there are no more blocks than the maximum.
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, Granted, HandleError, Outlook, Refusal, VectorError,
     VectorKey, VectorStatistics,
 };
-use super::policy::{NextBlock, Policy};
+use super::policy::{NextBlock, Policy, first_to_go};
 use crate::base::cast::{index, narrow, widen};
 use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
 use crate::retire::{Clock, OtherClock, Retire, Ticket};
@@ -103,18 +103,22 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     ) -> Result<Placed<GrantOf<B, M>>, VectorError<B::Error>> {
         let mut tried = 0;
         loop {
-            let (key, span) = match self.engine.allocate(request) {
+            // An engine that can seal has nothing to offer behind a seal.
+            let granted = if self.sums.sealed_blocks == 0 {
+                self.engine.allocate(request)
+            } else {
+                let is_sealed = |region: RegionId| {
+                    self.slots.get(index(region.0)).and_then(Option::as_ref).is_some_and(|slot| slot.sealed)
+                };
+                self.engine.allocate_outside(request, &is_sealed)
+            };
+            let (key, span) = match granted {
                 Ok(granted) => granted,
                 Err(AllocateError::NoSpace) => return Ok(Placed::NoRoom { tried }),
                 Err(error) => return Err(VectorError::Request(error)),
             };
             let region = span.region();
             let slot = self.slot_mut(region);
-            if slot.sealed {
-                // The engine cannot seal. What it grants here stays granted until the block is reset, so that the next
-                // try is elsewhere.
-                continue;
-            }
             let refusal = match realize(&mut slot.block, &span) {
                 Ok(item) => {
                     self.count(region);
@@ -168,7 +172,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
         if !std::mem::replace(&mut slot.sealed, true) {
             self.sums.sealed_blocks += 1;
-            // One that cannot has its grants refused in `place`.
+            // One that cannot is asked for grants elsewhere: see `place`.
             let _ = self.engine.seal(region);
         }
         true
@@ -312,7 +316,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
 
     /// Takes out what is empty and more than is kept.
     fn take_surplus(&mut self, doomed: &mut Vec<B::Block>) {
-        while self.own_empty > self.policy.own_blocks_kept {
+        while self.policy.own_surplus(self.own_empty) > 0 {
             let Some(oldest) = self.by_age(true).into_iter().next() else { break };
             doomed.extend(self.take(oldest));
         }
@@ -321,10 +325,9 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
         loop {
             let (empty, blocks) = self.usual();
-            // What is kept costs as little as it can.
-            let largest = self.empty(false).max_by_key(|&(id, slot)| (slot.units, id)).map(|(id, _)| id);
-            match largest {
-                Some(largest) if self.policy.surplus(empty, blocks) > 0 => doomed.extend(self.take(largest)),
+            let first = first_to_go(self.empty(false).map(|(id, slot)| (slot.units, id)));
+            match first {
+                Some(first) if self.policy.surplus(empty, blocks) > 0 => doomed.extend(self.take(first)),
                 _ => break,
             }
         }
@@ -388,15 +391,14 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
             let freed = self.free(backing, granted, doomed);
             debug_assert!(freed.is_ok(), "what waits is live");
         }
-        let idle = self.policy.idle_collects.filter(|&idle| idle != 0);
-        let Some(since) = idle.and_then(|idle| self.collections.checked_sub(u64::from(idle))) else {
-            return collected;
-        };
         let (empty, blocks) = self.usual();
         let surplus = index(self.policy.surplus(empty, blocks));
-        let oldest = self.by_age(false).into_iter().take(surplus);
-        let idle: Vec<_> = oldest.filter(|&region| self.slot(region).empty_since <= since).collect();
-        doomed.extend(idle.into_iter().filter_map(|region| self.take(region)));
+        if surplus > 0 {
+            let is_idle =
+                |&region: &RegionId| self.policy.is_idle(self.slot(region).empty_since, self.collections);
+            let idle: Vec<_> = self.by_age(false).into_iter().take(surplus).filter(is_idle).collect();
+            doomed.extend(idle.into_iter().filter_map(|region| self.take(region)));
+        }
         collected
     }
 
@@ -442,8 +444,8 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
             let Some(slot) = slot else { continue };
             let usage = self.engine.region_usage(RegionId(id));
             assert_eq!(usage.capacity, slot.units, "V1: block {id}");
-            assert!(usage.used_chunks >= u64::from(slot.live), "V4: block {id}");
-            assert!(slot.live != 0 || (usage.used_chunks == 0 && !slot.sealed), "V2, V3: block {id}");
+            assert_eq!(usage.used_chunks, u64::from(slot.live), "V4: block {id}");
+            assert!(slot.live != 0 || !slot.sealed, "V3: block {id}");
             sums.blocks += 1;
             sums.own_blocks += u32::from(slot.own);
             sums.sealed_blocks += u32::from(slot.sealed);

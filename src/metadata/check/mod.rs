@@ -1,7 +1,7 @@
 //! Tests for engines: yours as ours.
 //!
 //! [`any`] holds an engine to the contract of [`Metadata`]: keys that are stale or foreign, regions that are empty or
-//! not, sums, and failure that changes nothing. [`ranges`] adds what a [`RangeMetadata`] promises: spans that are inside
+//! not, closed ones in which nothing is granted, sums, and failure that changes nothing. [`ranges`] adds what a [`RangeMetadata`] promises: spans that are inside
 //! their region, aligned and apart, chunks that tile it. Both run seeded random programs, on the engine and on a twin
 //! that gets the same calls, must answer the same, and has keys that are foreign to the first.
 //!
@@ -132,8 +132,10 @@ struct Player<M: Metadata> {
     engine: M,
     /// Gets the same calls, and must give the same spans. Its keys are foreign to the engine.
     twin: M,
-    /// By id: whether it is sealed; `None` where there is none.
+    /// By id: whether nothing is to be granted in it; `None` where there is none.
     regions: Vec<Option<bool>>,
+    /// The engine sees to that by itself. Else it is [asked](Metadata::allocate_outside).
+    seals: bool,
     live: Vec<Live<M::Span>>,
     /// Keys that are good for nothing: freed ones, and the twin's.
     bad: Vec<Key>,
@@ -146,7 +148,14 @@ where
     M::Span: PartialEq,
 {
     fn new(make: &impl Fn() -> M) -> Self {
-        Self { engine: make(), twin: make(), regions: Vec::new(), live: Vec::new(), bad: Vec::new() }
+        Self {
+            engine: make(),
+            twin: make(),
+            regions: Vec::new(),
+            seals: false,
+            live: Vec::new(),
+            bad: Vec::new(),
+        }
     }
 
     fn run(
@@ -257,21 +266,25 @@ where
     }
 
     fn seal(&mut self, region: RegionId) {
-        let sealed = self.engine.seal(region);
-        assert_eq!(self.twin.seal(region), sealed, "seal({region:?}): the twin differs");
-        if sealed {
-            self.regions[index(region.0)] = Some(true);
-        }
+        self.seals = self.engine.seal(region);
+        assert_eq!(self.twin.seal(region), self.seals, "seal({region:?}): the twin differs");
+        self.regions[index(region.0)] = Some(true);
     }
 
     fn allocate(&mut self, request: &M::Request) -> Option<(Key, M::Span)> {
-        let result = self.call(|engine| engine.allocate(request));
-        let twin = self.twin.allocate(request);
+        let (result, twin) = if self.seals || !self.regions.contains(&Some(true)) {
+            (self.call(|engine| engine.allocate(request)), self.twin.allocate(request))
+        } else {
+            let regions = self.regions.clone();
+            let is_closed = |region: RegionId| regions.get(index(region.0)) == Some(&Some(true));
+            let outside = |engine: &mut M| engine.allocate_outside(request, &is_closed);
+            (outside(&mut self.engine), outside(&mut self.twin))
+        };
         let spans = (result.map(|granted| granted.1), twin.map(|granted| granted.1));
         assert!(spans.0 == spans.1, "{request:?}: {:?}, and the twin {:?}", spans.0, spans.1);
         let ((key, span), (twin, _)) = (result.ok()?, twin.ok()?);
         let sealed = self.regions.get(index(span.region().0)).copied().flatten();
-        assert_eq!(sealed, Some(false), "{request:?}: {span:?} is in no region, or behind a seal");
+        assert_eq!(sealed, Some(false), "{request:?}: {span:?} is in no region, or in a closed one");
         let known = self.live.iter().map(|live| live.0).chain(self.bad.iter().copied());
         assert!(known.into_iter().all(|known| known != key), "{request:?}: {key:?} was in use");
         self.live.push(Live(key, twin, span));

@@ -38,6 +38,8 @@ enum Fault {
     NoReset,
     /// One chunk too many.
     Miscounted,
+    /// What was granted in a closed region stays granted.
+    Phantom,
 }
 
 impl Metadata for Wrong {
@@ -58,6 +60,21 @@ impl Metadata for Wrong {
             span.offset = span.offset.saturating_sub(1);
         }
         Ok((key, span))
+    }
+    fn allocate_outside(
+        &mut self,
+        request: &Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Span), AllocateError> {
+        if self.1 != Fault::Phantom {
+            return self.0.allocate_outside(request, is_closed);
+        }
+        loop {
+            match self.0.allocate(request) {
+                Ok((_, span)) if is_closed(span.region) => {}
+                result => return result,
+            }
+        }
     }
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let freed = self.0.free(key);
@@ -111,6 +128,7 @@ fn wrong_engines_do_not() {
         (Fault::Hidden, "is not shown"),
         (Fault::NoReset, "used chunks"),
         (Fault::Miscounted, "used chunks"),
+        (Fault::Phantom, "used chunks"),
     ] {
         let played = std::panic::catch_unwind(|| ranges(|| Wrong(Tlsf::exact(256), fault), &[64, 256], 12));
         let panic = played.expect_err("the engine is wrong");

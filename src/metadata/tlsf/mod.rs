@@ -7,6 +7,7 @@ mod at;
 mod bins;
 mod empties;
 mod offset_index;
+mod outside;
 mod place;
 mod search;
 
@@ -399,6 +400,14 @@ impl Metadata for Tlsf {
             return self.allocate_min_time(request);
         }
         self.allocate_hard(request)
+    }
+
+    fn allocate_outside(
+        &mut self,
+        request: &Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Span), AllocateError> {
+        self.allocate_off_list(request, is_closed)
     }
 
     #[inline]

@@ -93,7 +93,7 @@ fn a_shortage_makes_what_is_empty_go_first() {
     vector.validate();
 }
 
-/// An engine that cannot seal has the rest of the block granted away until it is reset.
+/// An engine that cannot seal leaves nothing granted behind the seal: sums and walks show what is live.
 #[test]
 fn a_block_that_refuses_is_sealed_and_the_next_is_tried() {
     let (desk, mut vector) = vector(Policy::default());
@@ -106,6 +106,14 @@ fn a_block_that_refuses_is_sealed_and_the_next_is_tried() {
     assert_eq!(desk.blocks(), 2);
     vector.validate();
     let sealed = first.span().region;
+    assert_eq!((vector.statistics().live, vector.statistics().used_units), (9, 72));
+    let mut used = Vec::new();
+    vector.walk(|block, chunk| {
+        if block.region == sealed && chunk.used.is_some() {
+            used.push((chunk.offset, chunk.size));
+        }
+    });
+    assert_eq!(used, [(first.span().offset, 8)], "the rest of the block is free");
     vector.free(first).unwrap();
     vector.validate();
     assert_eq!((vector.statistics().sealed_blocks, vector.statistics().live), (0, 8));
