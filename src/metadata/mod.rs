@@ -15,6 +15,9 @@
 //! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do. It is a [`Metadata`]
 //! with capacities, requests and spans of its own. The others are [`RangeMetadata`].
 //!
+//! A program's own engine is a [`Divider`], which says where in a region a request goes, in a [`Ledger`]; or a
+//! [`Metadata`] from the ground up.
+//!
 //! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all
 //! day, one usual request and one free, has a shorter one that answers in registers, and leaves to the other what it
 //! does not know.
@@ -28,6 +31,7 @@ pub mod check;
 mod chunks;
 mod counted;
 mod engine;
+mod ledger;
 mod linear;
 mod tlsf;
 
@@ -44,6 +48,7 @@ pub use counted::{
 pub(crate) use engine::ASKED;
 pub use engine::Algorithm;
 pub(crate) use engine::Engine;
+pub use ledger::{Divider, Ledger};
 pub use linear::{Linear, Regions};
 pub use tlsf::Tlsf;
 

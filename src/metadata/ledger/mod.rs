@@ -1,0 +1,375 @@
+//! An engine whose placement is somebody else's: a [`Divider`] says where in a region a request goes, and the ledger
+//! does the rest of what a [`Metadata`] is.
+//!
+//! Invariants:
+//! - L1: the chunks of a region are in the order of their offsets, inside of it and apart.
+//! - L2: each chunk has a name, each live name a chunk. The others are in `vacant`, once each.
+//! - L3: the sums of a region are those of its chunks, and those of the engine are the sums of the regions.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+use super::{
+    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
+    Usage, first_generation,
+};
+use crate::base::cast::{index, narrow, widen};
+
+/// Says where in a region a request goes: the part of an engine that is its own. [`Ledger`] makes an engine of it.
+///
+/// ```
+/// use std::ops::Range;
+/// use sublet::metadata::*;
+///
+/// /// One request behind the other, until all of them have ended.
+/// #[derive(Debug)]
+/// struct Bump;
+///
+/// impl Divider for Bump {
+///     /// Units, where the next one begins, and how many have not ended.
+///     type Region = (u64, u64, u32);
+///
+///     fn region(&self, capacity: u64) -> Result<Self::Region, RegionError> {
+///         Ok((capacity, 0, 0))
+///     }
+///     fn take(&self, (capacity, next, live): &mut Self::Region, request: &Request) -> Option<Range<u64>> {
+///         let start = request.alignment.align_up(*next)?;
+///         let end = start.checked_add(request.size).filter(|end| end <= capacity)?;
+///         (*next, *live) = (end, *live + 1);
+///         Some(start..end)
+///     }
+///     fn give_back(&self, (_, next, live): &mut Self::Region, _: Range<u64>) {
+///         *live -= 1;
+///         if *live == 0 {
+///             *next = 0;
+///         }
+///     }
+/// }
+/// check::ranges(|| Ledger::new(Bump), &[1, 100], 2);
+/// ```
+pub trait Divider: fmt::Debug {
+    /// What there is to know of one region.
+    type Region: fmt::Debug;
+
+    /// A region of so many units, not zero, in which all is free.
+    ///
+    /// # Errors
+    /// [`RegionError`] if it divides no region of that size.
+    fn region(&self, capacity: u64) -> Result<Self::Region, RegionError>;
+
+    /// Takes units for a request, aligned and free, as many as are asked or more. `None`, and nothing changed, if the
+    /// region has none.
+    fn take(&self, region: &mut Self::Region, request: &Request) -> Option<Range<u64>>;
+
+    /// Units that were taken are free again.
+    fn give_back(&self, region: &mut Self::Region, units: Range<u64>);
+}
+
+/// A chunk that is used.
+#[derive(Clone, Copy, Debug)]
+struct Used {
+    offset: u64,
+    size: u64,
+    rounding: u64,
+    tag: Tag,
+    name: u32,
+}
+
+/// What a key names, by the number in it.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    generation: u32,
+    live: bool,
+    region: RegionId,
+    offset: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Region<R> {
+    own: R,
+    chunks: Vec<Used>,
+    usage: Usage,
+    sealed: bool,
+}
+
+/// An engine of a [`Divider`]: it has the keys, tags, sums and seals, and shows the chunks.
+///
+/// # Complexity
+/// Allocating asks the divider region by region, the lowest first. That and freeing take a step for each chunk of the
+/// region on top, and a region is added in O(regions). For few regions of some hundred chunks; the library's own engines
+/// are O(1).
+///
+/// # Panics
+/// If the divider gives out units that are not in the region, or fewer than asked.
+///
+/// ```
+/// # use std::ops::Range;
+/// use sublet::metadata::*;
+/// /// Regions that are granted whole.
+/// #[derive(Debug)]
+/// struct Whole;
+///
+/// impl Divider for Whole {
+///     /// Its units, while it is free.
+///     type Region = Option<u64>;
+///
+///     fn region(&self, capacity: u64) -> Result<Option<u64>, RegionError> {
+///         Ok(Some(capacity))
+///     }
+///     fn take(&self, region: &mut Option<u64>, request: &Request) -> Option<Range<u64>> {
+///         Some(0..region.take_if(|units| *units >= request.size)?)
+///     }
+///     fn give_back(&self, region: &mut Option<u64>, units: Range<u64>) {
+///         *region = Some(units.end);
+///     }
+/// }
+/// let mut engine = Ledger::new(Whole);
+/// engine.add_region(&64)?;
+/// let (key, span) = engine.allocate(&Request::new(10, Alignment::ONE)).unwrap();
+/// assert_eq!((span.size, engine.usage().rounding), (64, 54));
+/// assert!(engine.free(key).unwrap().region_empty && engine.free(key).is_err());
+/// # Ok::<(), RegionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ledger<D: Divider> {
+    divider: D,
+    regions: Vec<Option<Region<D::Region>>>,
+    names: Vec<Name>,
+    vacant: Vec<u32>,
+    generation: u32,
+    usage: Usage,
+}
+
+impl<D: Divider> Ledger<D> {
+    /// No regions.
+    #[must_use]
+    pub fn new(divider: D) -> Self {
+        Self {
+            divider,
+            regions: Vec::new(),
+            names: Vec::new(),
+            vacant: Vec::new(),
+            generation: first_generation(),
+            usage: Usage::default(),
+        }
+    }
+
+    fn region(&self, region: RegionId) -> &Region<D::Region> {
+        let slot = self.regions.get(index(region.0)).and_then(Option::as_ref);
+        slot.unwrap_or_else(|| panic!("there is no region {}", region.0))
+    }
+
+    fn region_mut(&mut self, region: RegionId) -> &mut Region<D::Region> {
+        let slot = self.regions.get_mut(index(region.0)).and_then(Option::as_mut);
+        slot.unwrap_or_else(|| panic!("there is no region {}", region.0))
+    }
+
+    /// Zero in the lower half is no name, so that no key is zero.
+    fn key(&self, name: u32) -> Key {
+        let generation = u64::from(self.names[index(name)].generation);
+        Key(NonZeroU64::new((generation << 32) | (u64::from(name) + 1)).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// The region of a live key, and the place of its chunk in it.
+    fn find(&self, key: Key) -> Result<(RegionId, usize), BadKey> {
+        let name = (key.0.get() & u64::from(u32::MAX)).checked_sub(1).ok_or(BadKey)?;
+        let name = self.names.get(usize::try_from(name).map_err(|_| BadKey)?).ok_or(BadKey)?;
+        if !name.live || u64::from(name.generation) != key.0.get() >> 32 {
+            return Err(BadKey);
+        }
+        let chunks = &self.region(name.region).chunks;
+        let at = chunks.binary_search_by_key(&name.offset, |chunk| chunk.offset).map_err(|_| BadKey)?;
+        Ok((name.region, at))
+    }
+
+    fn used(&self, key: Key) -> Result<(RegionId, &Used), BadKey> {
+        let (region, at) = self.find(key)?;
+        Ok((region, &self.region(region).chunks[at]))
+    }
+
+    /// Takes a chunk of a region back. Whether the region is empty now.
+    fn take_back(&mut self, region: RegionId, at: usize) -> bool {
+        let slot = self.regions[index(region.0)].as_mut().expect("L2: a chunk has a region");
+        let Used { offset, size, rounding, name, .. } = slot.chunks.remove(at);
+        self.divider.give_back(&mut slot.own, offset..offset + size);
+        for usage in [&mut slot.usage, &mut self.usage] {
+            usage.used_chunks -= 1;
+            usage.used -= size;
+            usage.rounding -= rounding;
+        }
+        self.names[index(name)].live = false;
+        self.vacant.push(name);
+        slot.chunks.is_empty()
+    }
+}
+
+impl<D: Divider> Metadata for Ledger<D> {
+    type Capacity = u64;
+    type Request = Request;
+    type Span = Span;
+    type Chunk = Chunk;
+
+    fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
+        if capacity == 0 {
+            return Err(RegionError::Capacity { capacity, max: u64::MAX });
+        }
+        let all = self.usage.capacity.checked_add(capacity).ok_or(RegionError::TooMany)?;
+        let at = self.regions.iter().position(Option::is_none).unwrap_or(self.regions.len());
+        let id = RegionId(u32::try_from(at).map_err(|_| RegionError::TooMany)?);
+        let own = self.divider.region(capacity)?;
+        if at == self.regions.len() {
+            self.regions.push(None);
+        }
+        let usage = Usage { capacity, ..Usage::default() };
+        self.regions[at] = Some(Region { own, chunks: Vec::new(), usage, sealed: false });
+        self.usage.capacity = all;
+        Ok(id)
+    }
+
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+        let slot = self.region(region);
+        if !slot.chunks.is_empty() {
+            return Err(NotEmpty);
+        }
+        self.usage.capacity -= slot.usage.capacity;
+        self.regions[index(region.0)] = None;
+        Ok(())
+    }
+
+    fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        if request.upper {
+            return Err(AllocateError::UpperUnsupported);
+        }
+        let is_new = self.vacant.is_empty();
+        let name = self.vacant.last().copied().or_else(|| u32::try_from(self.names.len()).ok());
+        // The last number is none: one more is in the key.
+        let name = name.filter(|&name| name != u32::MAX).ok_or(AllocateError::NoSpace)?;
+        let open = (0..).zip(&mut self.regions).filter_map(|(id, slot)| Some((id, slot.as_mut()?)));
+        let found = open.filter(|(_, slot)| !slot.sealed).find_map(|(id, slot)| {
+            let units = self.divider.take(&mut slot.own, request)?;
+            Some((RegionId(id), slot, units))
+        });
+        let (region, slot, Range { start: offset, end }) = found.ok_or(AllocateError::NoSpace)?;
+        let size = end.checked_sub(offset).filter(|&size| size >= request.size && size != 0);
+        let size = size.filter(|_| end <= slot.usage.capacity);
+        let size = size.unwrap_or_else(|| panic!("L1: {offset}..{end} of {region:?} for {request:?}"));
+        let rounding = size - request.size;
+        let at = slot.chunks.partition_point(|chunk| chunk.offset < offset);
+        slot.chunks.insert(at, Used { offset, size, rounding, tag: Tag(request.tag.0 & Tag::MASK), name });
+        for usage in [&mut slot.usage, &mut self.usage] {
+            usage.used_chunks += 1;
+            usage.used += size;
+            usage.rounding += rounding;
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let named = Name { generation: self.generation, live: true, region, offset };
+        if is_new {
+            self.names.push(named);
+        } else {
+            self.vacant.pop();
+            self.names[index(name)] = named;
+        }
+        Ok((self.key(name), Span { region, offset, size }))
+    }
+
+    fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
+        let span = self.span(key)?;
+        let (region, at) = self.find(key)?;
+        Ok(Freed { span, region_empty: self.take_back(region, at) })
+    }
+
+    fn reset(&mut self, region: RegionId) {
+        self.region_mut(region).sealed = false;
+        while let Some(last) = self.region(region).chunks.len().checked_sub(1) {
+            self.take_back(region, last);
+        }
+    }
+
+    fn seal(&mut self, region: RegionId) -> bool {
+        self.region_mut(region).sealed = true;
+        true
+    }
+
+    fn span(&self, key: Key) -> Result<Span, BadKey> {
+        let (region, &Used { offset, size, .. }) = self.used(key)?;
+        Ok(Span { region, offset, size })
+    }
+
+    fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        Ok(self.used(key)?.1.tag)
+    }
+
+    fn region_usage(&self, region: RegionId) -> Usage {
+        self.region(region).usage
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The longest free range. The divider may give out less of it. O(n).
+    fn largest_free(&self) -> u64 {
+        let mut largest = 0;
+        for (id, slot) in (0..).zip(&self.regions) {
+            if slot.as_ref().is_some_and(|slot| !slot.sealed) {
+                self.walk(RegionId(id), &mut |chunk| {
+                    if chunk.used.is_none() {
+                        largest = largest.max(chunk.size);
+                    }
+                });
+            }
+        }
+        largest
+    }
+
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        let slot = self.region(region);
+        let mut end = 0;
+        let free = |end: u64, offset: u64, visit: &mut dyn FnMut(Chunk)| {
+            if end < offset {
+                visit(Chunk { offset: end, size: offset - end, used: None });
+            }
+        };
+        for &Used { offset, size, tag, name, .. } in &slot.chunks {
+            free(end, offset, visit);
+            visit(Chunk { offset, size, used: Some((self.key(name), tag)) });
+            end = offset + size;
+        }
+        free(end, slot.usage.capacity, visit);
+    }
+
+    fn validate(&self) {
+        let mut sum = Usage::default();
+        for (id, slot) in (0..).zip(&self.regions) {
+            let Some(slot) = slot else { continue };
+            let (mut end, mut usage) = (0, Usage { capacity: slot.usage.capacity, ..Usage::default() });
+            for used in &slot.chunks {
+                assert!(end <= used.offset, "L1: {used:?} overlaps the chunk before it");
+                let name = self.names[index(used.name)];
+                assert!(
+                    name.live && name.region == RegionId(id) && name.offset == used.offset,
+                    "L2: {used:?}"
+                );
+                end = used.offset + used.size;
+                usage.used_chunks += 1;
+                usage.used += used.size;
+                usage.rounding += used.rounding;
+            }
+            assert!(end <= usage.capacity, "L1: region {id}");
+            assert_eq!(usage, slot.usage, "L3: region {id}");
+            sum = [sum, usage].into_iter().sum();
+        }
+        assert_eq!(sum, self.usage, "L3");
+        let mut vacant = self.vacant.clone();
+        vacant.sort_unstable();
+        vacant.dedup();
+        assert!(vacant.iter().all(|&name| !self.names[index(name)].live), "L2: a vacant name is live");
+        assert_eq!(widen(vacant.len()) + sum.used_chunks, widen(self.names.len()), "L2");
+        assert_eq!(narrow(vacant.len()), narrow(self.vacant.len()), "L2: a name is vacant twice");
+    }
+}
