@@ -6,6 +6,7 @@ use std::cell::RefCell;
 
 use ash::vk;
 use sublet::metadata::{Alignment, Buddy, RangeMetadata, Request, Span, Tlsf};
+use sublet::retire::Clock;
 use sublet::vector::{
     Backing, BlockVector, GrantOf, Growth, HandleError, NextBlock, Outlook, Policy, Refusal, VectorError,
 };
@@ -218,5 +219,157 @@ fn what_was_cleared_above_is_free_below() {
         }
         sparse.validate();
         memory.borrow().validate();
+    });
+}
+
+/// Two levels above the memory, both with something in them.
+type Sparse<'a, 'b> = BlockVector<Parts<'b, Memory<'a>, Tlsf>, Tlsf>;
+
+fn sparse<'a, 'b>(memory: &'b Pages<'a>) -> Sparse<'a, 'b> {
+    BlockVector::new(Parts { below: memory, unit: PAGE, block: 4 }, Tlsf::exact(64), NOTHING_KEPT).unwrap()
+}
+
+fn memory<'a>(allocator: &'a Allocator, pool: &'a Pool) -> Pages<'a> {
+    RefCell::new(BlockVector::new(Memory { allocator, pool }, Tlsf::exact(64 * PAGE), NOTHING_KEPT).unwrap())
+}
+
+/// Chunks that are used, and their units, as a walk shows them.
+fn walked<B: Backing<M>, M: RangeMetadata>(vector: &BlockVector<B, M>) -> (u64, u64) {
+    let mut sums = (0, 0);
+    vector.walk(|_, chunk| {
+        if chunk.used.is_some() {
+            sums = (sums.0 + 1, sums.1 + chunk.size);
+        }
+    });
+    sums
+}
+
+/// Each level counts and shows what it granted, a seal or not, and is called by its own name.
+#[test]
+fn sums_walks_and_names_are_of_each_level() {
+    with_pool(2, |allocator, pool| {
+        let memory = memory(allocator, pool);
+        let mut sparse = sparse(&memory);
+        memory.borrow_mut().set_name(Some("memory"));
+        sparse.set_name(Some("sparse"));
+        let pages: Vec<_> = (0..6).map(|_| sparse.allocate(&units(1)).unwrap()).collect();
+        assert!(sparse.seal(pages[5].span().region), "half of its block is free");
+        let behind = sparse.allocate(&units(2)).unwrap();
+        let in_sum = |vector: &Sparse<'_, '_>| (vector.statistics().live, vector.statistics().used_units);
+        assert_eq!((in_sum(&sparse), walked(&sparse)), ((7, 8), (7, 8)));
+        let below = memory.borrow().statistics();
+        assert_eq!((below.live, below.used_units), walked(&memory.borrow()));
+        assert_eq!(below.used_units, sparse.statistics().units * PAGE, "a block above is a grant below");
+        assert_eq!(allocator.pool_statistics(pool).unwrap().allocation_count, u64::from(below.blocks));
+        assert!(
+            format!("{sparse:?}").contains("sparse") && format!("{:?}", memory.borrow()).contains("memory")
+        );
+        pages.into_iter().chain([behind]).for_each(|pages| sparse.free(pages).unwrap());
+        assert_eq!((walked(&sparse), memory.borrow().statistics().live), ((0, 0), 0));
+    });
+}
+
+/// A plan of one level empties a block of it, and so gives a span of the level below back.
+#[test]
+fn a_plan_above_makes_room_below() {
+    with_pool(2, |allocator, pool| {
+        let memory = memory(allocator, pool);
+        let mut sparse = sparse(&memory);
+        let mut pages: Vec<_> = (0..12).map(|_| sparse.allocate(&units(1)).unwrap()).collect();
+        for at in [9, 5, 4, 1] {
+            sparse.free(pages.remove(at)).unwrap();
+        }
+        let before = memory.borrow().statistics();
+        let plan = sparse.plan_to_empty(|_| Alignment::ONE).unwrap();
+        assert!(sparse.seal(plan.block));
+        for planned in &plan.moves {
+            let at = pages.iter().position(|page| page.key() == planned.key).unwrap();
+            let moved = sparse.allocate(&units(planned.span.size)).unwrap();
+            sparse.free(std::mem::replace(&mut pages[at], moved)).unwrap();
+            // What was moved away is stale here, and foreign below.
+            assert_eq!(sparse.span(planned.key), Err(HandleError::Stale));
+            assert_eq!(memory.borrow().span(planned.key), Err(HandleError::Foreign));
+        }
+        let after = memory.borrow().statistics();
+        assert_eq!((after.live, after.used_units), (before.live - 1, before.used_units - 4 * PAGE));
+        sparse.validate();
+        pages.into_iter().for_each(|page| sparse.free(page).unwrap());
+    });
+}
+
+/// A plan of the level below names blocks of the level above, which can be exchanged under what is granted in them.
+#[test]
+fn a_plan_below_moves_a_block_of_the_level_above() {
+    with_pool(2, |allocator, pool| {
+        let memory = memory(allocator, pool);
+        let mut sparse = sparse(&memory);
+        // Two blocks of memory are full of blocks of pages. Most of the second, and one of the first, go.
+        let pages: Vec<_> = (0..8).map(|_| sparse.allocate(&units(4)).unwrap()).collect();
+        let mut kept = Vec::new();
+        for (at, page) in pages.into_iter().enumerate() {
+            if [1, 5, 6, 7].contains(&at) { sparse.free(page).unwrap() } else { kept.push(page) }
+        }
+        assert_eq!(memory.borrow().statistics().blocks, 2);
+        let plan = memory.borrow().plan_to_empty(|_| Alignment::new(PAGE).unwrap()).unwrap();
+        assert_eq!(plan.moves.len(), 1);
+        assert!(memory.borrow_mut().seal(plan.block));
+        let old = plan.moves[0].key;
+        assert_eq!(sparse.span(old), Err(HandleError::Foreign), "a plan below is no handle above");
+        let page = kept
+            .iter_mut()
+            .find(|page| sparse.block(page.key()).unwrap().0.key() == old)
+            .expect("it is the block of a page");
+        let request = Request::new(plan.moves[0].span.size, Alignment::new(PAGE).unwrap());
+        let moved = memory.borrow_mut().allocate(&request).unwrap();
+        page.item = moved.item;
+        let left = std::mem::replace(sparse.block_mut(page.key()).unwrap().0, moved);
+        memory.borrow_mut().free(left).unwrap();
+        assert_eq!(memory.borrow().span(old), Err(HandleError::Stale));
+        assert_eq!(memory.borrow().statistics().blocks, 1, "the emptied block went back to the pool");
+        assert_eq!(allocator.pool_statistics(pool).unwrap().allocation_count, 1);
+        let mut places: Vec<_> = kept.iter().map(|page| page.item).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 4, "two have the same place");
+        sparse.validate();
+        memory.borrow().validate();
+        kept.into_iter().for_each(|page| sparse.free(page).unwrap());
+    });
+}
+
+/// No level takes what another one granted, whatever is asked of it, and what comes back with the error is still good.
+#[test]
+fn every_call_of_every_level_finds_foreign_and_stale_handles() {
+    with_pool(1, |allocator, pool| {
+        let memory = memory(allocator, pool);
+        let mut sparse = sparse(&memory);
+        // Another vector of the same kind, whose engine has given out the same spans.
+        let mut twin =
+            BlockVector::new(Parts { below: &memory, unit: PAGE, block: 4 }, Tlsf::exact(64), NOTHING_KEPT)
+                .unwrap();
+        let clock = Clock::new();
+        let ticket = clock.open(clock.add_lane().unwrap());
+        let (page, other) = (sparse.allocate(&units(1)).unwrap(), twin.allocate(&units(1)).unwrap());
+        assert_eq!(page.span(), other.span());
+        for key in [other.key(), sparse.block(page.key()).unwrap().0.key()] {
+            assert_eq!(sparse.span(key), Err(HandleError::Foreign));
+            assert_eq!(sparse.block(key).map(drop), Err(HandleError::Foreign));
+            assert_eq!(sparse.block_mut(key).map(drop), Err(HandleError::Foreign));
+        }
+        let refused = sparse.free(other).unwrap_err();
+        assert_eq!(refused.reason, HandleError::Foreign);
+        let refused = sparse.retire(ticket, refused.granted).unwrap_err();
+        assert_eq!(refused.reason, HandleError::Foreign);
+        twin.free(refused.granted).unwrap();
+        // The block below goes with the level above: its handle is stale there.
+        let block = sparse.block(page.key()).unwrap().0.key();
+        assert!(memory.borrow().span(block).is_ok());
+        sparse.clear();
+        assert_eq!(memory.borrow().span(block), Err(HandleError::Stale));
+        assert_eq!(memory.borrow().block(block).map(drop), Err(HandleError::Stale));
+        let refused = sparse.free(page).unwrap_err();
+        assert_eq!(sparse.retire(ticket, refused.granted).unwrap_err().reason, HandleError::Stale);
+        assert_eq!((sparse.statistics().live, memory.borrow().statistics().live), (0, 0));
+        clock.discard(ticket).unwrap();
     });
 }
