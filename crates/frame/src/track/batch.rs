@@ -288,7 +288,7 @@ const NEW_ACCESSES: [(Access, vk::AccessFlags); 3] = [
     (Access::SHADER_STORAGE_WRITE, vk::AccessFlags::SHADER_WRITE),
 ];
 
-fn old_stages(stages: Stages) -> vk::PipelineStageFlags {
+pub(crate) fn old_stages(stages: Stages) -> vk::PipelineStageFlags {
     let low = u32::try_from(stages.as_raw() & u64::from(u32::MAX)).unwrap_or(0);
     let mut old = vk::PipelineStageFlags::from_raw(low);
     let mut left = stages.as_raw() & !u64::from(u32::MAX);

@@ -206,6 +206,14 @@ impl fmt::Debug for ResourceId {
     }
 }
 
+impl ResourceId {
+    /// A small number that no other resource of the same [`Global`](super::Global) has at the same time: for tables.
+    #[must_use]
+    pub fn slot(&self) -> u32 {
+        self.0.slot
+    }
+}
+
 impl From<BufferId> for ResourceId {
     fn from(id: BufferId) -> Self {
         Self(id.0)

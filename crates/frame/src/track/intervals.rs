@@ -33,6 +33,13 @@ impl<T: Copy + PartialEq> Intervals<T> {
         self.fill(value);
     }
 
+    /// Becomes as `other` is, and keeps its room.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        (self.len, self.one) = (other.len, other.one);
+        self.parts.clear();
+        self.parts.extend_from_slice(&other.parts);
+    }
+
     pub(crate) fn fill(&mut self, value: T) {
         self.one = value;
         self.parts.clear();

@@ -12,6 +12,8 @@ mod recorder;
 mod sync;
 mod usage;
 
+#[cfg(feature = "frame")]
+pub(crate) use batch::old_stages;
 pub use batch::{Batch, Batch1};
 pub use error::{ResolveError, StateError, UseError};
 pub use global::{BufferInfo, Global, ImageInfo, Queue, Release, Submission, Wait};

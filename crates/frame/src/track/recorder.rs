@@ -143,6 +143,12 @@ impl Recorder {
         self.splits = 0;
     }
 
+    /// [`reset`](Self::reset), for a list that another queue gets.
+    pub fn reset_for(&mut self, queue: Queue) {
+        self.reset();
+        self.queue = queue;
+    }
+
     /// The queue that the list is for.
     #[must_use]
     pub fn queue(&self) -> Queue {
@@ -525,6 +531,19 @@ impl Recorder {
             }
         }
         Ok(union)
+    }
+}
+
+impl AsRef<Recorder> for Recorder {
+    fn as_ref(&self) -> &Recorder {
+        self
+    }
+}
+
+/// A list for the first queue, to be [reset for](Recorder::reset_for) the right one.
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new(Queue::default())
     }
 }
 

@@ -15,7 +15,7 @@ use super::usage::{Scope, Use};
 pub use submission::{Release, Submission, Wait};
 
 /// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
     index: u8,
     family: u32,
@@ -138,11 +138,20 @@ struct Seen {
     stages: Stages,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 struct QueueState {
     family: u32,
     submitted: u64,
     seen: Vec<Seen>,
+}
+
+impl QueueState {
+    /// Becomes as `other` is, and keeps its room.
+    fn copy_from(&mut self, other: &Self) {
+        (self.family, self.submitted) = (other.family, other.submitted);
+        self.seen.clear();
+        self.seen.extend_from_slice(&other.seen);
+    }
 }
 
 /// The resources, and the last submitted use of each.
@@ -369,6 +378,17 @@ impl Global {
     #[must_use]
     pub fn submitted(&self, queue: Queue) -> u64 {
         self.queues[queue.index()].submitted
+    }
+
+    /// Takes back what the last [`resolve`](Self::resolve) with this [revocable](Submission::revocable) submission
+    /// changed, because the driver refused it and nothing of it runs, its releases included. True if it was taken back.
+    ///
+    /// Nothing else happens to the `Global` between the two: keep it locked.
+    pub fn revoke(&mut self, submission: &mut Submission) -> bool {
+        let Self { entries, queues, sequence, .. } = self;
+        let before = submission.journal.restore(entries, queues);
+        *sequence = before.unwrap_or(*sequence);
+        before.is_some()
     }
 
     /// How many intervals of a resource have states of their own, which is what it costs.

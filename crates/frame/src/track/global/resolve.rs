@@ -40,18 +40,22 @@ impl Global {
     pub fn resolve(
         &mut self,
         queue: Queue,
-        lists: &[&Recorder],
+        lists: &[impl AsRef<Recorder>],
         submission: &mut Submission,
     ) -> Result<(), ResolveError> {
         for (list, recorder) in lists.iter().enumerate() {
-            self.check(queue, list, recorder)?;
+            self.check(queue, list, recorder.as_ref())?;
+        }
+        submission.journal.start(&self.queues, self.sequence);
+        for used in lists.iter().flat_map(|recorder| recorder.as_ref().entries()) {
+            submission.journal.save(used.resource.slot, &self.entries[index(used.resource.slot)]);
         }
         let own = &mut self.queues[queue.index()];
         own.submitted += 1;
         submission.start(own.submitted, lists.len());
         let Self { entries, queues, placed, sequence, .. } = self;
         let mut meeting = Meeting { queues, queue, serial: submission.serial, list: 0, out: submission };
-        for (list, recorder) in lists.iter().enumerate() {
+        for (list, recorder) in lists.iter().map(AsRef::as_ref).enumerate() {
             meeting.list = list;
             if recorder.ticks() > 0 {
                 meeting.take_places(entries, placed, recorder);

@@ -4,8 +4,9 @@
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
-use super::Queue;
+use super::{Entry, Queue, QueueState, State, index};
 use crate::track::batch::Batch;
+use crate::track::intervals::Intervals;
 
 /// A semaphore that a submission has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,13 +66,88 @@ pub struct Submission {
     pub(super) lists: usize,
     pub(super) releases: Vec<Release>,
     pub(super) released: usize,
+    pub(super) journal: Journal,
+}
+
+/// What was before a submission, so that it can be revoked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    wanted: bool,
+    /// Those up to `used` are of this submission: a slot, its states, and when it was used.
+    saved: Vec<(u32, Intervals<State>, u64)>,
+    used: usize,
+    queues: Vec<QueueState>,
+    sequence: u64,
+}
+
+impl Journal {
+    const fn new(wanted: bool) -> Self {
+        Self { wanted, saved: Vec::new(), used: 0, queues: Vec::new(), sequence: 0 }
+    }
+
+    pub(super) fn start(&mut self, queues: &[QueueState], sequence: u64) {
+        self.used = 0;
+        if self.wanted {
+            self.sequence = sequence;
+            self.queues.resize_with(queues.len(), QueueState::default);
+            self.queues.iter_mut().zip(queues).for_each(|(saved, queue)| saved.copy_from(queue));
+        }
+    }
+
+    pub(super) fn save(&mut self, slot: u32, entry: &Entry) {
+        if !self.wanted {
+            return;
+        }
+        if let Some((saved_slot, cells, used_at)) = self.saved.get_mut(self.used) {
+            cells.copy_from(&entry.cells);
+            (*saved_slot, *used_at) = (slot, entry.used_at);
+        } else {
+            self.saved.push((slot, entry.cells.clone(), entry.used_at));
+        }
+        self.used += 1;
+    }
+
+    /// Puts back what was. What was saved twice becomes what it was at first.
+    pub(super) fn restore(&mut self, entries: &mut [Entry], queues: &mut [QueueState]) -> Option<u64> {
+        if !self.wanted || self.queues.len() != queues.len() {
+            return None;
+        }
+        for (slot, cells, used_at) in self.saved[..self.used].iter().rev() {
+            let entry = &mut entries[index(*slot)];
+            entry.cells.copy_from(cells);
+            entry.used_at = *used_at;
+        }
+        queues.iter_mut().zip(&self.queues).for_each(|(queue, saved)| queue.copy_from(saved));
+        self.used = 0;
+        self.queues.clear();
+        Some(self.sequence)
+    }
 }
 
 impl Submission {
     /// Empty.
     #[must_use]
     pub const fn new() -> Self {
-        Self { serial: 0, waits: Vec::new(), fronts: Vec::new(), lists: 0, releases: Vec::new(), released: 0 }
+        Self::with_journal(false)
+    }
+
+    /// Empty, and remembers what it changed: [`Global::revoke`](super::Global::revoke) takes it back, for a driver that
+    /// refuses what was resolved.
+    #[must_use]
+    pub const fn revocable() -> Self {
+        Self::with_journal(true)
+    }
+
+    const fn with_journal(wanted: bool) -> Self {
+        Self {
+            serial: 0,
+            waits: Vec::new(),
+            fronts: Vec::new(),
+            lists: 0,
+            releases: Vec::new(),
+            released: 0,
+            journal: Journal::new(wanted),
+        }
     }
 
     /// Its number on its queue, from 1.
