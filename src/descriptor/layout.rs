@@ -165,7 +165,8 @@ impl SetLayout {
 
     /// Whether both are defined the same way, so that sets of the one fit where the other is wanted ("Pipeline Layout
     /// Compatibility"). Samplers that are in a layout cannot be compared: with such, only clones of one value are.
-    pub(crate) fn is_identical(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_identical(&self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.inner, &other.inner) && self.handle == other.handle {
             return true;
         }

@@ -1,4 +1,37 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
 
+#[cfg(feature = "frame")]
+mod device;
+#[cfg(feature = "frame")]
+mod frame;
+#[cfg(feature = "frame")]
+mod list;
+#[cfg(feature = "frame")]
+mod resource;
 pub mod track;
+
+#[cfg(feature = "frame")]
+pub use device::Features;
+#[cfg(feature = "frame")]
+pub use frame::{
+    BeginError, CreateFramesError, FrameStatistics, Frames, FramesCreateInfo, OpenError, QueueInfo,
+    SemaphorePoint, SubmitError, SubmitInfo,
+};
+#[cfg(feature = "frame")]
+pub use list::{
+    Attachment, CommandList, ImageData, ListError, PipelineLayout, Pitch, ReadBack, ReadError, RenderingInfo,
+    StorageAccess,
+};
+#[cfg(feature = "frame")]
+pub use resource::{
+    Buffer, CreateResourceError, FormatLayout, Image, SharedMemory, ViewError, ViewInfo, format_aspects,
+    format_layout,
+};
+
+/// What examples of the documentation start from: a simulated GPU that is never dropped, and frames on it.
+#[cfg(feature = "sim")]
+#[must_use]
+#[doc(hidden)]
+pub fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
+    frame::doc_example()
+}

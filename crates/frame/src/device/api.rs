@@ -1,0 +1,275 @@
+//! The calls of the driver that have two names, or an answer that is an error of this crate.
+
+use ash::vk;
+use sublet::device::DriverError;
+
+use super::Features;
+use crate::track::Batch;
+
+/// Where the functions of a feature are.
+enum Way<K> {
+    /// It is not enabled.
+    None,
+    /// In the version of Vulkan that the program uses.
+    Core,
+    /// In an extension.
+    Extension(K),
+}
+
+/// A semaphore in a submission. `value` is of timeline semaphores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) semaphore: vk::Semaphore,
+    pub(crate) value: u64,
+    pub(crate) stages: vk::PipelineStageFlags2,
+}
+
+/// Lists for the calls of a submission, which keep their room.
+#[derive(Default)]
+pub(crate) struct SubmitScratch {
+    infos: Vec<vk::CommandBufferSubmitInfo<'static>>,
+    waits: Vec<vk::SemaphoreSubmitInfo<'static>>,
+    signals: Vec<vk::SemaphoreSubmitInfo<'static>>,
+    semaphores: [Vec<vk::Semaphore>; 2],
+    values: [Vec<u64>; 2],
+    stages: Vec<vk::PipelineStageFlags>,
+}
+
+/// The functions of a device.
+pub(crate) struct Api {
+    device: ash::Device,
+    sync2: Way<ash::khr::synchronization2::Device>,
+    timeline: Way<ash::khr::timeline_semaphore::Device>,
+    rendering: Way<ash::khr::dynamic_rendering::Device>,
+}
+
+fn named<T>(call: &'static str, result: Result<T, vk::Result>) -> Result<T, DriverError> {
+    result.map_err(|result| DriverError { call, result })
+}
+
+impl Api {
+    /// # Safety
+    /// Instance and device are live for as long as the value, and were made for this version, with these features.
+    pub(crate) unsafe fn new(
+        instance: &ash::Instance,
+        device: &ash::Device,
+        version: u32,
+        features: Features,
+    ) -> Self {
+        let core = |minor| vk::api_version_minor(version) >= minor || vk::api_version_major(version) > 1;
+        let sync2 = match features.synchronization2 {
+            false => Way::None,
+            true if core(3) => Way::Core,
+            true => Way::Extension(ash::khr::synchronization2::Device::new(instance, device)),
+        };
+        let timeline = match features.timeline_semaphore {
+            false => Way::None,
+            true if core(2) => Way::Core,
+            true => Way::Extension(ash::khr::timeline_semaphore::Device::new(instance, device)),
+        };
+        let rendering = match features.dynamic_rendering {
+            false => Way::None,
+            true if core(3) => Way::Core,
+            true => Way::Extension(ash::khr::dynamic_rendering::Device::new(instance, device)),
+        };
+        Self { device: device.clone(), sync2, timeline, rendering }
+    }
+
+    /// The functions of Vulkan 1.0, which have one name.
+    pub(crate) fn device(&self) -> &ash::Device {
+        &self.device
+    }
+
+    pub(crate) fn has_timeline(&self) -> bool {
+        !matches!(self.timeline, Way::None)
+    }
+
+    pub(crate) fn has_rendering(&self) -> bool {
+        !matches!(self.rendering, Way::None)
+    }
+
+    /// # Safety
+    /// The device is live.
+    pub(crate) unsafe fn create_semaphore(&self, timeline: bool) -> Result<vk::Semaphore, DriverError> {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let mut info = vk::SemaphoreCreateInfo::default();
+        if timeline {
+            info = info.push_next(&mut kind);
+        }
+        // SAFETY: the device is live, and timelines are asked for where they are enabled.
+        named("vkCreateSemaphore", unsafe { self.device.create_semaphore(&info, None) })
+    }
+
+    /// # Safety
+    /// The device is live.
+    pub(crate) unsafe fn create_fence(&self) -> Result<vk::Fence, DriverError> {
+        // SAFETY: the device is live: the caller's promise.
+        named("vkCreateFence", unsafe { self.device.create_fence(&vk::FenceCreateInfo::default(), None) })
+    }
+
+    /// # Safety
+    /// The semaphore is a live timeline semaphore of the device.
+    pub(crate) unsafe fn counter(&self, semaphore: vk::Semaphore) -> Result<u64, DriverError> {
+        let counter = match &self.timeline {
+            // SAFETY: the caller's promise: it is a live timeline semaphore.
+            Way::Extension(timeline) => unsafe { timeline.get_semaphore_counter_value(semaphore) },
+            // SAFETY: as above.
+            _ => unsafe { self.device.get_semaphore_counter_value(semaphore) },
+        };
+        named("vkGetSemaphoreCounterValue", counter)
+    }
+
+    /// Waits until the semaphore has the value.
+    ///
+    /// # Safety
+    /// As [`counter`](Self::counter).
+    pub(crate) unsafe fn wait(&self, semaphore: vk::Semaphore, value: u64) -> Result<(), DriverError> {
+        let (semaphores, values) = ([semaphore], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        let waited = match &self.timeline {
+            // SAFETY: the caller's promise: it is a live timeline semaphore.
+            Way::Extension(timeline) => unsafe { timeline.wait_semaphores(&info, u64::MAX) },
+            // SAFETY: as above.
+            _ => unsafe { self.device.wait_semaphores(&info, u64::MAX) },
+        };
+        named("vkWaitSemaphores", waited)
+    }
+
+    /// Records barriers as one call.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, outside of a render pass, and what the barriers name
+    /// is live.
+    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
+        let info = batch.dependency_info();
+        match &self.sync2 {
+            // SAFETY: the caller's promise; the feature is enabled.
+            Way::Core => unsafe { self.device.cmd_pipeline_barrier2(commands, &info) },
+            // SAFETY: as above.
+            Way::Extension(sync2) => unsafe { sync2.cmd_pipeline_barrier2(commands, &info) },
+            Way::None => {
+                let old = batch.to_barrier1();
+                let (src, dst, flags) = (old.src_stages, old.dst_stages, vk::DependencyFlags::empty());
+                // SAFETY: the caller's promise.
+                unsafe {
+                    self.device.cmd_pipeline_barrier(
+                        commands,
+                        src,
+                        dst,
+                        flags,
+                        &old.memory,
+                        &old.buffers,
+                        &old.images,
+                    );
+                };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As of `vkCmdBeginRendering`; the feature is enabled.
+    pub(crate) unsafe fn begin_rendering(&self, commands: vk::CommandBuffer, info: &vk::RenderingInfo<'_>) {
+        match &self.rendering {
+            // SAFETY: the caller's promise.
+            Way::Extension(rendering) => unsafe { rendering.cmd_begin_rendering(commands, info) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { self.device.cmd_begin_rendering(commands, info) },
+        }
+    }
+
+    /// # Safety
+    /// As of `vkCmdEndRendering`; the feature is enabled.
+    pub(crate) unsafe fn end_rendering(&self, commands: vk::CommandBuffer) {
+        match &self.rendering {
+            // SAFETY: the caller's promise.
+            Way::Extension(rendering) => unsafe { rendering.cmd_end_rendering(commands) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { self.device.cmd_end_rendering(commands) },
+        }
+    }
+
+    /// One submission of command buffers in this order.
+    ///
+    /// # Safety
+    /// As of `vkQueueSubmit2`: the queue is used by this thread alone, all handles are live, command buffers are
+    /// executable and not pending, and binary semaphores will be signaled and are not signaled twice.
+    pub(crate) unsafe fn submit(
+        &self,
+        queue: vk::Queue,
+        commands: &[vk::CommandBuffer],
+        waits: &[Point],
+        signals: &[Point],
+        fence: vk::Fence,
+        scratch: &mut SubmitScratch,
+    ) -> Result<(), DriverError> {
+        if matches!(self.sync2, Way::None) {
+            // SAFETY: the caller's own promise.
+            return unsafe { self.submit1(queue, commands, waits, signals, fence, scratch) };
+        }
+        let SubmitScratch { infos, waits: wait_infos, signals: signal_infos, .. } = scratch;
+        let point = |point: &Point| {
+            vk::SemaphoreSubmitInfo::default()
+                .semaphore(point.semaphore)
+                .value(point.value)
+                .stage_mask(point.stages)
+        };
+        infos.clear();
+        infos.extend(commands.iter().map(|&one| vk::CommandBufferSubmitInfo::default().command_buffer(one)));
+        wait_infos.clear();
+        wait_infos.extend(waits.iter().map(point));
+        signal_infos.clear();
+        signal_infos.extend(signals.iter().map(point));
+        let submits = [vk::SubmitInfo2::default()
+            .wait_semaphore_infos(wait_infos)
+            .command_buffer_infos(infos)
+            .signal_semaphore_infos(signal_infos)];
+        let submitted = match &self.sync2 {
+            // SAFETY: the caller's promise; the feature is enabled.
+            Way::Extension(sync2) => unsafe { sync2.queue_submit2(queue, &submits, fence) },
+            // SAFETY: as above.
+            _ => unsafe { self.device.queue_submit2(queue, &submits, fence) },
+        };
+        named("vkQueueSubmit2", submitted)
+    }
+
+    /// # Safety
+    /// As [`submit`](Self::submit).
+    unsafe fn submit1(
+        &self,
+        queue: vk::Queue,
+        commands: &[vk::CommandBuffer],
+        waits: &[Point],
+        signals: &[Point],
+        fence: vk::Fence,
+        scratch: &mut SubmitScratch,
+    ) -> Result<(), DriverError> {
+        let SubmitScratch { semaphores, values, stages, .. } = scratch;
+        for (points, (semaphores, values)) in
+            [waits, signals].iter().zip(semaphores.iter_mut().zip(values.iter_mut()))
+        {
+            semaphores.clear();
+            semaphores.extend(points.iter().map(|point| point.semaphore));
+            values.clear();
+            values.extend(points.iter().map(|point| point.value));
+        }
+        stages.clear();
+        stages.extend(waits.iter().map(|point| match crate::track::old_stages(point.stages) {
+            // No stage is none that may wait here.
+            none if none.is_empty() => vk::PipelineStageFlags::ALL_COMMANDS,
+            stages => stages,
+        }));
+        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&values[0])
+            .signal_semaphore_values(&values[1]);
+        let mut info = vk::SubmitInfo::default()
+            .command_buffers(commands)
+            .wait_semaphores(&semaphores[0])
+            .wait_dst_stage_mask(stages)
+            .signal_semaphores(&semaphores[1]);
+        if self.has_timeline() {
+            info = info.push_next(&mut timeline);
+        }
+        // SAFETY: the caller's promise.
+        named("vkQueueSubmit", unsafe { self.device.queue_submit(queue, &[info], fence) })
+    }
+}

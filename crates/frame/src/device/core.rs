@@ -1,0 +1,442 @@
+//! What frames, lists and resources of a device share.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ash::vk;
+use parking_lot::{Mutex, MutexGuard};
+use sublet::descriptor::Binder;
+use sublet::device::DriverError;
+use sublet::retire::{Clock, LaneId, Retire, Ticket};
+use sublet::upload::UploadArena;
+use sublet::{Allocator, RetiredResources};
+
+use super::tools::ToolInfo;
+use super::{Api, Pool, Submitter, Tools};
+use crate::frame::OpenError;
+use crate::list::ListError;
+use crate::track::Queue;
+
+/// A queue, and what counts its submissions.
+pub(crate) struct QueueData {
+    pub(crate) handle: vk::Queue,
+    pub(crate) track: Queue,
+    pub(crate) lane: LaneId,
+    /// Index of its family.
+    pub(crate) family: usize,
+    /// Null where fences count.
+    pub(crate) timeline: vk::Semaphore,
+}
+
+/// A family of queues.
+pub(crate) struct Family {
+    pub(crate) index: u32,
+    pub(crate) flags: vk::QueueFlags,
+    pub(crate) granularity: vk::Extent3D,
+    pools: Mutex<Vec<Pool>>,
+}
+
+impl Family {
+    pub(crate) fn new(index: u32, properties: &vk::QueueFamilyProperties) -> Self {
+        let granularity = properties.min_image_transfer_granularity;
+        Self { index, flags: properties.queue_flags, granularity, pools: Mutex::new(Vec::new()) }
+    }
+}
+
+/// What waits for a ticket.
+pub(crate) enum Retired {
+    Pool(Pool),
+    /// A binary one, which the ticket's submission has waited for.
+    Semaphore(vk::Semaphore),
+}
+
+/// What was done so far.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) lists: AtomicU64,
+    pub(crate) submissions: AtomicU64,
+    pub(crate) fronts: AtomicU64,
+    pub(crate) releases: AtomicU64,
+    pub(crate) waits: AtomicU64,
+    pub(crate) pools: AtomicU64,
+    pub(crate) tools: AtomicU64,
+    pub(crate) barrier_calls: AtomicU64,
+    pub(crate) barriers: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn add(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// Lives for as long as any frames, list or resource of it.
+pub(crate) struct Core {
+    pub(crate) api: Api,
+    pub(crate) instance: ash::Instance,
+    pub(crate) physical_device: vk::PhysicalDevice,
+    pub(crate) allocator: Arc<Allocator>,
+    pub(crate) clock: Clock,
+    pub(crate) queues: Vec<QueueData>,
+    pub(crate) families: Vec<Family>,
+    pub(crate) submitter: Mutex<Submitter>,
+    pub(crate) retired_resources: RetiredResources,
+    pub(crate) counts: Counts,
+    pub(crate) aspects_apart: bool,
+    pub(crate) info: ToolInfo,
+    tools: Mutex<Vec<Tools>>,
+    retired: Mutex<Retire<Retired>>,
+    /// Kept for its room.
+    done: Mutex<Vec<Retired>>,
+    /// Fences are waited for and reset under this lock.
+    polling: Mutex<()>,
+    lost: AtomicBool,
+    poisoned: AtomicBool,
+}
+
+impl Core {
+    #[expect(clippy::too_many_arguments, reason = "each is a field of its own, named where it is passed")]
+    pub(crate) fn new(
+        api: Api,
+        instance: ash::Instance,
+        physical_device: vk::PhysicalDevice,
+        allocator: Arc<Allocator>,
+        clock: Clock,
+        queues: Vec<QueueData>,
+        families: Vec<Family>,
+        submitter: Submitter,
+        info: ToolInfo,
+        aspects_apart: bool,
+    ) -> Self {
+        Self {
+            api,
+            instance,
+            physical_device,
+            allocator,
+            clock,
+            queues,
+            families,
+            submitter: Mutex::new(submitter),
+            retired_resources: RetiredResources::new(),
+            counts: Counts::default(),
+            aspects_apart,
+            info,
+            tools: Mutex::new(Vec::new()),
+            retired: Mutex::new(Retire::new()),
+            done: Mutex::new(Vec::new()),
+            polling: Mutex::new(()),
+            lost: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing can be submitted any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_lost() || self.poisoned.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is submitted any more; what was goes on.
+    pub(crate) fn poison(&self) {
+        self.poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Nothing runs any more, and nothing is submitted any more.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.clock.shutdown();
+    }
+
+    /// An error of the driver; a lost device is remembered.
+    pub(crate) fn note(&self, error: DriverError) -> DriverError {
+        if error.result == vk::Result::ERROR_DEVICE_LOST {
+            self.lose();
+        }
+        error
+    }
+
+    /// Waits until the device is done with a submission.
+    pub(crate) fn wait(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
+        let data = &self.queues[queue];
+        if serial == 0 || self.is_lost() {
+            return Ok(());
+        }
+        if self.api.has_timeline() {
+            // SAFETY: it is the queue's own, live as long as `self`.
+            let waited = unsafe { self.api.wait(data.timeline, serial) };
+            waited.map_err(|error| self.note(error))?;
+            self.clock.completed(data.lane, serial);
+            return Ok(());
+        }
+        let _polling = self.polling.lock();
+        let fence = self.submitter.lock().fence_of(queue, serial);
+        if let Some(fence) = fence {
+            // SAFETY: the fence is live and submitted: only `poll_fences` takes it away, under the lock that is held.
+            let waited = unsafe { self.api.device().wait_for_fences(&[fence], true, u64::MAX) };
+            waited.map_err(|result| self.note(DriverError { call: "vkWaitForFences", result }))?;
+        }
+        self.poll_fences(queue)
+    }
+
+    /// Reads how far the queues are.
+    pub(crate) fn poll(&self) -> Result<(), DriverError> {
+        for (index, data) in self.queues.iter().enumerate() {
+            if self.is_lost() || !self.clock.is_pending(data.lane) {
+                continue;
+            }
+            if self.api.has_timeline() {
+                // SAFETY: it is the queue's own, live as long as `self`.
+                let value = unsafe { self.api.counter(data.timeline) }.map_err(|error| self.note(error))?;
+                self.clock.completed(data.lane, value);
+            } else {
+                let _polling = self.polling.lock();
+                self.poll_fences(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the fences that are signaled. The lock on polling is held.
+    fn poll_fences(&self, queue: usize) -> Result<(), DriverError> {
+        loop {
+            let Some((serial, fence)) = self.submitter.lock().oldest_fence(queue) else { return Ok(()) };
+            // SAFETY: the fence is live: only this function takes it away, under the lock that the caller holds.
+            let status = unsafe { self.api.device().get_fence_status(fence) };
+            let signaled =
+                status.map_err(|result| self.note(DriverError { call: "vkGetFenceStatus", result }))?;
+            if !signaled {
+                return Ok(());
+            }
+            self.clock.completed(self.queues[queue].lane, serial);
+            // SAFETY: its submission is done.
+            let reset = unsafe { self.api.device().reset_fences(&[fence]) };
+            self.submitter.lock().take_fence(queue, reset.is_ok());
+            if reset.is_err() {
+                // SAFETY: its submission is done, and nobody else has it any more.
+                unsafe { self.api.device().destroy_fence(fence, None) };
+            }
+        }
+    }
+
+    /// Keeps something until its ticket is done.
+    pub(crate) fn retire(&self, ticket: Ticket, retired: Retired) {
+        self.retired.lock().push(ticket, retired);
+    }
+
+    /// Recycles what is done.
+    pub(crate) fn collect(&self) {
+        // No lock is held while things are dropped: they may take any.
+        let mut done = std::mem::take(&mut *self.done.lock());
+        // All tickets are of this clock.
+        let _ = self.retired.lock().collect(&self.clock, |item| done.push(item));
+        for item in done.drain(..) {
+            match item {
+                Retired::Pool(pool) => self.recycle(pool),
+                Retired::Semaphore(semaphore) => self.submitter.lock().give_semaphore(semaphore),
+            }
+        }
+        *self.done.lock() = done;
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.retired.lock().len()
+    }
+
+    /// Resets a pool whose commands are done or were never submitted, and lets go of what they used.
+    pub(crate) fn recycle(&self, mut pool: Pool) {
+        pool.kept.clear();
+        let flags = vk::CommandPoolResetFlags::empty();
+        // SAFETY: no command buffer of the pool is pending, and nobody else has it.
+        let reset = unsafe { self.api.device().reset_command_pool(pool.handle, flags) };
+        if reset.is_ok() && !self.is_lost() {
+            self.families[pool.family].pools.lock().push(pool);
+        } else {
+            // SAFETY: as above; its command buffers go with it.
+            unsafe { self.destroy_pool(&pool) };
+        }
+    }
+
+    /// # Safety
+    /// None of its command buffers is pending, and nobody uses the pool any more.
+    unsafe fn destroy_pool(&self, pool: &Pool) {
+        self.counts.pools.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { self.api.device().destroy_command_pool(pool.handle, None) };
+    }
+
+    /// A pool whose command buffers are empty.
+    pub(crate) fn pool(&self, family: usize) -> Result<Pool, DriverError> {
+        if let Some(pool) = self.families[family].pools.lock().pop() {
+            return Ok(pool);
+        }
+        let device = self.api.device();
+        let info = vk::CommandPoolCreateInfo::default()
+            .flags(vk::CommandPoolCreateFlags::TRANSIENT)
+            .queue_family_index(self.families[family].index);
+        // SAFETY: the device is live, and has the family.
+        let made = unsafe { device.create_command_pool(&info, None) };
+        let handle = made.map_err(|result| self.note(DriverError { call: "vkCreateCommandPool", result }))?;
+        Counts::add(&self.counts.pools, 1);
+        let mut pool = Pool { handle, family, ..Pool::default() };
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(handle).command_buffer_count(2);
+        // SAFETY: the pool is live, and nobody else has it.
+        let made = unsafe { device.allocate_command_buffers(&info) };
+        match made.as_deref() {
+            Ok(&[front, main]) => (pool.front, pool.main) = (front, main),
+            Ok(_) => {}
+            Err(&result) => {
+                // SAFETY: nothing was recorded.
+                unsafe { self.destroy_pool(&pool) };
+                return Err(self.note(DriverError { call: "vkAllocateCommandBuffers", result }));
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Begins a command buffer that is submitted once.
+    ///
+    /// # Safety
+    /// It is empty or reset, and nobody else uses it or its pool.
+    pub(crate) unsafe fn begin(&self, commands: vk::CommandBuffer) -> Result<(), DriverError> {
+        let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the caller's promise.
+        let begun = unsafe { self.api.device().begin_command_buffer(commands, &info) };
+        begun.map_err(|result| self.note(DriverError { call: "vkBeginCommandBuffer", result }))
+    }
+
+    /// # Safety
+    /// It is being recorded, outside of rendering, and nobody else uses it or its pool.
+    pub(crate) unsafe fn end(&self, commands: vk::CommandBuffer) -> Result<(), DriverError> {
+        // SAFETY: the caller's promise.
+        let ended = unsafe { self.api.device().end_command_buffer(commands) };
+        ended.map_err(|result| self.note(DriverError { call: "vkEndCommandBuffer", result }))
+    }
+
+    /// Tools and a pool whose main command buffer is being recorded.
+    pub(crate) fn open(&self, queue: Queue) -> Result<(Tools, Pool), OpenError> {
+        if self.is_closed() {
+            return Err(OpenError::Lost);
+        }
+        let family = self.queues[queue.index()].family;
+        let pool = self.pool(family).map_err(OpenError::Driver)?;
+        // SAFETY: it is empty, and nobody else has the pool.
+        if let Err(error) = unsafe { self.begin(pool.main) } {
+            self.recycle(pool);
+            return Err(OpenError::Driver(error));
+        }
+        Counts::add(&self.counts.lists, 1);
+        let mut tools = self.tools.lock().pop().unwrap_or_else(|| {
+            Counts::add(&self.counts.tools, 1);
+            Tools::default()
+        });
+        tools.begin(queue);
+        Ok((tools, pool))
+    }
+
+    /// The arena of these tools.
+    pub(crate) fn arena<'a>(
+        &self,
+        tools: &'a mut Tools,
+    ) -> Result<&'a mut UploadArena<Arc<Allocator>>, ListError> {
+        match &mut tools.arena {
+            Some(arena) => Ok(arena),
+            slot => {
+                // SAFETY: the usage is one that the creator of the frames vouched for; uploads are used by lists whose
+                // ticket the arena is flushed with, and the clock is told the truth; there is no pool.
+                let made = unsafe { UploadArena::new(Arc::clone(&self.allocator), &self.info.uploads) };
+                Ok(slot.insert(made.map_err(ListError::CreateUploads)?))
+            }
+        }
+    }
+
+    /// Arena and binder of these tools.
+    pub(crate) fn binder<'a>(
+        &self,
+        binder: &'a mut Option<Binder<Arc<Allocator>>>,
+    ) -> Result<&'a mut Binder<Arc<Allocator>>, ListError> {
+        match binder {
+            Some(binder) => Ok(binder),
+            slot => {
+                let device = self.info.descriptors.as_ref().ok_or(ListError::NoDescriptors)?;
+                // SAFETY: device and allocator are of one device, as the creator of the frames vouched; what commits
+                // use is used by lists whose ticket the binder is flushed with, and the clock is told the truth.
+                let made = unsafe { Binder::new(device, Arc::clone(&self.allocator), &self.info.binder) };
+                Ok(slot.insert(made.map_err(ListError::CreateBinder)?))
+            }
+        }
+    }
+
+    /// Tools that a list is done with. What the list used for nothing goes to a ticket that is done.
+    pub(crate) fn give_tools(&self, tools: Tools) {
+        self.tools.lock().push(tools);
+    }
+
+    /// The tools that no list has at the moment.
+    pub(crate) fn idle_tools(&self) -> MutexGuard<'_, Vec<Tools>> {
+        self.tools.lock()
+    }
+
+    /// Waits for everything that was submitted, and lets go of what it used.
+    pub(crate) fn close(&self) {
+        let serials: Vec<u64> = self.submitter.lock().submitted().collect();
+        for (queue, serial) in serials.into_iter().enumerate() {
+            if let Err(error) = self.wait(queue, serial) {
+                if !self.is_lost() {
+                    // It may still be in use: it stays.
+                    tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "frames were dropped and could not be waited for: what they use is leaked");
+                    let mut retired = self.retired.lock();
+                    retired.drain().for_each(std::mem::forget);
+                    return;
+                }
+            }
+        }
+        self.clock.idle();
+        self.collect();
+        self.lose();
+        let mut tools = std::mem::take(&mut *self.tools.lock());
+        let ticket = self.clock.open(self.queues[0].lane);
+        for tools in &mut tools {
+            // What was uploaded for a list that was never submitted. All tickets are done.
+            let _ =
+                tools.arena.as_mut().map(|arena| arena.flush(ticket).map(|()| arena.collect(&self.clock)));
+            let _ = tools
+                .binder
+                .as_mut()
+                .map(|binder| binder.flush(ticket).map(|()| binder.collect(&self.clock)));
+        }
+        drop(tools);
+        if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
+            tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Whoever had a share closed the frames before, or never submitted anything.
+        let pools: VecDeque<Pool> = self
+            .families
+            .iter()
+            .flat_map(|family| family.pools.lock().drain(..).collect::<Vec<_>>())
+            .collect();
+        for pool in &pools {
+            // SAFETY: pools here are reset, and nobody else has them.
+            unsafe { self.destroy_pool(pool) };
+        }
+        let device = self.api.device();
+        let (fences, semaphores) = self.submitter.lock().take_objects();
+        for fence in fences {
+            // SAFETY: all submissions are done or the device is lost: `close`.
+            unsafe { device.destroy_fence(fence, None) };
+        }
+        let timelines = self.queues.iter().map(|queue| queue.timeline);
+        for semaphore in semaphores.into_iter().chain(timelines) {
+            // SAFETY: as above; destroying none is nothing.
+            unsafe { device.destroy_semaphore(semaphore, None) };
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The device behind frames, lists and resources: what they all share, and the only place that waits, submits and
+//! makes objects that are no resources.
+
+mod api;
+mod core;
+mod features;
+mod submitter;
+mod tools;
+
+pub(crate) use self::api::{Api, Point};
+pub(crate) use self::core::{Core, Counts, Family, QueueData, Retired};
+pub use self::features::Features;
+pub(crate) use self::submitter::Submitter;
+pub(crate) use self::tools::{Kept, Pool, ReadGuard, ToolInfo, Tools};

@@ -1,0 +1,109 @@
+//! What is locked from the moment that lists meet the states to that in which the driver has them.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+
+use ash::vk;
+
+use super::api::{Point, SubmitScratch};
+use crate::track::{Global, Submission};
+
+/// What a queue was given.
+#[derive(Default)]
+pub(crate) struct QueueBook {
+    /// The number of the last submission.
+    pub(crate) submitted: u64,
+    /// Fences of submissions that are not known to be done, where there are no timelines.
+    fences: VecDeque<(u64, vk::Fence)>,
+}
+
+pub(crate) struct Submitter {
+    pub(crate) global: Global,
+    pub(crate) submission: Submission,
+    pub(crate) queues: Vec<QueueBook>,
+    pub(crate) scratch: SubmitScratch,
+    pub(crate) commands: Vec<vk::CommandBuffer>,
+    pub(crate) waits: Vec<Point>,
+    pub(crate) signals: Vec<Point>,
+    free_fences: Vec<vk::Fence>,
+    free_semaphores: Vec<vk::Semaphore>,
+    /// Binary semaphores that are signaled and that nobody waits for.
+    spoiled: Vec<vk::Semaphore>,
+}
+
+impl Submitter {
+    pub(crate) fn new(global: Global, queues: usize) -> Self {
+        Self {
+            global,
+            submission: Submission::revocable(),
+            queues: (0..queues).map(|_| QueueBook::default()).collect(),
+            scratch: SubmitScratch::default(),
+            commands: Vec::new(),
+            waits: Vec::new(),
+            signals: Vec::new(),
+            free_fences: Vec::new(),
+            free_semaphores: Vec::new(),
+            spoiled: Vec::new(),
+        }
+    }
+
+    pub(crate) fn submitted(&self) -> impl Iterator<Item = u64> + '_ {
+        self.queues.iter().map(|queue| queue.submitted)
+    }
+
+    /// The submission is with the driver.
+    pub(crate) fn enter(&mut self, queue: usize, serial: u64, fence: vk::Fence) {
+        self.queues[queue].submitted = serial;
+        if fence != vk::Fence::null() {
+            self.queues[queue].fences.push_back((serial, fence));
+        }
+    }
+
+    /// The fence that says that a submission is done; none if that is known.
+    pub(crate) fn fence_of(&self, queue: usize, serial: u64) -> Option<vk::Fence> {
+        let later = |&&(of, _): &&(u64, vk::Fence)| of >= serial;
+        self.queues[queue].fences.iter().find(later).map(|&(_, fence)| fence)
+    }
+
+    pub(crate) fn oldest_fence(&self, queue: usize) -> Option<(u64, vk::Fence)> {
+        self.queues[queue].fences.front().copied()
+    }
+
+    /// Takes the oldest fence off the queue, to be used again if it was reset.
+    pub(crate) fn take_fence(&mut self, queue: usize, reset: bool) {
+        let fence = self.queues[queue].fences.pop_front();
+        self.free_fences.extend(fence.map(|(_, fence)| fence).filter(|_| reset));
+    }
+
+    pub(crate) fn free_fence(&mut self) -> Option<vk::Fence> {
+        self.free_fences.pop()
+    }
+
+    /// A fence that is not signaled and not submitted.
+    pub(crate) fn give_fence(&mut self, fence: vk::Fence) {
+        self.free_fences.extend((fence != vk::Fence::null()).then_some(fence));
+    }
+
+    pub(crate) fn free_semaphore(&mut self) -> Option<vk::Semaphore> {
+        self.free_semaphores.pop()
+    }
+
+    /// A binary semaphore that is not signaled.
+    pub(crate) fn give_semaphore(&mut self, semaphore: vk::Semaphore) {
+        self.free_semaphores.push(semaphore);
+    }
+
+    pub(crate) fn spoil(&mut self, semaphore: vk::Semaphore) {
+        self.spoiled.push(semaphore);
+    }
+
+    /// Everything that is to be destroyed at the end.
+    pub(crate) fn take_objects(&mut self) -> (Vec<vk::Fence>, Vec<vk::Semaphore>) {
+        let mut fences = std::mem::take(&mut self.free_fences);
+        fences
+            .extend(self.queues.iter_mut().flat_map(|queue| queue.fences.drain(..)).map(|(_, fence)| fence));
+        let mut semaphores = std::mem::take(&mut self.free_semaphores);
+        semaphores.append(&mut self.spoiled);
+        (fences, semaphores)
+    }
+}

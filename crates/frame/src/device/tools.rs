@@ -1,0 +1,87 @@
+//! What a list records with, and what waits for it.
+#![forbid(unsafe_code)]
+
+use std::any::Any;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::Allocator;
+use sublet::descriptor::{Binder, DescriptorDevice};
+use sublet::upload::UploadArena;
+
+use crate::list::{BoundPoint, ReadState};
+use crate::resource::{Buffer, Image};
+use crate::track::{Queue, Recorder};
+
+/// Something that a list uses, until the device is done with it.
+#[expect(dead_code, reason = "what is kept is only dropped")]
+pub(crate) enum Kept {
+    Buffer(Buffer),
+    Image(Image),
+    /// Ready once the list is done.
+    Read(ReadGuard),
+    Any(Box<dyn Any + Send>),
+}
+
+/// Says that bytes can be read, when it is dropped as done.
+pub(crate) struct ReadGuard {
+    pub(crate) state: Arc<ReadState>,
+    pub(crate) buffer: Buffer,
+}
+
+impl Drop for ReadGuard {
+    fn drop(&mut self) {
+        self.state.settle(self.buffer.core().is_lost());
+    }
+}
+
+/// A command pool, which one list uses at a time: as many threads record as there are lists.
+#[derive(Default)]
+pub(crate) struct Pool {
+    pub(crate) handle: vk::CommandPool,
+    /// What comes in front of the list, and the list.
+    pub(crate) front: vk::CommandBuffer,
+    pub(crate) main: vk::CommandBuffer,
+    /// The family, as an index of the core's.
+    pub(crate) family: usize,
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// What a list needs for as long as it is recorded. Given back when it is submitted, and taken by the next list.
+#[derive(Default)]
+pub(crate) struct Tools {
+    pub(crate) recorder: Recorder,
+    pub(crate) arena: Option<UploadArena<Arc<Allocator>>>,
+    pub(crate) binder: Option<Binder<Arc<Allocator>>>,
+    /// By slot of a resource: the list that has kept it.
+    pub(crate) seen: Vec<u64>,
+    pub(crate) epoch: u64,
+    pub(crate) points: [BoundPoint; 3],
+}
+
+impl Tools {
+    pub(crate) fn begin(&mut self, queue: Queue) {
+        self.recorder.reset_for(queue);
+        self.epoch += 1;
+        self.points.iter_mut().for_each(BoundPoint::forget);
+        if let Some(binder) = &mut self.binder {
+            binder.forget();
+        }
+    }
+
+    /// Whether this list has not seen the slot before.
+    pub(crate) fn is_new(&mut self, slot: u32) -> bool {
+        let at = usize::try_from(slot).unwrap_or(usize::MAX);
+        if self.seen.len() <= at {
+            self.seen.resize(at + 1, 0);
+        }
+        std::mem::replace(&mut self.seen[at], self.epoch) != self.epoch
+    }
+}
+
+/// What is fixed of the tools of all lists.
+pub(crate) struct ToolInfo {
+    pub(crate) uploads: sublet::upload::UploadArenaCreateInfo<'static>,
+    pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
+    pub(crate) descriptors: Option<DescriptorDevice>,
+}

@@ -1,0 +1,180 @@
+//! What frames refuse, and why.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use sublet::descriptor::CollectError as TransientCollectError;
+use sublet::device::DriverError;
+use sublet::retire::TooManyLanes;
+use sublet::upload::FlushError;
+
+use crate::track::ResolveError;
+
+/// Why frames were not made. Nothing is left behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateFramesError {
+    /// There are no queues, or more than 16.
+    Queues {
+        /// How many were given.
+        queues: usize,
+    },
+    /// No frame may be in flight.
+    NoFrames,
+    /// A queue is of a family that the device has not.
+    NoSuchFamily {
+        /// What was given.
+        family: u32,
+    },
+    /// A clock has too few lanes.
+    Lanes(TooManyLanes),
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl fmt::Display for CreateFramesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queues { queues } => write!(f, "{queues} queues were given: there have to be 1 to 16"),
+            Self::NoFrames => f.write_str("no frame may be in flight: there has to be one at least"),
+            Self::NoSuchFamily { family } => write!(f, "the device has no queue family {family}"),
+            Self::Lanes(error) => error.fmt(f),
+            Self::Driver(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for CreateFramesError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+/// Why a frame was not begun. What was collected stays collected; the call may be made again, unless the device is lost.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BeginError {
+    /// The device is lost. All that was in flight counts as done, and nothing can be submitted any more.
+    Lost,
+    /// The driver did not wait, or did not say how far it is.
+    Driver(DriverError),
+    /// Descriptor pools were not reset; that is tried again.
+    Descriptors(TransientCollectError),
+    /// What was retired by the program could not be freed.
+    Retired(sublet::CollectError),
+}
+
+impl fmt::Display for BeginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("the device is lost"),
+            Self::Driver(error) => error.fmt(f),
+            Self::Descriptors(error) => error.fmt(f),
+            Self::Retired(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for BeginError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Lost => None,
+            Self::Driver(error) => error.source(),
+            Self::Descriptors(error) => error.source(),
+            Self::Retired(error) => error.source(),
+        }
+    }
+}
+
+/// Why there is no list. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The device is lost, or a submission was half done.
+    Lost,
+    /// The queue is of other frames.
+    NoSuchQueue,
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("the device is lost"),
+            Self::NoSuchQueue => f.write_str("the queue is of other frames"),
+            Self::Driver(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => error.source(),
+            Self::Lost | Self::NoSuchQueue => None,
+        }
+    }
+}
+
+/// Why lists were not submitted. The lists are gone, with all that they used, and nothing of them runs; the states are
+/// what they were, so that the same may be recorded again. Read-backs of the lists say that they will not be ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// The device is lost.
+    Lost,
+    /// A list was made by other frames, or for another queue.
+    WrongQueue {
+        /// The index of the list.
+        list: usize,
+    },
+    /// A list begins rendering and does not end it.
+    Rendering {
+        /// The index of the list.
+        list: usize,
+    },
+    /// A use in the list failed before, and what the list declares is not all of what it does.
+    Broken {
+        /// The index of the list.
+        list: usize,
+    },
+    /// What the host wrote could not be made visible.
+    Flush(FlushError),
+    /// The lists do not go with what was submitted before.
+    Resolve(ResolveError),
+    /// The driver refused.
+    Driver(DriverError),
+    /// The driver refused, after another queue had given away resources for these lists. The frames take no more
+    /// submissions: nobody knows who owns those resources.
+    HalfDone(DriverError),
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost => f.write_str("the device is lost"),
+            Self::WrongQueue { list } => write!(f, "list {list} is of other frames or another queue"),
+            Self::Rendering { list } => write!(f, "list {list} begins rendering and does not end it"),
+            Self::Broken { list } => write!(f, "a use in list {list} was refused, so that it is not whole"),
+            Self::Flush(error) => error.fmt(f),
+            Self::Resolve(error) => error.fmt(f),
+            Self::Driver(error) => error.fmt(f),
+            Self::HalfDone(error) => write!(f, "{error}, after another queue had released resources"),
+        }
+    }
+}
+
+impl Error for SubmitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Flush(error) => error.source(),
+            Self::Driver(error) | Self::HalfDone(error) => error.source(),
+            _ => None,
+        }
+    }
+}

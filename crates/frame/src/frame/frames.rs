@@ -1,0 +1,480 @@
+//! Frames: begin, lists, submissions, end.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::retire::{Clock, Ticket};
+use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
+
+use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
+use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo};
+use crate::list::CommandList;
+use crate::resource::{Buffer, CreateResourceError, Image, SharedMemory};
+use crate::track::{Global, Queue, ResourceId, StateError, Use};
+
+/// Frames in flight in one place: queues, what counts their submissions, command pools, uploads, descriptor sets, the
+/// states of resources, and what waits for the device.
+///
+/// ```text
+///   begin     waits for the frame that is too far behind, reads the counters, and takes back all that is done:
+///             command pools, upload pages, descriptor pools, what lists kept, what was retired
+///   list      lends a list what it records with; any number, on any threads
+///   submit    makes uploads visible, settles what comes in front of the lists, and submits them as one
+///   end       notes what the frame has submitted
+/// ```
+///
+/// There is no other `collect` or `flush` to call, and none to forget.
+///
+/// Dropping it waits until the device is done with all submissions. Resources may outlive it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use ash::vk;
+/// use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+/// use sublet_frame::{Features, Frames, FramesCreateInfo, QueueInfo};
+///
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?);
+/// let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
+/// let info = FramesCreateInfo {
+///     features: Features::for_gpu(&gpu),
+///     ..FramesCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version(), &allocator, &queues)
+/// };
+/// // SAFETY: all of it is live, of one device, and outlives the frames and their resources.
+/// let mut frames = unsafe { Frames::new(&info) }?;
+///
+/// let buffer = vk::BufferCreateInfo::default()
+///     .size(1024)
+///     .usage(vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC);
+/// // SAFETY: the create-info is valid.
+/// let buffer = unsafe { frames.create_buffer(&buffer, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+/// for frame in 0..10_u8 {
+///     frames.begin()?;
+///     let mut list = frames.list(frames.queue(0))?;
+///     list.upload(&buffer, 0, &[frame; 1024])?;
+///     let read = list.read_buffer(&buffer, 0..16)?; // behind its barrier
+///     frames.submit(frames.queue(0), [list])?;
+///     frames.end();
+///
+///     frames.wait(&read)?;
+///     assert_eq!(read.bytes()?, [frame; 16]);
+/// }
+/// # drop((buffer, frames));
+/// # drop(allocator);
+/// # gpu.assert_silent();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Frames {
+    pub(super) core: Arc<Core>,
+    /// By frame in flight: the last submission to each queue.
+    slots: Vec<Vec<u64>>,
+    frames: u64,
+    /// Lists of the submission that is being made: kept for its room.
+    pub(super) lists: parking_lot::Mutex<Vec<CommandList>>,
+}
+
+impl Frames {
+    /// Makes frames without pools and pages.
+    ///
+    /// # Errors
+    /// [`CreateFramesError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// 1. Instance and device are live and outlive the frames and every resource that is made with them. The physical
+    ///    device, the allocator, the queues and the descriptor device are of that device.
+    /// 2. Version and features are what the device was made with, and `uploads.usage` is valid on it
+    ///    (VUID-VkBufferCreateInfo-None-09499).
+    /// 3. Nobody else submits to the queues meanwhile, except within [`with_queue`](Self::with_queue)
+    ///    (VUID-vkQueueSubmit-queue-parameter, host synchronization).
+    pub unsafe fn new(info: &FramesCreateInfo<'_>) -> Result<Self, CreateFramesError> {
+        if info.queues.is_empty() || info.queues.len() > 16 {
+            return Err(CreateFramesError::Queues { queues: info.queues.len() });
+        }
+        if info.frames_in_flight == 0 {
+            return Err(CreateFramesError::NoFrames);
+        }
+        // SAFETY: clauses 1 and 2.
+        let api = unsafe { Api::new(info.instance, info.device, info.api_version, info.features) };
+        // SAFETY: clause 1: the physical device is of the instance.
+        let properties =
+            unsafe { info.instance.get_physical_device_queue_family_properties(info.physical_device) };
+        let (mut global, clock) = (Global::new(), Clock::new());
+        let (mut queues, mut families) = (Vec::new(), Vec::<Family>::new());
+        for queue in info.queues {
+            let known = usize::try_from(queue.family).ok().and_then(|family| properties.get(family));
+            let known = known.ok_or(CreateFramesError::NoSuchFamily { family: queue.family })?;
+            let family = families.iter().position(|family| family.index == queue.family);
+            let family = family.unwrap_or_else(|| {
+                families.push(Family::new(queue.family, known));
+                families.len() - 1
+            });
+            queues.push(QueueData {
+                handle: queue.queue,
+                track: global.add_queue(queue.family),
+                lane: clock.add_lane().map_err(CreateFramesError::Lanes)?,
+                family,
+                timeline: vk::Semaphore::null(),
+            });
+        }
+        for made in 0..if api.has_timeline() { queues.len() } else { 0 } {
+            // SAFETY: clause 1: the device is live.
+            match unsafe { api.create_semaphore(true) } {
+                Ok(timeline) => queues[made].timeline = timeline,
+                Err(error) => {
+                    for queue in &queues[..made] {
+                        // SAFETY: it was made just now, and nobody has it.
+                        unsafe { api.device().destroy_semaphore(queue.timeline, None) };
+                    }
+                    return Err(CreateFramesError::Driver(error));
+                }
+            }
+        }
+        let count = queues.len();
+        let core = Core::new(
+            api,
+            info.instance.clone(),
+            info.physical_device,
+            Arc::clone(info.allocator),
+            clock,
+            queues,
+            families,
+            Submitter::new(global, count),
+            ToolInfo {
+                uploads: info.uploads.clone(),
+                binder: info.binder.clone(),
+                descriptors: info.descriptors.cloned(),
+            },
+            info.features.separate_depth_stencil_layouts,
+        );
+        Ok(Self {
+            core: Arc::new(core),
+            slots: vec![vec![0; count]; info.frames_in_flight],
+            frames: 0,
+            lists: parking_lot::Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The queue with this index among those that were given.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn queue(&self, index: usize) -> Queue {
+        self.core.queues[index].track
+    }
+
+    /// Which of the frames in flight the next one is, or the one that was begun: from 0, for what the program has one
+    /// of for each.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        let slots = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
+        usize::try_from(self.frames % slots).unwrap_or(0)
+    }
+
+    /// Frames that were ended.
+    #[must_use]
+    pub fn frame(&self) -> u64 {
+        self.frames
+    }
+
+    /// Begins a frame: waits until the device is done with the frame of the same [`slot`](Self::slot), and takes back
+    /// all that is done.
+    ///
+    /// # Errors
+    /// [`BeginError`].
+    ///
+    /// # Complexity
+    /// O(what is done, and sets of tools). No memory from the host once it has seen as much.
+    #[doc(alias = "vkWaitForFences")]
+    pub fn begin(&mut self) -> Result<(), BeginError> {
+        for (queue, &serial) in self.slots[self.slot()].iter().enumerate() {
+            self.core.wait(queue, serial).map_err(BeginError::Driver)?;
+        }
+        self.collect()
+    }
+
+    /// Takes back all that is done, without waiting: [`begin`](Self::begin) does it too.
+    ///
+    /// # Errors
+    /// [`BeginError`].
+    pub fn collect(&self) -> Result<(), BeginError> {
+        let core = &self.core;
+        core.poll().map_err(BeginError::Driver)?;
+        core.collect();
+        for tools in core.idle_tools().iter_mut() {
+            if let Some(arena) = &mut tools.arena {
+                // All tickets are of this clock.
+                let _ = arena.collect(&core.clock);
+            }
+            if let Some(binder) = &mut tools.binder {
+                binder.collect(&core.clock).map_err(BeginError::Descriptors)?;
+            }
+        }
+        core.retired_resources.collect(&core.allocator, &core.clock).map_err(BeginError::Retired)?;
+        if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
+    }
+
+    /// Ends the frame: what was submitted since `begin` is what the frame of this slot waits for next time.
+    pub fn end(&mut self) {
+        let slot = self.slot();
+        self.slots[slot].clear();
+        self.slots[slot].extend(self.core.submitter.lock().submitted());
+        self.frames += 1;
+    }
+
+    /// A list for a queue, to be recorded by any thread. It may be submitted in any frame, or dropped.
+    ///
+    /// # Errors
+    /// [`OpenError`]: nothing was changed.
+    pub fn list(&self, queue: Queue) -> Result<CommandList, OpenError> {
+        if self.core.queues.get(queue.index()).is_none_or(|data| data.track != queue) {
+            return Err(OpenError::NoSuchQueue);
+        }
+        let (tools, pool) = self.core.open(queue)?;
+        Ok(CommandList::new(&self.core, queue, tools, pool))
+    }
+
+    /// Waits until something that was submitted is done: the ticket of a submission, or a read-back of a list that was
+    /// submitted.
+    ///
+    /// # Errors
+    /// [`BeginError::Driver`] if the driver does not wait. A read-back whose list is not submitted is not waited for.
+    pub fn wait(&self, what: impl Into<Option<Ticket>>) -> Result<(), BeginError> {
+        let Some(ticket) = what.into() else { return Ok(()) };
+        let core = &self.core;
+        let index = ticket.lane().index();
+        while !core.clock.is_done(ticket) && index < core.queues.len() && !core.is_lost() {
+            // The submissions up to the ticket's are done one after another.
+            let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].lane) else { break };
+            core.wait(index, serial).map_err(BeginError::Driver)?;
+        }
+        core.collect();
+        if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
+    }
+
+    /// Waits until all that was submitted is done, and takes it back.
+    ///
+    /// # Errors
+    /// [`BeginError`].
+    #[doc(alias = "vkDeviceWaitIdle")]
+    pub fn wait_idle(&self) -> Result<(), BeginError> {
+        for queue in 0..self.core.queues.len() {
+            let serial = self.core.submitter.lock().queues[queue].submitted;
+            self.core.wait(queue, serial).map_err(BeginError::Driver)?;
+        }
+        self.collect()
+    }
+
+    /// Makes a buffer.
+    ///
+    /// # Errors
+    /// [`CreateError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// `info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    #[track_caller]
+    pub unsafe fn create_buffer(
+        &self,
+        info: &vk::BufferCreateInfo<'_>,
+        allocation: &AllocationCreateInfo<'_>,
+    ) -> Result<Buffer, CreateError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Buffer::create(&self.core, info, allocation) }
+    }
+
+    /// Makes an image.
+    ///
+    /// # Errors
+    /// [`CreateError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// `info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
+    #[track_caller]
+    pub unsafe fn create_image(
+        &self,
+        info: &vk::ImageCreateInfo<'_>,
+        allocation: &AllocationCreateInfo<'_>,
+    ) -> Result<Image, CreateError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Image::create(&self.core, info, allocation) }
+    }
+
+    /// Memory for resources that share it.
+    ///
+    /// # Errors
+    /// As of [`Allocator::allocate_memory`].
+    #[track_caller]
+    pub fn allocate_shared(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        allocation: &AllocationCreateInfo<'_>,
+    ) -> Result<SharedMemory, sublet::AllocationError> {
+        let made = self.core.allocator.allocate_memory(requirements, allocation)?;
+        Ok(SharedMemory::new(Arc::clone(&self.core), made))
+    }
+
+    /// Makes a buffer in shared memory, `offset` bytes from its start.
+    ///
+    /// # Errors
+    /// [`CreateResourceError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// As [`create_buffer`](Self::create_buffer); the memory is not dedicated to another resource
+    /// (VUID-vkBindBufferMemory-memory-01508).
+    pub unsafe fn create_buffer_in(
+        &self,
+        memory: &SharedMemory,
+        offset: u64,
+        info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<Buffer, CreateResourceError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Buffer::create_in(&self.core, memory, offset, info) }
+    }
+
+    /// Makes an image in shared memory, `offset` bytes from its start.
+    ///
+    /// # Errors
+    /// [`CreateResourceError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// As [`create_image`](Self::create_image); the memory is not dedicated to another resource
+    /// (VUID-vkBindImageMemory-memory-01509).
+    pub unsafe fn create_image_in(
+        &self,
+        memory: &SharedMemory,
+        offset: u64,
+        info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<Image, CreateResourceError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Image::create_in(&self.core, memory, offset, info) }
+    }
+
+    /// Lets lists use a buffer of the program's own.
+    ///
+    /// # Safety
+    /// 1. The buffer is a live one of the device, bound to memory, and was made from `info`.
+    /// 2. It lives until the last clone is gone and no list that uses it is in flight.
+    /// 3. It is used by nothing but lists, or lists are told with
+    ///    [`acquired`](Self::acquired) and [`idle`](Self::idle).
+    #[must_use]
+    pub unsafe fn import_buffer(&self, buffer: vk::Buffer, info: &vk::BufferCreateInfo<'_>) -> Buffer {
+        // SAFETY: the caller's own promise.
+        unsafe { Buffer::import(&self.core, buffer, info) }
+    }
+
+    /// Lets lists use an image of the program's own, of a swapchain for example. Its views are destroyed with the last
+    /// clone, and it is not.
+    ///
+    /// # Safety
+    /// As [`import_buffer`](Self::import_buffer).
+    #[must_use]
+    pub unsafe fn import_image(&self, image: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Image {
+        // SAFETY: the caller's own promise.
+        unsafe { Image::import(&self.core, image, info) }
+    }
+
+    /// The next submission to `queue` waits at `stages` for a semaphore that somebody else signals who had the resource:
+    /// see [`Global::acquired`].
+    ///
+    /// # Errors
+    /// [`StateError`] if the resource is of other frames.
+    pub fn acquired(
+        &self,
+        resource: impl Into<ResourceId>,
+        queue: Queue,
+        stages: vk::PipelineStageFlags2,
+    ) -> Result<(), StateError> {
+        self.core.submitter.lock().global.acquired(resource, queue, stages)
+    }
+
+    /// The device is done with the resource, and the host may have written it: see [`Global::idle`].
+    ///
+    /// # Errors
+    /// [`StateError`] if the resource is of other frames.
+    pub fn idle(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+        self.core.submitter.lock().global.idle(resource)
+    }
+
+    /// The resource is only read from now on, as `usage` says, and costs nothing any more: see [`Global::freeze`].
+    ///
+    /// # Errors
+    /// [`StateError`] if the last write is not visible to that use.
+    pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
+        self.core.submitter.lock().global.freeze(resource, usage)
+    }
+
+    /// Takes a frozen resource back into tracking: see [`Global::thaw`].
+    ///
+    /// # Errors
+    /// [`StateError`] if the resource is of other frames.
+    pub fn thaw(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+        self.core.submitter.lock().global.thaw(resource)
+    }
+
+    /// Calls `f` with the queue while nobody submits: for presenting, and for submissions of the program's own.
+    ///
+    /// # Panics
+    /// If the queue is of other frames. `f` must not call the frames: that would never return.
+    pub fn with_queue<R>(&self, queue: Queue, f: impl FnOnce(vk::Queue) -> R) -> R {
+        let _submitter = self.core.submitter.lock();
+        f(self.core.queues[queue.index()].handle)
+    }
+
+    /// What knows which tickets are done. For components of the program's own.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.core.clock
+    }
+
+    /// The allocator.
+    #[must_use]
+    pub fn allocator(&self) -> &Arc<Allocator> {
+        &self.core.allocator
+    }
+
+    /// Raw buffers, images and memory that wait for a ticket of a submission. [`begin`](Self::begin) collects them.
+    #[must_use]
+    pub fn retired(&self) -> &RetiredResources {
+        &self.core.retired_resources
+    }
+
+    /// Figures.
+    ///
+    /// # Complexity
+    /// O(sets of tools).
+    #[must_use]
+    pub fn statistics(&self) -> FrameStatistics {
+        use std::sync::atomic::Ordering::Relaxed;
+        let counts = &self.core.counts;
+        let idle = self.core.idle_tools();
+        let arenas = idle.iter().filter_map(|tools| tools.arena.as_ref());
+        FrameStatistics {
+            frames: self.frames,
+            lists: counts.lists.load(Relaxed),
+            submissions: counts.submissions.load(Relaxed),
+            barrier_calls: counts.barrier_calls.load(Relaxed),
+            barriers: counts.barriers.load(Relaxed),
+            fronts: counts.fronts.load(Relaxed),
+            releases: counts.releases.load(Relaxed),
+            waits: counts.waits.load(Relaxed),
+            pools: counts.pools.load(Relaxed),
+            in_flight: self.core.in_flight(),
+            tools: counts.tools.load(Relaxed),
+            upload_bytes: arenas.map(|arena| arena.statistics().reserved).sum(),
+        }
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.core.close();
+    }
+}
+
+impl fmt::Debug for Frames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frames").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}

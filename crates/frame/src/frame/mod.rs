@@ -1,0 +1,30 @@
+//! Frames in flight in one place: see [`Frames`].
+
+mod create_info;
+mod error;
+mod frames;
+mod statistics;
+mod submit;
+
+pub use self::create_info::{FramesCreateInfo, QueueInfo};
+pub use self::error::{BeginError, CreateFramesError, OpenError, SubmitError};
+pub use self::frames::Frames;
+pub use self::statistics::FrameStatistics;
+pub use self::submit::{SemaphorePoint, SubmitInfo};
+
+/// What examples of the documentation start from.
+#[cfg(feature = "sim")]
+pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
+    let (gpu, allocator) = sublet::doc_example();
+    let allocator = std::sync::Arc::new(allocator);
+    let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
+    let (instance, device) = (gpu.instance(), gpu.device());
+    let physical = gpu.physical_device();
+    let info = FramesCreateInfo {
+        features: crate::Features::for_gpu(gpu),
+        ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
+    };
+    // SAFETY: the simulated device is never destroyed, and all of it is of that device.
+    let frames = unsafe { Frames::new(&info) };
+    (gpu, frames.expect("the simulated driver refuses nothing"))
+}

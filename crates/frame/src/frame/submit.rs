@@ -1,0 +1,380 @@
+//! Submissions: what may fail comes before the driver has anything, and is taken back.
+
+use ash::vk;
+use sublet::device::DriverError;
+use sublet::retire::Ticket;
+
+use super::{Frames, SubmitError};
+use crate::device::{Core, Counts, Point, Retired, Submitter};
+use crate::list::CommandList;
+use crate::track::{Batch, Queue, Submission, Wait};
+
+/// A semaphore of the program's own in a submission.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SemaphorePoint {
+    /// The semaphore.
+    pub semaphore: vk::Semaphore,
+    /// What a timeline semaphore counts to; of no meaning for binary ones.
+    pub value: u64,
+    /// The stages that wait, or that are waited for.
+    pub stages: vk::PipelineStageFlags2,
+}
+
+impl SemaphorePoint {
+    /// A binary semaphore.
+    #[must_use]
+    pub const fn binary(semaphore: vk::Semaphore, stages: vk::PipelineStageFlags2) -> Self {
+        Self { semaphore, value: 0, stages }
+    }
+
+    fn point(&self) -> Point {
+        Point { semaphore: self.semaphore, value: self.value, stages: self.stages }
+    }
+}
+
+/// What a submission waits for and signals besides what lists need.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SubmitInfo<'a> {
+    /// Semaphores that the lists wait for: of a swapchain image that was acquired, for example.
+    pub waits: &'a [SemaphorePoint],
+    /// Semaphores that are signaled when the lists are done.
+    pub signals: &'a [SemaphorePoint],
+}
+
+impl Frames {
+    /// Submits lists to a queue, in this order, as one submission, with the barriers and semaphores that they need in
+    /// front. What they used lives until the ticket is done.
+    ///
+    /// # Errors
+    /// [`SubmitError`]: nothing of the lists runs, and they are gone.
+    ///
+    /// # Complexity
+    /// That of the resources that the lists use. No memory from the host once it has seen as much.
+    #[doc(alias = "ExecuteCommandLists")]
+    #[doc(alias = "vkQueueSubmit")]
+    pub fn submit(
+        &self,
+        queue: Queue,
+        lists: impl IntoIterator<Item = CommandList>,
+    ) -> Result<Ticket, SubmitError> {
+        // SAFETY: there is no semaphore.
+        unsafe { self.submit_with(queue, lists, &SubmitInfo::default()) }
+    }
+
+    /// [`submit`](Self::submit) with semaphores of the program's own.
+    ///
+    /// # Errors
+    /// As there. The semaphores are neither waited for nor signaled then.
+    ///
+    /// # Safety
+    /// 1. The semaphores are live ones of the device, until the ticket is done.
+    /// 2. A binary one that is waited for is signaled or will be by what is submitted already, and nobody else waits for
+    ///    it; one that is signaled is not signaled yet (VUID-vkQueueSubmit-pWaitSemaphores-00069,
+    ///    VUID-vkQueueSubmit-pSignalSemaphores-00067). Values of timelines rise (VUID-VkSubmitInfo2-semaphore-03882).
+    /// 3. `stages` are stages that the queue has (VUID-VkSubmitInfo-pWaitDstStageMask-00078).
+    pub unsafe fn submit_with(
+        &self,
+        queue: Queue,
+        lists: impl IntoIterator<Item = CommandList>,
+        info: &SubmitInfo<'_>,
+    ) -> Result<Ticket, SubmitError> {
+        let mut held = std::mem::take(&mut *self.lists.lock());
+        held.extend(lists);
+        // SAFETY: the caller's own promise.
+        let submitted = unsafe { self.submit_held(queue, &mut held, info) };
+        // On failure they are dropped here, when no lock is held any more.
+        held.clear();
+        *self.lists.lock() = held;
+        submitted
+    }
+
+    /// # Safety
+    /// As [`submit_with`](Self::submit_with).
+    unsafe fn submit_held(
+        &self,
+        queue: Queue,
+        lists: &mut [CommandList],
+        info: &SubmitInfo<'_>,
+    ) -> Result<Ticket, SubmitError> {
+        let core = &*self.core;
+        if core.is_closed() {
+            return Err(SubmitError::Lost);
+        }
+        for (list, one) in lists.iter().enumerate() {
+            one.check(&self.core, queue, list)?;
+        }
+        let data = core.queues.get(queue.index()).filter(|data| data.track == queue);
+        let lane = data.ok_or(SubmitError::WrongQueue { list: 0 })?.lane;
+        let ticket = core.clock.open(lane);
+        let flushed = lists.iter_mut().try_for_each(|list| list.flush_tools(ticket));
+        let submitted = flushed.map_err(SubmitError::Flush).and_then(|()| {
+            let mut submitter = core.submitter.lock();
+            // SAFETY: the caller's own promise.
+            unsafe { settle(core, &mut submitter, queue, lists, info, ticket) }
+        });
+        match submitted {
+            Ok(()) => {
+                Counts::add(&core.counts.submissions, 1);
+                for list in lists.iter_mut() {
+                    list.submitted(ticket);
+                }
+                Ok(ticket)
+            }
+            Err(error) => {
+                // It was opened above, and not submitted. After a lost device every ticket is done.
+                let _ = core.clock.discard(ticket);
+                Err(if core.is_lost() && !matches!(error, SubmitError::HalfDone(_)) {
+                    SubmitError::Lost
+                } else {
+                    error
+                })
+            }
+        }
+    }
+}
+
+/// Meets the states, records what comes in front, and gives all of it to the driver; or takes everything back.
+///
+/// # Safety
+/// As [`Frames::submit_with`]; lists are for this queue and outside of rendering.
+unsafe fn settle(
+    core: &Core,
+    submitter: &mut Submitter,
+    queue: Queue,
+    lists: &[CommandList],
+    info: &SubmitInfo<'_>,
+    ticket: Ticket,
+) -> Result<(), SubmitError> {
+    let Submitter { global, submission, .. } = &mut *submitter;
+    global.resolve(queue, lists, submission).map_err(SubmitError::Resolve)?;
+    // Another value stands for it meanwhile, so that the rest can be used.
+    let mut submission = std::mem::take(&mut submitter.submission);
+    let mut released = false;
+    // SAFETY: the caller's own promise.
+    let outcome =
+        unsafe { hand_over(core, submitter, &submission, queue, lists, info, ticket, &mut released) };
+    let outcome = outcome.map_err(|error| {
+        if released {
+            core.poison();
+            return SubmitError::HalfDone(error);
+        }
+        submitter.global.revoke(&mut submission);
+        SubmitError::Driver(error)
+    });
+    submitter.submission = submission;
+    outcome
+}
+
+/// # Safety
+/// As [`settle`].
+#[expect(clippy::too_many_arguments, reason = "one step of `settle`, apart for its early returns")]
+unsafe fn hand_over(
+    core: &Core,
+    submitter: &mut Submitter,
+    submission: &Submission,
+    queue: Queue,
+    lists: &[CommandList],
+    info: &SubmitInfo<'_>,
+    ticket: Ticket,
+    released: &mut bool,
+) -> Result<(), DriverError> {
+    submitter.commands.clear();
+    for (at, list) in lists.iter().enumerate() {
+        if let Some(batch) = submission.front(at) {
+            match at.checked_sub(1) {
+                // SAFETY: the list before is still being recorded, outside of rendering, and this thread owns it.
+                Some(before) => unsafe { barrier(core, lists[before].commands(), batch) },
+                None => {
+                    let front = list.front();
+                    // SAFETY: it is empty, and this thread owns the list's pool.
+                    unsafe { record(core, front, batch) }?;
+                    Counts::add(&core.counts.fronts, 1);
+                    submitter.commands.push(front);
+                }
+            }
+        }
+        submitter.commands.push(list.commands());
+    }
+    for list in lists {
+        // SAFETY: the list is being recorded, outside of rendering, and this thread owns it.
+        unsafe { core.end(list.commands()) }?;
+    }
+    for release in submission.releases() {
+        // SAFETY: the caller's own promise.
+        unsafe { give_away(core, submitter, release) }?;
+        *released = true;
+    }
+    let data = &core.queues[queue.index()];
+    submitter.waits.clear();
+    submitter.waits.extend(info.waits.iter().map(SemaphorePoint::point));
+    let waited = wait_for(core, submitter, submission.waits());
+    let from = info.waits.len();
+    let fence = waited.and_then(|()| fence_for(core, submitter));
+    let made = fence.and_then(|fence| {
+        submitter.signals.clear();
+        submitter.signals.extend(own_signal(core, queue, submission.serial()));
+        submitter.signals.extend(info.signals.iter().map(SemaphorePoint::point));
+        let Submitter { commands, waits, signals, scratch, .. } = &mut *submitter;
+        // SAFETY: the queue is locked, all of the command buffers are executable and not pending, the semaphores of
+        // the frames are right, and those of the program are the caller's promise.
+        let submitted = unsafe { core.api.submit(data.handle, commands, waits, signals, fence, scratch) };
+        submitted.map(|()| fence).map_err(|error| {
+            submitter.give_fence(fence);
+            core.note(error)
+        })
+    });
+    let binary = if core.api.has_timeline() { from..from } else { from..submitter.waits.len() };
+    match made {
+        Ok(fence) => {
+            for at in binary {
+                core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
+            }
+            enter(core, submitter, queue, submission.serial(), fence, ticket);
+            Ok(())
+        }
+        Err(error) => {
+            // They are signaled, or will be, and nobody waits for them.
+            for at in binary {
+                let semaphore = submitter.waits[at].semaphore;
+                submitter.spoil(semaphore);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The driver has it.
+fn enter(
+    core: &Core,
+    submitter: &mut Submitter,
+    queue: Queue,
+    serial: u64,
+    fence: vk::Fence,
+    ticket: Ticket,
+) {
+    submitter.enter(queue.index(), serial, fence);
+    // The ticket is open, unless the device was lost meanwhile: then it is done.
+    let _ = core.clock.submit(ticket, serial);
+}
+
+/// What a submission signals of the frames' own.
+fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
+    let semaphore = core.queues[queue.index()].timeline;
+    let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
+    core.api.has_timeline().then_some(Point { semaphore, value, stages })
+}
+
+fn fence_for(core: &Core, submitter: &mut Submitter) -> Result<vk::Fence, DriverError> {
+    if core.api.has_timeline() {
+        return Ok(vk::Fence::null());
+    }
+    if let Some(fence) = submitter.free_fence() {
+        return Ok(fence);
+    }
+    // SAFETY: the device is live as long as the core.
+    unsafe { core.api.create_fence() }.map_err(|error| core.note(error))
+}
+
+/// Adds the semaphores of other queues to what is waited for.
+fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<(), DriverError> {
+    for wait in waits {
+        let data = &core.queues[wait.queue.index()];
+        Counts::add(&core.counts.waits, 1);
+        if core.api.has_timeline() {
+            let (semaphore, value) = (data.timeline, wait.serial);
+            submitter.waits.push(Point { semaphore, value, stages: wait.stages });
+            continue;
+        }
+        // Without timelines the queue signals a semaphore behind all that it has.
+        let semaphore = match submitter.free_semaphore() {
+            Some(semaphore) => semaphore,
+            // SAFETY: the device is live as long as the core.
+            None => unsafe { core.api.create_semaphore(false) }.map_err(|error| core.note(error))?,
+        };
+        let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
+        let signal = [Point { semaphore, value: 0, stages }];
+        let (none, scratch) = (vk::Fence::null(), &mut submitter.scratch);
+        // SAFETY: the queue is locked, and the semaphore is not signaled.
+        let submitted = unsafe { core.api.submit(data.handle, &[], &[], &signal, none, scratch) };
+        if let Err(error) = submitted {
+            submitter.give_semaphore(semaphore);
+            return Err(core.note(error));
+        }
+        submitter.waits.push(Point { semaphore, value: 0, stages: wait.stages });
+    }
+    Ok(())
+}
+
+/// # Safety
+/// The command buffer is being recorded outside of rendering, by the owner of its pool.
+unsafe fn barrier(core: &Core, commands: vk::CommandBuffer, batch: &Batch) {
+    Counts::add(&core.counts.barrier_calls, 1);
+    Counts::add(&core.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
+    // SAFETY: the caller's promise; what the barriers name is kept by lists.
+    unsafe { core.api.barrier(commands, batch) };
+}
+
+/// Records barriers alone.
+///
+/// # Safety
+/// The command buffer is empty, and its pool is this thread's.
+unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Result<(), DriverError> {
+    // SAFETY: the caller's promise.
+    unsafe { core.begin(commands) }?;
+    // SAFETY: it is being recorded.
+    unsafe { barrier(core, commands, batch) };
+    // SAFETY: as above.
+    unsafe { core.end(commands) }
+}
+
+/// Submits the barriers by which another queue gives resources away.
+///
+/// # Safety
+/// As [`settle`].
+unsafe fn give_away(
+    core: &Core,
+    submitter: &mut Submitter,
+    release: &crate::track::Release,
+) -> Result<(), DriverError> {
+    let (queue, serial) = (release.queue(), release.serial());
+    let data = &core.queues[queue.index()];
+    let pool = core.pool(data.family)?;
+    let commands = pool.front;
+    submitter.waits.clear();
+    // SAFETY: the pool is empty, and this thread's.
+    let ready = unsafe { record(core, commands, release.batch()) }
+        .and_then(|()| wait_for(core, submitter, release.waits()))
+        .and_then(|()| fence_for(core, submitter));
+    let submitted = ready.and_then(|fence| {
+        submitter.signals.clear();
+        submitter.signals.extend(own_signal(core, queue, serial));
+        let Submitter { waits, signals, scratch, .. } = &mut *submitter;
+        // SAFETY: the queue is locked, the command buffer is executable, and the semaphores are the frames' own.
+        let submitted = unsafe { core.api.submit(data.handle, &[commands], waits, signals, fence, scratch) };
+        submitted.map(|()| fence).map_err(|error| {
+            submitter.give_fence(fence);
+            core.note(error)
+        })
+    });
+    let binary = if core.api.has_timeline() { 0 } else { submitter.waits.len() };
+    match submitted {
+        Ok(fence) => {
+            let ticket = core.clock.open(data.lane);
+            for at in 0..binary {
+                core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
+            }
+            enter(core, submitter, queue, serial, fence, ticket);
+            core.retire(ticket, Retired::Pool(pool));
+            Counts::add(&core.counts.releases, 1);
+            Ok(())
+        }
+        Err(error) => {
+            for at in 0..binary {
+                let semaphore = submitter.waits[at].semaphore;
+                submitter.spoil(semaphore);
+            }
+            core.recycle(pool);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Commands on buffers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+
+use super::error::{check_multiple, check_range};
+use super::read::{ReadBack, ReadState};
+use super::{CommandList, ListError};
+use crate::device::{Kept, ReadGuard};
+use crate::resource::Buffer;
+use crate::track::Use;
+
+/// `vkCmdUpdateBuffer` takes no more (VUID-vkCmdUpdateBuffer-dataSize-00037).
+const MOST_UPDATED: u64 = 65_536;
+
+/// Fills and updates are of `VK_PIPELINE_STAGE_2_CLEAR_BIT`. Drivers and layers of 2022 count them among the copies.
+const FILL: Use = Use {
+    stages: vk::PipelineStageFlags2::from_raw(
+        vk::PipelineStageFlags2::CLEAR.as_raw() | vk::PipelineStageFlags2::COPY.as_raw(),
+    ),
+    ..Use::CLEAR.discard()
+};
+
+pub(super) fn needs(buffer: &Buffer, needs: vk::BufferUsageFlags) -> Result<(), ListError> {
+    let has = buffer.usage();
+    if has.contains(needs) { Ok(()) } else { Err(ListError::BufferUsage { needs, has }) }
+}
+
+fn check_bytes(buffer: &Buffer, offset: u64, size: u64) -> Result<Range<u64>, ListError> {
+    let end = offset.saturating_add(size);
+    check_range("bytes", offset, end, buffer.size())?;
+    Ok(offset..end)
+}
+
+fn len(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// Whether what is written overlaps what is read or written by another region (VUID-vkCmdCopyBuffer-pRegions-00117).
+fn check_overlap(same: bool, regions: &[vk::BufferCopy]) -> Result<(), ListError> {
+    let meet = |a: u64, a_size: u64, b: u64, b_size: u64| a < b + b_size && b < a + a_size;
+    for (at, one) in regions.iter().enumerate() {
+        for (with, other) in regions.iter().enumerate() {
+            let written = with > at && meet(one.dst_offset, one.size, other.dst_offset, other.size);
+            if written || (same && meet(one.dst_offset, one.size, other.src_offset, other.size)) {
+                return Err(ListError::Overlap { region: at, with });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl CommandList {
+    /// `vkCmdCopyBuffer`.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, ranges, or regions that overlap in the destination or with what is read. Nothing was
+    /// recorded.
+    ///
+    /// # Complexity
+    /// O(regions²), for the check.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// # let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(usage);
+    /// # let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    /// # let (from, to) = unsafe { (frames.create_buffer(&info, &auto)?, frames.create_buffer(&info, &auto)?) };
+    /// # frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.fill_buffer(&from, 0..256, 7)?;
+    /// list.copy_buffer(&from, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 128, size: 64 }])?; // behind a barrier
+    /// let read = list.read_buffer(&to, 128..132)?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// frames.wait(&read)?;
+    /// assert_eq!(read.bytes()?, [7, 0, 0, 0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "CopyResource")]
+    #[doc(alias = "CopyBufferRegion")]
+    pub fn copy_buffer(
+        &mut self,
+        from: &Buffer,
+        to: &Buffer,
+        regions: &[vk::BufferCopy],
+    ) -> Result<(), ListError> {
+        self.outside()?;
+        needs(from, vk::BufferUsageFlags::TRANSFER_SRC)?;
+        needs(to, vk::BufferUsageFlags::TRANSFER_DST)?;
+        for region in regions {
+            check_bytes(from, region.src_offset, region.size)?;
+            check_bytes(to, region.dst_offset, region.size)?;
+        }
+        check_overlap(from == to, regions)?;
+        if regions.is_empty() {
+            return Ok(());
+        }
+        self.keep_buffer(from)?;
+        self.keep_buffer(to)?;
+        self.declare(|recorder| {
+            for region in regions {
+                let read = region.src_offset..region.src_offset + region.size;
+                recorder.use_buffer(from.id(), read, Use::COPY_SOURCE)?;
+                let written = region.dst_offset..region.dst_offset + region.size;
+                recorder.use_buffer(to.id(), written, Use::COPY_TARGET.discard())?;
+            }
+            Ok(())
+        })?;
+        self.flush()?;
+        let device = self.core.api.device();
+        // SAFETY: the list is being recorded, outside of rendering; both buffers have the usage and the bytes, no
+        // region overlaps another, and the list keeps both.
+        unsafe { device.cmd_copy_buffer(self.pool.main, from.handle(), to.handle(), regions) };
+        Ok(())
+    }
+
+    /// `vkCmdFillBuffer`: every four bytes become `value`. Start and end of the range are multiples of 4.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    #[doc(alias = "ClearUnorderedAccessViewUint")]
+    pub fn fill_buffer(&mut self, buffer: &Buffer, range: Range<u64>, value: u32) -> Result<(), ListError> {
+        self.outside()?;
+        needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
+        check_range("bytes", range.start, range.end, buffer.size())?;
+        check_multiple("the start of the range", range.start, 4)?;
+        check_multiple("the end of the range", range.end, 4)?;
+        let (start, size) = (range.start, range.end - range.start);
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
+        self.flush()?;
+        let device = self.core.api.device();
+        // SAFETY: the list is being recorded, outside of rendering; the buffer has usage and bytes, both bounds are
+        // multiples of 4, and the list keeps it.
+        unsafe { device.cmd_fill_buffer(self.pool.main, buffer.handle(), start, size, value) };
+        Ok(())
+    }
+
+    /// `vkCmdUpdateBuffer`: the bytes go into the command buffer. Offset and length are multiples of 4, and there are
+    /// 65,536 bytes at most; [`upload`](Self::upload) takes any.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    pub fn update_buffer(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
+        self.outside()?;
+        needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
+        let range = check_bytes(buffer, offset, len(bytes))?;
+        check_range("bytes of an update", 0, len(bytes), MOST_UPDATED)?;
+        check_multiple("the offset", offset, 4)?;
+        check_multiple("the number of bytes", len(bytes), 4)?;
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
+        self.flush()?;
+        let device = self.core.api.device();
+        // SAFETY: the list is being recorded, outside of rendering; the buffer has usage and bytes, both numbers are
+        // multiples of 4, there are not too many bytes, and the list keeps it.
+        unsafe { device.cmd_update_buffer(self.pool.main, buffer.handle(), offset, bytes) };
+        Ok(())
+    }
+
+    /// Writes bytes to a buffer, `offset` bytes from its start: through the arena, and one copy.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    #[doc(alias = "UpdateSubresources")]
+    #[doc(alias = "UploadBuffer")]
+    pub fn upload(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
+        self.outside()?;
+        needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
+        let range = check_bytes(buffer, offset, len(bytes))?;
+        self.keep_buffer(buffer)?;
+        let arena = self.core.arena(&mut self.tools)?;
+        let piece = arena.write(bytes, arena.alignments().copy).map_err(ListError::Upload)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
+        self.flush()?;
+        let (device, regions) = (self.core.api.device(), [piece.copy_to(offset)]);
+        // SAFETY: the list is being recorded, outside of rendering; the arena's page has the bytes until the list is
+        // done, the buffer has usage and bytes, and the list keeps it.
+        unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
+        Ok(())
+    }
+
+    /// Reads bytes of a buffer back to the host.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    #[doc(alias = "download")]
+    pub fn read_buffer(&mut self, buffer: &Buffer, range: Range<u64>) -> Result<ReadBack, ListError> {
+        self.outside()?;
+        needs(buffer, vk::BufferUsageFlags::TRANSFER_SRC)?;
+        check_range("bytes", range.start, range.end, buffer.size())?;
+        self.keep_buffer(buffer)?;
+        let size = range.end - range.start;
+        let to = self.read_target(size)?;
+        let regions = [vk::BufferCopy { src_offset: range.start, dst_offset: 0, size }];
+        self.declare(|recorder| {
+            recorder.use_buffer(buffer.id(), range, Use::COPY_SOURCE)?;
+            recorder.use_buffer(to.id(), 0..size, Use::COPY_TARGET)
+        })?;
+        self.flush()?;
+        let device = self.core.api.device();
+        // SAFETY: the list is being recorded, outside of rendering; both buffers have usages and bytes, and the list
+        // keeps both.
+        unsafe { device.cmd_copy_buffer(self.pool.main, buffer.handle(), to.handle(), &regions) };
+        self.finish_read(to)
+    }
+
+    /// A buffer that the host reads.
+    pub(super) fn read_target(&self, size: u64) -> Result<Buffer, ListError> {
+        let info = vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::TRANSFER_DST);
+        let memory = AllocationCreateInfo {
+            flags: AllocationCreateFlags::HOST_ACCESS_RANDOM | AllocationCreateFlags::MAPPED,
+            name: Some("read back"),
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        // SAFETY: a buffer of some bytes that is copied to is valid on every device.
+        unsafe { Buffer::create(&self.core, &info, &memory) }.map_err(ListError::Create)
+    }
+
+    /// What was written to it is for the host.
+    pub(super) fn finish_read(&mut self, to: Buffer) -> Result<ReadBack, ListError> {
+        self.declare(|recorder| recorder.use_buffer(to.id(), 0..u64::MAX, Use::HOST_READ))?;
+        self.flush()?;
+        let state = Arc::new(ReadState::default());
+        self.pool.kept.push(Kept::Read(ReadGuard { state: Arc::clone(&state), buffer: to.clone() }));
+        self.has_reads = true;
+        Ok(ReadBack::new(state, to))
+    }
+}

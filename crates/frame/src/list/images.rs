@@ -1,0 +1,268 @@
+//! Commands on images whose regions are Vulkan's own.
+
+use ash::vk;
+
+use super::part::declare;
+use super::{CommandList, ListError, buffers};
+use crate::resource::{Buffer, Image};
+use crate::track::{Subresources, Use};
+
+const SOURCE: vk::ImageUsageFlags = vk::ImageUsageFlags::TRANSFER_SRC;
+const TARGET: vk::ImageUsageFlags = vk::ImageUsageFlags::TRANSFER_DST;
+const SOURCE_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+const TARGET_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
+const RESOLVE_SOURCE: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_SOURCE };
+const RESOLVE_TARGET: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_TARGET };
+
+impl CommandList {
+    /// `vkCmdCopyImage`.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, mips or layers; or a subresource that is both read and written. Nothing was recorded.
+    ///
+    /// # Safety
+    /// The regions are valid for these images (VUID-vkCmdCopyImage-pRegions-00124 and those that follow), and for the
+    /// queue's granularity. Layouts and synchronization are the list's.
+    #[doc(alias = "CopyTextureRegion")]
+    pub unsafe fn copy_image(
+        &mut self,
+        from: &Image,
+        to: &Image,
+        regions: &[vk::ImageCopy],
+    ) -> Result<(), ListError> {
+        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
+        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        self.declare(|recorder| {
+            let read = regions.iter().map(|region| (region.src_subresource, Use::COPY_SOURCE));
+            declare(recorder, from, read)?;
+            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, Use::COPY_TARGET)))
+        })?;
+        self.flush()?;
+        let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the
+        // regions are the caller's promise.
+        unsafe { device.cmd_copy_image(self.pool.main, from, SOURCE_LAYOUT, to, TARGET_LAYOUT, regions) };
+        Ok(())
+    }
+
+    /// `vkCmdCopyBufferToImage`. [`upload_image`](Self::upload_image) finds the regions by itself.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, mips or layers. Nothing was recorded.
+    ///
+    /// # Safety
+    /// The regions are valid for buffer and image (VUID-vkCmdCopyBufferToImage-pRegions-00171 and those that follow),
+    /// and for the queue's granularity. Layouts and synchronization are the list's.
+    pub unsafe fn copy_buffer_to_image(
+        &mut self,
+        from: &Buffer,
+        to: &Image,
+        regions: &[vk::BufferImageCopy],
+    ) -> Result<(), ListError> {
+        buffers::needs(from, vk::BufferUsageFlags::TRANSFER_SRC)?;
+        self.transfer_image(to, TARGET, regions.iter().map(|region| region.image_subresource))?;
+        self.keep_buffer(from)?;
+        let start = regions.iter().map(|region| region.buffer_offset).min().unwrap_or(0);
+        self.declare(|recorder| {
+            recorder.use_buffer(from.id(), start..u64::MAX, Use::COPY_SOURCE)?;
+            declare(recorder, to, regions.iter().map(|region| (region.image_subresource, Use::COPY_TARGET)))
+        })?;
+        self.flush()?;
+        let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both, the image in this layout; the
+        // regions are the caller's promise.
+        unsafe { device.cmd_copy_buffer_to_image(self.pool.main, from, to, TARGET_LAYOUT, regions) };
+        Ok(())
+    }
+
+    /// `vkCmdCopyImageToBuffer`.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, mips or layers. Nothing was recorded.
+    ///
+    /// # Safety
+    /// The regions are valid for image and buffer (VUID-vkCmdCopyImageToBuffer-pRegions-00183 and those that follow),
+    /// and for the queue's granularity. Layouts and synchronization are the list's.
+    pub unsafe fn copy_image_to_buffer(
+        &mut self,
+        from: &Image,
+        to: &Buffer,
+        regions: &[vk::BufferImageCopy],
+    ) -> Result<(), ListError> {
+        buffers::needs(to, vk::BufferUsageFlags::TRANSFER_DST)?;
+        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.image_subresource))?;
+        self.keep_buffer(to)?;
+        let start = regions.iter().map(|region| region.buffer_offset).min().unwrap_or(0);
+        self.declare(|recorder| {
+            recorder.use_buffer(to.id(), start..u64::MAX, Use::COPY_TARGET)?;
+            declare(recorder, from, regions.iter().map(|region| (region.image_subresource, Use::COPY_SOURCE)))
+        })?;
+        self.flush()?;
+        let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both, the image in this layout; the
+        // regions are the caller's promise.
+        unsafe { device.cmd_copy_image_to_buffer(self.pool.main, from, SOURCE_LAYOUT, to, regions) };
+        Ok(())
+    }
+
+    /// `vkCmdBlitImage`, on a graphics queue.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, mips, layers or the queue; or a subresource that is both read and written. Nothing was
+    /// recorded.
+    ///
+    /// # Safety
+    /// Regions, formats and filter are valid for these images (VUID-vkCmdBlitImage-pRegions-00215 and those that
+    /// follow). Layouts and synchronization are the list's.
+    pub unsafe fn blit_image(
+        &mut self,
+        from: &Image,
+        to: &Image,
+        regions: &[vk::ImageBlit],
+        filter: vk::Filter,
+    ) -> Result<(), ListError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.blit(from, to, regions, filter, Use::BLIT_TARGET) }
+    }
+
+    /// # Safety
+    /// As [`blit_image`](Self::blit_image); if `target` discards, the regions are all of their subresources.
+    pub(super) unsafe fn blit(
+        &mut self,
+        from: &Image,
+        to: &Image,
+        regions: &[vk::ImageBlit],
+        filter: vk::Filter,
+        target: Use,
+    ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
+        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        self.declare(|recorder| {
+            let read = regions.iter().map(|region| (region.src_subresource, Use::BLIT_SOURCE));
+            declare(recorder, from, read)?;
+            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, target)))
+        })?;
+        self.flush()?;
+        let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
+        let layouts = (SOURCE_LAYOUT, TARGET_LAYOUT);
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the rest
+        // is the caller's promise.
+        unsafe {
+            device.cmd_blit_image(self.pool.main, from, layouts.0, to, layouts.1, regions, filter);
+        };
+        Ok(())
+    }
+
+    /// `vkCmdResolveImage`, on a graphics queue: from several samples to one.
+    ///
+    /// # Errors
+    /// [`ListError`]: usages, mips, layers or the queue. Nothing was recorded.
+    ///
+    /// # Safety
+    /// Regions and formats are valid for these images (VUID-vkCmdResolveImage-srcImage-00257 and those that follow).
+    /// Layouts and synchronization are the list's.
+    #[doc(alias = "ResolveSubresource")]
+    pub unsafe fn resolve_image(
+        &mut self,
+        from: &Image,
+        to: &Image,
+        regions: &[vk::ImageResolve],
+    ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
+        self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        self.declare(|recorder| {
+            let read = regions.iter().map(|region| (region.src_subresource, RESOLVE_SOURCE));
+            declare(recorder, from, read)?;
+            declare(recorder, to, regions.iter().map(|region| (region.dst_subresource, RESOLVE_TARGET)))
+        })?;
+        self.flush()?;
+        let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the rest
+        // is the caller's promise.
+        unsafe { device.cmd_resolve_image(self.pool.main, from, SOURCE_LAYOUT, to, TARGET_LAYOUT, regions) };
+        Ok(())
+    }
+
+    /// `vkCmdClearColorImage` of a part, on a graphics or compute queue.
+    ///
+    /// # Errors
+    /// [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
+    ///
+    /// # Safety
+    /// The format is one that can be cleared, and is neither compressed nor of several planes
+    /// (VUID-vkCmdClearColorImage-image-00007, VUID-vkCmdClearColorImage-image-01993).
+    pub unsafe fn clear_color(
+        &mut self,
+        image: &Image,
+        part: &Subresources,
+        color: vk::ClearColorValue,
+    ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE)?;
+        let range = self.clear_range(image, part, vk::ImageAspectFlags::COLOR)?;
+        let (device, handle) = (self.core.api.device(), image.handle());
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the image, in this layout; the range is
+        // within it, and the format is the caller's promise.
+        unsafe { device.cmd_clear_color_image(self.pool.main, handle, TARGET_LAYOUT, &color, &[range]) };
+        Ok(())
+    }
+
+    /// `vkCmdClearDepthStencilImage` of a part, on a graphics queue.
+    ///
+    /// # Errors
+    /// [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
+    ///
+    /// # Safety
+    /// The format can be cleared (VUID-vkCmdClearDepthStencilImage-image-01994), and depth is within 0 to 1, or
+    /// VK_EXT_depth_range_unrestricted is enabled (VUID-VkClearDepthStencilValue-depth-00022).
+    pub unsafe fn clear_depth_stencil(
+        &mut self,
+        image: &Image,
+        part: &Subresources,
+        value: vk::ClearDepthStencilValue,
+    ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        let both = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
+        let range = self.clear_range(image, part, both)?;
+        let (device, handle) = (self.core.api.device(), image.handle());
+        // SAFETY: as for a color; the value is the caller's promise.
+        unsafe {
+            device.cmd_clear_depth_stencil_image(self.pool.main, handle, TARGET_LAYOUT, &value, &[range]);
+        };
+        Ok(())
+    }
+
+    fn clear_range(
+        &mut self,
+        image: &Image,
+        part: &Subresources,
+        aspects: vk::ImageAspectFlags,
+    ) -> Result<vk::ImageSubresourceRange, ListError> {
+        let (mips, layers) = (part.mips.clone(), part.layers.clone());
+        let aspect_mask = part.aspects & image.aspects();
+        if !aspects.contains(image.aspects()) || aspect_mask.is_empty() {
+            return Err(ListError::Format { format: image.format(), aspect: part.aspects & aspects });
+        }
+        let range = vk::ImageSubresourceRange {
+            aspect_mask,
+            base_mip_level: mips.start,
+            level_count: mips.end.min(image.mips()).saturating_sub(mips.start),
+            base_array_layer: layers.start,
+            layer_count: layers.end.min(image.layers()).saturating_sub(layers.start),
+        };
+        let first = vk::ImageSubresourceLayers {
+            aspect_mask,
+            mip_level: range.base_mip_level,
+            base_array_layer: range.base_array_layer,
+            layer_count: range.layer_count,
+        };
+        self.transfer_image(image, TARGET, std::iter::once(first))?;
+        // Where both aspects are in one state, what is left of the other one is wanted.
+        let whole = aspect_mask == image.aspects();
+        let usage = if whole { Use::CLEAR.discard() } else { Use::CLEAR };
+        self.declare(|recorder| recorder.use_image(image.id(), part, usage))?;
+        self.flush()?;
+        Ok(range)
+    }
+}

@@ -1,0 +1,282 @@
+//! Command lists: see [`CommandList`].
+
+mod bind;
+mod buffers;
+mod draw;
+mod error;
+mod images;
+mod mips;
+mod part;
+mod read;
+mod rendering;
+mod upload;
+
+pub(crate) use self::bind::BoundPoint;
+pub use self::bind::{PipelineLayout, StorageAccess};
+pub use self::error::ListError;
+pub(crate) use self::read::ReadState;
+pub use self::read::{ReadBack, ReadError};
+pub use self::rendering::{Attachment, RenderingInfo};
+pub use self::upload::{ImageData, Pitch};
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::retire::Ticket;
+use sublet::upload::FlushError;
+
+use self::rendering::Rendering;
+use crate::device::{Core, Counts, Kept, Pool, Tools};
+use crate::frame::SubmitError;
+use crate::resource::{Buffer, Image};
+use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
+
+/// A list of commands that knows its barriers and keeps what it uses.
+///
+/// Each command declares what it uses, records the barriers that it needs in one call, and then itself. What comes
+/// before the list is settled when it is submitted. Buffers and images that it uses live until the device is done.
+///
+/// Made by [`Frames::list`](crate::Frames::list), recorded by one thread at a time, submitted by
+/// [`Frames::submit`](crate::Frames::submit) or dropped.
+///
+/// | commands | |
+/// |---|---|
+/// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`read_buffer`](Self::read_buffer) |
+/// | images | [`upload_image`](Self::upload_image), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
+/// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
+/// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
+/// | all else | [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image), then [`raw`](Self::raw) |
+///
+/// A command that fails records nothing, and the list goes on, unless a use failed: then it cannot be submitted.
+#[doc(alias = "ID3D12GraphicsCommandList")]
+#[doc(alias = "CommandBuffer")]
+pub struct CommandList {
+    core: Arc<Core>,
+    queue: Queue,
+    tools: Tools,
+    pool: Pool,
+    rendering: Option<Rendering>,
+    /// A use failed.
+    broken: bool,
+    has_reads: bool,
+    submitted: Option<Ticket>,
+    /// It is recorded by one thread at a time.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl CommandList {
+    pub(crate) fn new(core: &Arc<Core>, queue: Queue, tools: Tools, pool: Pool) -> Self {
+        Self {
+            core: Arc::clone(core),
+            queue,
+            tools,
+            pool,
+            rendering: None,
+            broken: false,
+            has_reads: false,
+            submitted: None,
+            not_sync: PhantomData,
+        }
+    }
+
+    /// The queue that it is for.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.queue
+    }
+
+    pub(crate) fn commands(&self) -> vk::CommandBuffer {
+        self.pool.main
+    }
+
+    /// The command buffer for what comes in front.
+    pub(crate) fn front(&self) -> vk::CommandBuffer {
+        self.pool.front
+    }
+
+    /// Whether it can be submitted so.
+    pub(crate) fn check(&self, core: &Arc<Core>, queue: Queue, list: usize) -> Result<(), SubmitError> {
+        if !Arc::ptr_eq(&self.core, core) || self.queue != queue {
+            return Err(SubmitError::WrongQueue { list });
+        }
+        if self.rendering.is_some() {
+            return Err(SubmitError::Rendering { list });
+        }
+        if self.broken { Err(SubmitError::Broken { list }) } else { Ok(()) }
+    }
+
+    /// What it uploaded and bound is visible, and stays until the ticket is done.
+    pub(crate) fn flush_tools(&mut self, ticket: Ticket) -> Result<(), FlushError> {
+        if let Some(arena) = &mut self.tools.arena {
+            arena.flush(ticket)?;
+        }
+        self.tools.binder.as_mut().map_or(Ok(()), |binder| binder.flush(ticket))
+    }
+
+    /// The driver has it: what it uses waits for the ticket once it is dropped.
+    pub(crate) fn submitted(&mut self, ticket: Ticket) {
+        self.submitted = Some(ticket);
+        if self.has_reads {
+            for kept in &self.pool.kept {
+                if let Kept::Read(guard) = kept {
+                    guard.state.submitted(ticket);
+                }
+            }
+        }
+    }
+
+    /// Declares a use of the next command that the list does not know: see [`raw`](Self::raw).
+    ///
+    /// # Errors
+    /// [`ListError`].
+    pub fn use_buffer(&mut self, buffer: &Buffer, range: Range<u64>, usage: Use) -> Result<(), ListError> {
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, usage))
+    }
+
+    /// Declares a use of the next command that the list does not know: see [`raw`](Self::raw). Alone, it brings an image
+    /// to a layout: [`flush`](Self::flush), or the next command, records the barrier.
+    ///
+    /// # Errors
+    /// [`ListError`].
+    #[doc(alias = "TransitionBarrier")]
+    pub fn use_image(&mut self, image: &Image, part: &Subresources, usage: Use) -> Result<(), ListError> {
+        self.keep_image(image)?;
+        self.declare(|recorder| recorder.use_image(image.id(), part, usage))
+    }
+
+    /// Asks for a barrier between unordered writes to a resource so far and the next ones.
+    ///
+    /// # Errors
+    /// [`ListError`].
+    #[doc(alias = "UAVBarrier")]
+    pub fn storage_barrier(&mut self, resource: impl Into<ResourceId>) -> Result<(), ListError> {
+        let resource = resource.into();
+        self.declare(|recorder| recorder.storage_barrier(resource))
+    }
+
+    /// Records the barriers of the uses that were declared.
+    ///
+    /// # Errors
+    /// [`ListError::RenderingNeedsBarrier`] if there is one within rendering that cannot be interrupted.
+    #[doc(alias = "FlushResourceBarriers")]
+    pub fn flush(&mut self) -> Result<(), ListError> {
+        let batch = self.tools.recorder.flush();
+        let Some(batch) = batch else { return Ok(()) };
+        if let Some(rendering) = &mut self.rendering {
+            // SAFETY: the list is being recorded, by its owner.
+            if !unsafe { rendering.suspend(&self.core.api, self.pool.main) } {
+                self.broken = true;
+                return Err(ListError::RenderingNeedsBarrier);
+            }
+        }
+        Counts::add(&self.core.counts.barrier_calls, 1);
+        Counts::add(&self.core.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
+        // SAFETY: the command buffer is being recorded by the list's owner, outside of rendering; the list keeps what
+        // the barriers name.
+        unsafe { self.core.api.barrier(self.pool.main, batch) };
+        Ok(())
+    }
+
+    /// Commands that the list does not know: `f` records them. First declare what they use:
+    /// [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image).
+    ///
+    /// Pipelines, descriptor sets and dynamic state that `f` binds are bound for the commands of the list too.
+    /// Descriptors that the list has bound are bound again by its next command.
+    ///
+    /// # Errors
+    /// [`ListError`], before `f` is called.
+    ///
+    /// # Safety
+    /// 1. What `f` records is valid, and needs no other barriers than the declared uses give.
+    /// 2. It uses nothing that is not declared or [kept](Self::keep), or that does not live until the list is done.
+    /// 3. The command buffer is neither ended nor reset, and rendering is as it was.
+    pub unsafe fn raw<R>(
+        &mut self,
+        f: impl FnOnce(&ash::Device, vk::CommandBuffer) -> R,
+    ) -> Result<R, ListError> {
+        self.flush()?;
+        self.resume_rendering();
+        if let Some(binder) = &mut self.tools.binder {
+            binder.begin();
+        }
+        Ok(f(self.core.api.device(), self.pool.main))
+    }
+
+    /// Keeps something until the device is done with the list, or the list is dropped.
+    #[doc(alias = "TrackResource")]
+    pub fn keep(&mut self, what: impl Send + 'static) {
+        self.pool.kept.push(Kept::Any(Box::new(what)));
+    }
+
+    fn declare(&mut self, f: impl FnOnce(&mut Recorder) -> Result<(), UseError>) -> Result<(), ListError> {
+        f(&mut self.tools.recorder).map_err(|error| {
+            self.broken = true;
+            ListError::Use(error)
+        })
+    }
+
+    fn keep_buffer(&mut self, buffer: &Buffer) -> Result<(), ListError> {
+        if !Arc::ptr_eq(buffer.core(), &self.core) {
+            return Err(ListError::OtherFrames);
+        }
+        if self.tools.is_new(ResourceId::from(buffer.id()).slot()) {
+            self.pool.kept.push(Kept::Buffer(buffer.clone()));
+        }
+        Ok(())
+    }
+
+    fn keep_image(&mut self, image: &Image) -> Result<(), ListError> {
+        if !Arc::ptr_eq(image.core(), &self.core) {
+            return Err(ListError::OtherFrames);
+        }
+        if self.tools.is_new(ResourceId::from(image.id()).slot()) {
+            self.pool.kept.push(Kept::Image(image.clone()));
+        }
+        Ok(())
+    }
+
+    /// Transfers and dispatches are not for the inside of rendering.
+    fn outside(&self) -> Result<(), ListError> {
+        if self.rendering.is_some() { Err(ListError::InsideRendering) } else { Ok(()) }
+    }
+
+    fn needs_queue(&self, any: vk::QueueFlags) -> Result<(), ListError> {
+        let has = self.core.families[self.core.queues[self.queue.index()].family].flags;
+        if has.intersects(any) { Ok(()) } else { Err(ListError::Queue { needs: any, has }) }
+    }
+}
+
+impl AsRef<Recorder> for CommandList {
+    fn as_ref(&self) -> &Recorder {
+        &self.tools.recorder
+    }
+}
+
+impl Drop for CommandList {
+    fn drop(&mut self) {
+        let (mut tools, pool) = (std::mem::take(&mut self.tools), std::mem::take(&mut self.pool));
+        if let Some(ticket) = self.submitted {
+            self.core.retire(ticket, crate::device::Retired::Pool(pool));
+        } else {
+            // Nothing of it runs: what it uploaded is given to a ticket that is done. If the driver refuses, the next
+            // list flushes it.
+            let ticket = self.core.clock.open(self.core.queues[self.queue.index()].lane);
+            let _ = self.core.clock.discard(ticket);
+            let _ = tools.arena.as_mut().map(|arena| arena.flush(ticket));
+            let _ = tools.binder.as_mut().map(|binder| binder.flush(ticket));
+            self.core.recycle(pool);
+        }
+        self.core.give_tools(tools);
+    }
+}
+
+impl fmt::Debug for CommandList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandList").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}

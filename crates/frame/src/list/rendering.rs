@@ -1,0 +1,376 @@
+//! Attachments, and rendering that begins when it has to.
+
+use std::ops::Range;
+
+use ash::vk;
+
+use super::{CommandList, ListError, part};
+use crate::device::Api;
+use crate::resource::{Image, ViewInfo};
+use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
+
+/// An attachment of rendering: one mip of some layers of an image.
+#[derive(Clone, Copy)]
+pub struct Attachment<'a> {
+    /// The image.
+    pub image: &'a Image,
+    /// Its mip.
+    pub mip: u32,
+    /// Its first layer; as many are used as rendering has.
+    pub layer: u32,
+    /// What becomes of its contents when rendering begins.
+    pub load_op: vk::AttachmentLoadOp,
+    /// What becomes of them when it ends.
+    pub store_op: vk::AttachmentStoreOp,
+    /// What it is cleared to.
+    pub clear: vk::ClearValue,
+    /// An image of one sample that gets the average of the samples, mip 0 from layer 0 on. For colors.
+    pub resolve: Option<&'a Image>,
+    /// Depth and stencil are tested and not written, so that shaders may read them meanwhile.
+    pub read_only: bool,
+}
+
+impl<'a> Attachment<'a> {
+    /// Mip 0, layer 0: cleared to zero, and stored.
+    #[must_use]
+    pub fn clear(image: &'a Image) -> Self {
+        Self {
+            image,
+            mip: 0,
+            layer: 0,
+            load_op: vk::AttachmentLoadOp::CLEAR,
+            store_op: vk::AttachmentStoreOp::STORE,
+            clear: vk::ClearValue::default(),
+            resolve: None,
+            read_only: false,
+        }
+    }
+
+    /// Mip 0, layer 0: as it is, and stored.
+    #[must_use]
+    pub fn load(image: &'a Image) -> Self {
+        Self { load_op: vk::AttachmentLoadOp::LOAD, ..Self::clear(image) }
+    }
+}
+
+/// What is rendered to.
+#[derive(Clone, Copy)]
+pub struct RenderingInfo<'a> {
+    /// The texels that are rendered.
+    pub area: vk::Rect2D,
+    /// Layers of each attachment.
+    pub layers: u32,
+    /// The views of multiview; 0 without it.
+    pub view_mask: u32,
+    /// Colors, by their locations: 8 at most.
+    pub colors: &'a [Option<Attachment<'a>>],
+    /// Depth.
+    pub depth: Option<Attachment<'a>>,
+    /// Stencil: mostly the image of depth.
+    pub stencil: Option<Attachment<'a>>,
+}
+
+impl<'a> RenderingInfo<'a> {
+    /// All of the first mip of an attachment's extent, one layer.
+    #[must_use]
+    pub fn new(
+        extent: vk::Extent3D,
+        colors: &'a [Option<Attachment<'a>>],
+        depth: Option<Attachment<'a>>,
+    ) -> Self {
+        let extent = vk::Extent2D { width: extent.width, height: extent.height };
+        let area = vk::Rect2D { offset: vk::Offset2D::default(), extent };
+        Self { area, layers: 1, view_mask: 0, colors, depth, stencil: None }
+    }
+}
+
+/// Locations of colors that a list can have.
+const MOST_COLORS: usize = 8;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Nothing is recorded yet.
+    Pending,
+    Active,
+    /// A barrier came between.
+    Suspended,
+}
+
+/// An image that is rendered to.
+#[derive(Clone)]
+struct Attached {
+    image: ImageId,
+    part: Subresources,
+    usage: Use,
+}
+
+/// Rendering that a list is in. It begins with the first draw, so that what that draw needs comes before.
+pub(super) struct Rendering {
+    phase: Phase,
+    area: vk::Rect2D,
+    layers: u32,
+    view_mask: u32,
+    colors: [vk::RenderingAttachmentInfo<'static>; MOST_COLORS],
+    color_count: usize,
+    depth: Option<vk::RenderingAttachmentInfo<'static>>,
+    stencil: Option<vk::RenderingAttachmentInfo<'static>>,
+    /// Ten attachments and eight resolved ones at most.
+    attached: [Option<Attached>; 2 * MOST_COLORS + 2],
+    can_suspend: bool,
+}
+
+fn range(start: u32, count: u32) -> Range<u32> {
+    start..start.saturating_add(count)
+}
+
+impl Rendering {
+    /// Whether an image that shaders use is rendered to.
+    pub(super) fn attaches(&self, image: ImageId, part: &Subresources) -> bool {
+        let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
+        self.attached.iter().flatten().any(|attached| {
+            attached.image == image
+                && attached.usage.writes()
+                && meet(&attached.part.mips, &part.mips)
+                && meet(&attached.part.layers, &part.layers)
+                && attached.part.aspects.intersects(part.aspects)
+        })
+    }
+
+    /// Ends it for a barrier. False if what is rendered would be lost.
+    ///
+    /// # Safety
+    /// The command buffer is the one that it is in, and is being recorded by this thread alone.
+    pub(super) unsafe fn suspend(&mut self, api: &Api, commands: vk::CommandBuffer) -> bool {
+        if self.phase != Phase::Active {
+            return true;
+        }
+        if !self.can_suspend {
+            return false;
+        }
+        // SAFETY: rendering is active in the command buffer.
+        unsafe { api.end_rendering(commands) };
+        let load = |info: &mut vk::RenderingAttachmentInfo<'static>| {
+            info.load_op = vk::AttachmentLoadOp::LOAD;
+        };
+        self.colors.iter_mut().for_each(load);
+        self.depth.iter_mut().for_each(load);
+        self.stencil.iter_mut().for_each(load);
+        for attached in self.attached.iter_mut().flatten() {
+            attached.usage.discards = false;
+        }
+        self.phase = Phase::Suspended;
+        true
+    }
+
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, outside of rendering, and the attachments are in
+    /// their layouts.
+    unsafe fn begin(&mut self, api: &Api, commands: vk::CommandBuffer) {
+        let mut info = vk::RenderingInfo::default()
+            .render_area(self.area)
+            .layer_count(self.layers)
+            .view_mask(self.view_mask)
+            .color_attachments(&self.colors[..self.color_count]);
+        if let Some(depth) = &self.depth {
+            info = info.depth_attachment(depth);
+        }
+        if let Some(stencil) = &self.stencil {
+            info = info.stencil_attachment(stencil);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { api.begin_rendering(commands, &info) };
+        self.phase = Phase::Active;
+    }
+}
+
+impl CommandList {
+    /// Begins rendering to attachments: their layouts change, and what they lose they lose without a thought. Recorded
+    /// with the first draw, so that what that needs comes before.
+    ///
+    /// A later draw that needs a barrier, because what it uses was written in this list, interrupts rendering: it ends,
+    /// and begins again behind the barrier. That takes time on tiled GPUs; declare such uses before.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    ///
+    /// # Safety
+    /// Attachments, area and layers are valid as of `vkCmdBeginRendering`, but for layouts and synchronization.
+    #[doc(alias = "OMSetRenderTargets")]
+    #[doc(alias = "SetRenderTarget")]
+    pub unsafe fn begin_rendering(&mut self, info: &RenderingInfo<'_>) -> Result<(), ListError> {
+        self.outside()?;
+        if !self.core.api.has_rendering() {
+            return Err(ListError::NoRendering);
+        }
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        let count = u64::try_from(info.colors.len()).unwrap_or(u64::MAX);
+        super::error::check_range("colors", 0, count.max(1), MOST_COLORS.try_into().unwrap_or(0))?;
+        let mut rendering = Rendering {
+            phase: Phase::Pending,
+            area: info.area,
+            layers: info.layers,
+            view_mask: info.view_mask,
+            colors: [vk::RenderingAttachmentInfo::default(); MOST_COLORS],
+            color_count: info.colors.len(),
+            depth: None,
+            stencil: None,
+            attached: [const { None }; 2 * MOST_COLORS + 2],
+            can_suspend: true,
+        };
+        for (at, color) in info.colors.iter().enumerate() {
+            if let Some(color) = color {
+                let aspect = vk::ImageAspectFlags::COLOR;
+                // SAFETY: the caller's own promise.
+                rendering.colors[at] = unsafe { self.attach(&mut rendering, info, color, aspect, 2 * at) }?;
+            }
+        }
+        let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+        if let Some(attachment) = &info.depth {
+            // SAFETY: the caller's own promise.
+            let made = unsafe { self.attach(&mut rendering, info, attachment, depth, 2 * MOST_COLORS) };
+            rendering.depth = Some(made?);
+        }
+        if let Some(attachment) = &info.stencil {
+            // SAFETY: the caller's own promise.
+            let made = unsafe { self.attach(&mut rendering, info, attachment, stencil, 2 * MOST_COLORS + 1) };
+            rendering.stencil = Some(made?);
+        }
+        self.declare_attached(&rendering)?;
+        self.flush()?;
+        self.rendering = Some(rendering);
+        Ok(())
+    }
+
+    /// Ends rendering.
+    ///
+    /// # Errors
+    /// [`ListError::OutsideRendering`] if it was not begun.
+    pub fn end_rendering(&mut self) -> Result<(), ListError> {
+        if self.rendering.is_none() {
+            return Err(ListError::OutsideRendering);
+        }
+        // Without a draw attachments are still cleared and stored.
+        self.resume_rendering();
+        self.rendering = None;
+        // SAFETY: rendering is active in the list, which is being recorded by its owner.
+        unsafe { self.core.api.end_rendering(self.pool.main) };
+        Ok(())
+    }
+
+    /// Makes rendering active, if the list is in any.
+    pub(super) fn resume_rendering(&mut self) {
+        let Some(mut rendering) = self.rendering.take() else { return };
+        if rendering.phase == Phase::Suspended {
+            // What was stored is loaded. A use that fails makes the list one that cannot be submitted.
+            let _ = self.declare_attached(&rendering).and_then(|()| self.flush());
+        }
+        if rendering.phase != Phase::Active {
+            // SAFETY: the list is being recorded by its owner, outside of rendering, and the attachments are in their
+            // layouts; what they are was promised when rendering began.
+            unsafe { rendering.begin(&self.core.api, self.pool.main) };
+        }
+        self.rendering = Some(rendering);
+    }
+
+    /// Declares what is rendered to, once where depth and stencil are of one image.
+    fn declare_attached(&mut self, rendering: &Rendering) -> Result<(), ListError> {
+        let attached = &rendering.attached;
+        self.declare(|recorder| {
+            for (at, one) in attached.iter().enumerate() {
+                let Some(one) = one else { continue };
+                let mut before = attached[..at].iter().flatten();
+                match before.find(|before| before.image == one.image && before.part.mips == one.part.mips) {
+                    None => {
+                        let pair = attached[at + 1..].iter().flatten().find(|other| other.image == one.image);
+                        let both = pair.map_or(one.usage, |other| one.usage | other.usage);
+                        let aspects =
+                            one.part.aspects | pair.map_or(one.part.aspects, |pair| pair.part.aspects);
+                        recorder.use_image(one.image, &one.part.clone().aspects(aspects), both)?;
+                    }
+                    Some(before) if before.part.aspects == one.part.aspects => {
+                        return Err(UseError::Twice { resource: ResourceId::from(one.image) });
+                    }
+                    Some(_) => {}
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// # Safety
+    /// As of [`begin_rendering`](Self::begin_rendering).
+    unsafe fn attach(
+        &mut self,
+        rendering: &mut Rendering,
+        info: &RenderingInfo<'_>,
+        attachment: &Attachment<'_>,
+        aspect: vk::ImageAspectFlags,
+        at: usize,
+    ) -> Result<vk::RenderingAttachmentInfo<'static>, ListError> {
+        let Attachment { image, mip, layer, load_op, store_op, clear, resolve, read_only } = *attachment;
+        let color = aspect == vk::ImageAspectFlags::COLOR;
+        let needs = match color {
+            true => vk::ImageUsageFlags::COLOR_ATTACHMENT,
+            false => vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT,
+        };
+        // With multiview the views are layers.
+        let layers = info.layers.max(u32::BITS - info.view_mask.leading_zeros()).max(1);
+        // SAFETY: the caller's own promise.
+        let view = unsafe { self.attachment_view(image, mip, range(layer, layers), needs) }?;
+        let size = image.extent(mip);
+        let full = info.area.offset == vk::Offset2D::default()
+            && (info.area.extent.width, info.area.extent.height) == (size.width, size.height);
+        let mut usage = if color { Use::COLOR_ATTACHMENT } else { Use::DEPTH_ATTACHMENT };
+        if read_only && !color {
+            usage.layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
+            if store_op == vk::AttachmentStoreOp::NONE {
+                usage.access = vk::AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ;
+            }
+        }
+        usage.discards = full && load_op != vk::AttachmentLoadOp::LOAD && image.aspects() == aspect;
+        let part = Subresources::ALL.mips(mip..mip + 1).layers(range(layer, layers)).aspects(aspect);
+        rendering.attached[at] = Some(Attached { image: image.id(), part, usage });
+        rendering.can_suspend &= store_op == vk::AttachmentStoreOp::STORE && resolve.is_none();
+        let mut made = vk::RenderingAttachmentInfo::default()
+            .image_view(view)
+            .image_layout(usage.layout)
+            .load_op(load_op)
+            .store_op(store_op)
+            .clear_value(clear);
+        if let Some(target) = resolve.filter(|_| color) {
+            // SAFETY: the caller's own promise.
+            let view = unsafe { self.attachment_view(target, 0, range(0, layers), needs) }?;
+            made = made
+                .resolve_mode(vk::ResolveModeFlags::AVERAGE)
+                .resolve_image_view(view)
+                .resolve_image_layout(Use::COLOR_ATTACHMENT.layout);
+            let part = Subresources::ALL.mips(0..1).layers(range(0, layers));
+            let usage = Use { discards: full, ..Use::COLOR_ATTACHMENT };
+            rendering.attached[at + 1] = Some(Attached { image: target.id(), part, usage });
+        }
+        Ok(made)
+    }
+
+    /// # Safety
+    /// The image can have the view.
+    unsafe fn attachment_view(
+        &mut self,
+        image: &Image,
+        mip: u32,
+        layers: Range<u32>,
+        needs: vk::ImageUsageFlags,
+    ) -> Result<vk::ImageView, ListError> {
+        part::needs(image, needs)?;
+        super::error::check_range("mips", mip.into(), u64::from(mip) + 1, image.mips().into())?;
+        super::error::check_range("layers", layers.start.into(), layers.end.into(), image.layers().into())?;
+        self.keep_image(image)?;
+        let view_type = match layers.len() {
+            1 => vk::ImageViewType::TYPE_2D,
+            _ => vk::ImageViewType::TYPE_2D_ARRAY,
+        };
+        let part = Subresources::ALL.mips(mip..mip + 1).layers(layers);
+        let info = ViewInfo { view_type, format: image.format(), part };
+        // SAFETY: the caller's own promise.
+        unsafe { image.view_with(&info) }.map_err(ListError::View)
+    }
+}

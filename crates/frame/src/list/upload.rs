@@ -1,0 +1,351 @@
+//! Bytes of the host become texels.
+
+use std::ops::Range;
+
+use ash::vk;
+
+use super::error::{check_multiple, check_range};
+use super::part::declare;
+use super::read::ReadBack;
+use super::{CommandList, ListError};
+use crate::resource::{FormatLayout, Image, format_layout};
+use crate::track::Use;
+
+/// Bytes from one row of blocks to the next, and from one slice or layer to the next. `None` stands for no gap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Pitch {
+    /// Bytes between the starts of two rows of blocks.
+    pub row: Option<u64>,
+    /// Bytes between the starts of two slices or layers.
+    pub slice: Option<u64>,
+}
+
+/// Texels of one mip of some layers, and the bytes that they become.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageData<'a> {
+    /// The bytes: slices or layers of rows of blocks, from the first on.
+    pub bytes: &'a [u8],
+    /// Where rows and slices start.
+    pub pitch: Pitch,
+    /// The mip.
+    pub mip: u32,
+    /// The layers.
+    pub layers: Range<u32>,
+    /// One aspect.
+    pub aspect: vk::ImageAspectFlags,
+    /// Where in the mip the texels begin: a multiple of the blocks.
+    pub offset: vk::Offset3D,
+    /// How many; `None` for all that are left. A multiple of the blocks, or up to the edge of the mip.
+    pub extent: Option<vk::Extent3D>,
+}
+
+impl<'a> ImageData<'a> {
+    /// All of a mip of one layer of a color image, without gaps.
+    #[must_use]
+    pub fn new(mip: u32, layer: u32, bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            pitch: Pitch::default(),
+            mip,
+            layers: layer..layer + 1,
+            aspect: vk::ImageAspectFlags::COLOR,
+            offset: vk::Offset3D::default(),
+            extent: None,
+        }
+    }
+}
+
+/// A part of an image as a copy sees it.
+pub(super) struct Region {
+    layout: FormatLayout,
+    layers: vk::ImageSubresourceLayers,
+    offset: vk::Offset3D,
+    extent: vk::Extent3D,
+    /// Bytes of a row of blocks, rows in a slice, slices in all.
+    row_bytes: u64,
+    rows: u64,
+    slices: u64,
+    /// Whether it is all of its subresources.
+    whole: bool,
+}
+
+impl Region {
+    fn of(
+        image: &Image,
+        (mip, layers, aspect): (u32, Range<u32>, vk::ImageAspectFlags),
+        offset: vk::Offset3D,
+        extent: Option<vk::Extent3D>,
+    ) -> Result<Self, ListError> {
+        let facts = image.facts();
+        if facts.samples != vk::SampleCountFlags::TYPE_1 {
+            return Err(ListError::Samples { samples: facts.samples });
+        }
+        let unknown = ListError::Format { format: facts.format, aspect };
+        let layout = format_layout(facts.format, aspect).ok_or(unknown)?;
+        check_range("mips", mip.into(), u64::from(mip) + 1, facts.mips.into())?;
+        check_range("layers", layers.start.into(), layers.end.into(), facts.layers.into())?;
+        let size = facts.mip_extent(mip);
+        let axes = [
+            ("columns", offset.x, size.width, layout.block_width, extent.map(|extent| extent.width)),
+            ("rows", offset.y, size.height, layout.block_height, extent.map(|extent| extent.height)),
+            ("slices", offset.z, size.depth, 1, extent.map(|extent| extent.depth)),
+        ];
+        let mut found = [0; 3];
+        for ((what, start, size, block, asked), found) in axes.into_iter().zip(&mut found) {
+            let start = u64::try_from(start).unwrap_or(u64::MAX);
+            let end = asked.map_or(size.into(), |asked| start.saturating_add(asked.into()));
+            check_range(what, start, end, size.into())?;
+            check_multiple(what, start, block.into())?;
+            if end != u64::from(size) {
+                check_multiple(what, end, block.into())?;
+            }
+            // It is at most `size`.
+            *found = u32::try_from(end - start).unwrap_or(u32::MAX);
+        }
+        let extent = vk::Extent3D { width: found[0], height: found[1], depth: found[2] };
+        let count = layers.end - layers.start;
+        Ok(Self {
+            layout,
+            layers: vk::ImageSubresourceLayers {
+                aspect_mask: aspect,
+                mip_level: mip,
+                base_array_layer: layers.start,
+                layer_count: count,
+            },
+            offset,
+            extent,
+            row_bytes: layout.row_bytes(extent.width),
+            rows: layout.blocks(extent.width, extent.height).1.into(),
+            slices: u64::from(extent.depth) * u64::from(count),
+            whole: extent == size && aspect == facts.aspects,
+        })
+    }
+
+    /// Bytes without gaps.
+    fn bytes(&self) -> u64 {
+        self.row_bytes.saturating_mul(self.rows).saturating_mul(self.slices)
+    }
+
+    /// The copy from or to such bytes, `buffer_offset` bytes from the start of a buffer.
+    fn copy(&self, buffer_offset: u64) -> vk::BufferImageCopy {
+        vk::BufferImageCopy {
+            buffer_offset,
+            buffer_row_length: 0,
+            buffer_image_height: 0,
+            image_subresource: self.layers,
+            image_offset: self.offset,
+            image_extent: self.extent,
+        }
+    }
+
+    fn usage(&self) -> Use {
+        if self.whole { Use::COPY_TARGET.discard() } else { Use::COPY_TARGET }
+    }
+
+    /// What the offset in the buffer is a multiple of (VUID-vkCmdCopyBufferToImage-dstImage-07975, -07978).
+    fn alignment(&self, copy: u64) -> u64 {
+        least_common_multiple(self.layout.block_bytes, copy.max(4))
+    }
+}
+
+fn least_common_multiple(a: u64, power_of_two: u64) -> u64 {
+    let common = 1 << a.trailing_zeros().min(power_of_two.trailing_zeros());
+    a / common * power_of_two
+}
+
+/// Where each row of the bytes is, without the gaps between them.
+fn for_rows(data: &ImageData<'_>, region: &Region, mut f: impl FnMut(&[u8])) -> Result<(), ListError> {
+    let row_pitch = data.pitch.row.unwrap_or(region.row_bytes);
+    let slice_pitch = data.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
+    check_range("bytes of a row", 0, region.row_bytes, row_pitch)?;
+    let rows_end = (region.rows - 1).saturating_mul(row_pitch).saturating_add(region.row_bytes);
+    if region.slices > 1 {
+        check_range("bytes of a slice", 0, rows_end, slice_pitch)?;
+    }
+    let needed = (region.slices - 1).saturating_mul(slice_pitch).saturating_add(rows_end);
+    let given = u64::try_from(data.bytes.len()).unwrap_or(u64::MAX);
+    let few = ListError::TooFewBytes { needed, given };
+    if needed > given {
+        return Err(few);
+    }
+    // All that follows is below `given`, which the host can count.
+    let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    if row_pitch == region.row_bytes && (region.slices == 1 || slice_pitch == row_pitch * region.rows) {
+        f(&data.bytes[..count(needed)]);
+        return Ok(());
+    }
+    for slice in 0..region.slices {
+        for row in 0..region.rows {
+            let start = count(slice * slice_pitch + row * row_pitch);
+            f(&data.bytes[start..start + count(region.row_bytes)]);
+        }
+    }
+    Ok(())
+}
+
+impl CommandList {
+    /// Writes texels of an image: any mips, layers and rectangles, with gaps between rows or without, of formats with
+    /// blocks too. The bytes go through the arena, and all of it is one copy behind one barrier.
+    ///
+    /// Subresources that are written whole lose what they had before without a thought.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// # use sublet_frame::ImageData;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 4, height: 4, depth: 1 }).mip_levels(3).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1)
+    /// #     .usage(vk::ImageUsageFlags::TRANSFER_DST | vk::ImageUsageFlags::TRANSFER_SRC);
+    /// # let image = unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// # frames.begin()?;
+    /// let mips = [vec![1; 64], vec![2; 16], vec![3; 4]];
+    /// let data: Vec<ImageData<'_>> = (0..).zip(&mips).map(|(mip, bytes)| ImageData::new(mip, 0, bytes)).collect();
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.upload_image(&image, &data)?;
+    /// let read = list.read_image(&image, 1, 0..1, vk::ImageAspectFlags::COLOR)?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// frames.wait(&read)?;
+    /// assert_eq!(read.bytes()?, [2; 16]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "UpdateSubresources")]
+    #[doc(alias = "CopyTextureSubresource")]
+    #[doc(alias = "LoadTextureFromFile")]
+    pub fn upload_image(&mut self, image: &Image, data: &[ImageData<'_>]) -> Result<(), ListError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let family = &self.core.families[self.core.queues[self.queue.index()].family];
+        let granularity = family.granularity;
+        let copy_alignment = self.core.arena(&mut self.tools)?.alignments().copy;
+        let mut regions = Vec::with_capacity(data.len());
+        let mut total = 0_u64;
+        for one in data {
+            let part = (one.mip, one.layers.clone(), one.aspect);
+            let region = Region::of(image, part, one.offset, one.extent)?;
+            check_granularity(image, &region, granularity)?;
+            // Checked before anything is written.
+            for_rows(one, &region, |_| ())?;
+            let start = total.next_multiple_of(region.alignment(copy_alignment));
+            total = start.saturating_add(region.bytes());
+            regions.push((start, region));
+        }
+        let parts = regions.iter().map(|(_, region)| region.layers);
+        self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_DST, parts)?;
+        // Every offset is a multiple of what its format asks for, whatever the arena gives: the first is moved up.
+        let most = regions.iter().map(|(_, region)| region.alignment(copy_alignment)).max().unwrap_or(4);
+        let size = total.saturating_add(most);
+        let arena = self.core.arena(&mut self.tools)?;
+        let piece = arena.allocate(size, copy_alignment).map_err(ListError::Upload)?;
+        let base = piece.offset.next_multiple_of(most);
+        for (one, (start, region)) in data.iter().zip(&regions) {
+            let mut at = base - piece.offset + start;
+            for_rows(one, region, |row| {
+                let Ok(offset) = usize::try_from(at) else { return };
+                at += u64::try_from(row.len()).unwrap_or(0);
+                // SAFETY: the piece has `total + most` bytes from its pointer on, and `at` and the row end within
+                // them: `base` is moved by less than `most`, and rows of a region take `bytes` from `start` on.
+                let to = unsafe { piece.ptr.add(offset) };
+                // SAFETY: as above; nobody else has the piece, and the source is the program's own memory.
+                unsafe { row.as_ptr().copy_to_nonoverlapping(to.as_ptr(), row.len()) };
+            })?;
+        }
+        self.declare(|recorder| {
+            declare(recorder, image, regions.iter().map(|(_, region)| (region.layers, region.usage())))
+        })?;
+        self.flush()?;
+        let copies: Vec<vk::BufferImageCopy> =
+            regions.iter().map(|(start, region)| region.copy(base + start)).collect();
+        let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_DST_OPTIMAL);
+        // SAFETY: the list is being recorded, outside of rendering; the page has the bytes of all regions, the image
+        // has the usage, its regions and this layout, and the list keeps both.
+        unsafe {
+            device.cmd_copy_buffer_to_image(self.pool.main, piece.buffer, image.handle(), layout, &copies);
+        };
+        Ok(())
+    }
+
+    /// Reads one aspect of a mip of some layers back to the host: rows without gaps, layer after layer.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was recorded.
+    pub fn read_image(
+        &mut self,
+        image: &Image,
+        mip: u32,
+        layers: Range<u32>,
+        aspect: vk::ImageAspectFlags,
+    ) -> Result<ReadBack, ListError> {
+        let region = Region::of(image, (mip, layers, aspect), vk::Offset3D::default(), None)?;
+        let part = region.layers;
+        self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_SRC, std::iter::once(part))?;
+        let to = self.read_target(region.bytes())?;
+        self.declare(|recorder| {
+            declare(recorder, image, std::iter::once((part, Use::COPY_SOURCE)))?;
+            recorder.use_buffer(to.id(), 0..u64::MAX, Use::COPY_TARGET)
+        })?;
+        self.flush()?;
+        let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
+        let copies = [region.copy(0)];
+        // SAFETY: the list is being recorded, outside of rendering; the buffer has the bytes, the image has the usage,
+        // the region and this layout, and the list keeps both.
+        unsafe {
+            device.cmd_copy_image_to_buffer(self.pool.main, image.handle(), layout, to.handle(), &copies);
+        };
+        self.finish_read(to)
+    }
+}
+
+/// Whether the queue copies such a part (VUID-vkCmdCopyBufferToImage-imageOffset-07738): it counts in blocks.
+fn check_granularity(image: &Image, region: &Region, granularity: vk::Extent3D) -> Result<(), ListError> {
+    let size = image.extent(region.layers.mip_level);
+    let vk::Extent3D { width, height, depth } = granularity;
+    if region.extent == size || (width, height, depth) == (1, 1, 1) {
+        return Ok(());
+    }
+    if width == 0 {
+        // The queue copies whole subresources only.
+        let needed = ListError::OutOfRange {
+            what: "columns",
+            start: 0,
+            end: region.extent.width.into(),
+            size: size.width.into(),
+        };
+        return Err(needed);
+    }
+    let FormatLayout { block_width, block_height, .. } = region.layout;
+    let axes = [
+        ("the column", region.offset.x, region.extent.width, size.width, width * block_width),
+        ("the row", region.offset.y, region.extent.height, size.height, height * block_height),
+        ("the slice", region.offset.z, region.extent.depth, size.depth, depth),
+    ];
+    for (what, offset, count, size, step) in axes {
+        let start = u64::try_from(offset).unwrap_or(0);
+        check_multiple(what, start, step.into())?;
+        let end = start + u64::from(count);
+        if end != u64::from(size) {
+            check_multiple(what, end, step.into())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::least_common_multiple;
+
+    #[test]
+    fn multiples_are_common_and_least() {
+        for a in 1..40_u64 {
+            for shift in 0..6 {
+                let power = 1 << shift;
+                let expected = (1..).map(|n| n * a).find(|n| n % power == 0);
+                assert_eq!(Some(least_common_multiple(a, power)), expected);
+            }
+        }
+    }
+}

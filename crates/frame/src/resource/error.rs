@@ -1,0 +1,73 @@
+//! Why a resource or a view was not made.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use sublet::CreateError;
+use sublet::device::DriverError;
+
+/// Why a resource was not made. Nothing is left behind.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreateResourceError {
+    /// The allocator or the driver refused.
+    Create(CreateError),
+    /// The shared memory was made by other frames.
+    OtherFrames,
+}
+
+impl fmt::Display for CreateResourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(error) => error.fmt(f),
+            Self::OtherFrames => f.write_str("the shared memory is of other frames"),
+        }
+    }
+}
+
+impl Error for CreateResourceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Create(error) => error.source(),
+            Self::OtherFrames => None,
+        }
+    }
+}
+
+impl From<CreateError> for CreateResourceError {
+    fn from(error: CreateError) -> Self {
+        Self::Create(error)
+    }
+}
+
+/// Why there is no view of an image. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ViewError {
+    /// No usage of the image is one for which there are views: it is only copied (VUID-VkImageViewCreateInfo-image-04441).
+    Usage {
+        /// What the image was made for.
+        usage: ash::vk::ImageUsageFlags,
+    },
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl fmt::Display for ViewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage { usage } => write!(f, "an image that was made for {usage:?} has no views"),
+            Self::Driver(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ViewError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Usage { .. } => None,
+            Self::Driver(error) => error.source(),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How the texels of a format lie in a buffer.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+/// How an aspect of a format lies in a buffer: blocks of texels, each with so many bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct FormatLayout {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Texels of a block in each row.
+    pub block_width: u32,
+    /// Rows of texels of a block.
+    pub block_height: u32,
+}
+
+impl FormatLayout {
+    const fn texel(bytes: u64) -> Self {
+        Self { block_bytes: bytes, block_width: 1, block_height: 1 }
+    }
+
+    const fn block(bytes: u64, width: u32, height: u32) -> Self {
+        Self { block_bytes: bytes, block_width: width, block_height: height }
+    }
+
+    /// Blocks in a row of so many texels, and rows of blocks in so many rows.
+    #[must_use]
+    pub fn blocks(&self, width: u32, height: u32) -> (u32, u32) {
+        (width.div_ceil(self.block_width), height.div_ceil(self.block_height))
+    }
+
+    /// Bytes of a row of blocks without a gap.
+    #[must_use]
+    pub fn row_bytes(&self, width: u32) -> u64 {
+        u64::from(width.div_ceil(self.block_width)) * self.block_bytes
+    }
+}
+
+/// The blocks of ASTC, in the order of the formats.
+const ASTC: [(u32, u32); 14] = [
+    (4, 4),
+    (5, 4),
+    (5, 5),
+    (6, 5),
+    (6, 6),
+    (8, 5),
+    (8, 6),
+    (8, 8),
+    (10, 5),
+    (10, 6),
+    (10, 8),
+    (10, 10),
+    (12, 10),
+    (12, 12),
+];
+
+/// The aspects of a format of one plane.
+///
+/// ```
+/// use ash::vk;
+/// let aspects = sublet_frame::format_aspects(vk::Format::D24_UNORM_S8_UINT);
+/// assert_eq!(aspects, vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL);
+/// ```
+#[must_use]
+pub fn format_aspects(format: vk::Format) -> vk::ImageAspectFlags {
+    let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+    match format {
+        vk::Format::D16_UNORM | vk::Format::X8_D24_UNORM_PACK32 | vk::Format::D32_SFLOAT => depth,
+        vk::Format::S8_UINT => stencil,
+        vk::Format::D16_UNORM_S8_UINT | vk::Format::D24_UNORM_S8_UINT | vk::Format::D32_SFLOAT_S8_UINT => {
+            depth | stencil
+        }
+        _ => vk::ImageAspectFlags::COLOR,
+    }
+}
+
+/// How one aspect of a format lies in a buffer that is copied to or from an image. `None` for formats of several
+/// planes, and for those that this version does not know.
+///
+/// Source: the Vulkan specification, "Compatible Formats", and "Copying Data Between Buffers and Images" for depth and
+/// stencil.
+///
+/// ```
+/// use ash::vk;
+/// let layout = sublet_frame::format_layout(vk::Format::BC7_SRGB_BLOCK, vk::ImageAspectFlags::COLOR).unwrap();
+/// assert_eq!((layout.row_bytes(10), layout.blocks(10, 4)), (48, (3, 1)));
+/// ```
+#[must_use]
+pub fn format_layout(format: vk::Format, aspect: vk::ImageAspectFlags) -> Option<FormatLayout> {
+    if !format_aspects(format).contains(aspect) || aspect.as_raw().count_ones() != 1 {
+        return None;
+    }
+    if aspect == vk::ImageAspectFlags::STENCIL {
+        return Some(FormatLayout::texel(1));
+    }
+    let astc = |number: i32| {
+        let block = usize::try_from(number).ok().and_then(|at| ASTC.get(at));
+        block.map(|&(width, height)| FormatLayout::block(16, width, height))
+    };
+    Some(match format.as_raw() {
+        1 | 9..=15 | 127 => FormatLayout::texel(1),
+        2..=8 | 16..=22 | 70..=76 | 124 | 128 | 1_000_340_000 | 1_000_340_001 => FormatLayout::texel(2),
+        23..=36 => FormatLayout::texel(3),
+        37..=69 | 77..=83 | 98..=100 | 122 | 123 | 125 | 126 | 129 | 130 => FormatLayout::texel(4),
+        84..=90 => FormatLayout::texel(6),
+        91..=97 | 101..=103 | 110..=112 => FormatLayout::texel(8),
+        104..=106 => FormatLayout::texel(12),
+        107..=109 | 113..=115 => FormatLayout::texel(16),
+        116..=118 => FormatLayout::texel(24),
+        119..=121 => FormatLayout::texel(32),
+        131..=134 | 139 | 140 | 147..=150 | 153 | 154 => FormatLayout::block(8, 4, 4),
+        135..=138 | 141..=146 | 151 | 152 | 155 | 156 => FormatLayout::block(16, 4, 4),
+        number @ 157..=184 => astc((number - 157) / 2)?,
+        number @ 1_000_066_000..=1_000_066_013 => astc(number - 1_000_066_000)?,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+
+    /// The bits in a format's name, its packed size, or the bytes of its blocks.
+    fn bytes_by_name(name: &str) -> Option<(u64, u32, u32)> {
+        if let Some(rest) = name.strip_prefix("ASTC_") {
+            let (width, rest) = rest.split_once('X')?;
+            let height = rest.split('_').next()?;
+            return Some((16, width.parse().ok()?, height.parse().ok()?));
+        }
+        if name.contains("_BLOCK") {
+            let small = ["BC1", "BC4", "ETC2_R8G8B8_", "ETC2_R8G8B8A1", "EAC_R11_"];
+            return Some((if small.iter().any(|start| name.starts_with(start)) { 8 } else { 16 }, 4, 4));
+        }
+        let bits = name.split('_').next()?.split(|c: char| !c.is_ascii_digit());
+        let bits: u64 = bits.filter_map(|number| number.parse::<u64>().ok()).sum();
+        Some(match name {
+            "E5B9G9R9_UFLOAT_PACK32" => (4, 1, 1),
+            _ => (bits / 8, 1, 1),
+        })
+    }
+
+    #[test]
+    fn layouts_are_those_that_names_say() {
+        let mut seen = 0;
+        let astc = 1_000_066_000..=1_000_066_013;
+        for raw in (1..=123).chain(131..=184).chain(astc).chain([1_000_340_000, 1_000_340_001]) {
+            let format = vk::Format::from_raw(raw);
+            let name = format!("{format:?}");
+            let layout = format_layout(format, COLOR).unwrap_or_else(|| panic!("{name} is not known"));
+            let found = (layout.block_bytes, layout.block_width, layout.block_height);
+            assert_eq!(Some(found), bytes_by_name(&name), "{name}");
+            seen += 1;
+        }
+        assert_eq!(seen, 123 + 54 + 14 + 2);
+    }
+
+    #[test]
+    fn depth_and_stencil_are_copied_alone() {
+        let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+        let bytes = |format, aspect| format_layout(format, aspect).map(|layout| layout.block_bytes);
+        assert_eq!(bytes(vk::Format::D16_UNORM_S8_UINT, depth), Some(2));
+        assert_eq!(bytes(vk::Format::D24_UNORM_S8_UINT, depth), Some(4));
+        assert_eq!(bytes(vk::Format::D32_SFLOAT_S8_UINT, depth), Some(4));
+        assert_eq!(bytes(vk::Format::D32_SFLOAT_S8_UINT, stencil), Some(1));
+        assert_eq!(bytes(vk::Format::D32_SFLOAT_S8_UINT, depth | stencil), None);
+        assert_eq!(bytes(vk::Format::D32_SFLOAT, stencil), None);
+        assert_eq!(bytes(vk::Format::R8G8B8A8_UNORM, depth), None);
+        assert_eq!(bytes(vk::Format::G8_B8R8_2PLANE_420_UNORM, COLOR), None);
+    }
+}

@@ -1,0 +1,347 @@
+//! An image that destroys itself, with its views.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+use parking_lot::Mutex;
+use sublet::device::DriverError;
+use sublet::{Allocation, AllocationCreateInfo, CreateError};
+
+use super::memory::Memory;
+use super::{CreateResourceError, SharedMemory, ViewError, format_aspects};
+use crate::device::Core;
+use crate::track::{ImageId, ImageInfo, Place, Subresources};
+
+/// Usages of which there are views.
+const VIEWED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
+    vk::ImageUsageFlags::SAMPLED.as_raw()
+        | vk::ImageUsageFlags::STORAGE.as_raw()
+        | vk::ImageUsageFlags::COLOR_ATTACHMENT.as_raw()
+        | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT.as_raw()
+        | vk::ImageUsageFlags::TRANSIENT_ATTACHMENT.as_raw()
+        | vk::ImageUsageFlags::INPUT_ATTACHMENT.as_raw()
+        | vk::ImageUsageFlags::FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
+        | vk::ImageUsageFlags::FRAGMENT_DENSITY_MAP_EXT.as_raw(),
+);
+
+/// Which part of an image a view shows, and as what.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ViewInfo {
+    /// What shaders take it for.
+    pub view_type: vk::ImageViewType,
+    /// The format of its texels.
+    pub format: vk::Format,
+    /// Mips, layers and aspects; what is beyond the image is left out.
+    pub part: Subresources,
+}
+
+struct Inner {
+    core: Arc<Core>,
+    handle: vk::Image,
+    id: ImageId,
+    facts: Facts,
+    memory: Memory,
+    views: Mutex<Vec<(ViewInfo, vk::ImageView)>>,
+}
+
+/// What an image was made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) flags: vk::ImageCreateFlags,
+    pub(crate) image_type: vk::ImageType,
+    pub(crate) format: vk::Format,
+    pub(crate) extent: vk::Extent3D,
+    pub(crate) mips: u32,
+    pub(crate) layers: u32,
+    pub(crate) samples: vk::SampleCountFlags,
+    pub(crate) tiling: vk::ImageTiling,
+    pub(crate) usage: vk::ImageUsageFlags,
+    pub(crate) aspects: vk::ImageAspectFlags,
+}
+
+impl Facts {
+    fn of(info: &vk::ImageCreateInfo<'_>) -> Self {
+        Self {
+            flags: info.flags,
+            image_type: info.image_type,
+            format: info.format,
+            extent: info.extent,
+            mips: info.mip_levels,
+            layers: info.array_layers,
+            samples: info.samples,
+            tiling: info.tiling,
+            usage: info.usage,
+            aspects: format_aspects(info.format),
+        }
+    }
+
+    /// The extent of a mip, in texels.
+    pub(crate) fn mip_extent(&self, mip: u32) -> vk::Extent3D {
+        let size = |texels: u32| texels.checked_shr(mip).unwrap_or(0).max(1);
+        vk::Extent3D {
+            width: size(self.extent.width),
+            height: size(self.extent.height),
+            depth: size(self.extent.depth),
+        }
+    }
+
+    /// The type of a view of all of it.
+    fn view_type(&self) -> vk::ImageViewType {
+        let cube = self.flags.contains(vk::ImageCreateFlags::CUBE_COMPATIBLE);
+        match (self.image_type, self.layers) {
+            (vk::ImageType::TYPE_1D, 1) => vk::ImageViewType::TYPE_1D,
+            (vk::ImageType::TYPE_1D, _) => vk::ImageViewType::TYPE_1D_ARRAY,
+            (vk::ImageType::TYPE_3D, _) => vk::ImageViewType::TYPE_3D,
+            (_, 1) => vk::ImageViewType::TYPE_2D,
+            (_, 6) if cube => vk::ImageViewType::CUBE,
+            _ => vk::ImageViewType::TYPE_2D_ARRAY,
+        }
+    }
+}
+
+/// An image with its memory, its views and its place in the books of states. Cheap to clone: a clone is the same image.
+///
+/// It is destroyed, with its views, and its memory freed when the last clone goes. Lists that use it have one until the
+/// device is done with them, so that it may be dropped at any time.
+///
+/// ```
+/// # let (_gpu, frames) = sublet_frame::doc_example();
+/// use ash::vk;
+/// use sublet::{AllocationCreateInfo, MemoryUsage};
+///
+/// let info = vk::ImageCreateInfo::default()
+///     .image_type(vk::ImageType::TYPE_2D)
+///     .format(vk::Format::R8G8B8A8_UNORM)
+///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 })
+///     .mip_levels(9)
+///     .array_layers(1)
+///     .samples(vk::SampleCountFlags::TYPE_1)
+///     .usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST);
+/// // SAFETY: the create-info is valid.
+/// let image = unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+/// assert_eq!(image.view()?, image.view()?); // made once
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[doc(alias = "Texture")]
+pub struct Image(Arc<Inner>);
+
+impl Image {
+    /// # Safety
+    /// `info` is valid for the device.
+    #[track_caller]
+    pub(crate) unsafe fn create(
+        core: &Arc<Core>,
+        info: &vk::ImageCreateInfo<'_>,
+        allocation: &AllocationCreateInfo<'_>,
+    ) -> Result<Self, CreateError> {
+        // SAFETY: the caller's promise.
+        let (handle, allocation) = unsafe { core.allocator.create_image(info, allocation) }?;
+        Ok(Self::register(core, handle, info, Memory::Own(Some(allocation))))
+    }
+
+    /// # Safety
+    /// `info` is valid for the device, and the memory is not dedicated to another resource.
+    pub(crate) unsafe fn create_in(
+        core: &Arc<Core>,
+        memory: &SharedMemory,
+        offset: u64,
+        info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<Self, CreateResourceError> {
+        if !memory.is_of(core) {
+            return Err(CreateResourceError::OtherFrames);
+        }
+        let allocation = memory.allocation();
+        // SAFETY: the caller's promise; what is in the memory is used in turns, as lists declare it.
+        let handle = unsafe { core.allocator.create_aliasing_image(allocation, offset, info) }?;
+        // SAFETY: the image was made just now.
+        let size = unsafe { core.api.device().get_image_memory_requirements(handle) }.size;
+        let place = Place { memory: allocation.memory(), offset: allocation.offset() + offset, size };
+        Ok(Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), place }))
+    }
+
+    /// An image that is somebody else's.
+    ///
+    /// # Safety
+    /// It was made as `info` says, and lives for as long as any clone.
+    pub(crate) unsafe fn import(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Self {
+        Self::register(core, handle, info, Memory::Foreign)
+    }
+
+    fn register(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>, memory: Memory) -> Self {
+        let facts = Facts::of(info);
+        let known = ImageInfo {
+            aspects: facts.aspects,
+            mips: facts.mips,
+            layers: facts.layers,
+            initial_layout: info.initial_layout,
+            aspects_apart: core.aspects_apart,
+            concurrent: info.sharing_mode == vk::SharingMode::CONCURRENT,
+            place: memory.place(),
+            ..ImageInfo::new(handle)
+        };
+        let id = core.submitter.lock().global.add_image(&known);
+        let (core, views) = (Arc::clone(core), Mutex::new(Vec::new()));
+        Self(Arc::new(Inner { core, handle, id, facts, memory, views }))
+    }
+
+    /// The image itself.
+    #[inline]
+    #[must_use]
+    pub fn handle(&self) -> vk::Image {
+        self.0.handle
+    }
+
+    /// Its name in the books of states.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> ImageId {
+        self.0.id
+    }
+
+    /// Its format.
+    #[must_use]
+    pub fn format(&self) -> vk::Format {
+        self.0.facts.format
+    }
+
+    /// The extent of a mip, in texels.
+    pub fn extent(&self, mip: u32) -> vk::Extent3D {
+        self.0.facts.mip_extent(mip)
+    }
+
+    /// Levels of its mip chain.
+    #[must_use]
+    pub fn mips(&self) -> u32 {
+        self.0.facts.mips
+    }
+
+    /// Layers of its array.
+    #[must_use]
+    pub fn layers(&self) -> u32 {
+        self.0.facts.layers
+    }
+
+    /// All aspects of its format.
+    #[must_use]
+    pub fn aspects(&self) -> vk::ImageAspectFlags {
+        self.0.facts.aspects
+    }
+
+    /// Its memory; `None` if it is somebody else's.
+    #[must_use]
+    pub fn allocation(&self) -> Option<&Allocation> {
+        self.0.memory.allocation()
+    }
+
+    /// A view of all of it: made at the first call, kept, and destroyed with the image.
+    ///
+    /// # Errors
+    /// [`ViewError`]: nothing was changed.
+    #[doc(alias = "GetShaderResourceView")]
+    #[doc(alias = "GetRenderTargetView")]
+    pub fn view(&self) -> Result<vk::ImageView, ViewError> {
+        let Facts { format, .. } = self.0.facts;
+        let info = ViewInfo { view_type: self.0.facts.view_type(), format, part: Subresources::ALL };
+        // SAFETY: the type and the format are the image's, and the part is all of it.
+        unsafe { self.view_with(&info) }
+    }
+
+    /// A view of a part of it, or as something else. The same one for the same info: kept, and destroyed with the image.
+    ///
+    /// # Errors
+    /// [`ViewError`]: nothing was changed.
+    ///
+    /// # Safety
+    /// The image can have such a view: its type, its flags and its format allow it
+    /// (VUID-VkImageViewCreateInfo-image-01003 and those that follow).
+    pub unsafe fn view_with(&self, info: &ViewInfo) -> Result<vk::ImageView, ViewError> {
+        let Facts { usage, mips, layers, aspects, .. } = self.0.facts;
+        let part = Subresources {
+            mips: info.part.mips.start..info.part.mips.end.min(mips),
+            layers: info.part.layers.start..info.part.layers.end.min(layers),
+            aspects: info.part.aspects & aspects,
+        };
+        let info = ViewInfo { part, ..*info };
+        let mut views = self.0.views.lock();
+        if let Some((_, view)) = views.iter().find(|(known, _)| *known == info) {
+            return Ok(*view);
+        }
+        if !usage.intersects(VIEWED) {
+            return Err(ViewError::Usage { usage });
+        }
+        let range = vk::ImageSubresourceRange {
+            aspect_mask: info.part.aspects,
+            base_mip_level: info.part.mips.start,
+            level_count: info.part.mips.end.saturating_sub(info.part.mips.start),
+            base_array_layer: info.part.layers.start,
+            layer_count: info.part.layers.end.saturating_sub(info.part.layers.start),
+        };
+        let create_info = vk::ImageViewCreateInfo::default()
+            .image(self.0.handle)
+            .view_type(info.view_type)
+            .format(info.format)
+            .subresource_range(range);
+        // SAFETY: the image is live, and the caller promises that it can have such a view.
+        let made = unsafe { self.0.core.api.device().create_image_view(&create_info, None) };
+        let view =
+            made.map_err(|result| ViewError::Driver(DriverError { call: "vkCreateImageView", result }))?;
+        views.push((info, view));
+        Ok(view)
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.0.facts
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // It was there from the start, and nobody else removes it.
+        let _ = self.core.submitter.lock().global.remove(self.id);
+        let device = self.core.api.device();
+        for (_, view) in self.views.get_mut().drain(..) {
+            // SAFETY: lists in flight would have a clone of the image, so the device is done with its views.
+            unsafe { device.destroy_image_view(view, None) };
+        }
+        match &mut self.memory {
+            Memory::Own(allocation) => {
+                let Some(allocation) = allocation.take() else { return };
+                // SAFETY: lists in flight would have a clone, so the device is done with it.
+                if let Err(error) = unsafe { self.core.allocator.destroy_image(self.handle, allocation) } {
+                    tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of an image was not freed");
+                }
+            }
+            // SAFETY: as above; the memory goes with the last resource in it.
+            Memory::Shared { .. } => unsafe { device.destroy_image(self.handle, None) },
+            Memory::Foreign => {}
+        }
+    }
+}
+
+impl PartialEq for Image {
+    /// Whether both are the same image.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Image {}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { format, extent, mips, layers, .. } = &self.0.facts;
+        f.debug_struct("Image")
+            .field("handle", &self.0.handle)
+            .field("format", format)
+            .field("extent", extent)
+            .field("mips", mips)
+            .field("layers", layers)
+            .finish_non_exhaustive()
+    }
+}

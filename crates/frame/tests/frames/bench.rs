@@ -1,0 +1,120 @@
+//! Frames on simulated GPUs.
+
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo};
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo, Image, QueueInfo};
+
+/// With everything, without synchronization2, and without timelines too.
+pub(crate) const PROFILES: [&str; 3] = ["lavapipe", "nvidia-gtx-1060", "imagination-powervr-gx6250"];
+
+pub(crate) struct Bench {
+    // Dropped in this order.
+    pub(crate) frames: Option<Frames>,
+    pub(crate) descriptors: DescriptorDevice,
+    pub(crate) allocator: Arc<Allocator>,
+    pub(crate) gpu: sim::Gpu,
+}
+
+/// A GPU with so many queues.
+pub(crate) fn gpu(profile: &str, queues: u32) -> sim::Gpu {
+    sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(queues).build()
+}
+
+/// What is made on a GPU before any frames.
+pub(crate) fn parts(gpu: &sim::Gpu) -> (Arc<Allocator>, DescriptorDevice) {
+    // SAFETY, here and below: the tests drop what they make before the device.
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap();
+    let descriptors = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(gpu)) }.unwrap();
+    (Arc::new(allocator), descriptors)
+}
+
+pub(crate) fn frames(
+    gpu: &sim::Gpu,
+    allocator: &Arc<Allocator>,
+    descriptors: &DescriptorDevice,
+    queues: usize,
+) -> Result<Frames, CreateFramesError> {
+    let family = gpu.queue_family_index();
+    let queues: Vec<QueueInfo> =
+        (0..queues).map(|at| QueueInfo { queue: gpu.queue_at(at), family }).collect();
+    let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
+    let info = FramesCreateInfo {
+        features: Features::for_gpu(gpu),
+        descriptors: Some(descriptors),
+        ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), allocator, &queues)
+    };
+    // SAFETY: all of it is of the simulated device.
+    unsafe { Frames::new(&info) }
+}
+
+impl Bench {
+    pub(crate) fn new(profile: &str, queues: u32) -> Self {
+        let gpu = gpu(profile, queues);
+        let (allocator, descriptors) = parts(&gpu);
+        let frames = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
+        Self { frames: Some(frames), descriptors, allocator, gpu }
+    }
+
+    pub(crate) fn frames(&mut self) -> &mut Frames {
+        self.frames.as_mut().unwrap()
+    }
+
+    pub(crate) fn buffer(&mut self, size: u64) -> Buffer {
+        buffer(self.frames(), size)
+    }
+
+    pub(crate) fn image(&mut self, info: &vk::ImageCreateInfo<'_>) -> Image {
+        image(self.frames(), info)
+    }
+
+    /// Everything is gone, and nothing was wrong.
+    pub(crate) fn finish(mut self) {
+        drop(self.frames.take());
+        let Self { descriptors, allocator, gpu, .. } = self;
+        drop(descriptors);
+        let leaks = Arc::try_unwrap(allocator).expect("nobody has the allocator any more").destroy();
+        assert!(leaks.is_empty(), "{leaks:?}");
+        let messages = gpu.finish();
+        assert!(messages.is_empty(), "{messages:#?}");
+    }
+}
+
+pub(crate) fn auto() -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo::new(MemoryUsage::Auto)
+}
+
+pub(crate) fn buffer(frames: &Frames, size: u64) -> Buffer {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST
+        | vk::BufferUsageFlags::STORAGE_BUFFER
+        | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::INDIRECT_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+    // SAFETY: the create-info is valid.
+    unsafe { frames.create_buffer(&info, &auto()) }.unwrap()
+}
+
+/// A two-dimensional image that is copied.
+pub(crate) fn image_info(
+    format: vk::Format,
+    (width, height): (u32, u32),
+    mips: u32,
+    layers: u32,
+) -> vk::ImageCreateInfo<'static> {
+    vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(format)
+        .extent(vk::Extent3D { width, height, depth: 1 })
+        .mip_levels(mips)
+        .array_layers(layers)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST)
+}
+
+pub(crate) fn image(frames: &Frames, info: &vk::ImageCreateInfo<'_>) -> Image {
+    // SAFETY: the create-info is valid.
+    unsafe { frames.create_image(info, &auto()) }.unwrap()
+}

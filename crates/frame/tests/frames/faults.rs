@@ -1,0 +1,120 @@
+//! Every call of the driver fails in turn: what fails leaves nothing behind, and the same works right after.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::sim;
+use sublet_frame::{Frames, ImageData};
+
+use crate::bench::{PROFILES, frames, gpu, image_info, parts};
+
+/// Two frames with uploads, copies, images, two queues, and bytes that come back.
+fn program(frames: &mut Frames) -> Result<(), Box<dyn Error>> {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
+    let buffer = unsafe { frames.create_buffer(&info, &crate::bench::auto()) }?;
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 2, 1);
+    let image = unsafe { frames.create_image(&info, &crate::bench::auto()) }?;
+    for frame in 1..3_u8 {
+        frames.begin()?;
+        let mut first = frames.list(frames.queue(0))?;
+        first.upload(&buffer, 0, &[frame; 1024])?;
+        let mut second = frames.list(frames.queue(0))?;
+        second.upload_image(
+            &image,
+            &[ImageData::new(0, 0, &[frame; 256]), ImageData::new(1, 0, &[frame; 64])],
+        )?;
+        let copy = vk::BufferCopy { src_offset: 0, dst_offset: 512, size: 512 };
+        second.copy_buffer(&buffer, &buffer, &[copy])?;
+        frames.submit(frames.queue(0), [first, second])?;
+        let mut third = frames.list(frames.queue(1))?;
+        let bytes = third.read_buffer(&buffer, 0..1024)?;
+        let texels = third.read_image(&image, 1, 0..1, vk::ImageAspectFlags::COLOR)?;
+        let ticket = frames.submit(frames.queue(1), [third])?;
+        frames.end();
+        frames.wait(ticket)?;
+        assert_eq!(bytes.bytes()?, [frame; 1024]);
+        assert_eq!(texels.bytes()?, [frame; 64]);
+    }
+    frames.wait_idle()?;
+    Ok(())
+}
+
+/// Runs the program with one call that fails, and then without. True if something failed.
+fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
+    let gpu = gpu(profile, 2);
+    let (allocator, descriptors) = parts(&gpu);
+    if let Some((call, n)) = fault {
+        gpu.faults().fail_nth(call, n, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    }
+    let mut failed = false;
+    let made = frames(&gpu, &allocator, &descriptors, 2);
+    let mut made = made.or_else(|_| {
+        failed = true;
+        gpu.faults().clear();
+        frames(&gpu, &allocator, &descriptors, 2)
+    });
+    let frames = made.as_mut().unwrap();
+    if let Err(error) = program(frames) {
+        failed = true;
+        assert!(!error.to_string().is_empty());
+        gpu.faults().clear();
+        // Nothing of it is left, and it can be done.
+        frames.wait_idle().unwrap();
+        assert_eq!(frames.statistics().in_flight, 0, "{fault:?}");
+        program(frames).unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
+    }
+    gpu.faults().clear();
+    drop(made);
+    drop(descriptors);
+    let leaks = Arc::try_unwrap(allocator).unwrap().destroy();
+    assert!(leaks.is_empty(), "{profile}, {fault:?}: {leaks:?}");
+    let live = gpu.live();
+    assert_eq!(
+        (live.semaphores, live.fences, live.command_pools, live.buffers),
+        (0, 0, 0, 0),
+        "{profile}, {fault:?}"
+    );
+    let messages = gpu.take_messages();
+    assert!(messages.is_empty(), "{profile}, {fault:?}: {messages:#?}");
+    (failed, gpu)
+}
+
+fn may_fail(call: &str) -> bool {
+    let starts = [
+        "vkCreate",
+        "vkAllocate",
+        "vkBind",
+        "vkBegin",
+        "vkEnd",
+        "vkQueueSubmit",
+        "vkMap",
+        "vkReset",
+        "vkWait",
+        "vkFlush",
+        "vkInvalidate",
+    ];
+    starts.iter().any(|start| call.starts_with(start))
+        && !["vkCreateInstance", "vkCreateDevice"].contains(&call)
+        || ["vkGetSemaphoreCounterValue", "vkGetFenceStatus"].contains(&call)
+}
+
+#[test]
+fn every_call_fails_in_turn() {
+    let mut tried = 0;
+    for profile in PROFILES {
+        let (failed, gpu) = run(profile, None);
+        assert!(!failed);
+        let counts = gpu.call_counts();
+        drop(gpu);
+        for (call, count) in counts.into_iter().filter(|(call, _)| may_fail(call)) {
+            for n in 0..count {
+                let (failed, _) = run(profile, Some((call, n)));
+                // What is done while things are dropped, and what has a way around, is no failure of the program.
+                tried += usize::from(failed);
+            }
+        }
+    }
+    assert!(tried > 100, "only {tried} calls failed");
+}

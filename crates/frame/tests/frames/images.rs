@@ -1,0 +1,140 @@
+//! Texels of every kind go there and come back.
+
+use ash::vk;
+use sublet_frame::track::Subresources;
+use sublet_frame::{ImageData, ListError, Pitch, format_layout};
+
+use crate::bench::{Bench, PROFILES, image_info};
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+
+/// Bytes that are of this place and no other.
+fn bytes(seed: u64, count: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..count).map(|_| random.u8(..)).collect()
+}
+
+#[test]
+fn mips_and_layers_of_many_formats() {
+    let formats = [
+        vk::Format::R8_UNORM,
+        vk::Format::R8G8_UNORM,
+        vk::Format::R8G8B8A8_UNORM,
+        vk::Format::R16G16B16A16_SFLOAT,
+        vk::Format::R32G32B32A32_SFLOAT,
+        vk::Format::BC1_RGBA_UNORM_BLOCK,
+        vk::Format::BC7_UNORM_BLOCK,
+    ];
+    for (profile, format) in PROFILES.into_iter().flat_map(|profile| formats.map(|format| (profile, format)))
+    {
+        let layout = format_layout(format, COLOR).unwrap();
+        let mut bench = Bench::new(profile, 1);
+        let (size, mips, layers) = ((20, 12), 5, 3);
+        let image = bench.image(&image_info(format, size, mips, layers));
+        let mut parts = Vec::new();
+        for mip in 0..mips {
+            for layer in 0..layers {
+                let extent = image.extent(mip);
+                let rows = layout.blocks(extent.width, extent.height).1;
+                let count = layout.row_bytes(extent.width) * u64::from(rows);
+                parts.push((mip, layer, bytes(u64::from(mip * 8 + layer), count)));
+            }
+        }
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        let data: Vec<_> =
+            parts.iter().map(|(mip, layer, bytes)| ImageData::new(*mip, *layer, bytes)).collect();
+        let before = frames.statistics().barrier_calls;
+        list.upload_image(&image, &data).unwrap();
+        assert_eq!(frames.statistics().barrier_calls, before, "it comes in front, at submission");
+        let reads: Vec<_> =
+            (0..mips).map(|mip| list.read_image(&image, mip, 0..layers, COLOR).unwrap()).collect();
+        let ticket = frames.submit(queue, [list]).unwrap();
+        frames.end();
+        frames.wait(ticket).unwrap();
+        for (mip, read) in (0..).zip(&reads) {
+            let expected: Vec<u8> =
+                parts.iter().filter(|part| part.0 == mip).flat_map(|part| part.2.clone()).collect();
+            assert_eq!(read.bytes().unwrap(), expected, "{profile}, {format:?}, mip {mip}");
+        }
+        drop((reads, image));
+        bench.finish();
+    }
+}
+
+#[test]
+fn rows_with_gaps_and_rectangles() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 2));
+    let source = bytes(1, 1000);
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let queue = frames.queue(0);
+    let mut list = frames.list(queue).unwrap();
+    unsafe { list.clear_color(&image, &Subresources::ALL, vk::ClearColorValue { uint32: [0; 4] }) }.unwrap();
+    let corner = ImageData {
+        pitch: Pitch { row: Some(40), slice: Some(200) },
+        layers: 0..2,
+        offset: vk::Offset3D { x: 2, y: 3, z: 0 },
+        extent: Some(vk::Extent3D { width: 4, height: 5, depth: 1 }),
+        ..ImageData::new(0, 0, &source)
+    };
+    let single = ImageData {
+        offset: vk::Offset3D { x: 0, y: 0, z: 0 },
+        extent: Some(vk::Extent3D { width: 1, height: 1, depth: 1 }),
+        ..ImageData::new(0, 1, &[5, 6, 7, 8])
+    };
+    list.upload_image(&image, &[corner, single]).unwrap();
+    let read = list.read_image(&image, 0, 0..2, COLOR).unwrap();
+    let ticket = frames.submit(queue, [list]).unwrap();
+    frames.wait(ticket).unwrap();
+    let mut expected = vec![0; 512];
+    for layer in 0..2 {
+        for row in 0..5 {
+            let (to, from) = (layer * 256 + (3 + row) * 32 + 8, layer * 200 + row * 40);
+            expected[to..to + 16].copy_from_slice(&source[from..from + 16]);
+        }
+    }
+    expected[256..260].copy_from_slice(&[5, 6, 7, 8]);
+    assert_eq!(read.bytes().unwrap(), expected);
+
+    let mut list = frames.list(queue).unwrap();
+    let short = list.upload_image(&image, &[ImageData::new(0, 0, &source[..255])]);
+    assert_eq!(short, Err(ListError::TooFewBytes { needed: 256, given: 255 }));
+    let beyond = ImageData { offset: vk::Offset3D { x: 8, y: 0, z: 0 }, ..ImageData::new(0, 0, &source) };
+    assert!(matches!(
+        list.upload_image(&image, &[beyond]),
+        Err(ListError::OutOfRange { what: "columns", .. })
+    ));
+    let narrow = ImageData { pitch: Pitch { row: Some(31), slice: None }, ..ImageData::new(0, 0, &source) };
+    assert!(matches!(list.upload_image(&image, &[narrow]), Err(ListError::OutOfRange { .. })));
+    drop((list, read, image));
+    bench.finish();
+}
+
+#[test]
+fn blocks_are_not_cut() {
+    let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
+    let image = bench.image(&image_info(vk::Format::BC1_RGBA_UNORM_BLOCK, (10, 10), 1, 1));
+    let source = bytes(2, 1000);
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let at = |x, y, width, height| ImageData {
+        offset: vk::Offset3D { x, y, z: 0 },
+        extent: Some(vk::Extent3D { width, height, depth: 1 }),
+        ..ImageData::new(0, 0, &source)
+    };
+    assert!(matches!(
+        list.upload_image(&image, &[at(2, 0, 4, 4)]),
+        Err(ListError::Misaligned { given: 2, .. })
+    ));
+    assert!(matches!(
+        list.upload_image(&image, &[at(0, 0, 6, 4)]),
+        Err(ListError::Misaligned { given: 6, .. })
+    ));
+    list.upload_image(&image, &[at(8, 4, 2, 6)]).unwrap();
+    drop((list, image));
+    bench.finish();
+}

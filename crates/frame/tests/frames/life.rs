@@ -1,0 +1,312 @@
+//! What lives how long, and what a frame brings back.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use ash::vk;
+use sublet::{AllocationCreateInfo, MemoryUsage};
+use sublet_frame::track::Use;
+use sublet_frame::{BeginError, ListError, ReadError, SubmitError};
+
+use crate::bench::{Bench, PROFILES, image_info};
+
+#[test]
+fn frames_go_round_on_every_way_to_submit() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let buffer = bench.buffer(4096);
+        for frame in 0..10_u8 {
+            let frames = bench.frames();
+            frames.begin().unwrap();
+            let queue = frames.queue(0);
+            let mut list = frames.list(queue).unwrap();
+            list.upload(&buffer, 16, &[frame; 1000]).unwrap();
+            list.fill_buffer(&buffer, 0..16, u32::from(frame) * 0x0101_0101).unwrap();
+            let read = list.read_buffer(&buffer, 0..1016).unwrap();
+            assert_eq!(read.bytes(), Err(ReadError::NotReady));
+            frames.submit(queue, [list]).unwrap();
+            frames.end();
+            frames.wait(&read).unwrap();
+            assert!(read.is_ready());
+            assert_eq!(read.bytes().unwrap(), [frame; 1016], "{profile}");
+        }
+        let statistics = bench.frames().statistics();
+        assert_eq!((statistics.frames, statistics.lists, statistics.submissions), (10, 10, 10));
+        assert!(statistics.pools <= 3 && statistics.tools == 1, "{statistics:?}");
+        drop(buffer);
+        bench.finish();
+    }
+}
+
+#[test]
+fn a_buffer_that_is_dropped_lives_as_long_as_the_list() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        bench.gpu.hold_submissions(true);
+        let (from, to) = (bench.buffer(256), bench.buffer(256));
+        let live = bench.gpu.live().buffers;
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.fill_buffer(&from, 0..256, 0x0707_0707).unwrap();
+        list.copy_buffer(&from, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 256 }]).unwrap();
+        let read = list.read_buffer(&to, 0..256).unwrap();
+        drop((from, to));
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        assert_eq!(bench.gpu.live().buffers, live + 1, "{profile}");
+        bench.frames().wait(&read).unwrap();
+        assert_eq!(read.bytes().unwrap(), [7; 256]);
+        drop(read);
+        assert_eq!(bench.gpu.live().buffers, live - 2, "{profile}");
+        bench.finish();
+    }
+}
+
+#[test]
+fn resources_may_outlive_the_frames() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let (buffer, image) = (bench.buffer(64), bench.image(&image_info(vk::Format::R8_UNORM, (4, 4), 1, 1)));
+    drop(bench.frames.take());
+    assert_eq!(bench.gpu.live().buffers, 1);
+    drop((buffer, image));
+    bench.finish();
+}
+
+#[test]
+fn a_list_that_is_dropped_leaves_nothing() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let buffer = bench.buffer(64);
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.upload(&buffer, 0, &[1; 64]).unwrap();
+    let read = list.read_buffer(&buffer, 0..64).unwrap();
+    drop(list);
+    assert_eq!(read.bytes(), Err(ReadError::Never));
+    drop(read);
+    frames.end();
+    assert_eq!(frames.statistics().in_flight, 0);
+    drop(buffer);
+    bench.finish();
+}
+
+#[test]
+fn lists_are_recorded_by_many_threads() {
+    let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
+    let buffers: Vec<_> = (0..4).map(|_| bench.buffer(256)).collect();
+    for frame in 0..5_u8 {
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let (shared, buffers) = (&*frames, &buffers);
+        let lists: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4_u8)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let mut list = shared.list(queue).unwrap();
+                        list.upload(&buffers[usize::from(thread)], 0, &[frame * 4 + thread; 256]).unwrap();
+                        let read = list.read_buffer(&buffers[usize::from(thread)], 0..256).unwrap();
+                        (list, read)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let (lists, reads): (Vec<_>, Vec<_>) = lists.into_iter().unzip();
+        let ticket = frames.submit(queue, lists).unwrap();
+        frames.end();
+        frames.wait(ticket).unwrap();
+        for (read, thread) in reads.iter().zip(0_u8..) {
+            assert_eq!(read.bytes().unwrap(), [frame * 4 + thread; 256]);
+        }
+    }
+    drop(buffers);
+    bench.finish();
+}
+
+#[test]
+fn queues_wait_for_one_another() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 2);
+        bench.gpu.hold_submissions(true);
+        let buffer = bench.buffer(64);
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let (first, second) = (frames.queue(0), frames.queue(1));
+        let mut last = None;
+        for round in 0..6_u8 {
+            let queue = if round % 2 == 0 { first } else { second };
+            let mut list = frames.list(queue).unwrap();
+            list.upload(&buffer, u64::from(round) * 4, &[round + 1; 4]).unwrap();
+            last = Some(list.read_buffer(&buffer, 0..24).unwrap());
+            frames.submit(queue, [list]).unwrap();
+        }
+        frames.end();
+        let read = last.unwrap();
+        frames.wait(&read).unwrap();
+        let expected: Vec<u8> = (1..=6).flat_map(|byte| [byte; 4]).collect();
+        assert_eq!(read.bytes().unwrap(), expected, "{profile}");
+        assert!(frames.statistics().waits >= 5);
+        drop((buffer, read));
+        bench.finish();
+    }
+}
+
+struct Counting(AtomicUsize);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_read_back_is_a_future() {
+    let mut bench = Bench::new("lavapipe", 1);
+    bench.gpu.hold_submissions(true);
+    let buffer = bench.buffer(16);
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&buffer, 0..16, 0x0303_0303).unwrap();
+    let mut read = pin!(list.read_buffer(&buffer, 0..16).unwrap());
+    let wakes = Arc::new(Counting(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut context = Context::from_waker(&waker);
+    assert!(read.as_mut().poll(&mut context).is_pending());
+    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+    frames.collect().unwrap();
+    assert!(read.as_mut().poll(&mut context).is_pending());
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+    frames.wait(ticket).unwrap();
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    assert_eq!(read.as_mut().poll(&mut context), Poll::Ready(Ok(vec![3; 16])));
+}
+
+#[test]
+fn what_is_wrong_is_said_and_records_nothing() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let mut other = Bench::new("lavapipe", 1);
+    let (buffer, foreign) = (bench.buffer(64), other.buffer(64));
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let queue = frames.queue(0);
+    let mut list = frames.list(queue).unwrap();
+    let copy = |src_offset, dst_offset, size| vk::BufferCopy { src_offset, dst_offset, size };
+    assert_eq!(list.fill_buffer(&foreign, 0..64, 0), Err(ListError::OtherFrames));
+    assert!(matches!(
+        list.fill_buffer(&buffer, 0..68, 0),
+        Err(ListError::OutOfRange { end: 68, size: 64, .. })
+    ));
+    assert!(matches!(
+        list.fill_buffer(&buffer, 2..64, 0),
+        Err(ListError::Misaligned { given: 2, alignment: 4, .. })
+    ));
+    assert!(matches!(list.update_buffer(&buffer, 0, &[0; 3]), Err(ListError::Misaligned { .. })));
+    let overlap = list.copy_buffer(&buffer, &buffer, &[copy(0, 16, 32)]);
+    assert_eq!(overlap, Err(ListError::Overlap { region: 0, with: 0 }));
+    assert!(list.copy_buffer(&buffer, &buffer, &[copy(0, 32, 32)]).is_ok());
+    let image = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
+    let image = bench.image(&image);
+    let frames = bench.frames();
+    assert!(matches!(
+        unsafe {
+            list.copy_image(
+                &image,
+                &image,
+                &[vk::ImageCopy {
+                    src_subresource: vk::ImageSubresourceLayers {
+                        aspect_mask: vk::ImageAspectFlags::COLOR,
+                        mip_level: 1,
+                        base_array_layer: 0,
+                        layer_count: 1,
+                    },
+                    ..Default::default()
+                }],
+            )
+        },
+        Err(ListError::OutOfRange { what: "mips", .. })
+    ));
+    frames.submit(queue, [list]).unwrap();
+
+    let other_queue = other.frames().queue(0);
+    let list = other.frames().list(other_queue).unwrap();
+    assert_eq!(frames.submit(queue, [list]), Err(SubmitError::WrongQueue { list: 0 }));
+    // One command uses a buffer in two ways.
+    let mut list = frames.list(queue).unwrap();
+    list.use_buffer(&buffer, 0..64, Use::COPY_SOURCE).unwrap();
+    assert!(matches!(list.use_buffer(&buffer, 0..64, Use::COPY_TARGET), Err(ListError::Use(_))));
+    assert_eq!(frames.submit(queue, [list]), Err(SubmitError::Broken { list: 0 }));
+    frames.end();
+    drop((foreign, buffer, image));
+    other.finish();
+    bench.finish();
+}
+
+#[test]
+fn a_lost_device_lets_go_of_everything() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 2);
+        bench.gpu.hold_submissions(true);
+        let buffer = bench.buffer(64);
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        list.upload(&buffer, 0, &[1; 64]).unwrap();
+        let read = list.read_buffer(&buffer, 0..64).unwrap();
+        frames.submit(queue, [list]).unwrap();
+        let mut open = frames.list(queue).unwrap();
+        open.upload(&buffer, 0, &[2; 64]).unwrap();
+        bench.gpu.faults().lose_device();
+        let frames = bench.frames();
+        assert_eq!(frames.submit(queue, [open]), Err(SubmitError::Lost), "{profile}");
+        assert!(matches!(frames.collect(), Err(BeginError::Lost)));
+        assert!(frames.list(queue).is_err());
+        assert_eq!(read.bytes(), Err(ReadError::Never));
+        assert_eq!(frames.statistics().in_flight, 0);
+        drop((buffer, read));
+        bench.finish();
+    }
+}
+
+#[test]
+fn shared_memory_goes_from_one_to_the_other() {
+    let mut bench = Bench::new("lavapipe", 1);
+    bench.gpu.allow_aliasing(true);
+    let frames = bench.frames();
+    let requirements = vk::MemoryRequirements { size: 65_536, alignment: 4096, memory_type_bits: !0 };
+    let memory =
+        frames.allocate_shared(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(4096).usage(usage);
+    let one = unsafe { frames.create_buffer_in(&memory, 0, &info) }.unwrap();
+    let two = unsafe { frames.create_buffer_in(&memory, 0, &info) }.unwrap();
+    let image_info = image_info(vk::Format::R8G8B8A8_UNORM, (16, 16), 1, 1);
+    let image = unsafe { frames.create_image_in(&memory, 0, &image_info) }.unwrap();
+    frames.begin().unwrap();
+    let queue = frames.queue(0);
+    let mut list = frames.list(queue).unwrap();
+    list.fill_buffer(&one, 0..4096, 1).unwrap();
+    let first = list.read_buffer(&one, 0..4).unwrap();
+    let before = frames.statistics().barriers;
+    list.fill_buffer(&two, 0..4096, 2).unwrap();
+    assert!(frames.statistics().barriers > before, "the other buffer has the memory");
+    let second = list.read_buffer(&two, 0..4).unwrap();
+    let texels = sublet_frame::ImageData::new(0, 0, &[9; 1024]);
+    list.upload_image(&image, &[texels]).unwrap();
+    let third = list.read_image(&image, 0, 0..1, vk::ImageAspectFlags::COLOR).unwrap();
+    let ticket = frames.submit(queue, [list]).unwrap();
+    frames.end();
+    frames.wait(ticket).unwrap();
+    assert_eq!(first.bytes().unwrap(), [1, 0, 0, 0]);
+    assert_eq!(second.bytes().unwrap(), [2, 0, 0, 0]);
+    assert_eq!(third.bytes().unwrap(), [9; 1024]);
+    drop((first, second, third, one, two, image, memory));
+    bench.finish();
+}

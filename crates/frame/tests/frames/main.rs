@@ -1,0 +1,17 @@
+//! Frames, lists and resources on simulated GPUs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    missing_docs,
+    reason = "a test may panic, and counts small things; what its unsafe code promises is the test's set-up"
+)]
+
+mod bench;
+mod faults;
+mod images;
+mod life;
+mod random;
+mod shaders;

@@ -1,0 +1,238 @@
+//! Random programs of lists, with a model on the host of every byte.
+
+use std::collections::VecDeque;
+
+use ash::vk;
+use sublet_frame::track::Subresources;
+use sublet_frame::{Buffer, CommandList, Image, ImageData, ReadBack};
+
+use crate::bench::{Bench, PROFILES, buffer, image, image_info};
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+const BYTES: u64 = 512;
+const MIPS: u32 = 3;
+const LAYERS: u32 = 2;
+const SIZE: u32 = 8;
+
+/// Where bytes are: a buffer, or a subresource of an image.
+type Place = (usize, usize);
+
+/// What a command does to the bytes, once it is submitted.
+enum Effect {
+    Write { to: Place, at: usize, bytes: Vec<u8> },
+    Copy { from: Place, from_at: usize, to: Place, at: usize, len: usize },
+    Read { from: Place, at: usize, len: usize, read: ReadBack },
+}
+
+struct Model {
+    /// The first rows are buffers, the others images.
+    bytes: Vec<Vec<Vec<u8>>>,
+    expected: VecDeque<(ReadBack, Vec<u8>)>,
+}
+
+impl Model {
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Write { to, at, bytes } => {
+                self.bytes[to.0][to.1][at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+            Effect::Copy { from, from_at, to, at, len } => {
+                let bytes = self.bytes[from.0][from.1][from_at..from_at + len].to_vec();
+                self.bytes[to.0][to.1][at..at + len].copy_from_slice(&bytes);
+            }
+            Effect::Read { from, at, len, read } => {
+                self.expected.push_back((read, self.bytes[from.0][from.1][at..at + len].to_vec()));
+            }
+        }
+    }
+}
+
+struct World {
+    buffers: Vec<Buffer>,
+    images: Vec<Image>,
+}
+
+fn mip_bytes(mip: u32) -> usize {
+    let side = (SIZE >> mip).max(1) as usize;
+    side * side * 4
+}
+
+fn subresource(mip: u32, layer: u32) -> usize {
+    (mip * LAYERS + layer) as usize
+}
+
+fn layers_of(mip: u32, layer: u32) -> vk::ImageSubresourceLayers {
+    vk::ImageSubresourceLayers { aspect_mask: COLOR, mip_level: mip, base_array_layer: layer, layer_count: 1 }
+}
+
+/// One command, and what it will do.
+fn command(list: &mut CommandList, world: &World, random: &mut fastrand::Rng) -> Effect {
+    let (b, i) = (random.usize(0..world.buffers.len()), random.usize(0..world.images.len()));
+    let (one, picture) = (&world.buffers[b], &world.images[i]);
+    let (mip, layer) = (random.u32(0..MIPS), random.u32(0..LAYERS));
+    let texels = (world.buffers.len() + i, subresource(mip, layer));
+    let (size, extent) = (mip_bytes(mip), picture.extent(mip));
+    let start = random.u64(0..BYTES / 4) * 4;
+    let end = random.u64(start / 4 + 1..=BYTES / 4) * 4;
+    let (at, len) = (start as usize, (end - start) as usize);
+    let fresh: Vec<u8> = (0..len.max(size)).map(|_| random.u8(..)).collect();
+    match random.u32(0..10) {
+        0 => {
+            let value = random.u32(..);
+            list.fill_buffer(one, start..end, value).unwrap();
+            Effect::Write { to: (b, 0), at, bytes: value.to_le_bytes().repeat(len / 4) }
+        }
+        1 => {
+            list.update_buffer(one, start, &fresh[..len]).unwrap();
+            Effect::Write { to: (b, 0), at, bytes: fresh[..len].to_vec() }
+        }
+        2 => {
+            list.upload(one, start, &fresh[..len]).unwrap();
+            Effect::Write { to: (b, 0), at, bytes: fresh[..len].to_vec() }
+        }
+        3 => {
+            let other = random.usize(0..world.buffers.len());
+            let from_at = random.u64(0..=BYTES - (end - start));
+            let meets = other == b && from_at < end && start < from_at + (end - start);
+            let region = vk::BufferCopy { src_offset: from_at, dst_offset: start, size: end - start };
+            let copied = list.copy_buffer(&world.buffers[other], one, &[region]);
+            assert_eq!(copied.is_err(), meets);
+            let len = if meets { 0 } else { len };
+            Effect::Copy { from: (other, 0), from_at: from_at as usize, to: (b, 0), at, len }
+        }
+        4 => {
+            list.upload_image(picture, &[ImageData::new(mip, layer, &fresh[..size])]).unwrap();
+            Effect::Write { to: texels, at: 0, bytes: fresh[..size].to_vec() }
+        }
+        5 => {
+            let read = list.read_image(picture, mip, layer..layer + 1, COLOR).unwrap();
+            Effect::Read { from: texels, at: 0, len: size, read }
+        }
+        6 => {
+            let read = list.read_buffer(one, start..end).unwrap();
+            Effect::Read { from: (b, 0), at, len, read }
+        }
+        7 => {
+            let region = vk::BufferImageCopy {
+                image_subresource: layers_of(mip, layer),
+                image_extent: extent,
+                ..Default::default()
+            };
+            if random.bool() {
+                unsafe { list.copy_image_to_buffer(picture, one, &[region]) }.unwrap();
+                Effect::Copy { from: texels, from_at: 0, to: (b, 0), at: 0, len: size }
+            } else {
+                unsafe { list.copy_buffer_to_image(one, picture, &[region]) }.unwrap();
+                Effect::Copy { from: (b, 0), from_at: 0, to: texels, at: 0, len: size }
+            }
+        }
+        8 => {
+            let other = random.usize(0..world.images.len());
+            let other_layer = random.u32(0..LAYERS);
+            if other == i && other_layer == layer {
+                return Effect::Write { to: texels, at: 0, bytes: Vec::new() };
+            }
+            let region = vk::ImageCopy {
+                src_subresource: layers_of(mip, other_layer),
+                dst_subresource: layers_of(mip, layer),
+                extent,
+                ..Default::default()
+            };
+            unsafe { list.copy_image(&world.images[other], picture, &[region]) }.unwrap();
+            let from = (world.buffers.len() + other, subresource(mip, other_layer));
+            Effect::Copy { from, from_at: 0, to: texels, at: 0, len: size }
+        }
+        _ => {
+            let color = random.u32(..).to_le_bytes();
+            let part = Subresources::ALL.mips(mip..mip + 1).layers(layer..layer + 1);
+            let float32 = color.map(|byte| f32::from(byte) / 255.0);
+            unsafe { list.clear_color(picture, &part, vk::ClearColorValue { float32 }) }.unwrap();
+            Effect::Write { to: texels, at: 0, bytes: color.repeat(size / 4) }
+        }
+    }
+}
+
+fn program(profile: &str, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut bench = Bench::new(profile, 3);
+    bench.gpu.hold_submissions(random.bool());
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
+    let mut world = World {
+        buffers: (0..3).map(|_| bench.buffer(BYTES)).collect(),
+        images: (0..2).map(|_| bench.image(&info)).collect(),
+    };
+    let mut model = Model { bytes: Vec::new(), expected: VecDeque::new() };
+    model.bytes.extend((0..3).map(|_| vec![vec![0; BYTES as usize]]));
+    let mips = || (0..MIPS).flat_map(|mip| (0..LAYERS).map(move |_| vec![0; mip_bytes(mip)])).collect();
+    model.bytes.extend((0..2).map(|_| mips()));
+    // Nothing is read that was never written.
+    let frames = bench.frames();
+    let zero = |frames: &sublet_frame::Frames, world: &World| {
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        for buffer in &world.buffers {
+            list.fill_buffer(buffer, 0..BYTES, 0).unwrap();
+        }
+        for image in &world.images {
+            let black = vk::ClearColorValue { float32: [0.0; 4] };
+            unsafe { list.clear_color(image, &Subresources::ALL, black) }.unwrap();
+        }
+        frames.submit(frames.queue(0), [list]).unwrap();
+    };
+    zero(frames, &world);
+    for _ in 0..random.usize(3..8) {
+        frames.begin().unwrap();
+        for _ in 0..random.usize(1..4) {
+            let queue = frames.queue(random.usize(0..3));
+            let mut effects = Vec::new();
+            let lists: Vec<_> = (0..random.usize(1..4))
+                .map(|_| {
+                    let mut list = frames.list(queue).unwrap();
+                    effects.extend((0..random.usize(0..8)).map(|_| command(&mut list, &world, &mut random)));
+                    list
+                })
+                .collect();
+            if random.u32(0..6) == 0 {
+                // Never submitted: nothing of it happens.
+                drop(lists);
+                continue;
+            }
+            frames.submit(queue, lists).unwrap();
+            effects.into_iter().for_each(|effect| model.apply(effect));
+        }
+        frames.end();
+        if random.u32(0..3) == 0 {
+            // Another buffer and image, while lists that use the old ones may be in flight.
+            let (b, i) = (random.usize(0..3), random.usize(0..2));
+            world.buffers[b] = buffer(frames, BYTES);
+            world.images[i] = image(frames, &info);
+            zero(frames, &world);
+            model.bytes.iter_mut().flatten().for_each(|bytes| bytes.fill(0));
+        }
+        while let Some((read, expected)) = model.expected.pop_front() {
+            if random.u32(0..4) == 0 {
+                frames.wait(&read).unwrap();
+            }
+            if !read.is_ready() {
+                model.expected.push_front((read, expected));
+                break;
+            }
+            assert_eq!(read.bytes().unwrap(), expected, "{profile}, seed {seed}");
+        }
+    }
+    frames.wait_idle().unwrap();
+    for (read, expected) in model.expected.drain(..) {
+        assert_eq!(read.bytes().unwrap(), expected, "{profile}, seed {seed}");
+    }
+    assert_eq!(frames.statistics().in_flight, 0);
+    drop(world);
+    bench.finish();
+}
+
+/// `SUBLET_CASES` sets how many.
+#[test]
+fn random_programs_are_those_of_the_host() {
+    let cases = std::env::var("SUBLET_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    for seed in 0..cases {
+        program(PROFILES[seed as usize % PROFILES.len()], seed);
+    }
+}

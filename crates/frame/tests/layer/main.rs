@@ -1,0 +1,354 @@
+//! Lists on a real driver, with the validation layer and its checks of synchronization: it has nothing to say, and what
+//! comes back is right. Without driver or layer there is nothing to test; `SUBLET_REQUIRE_VULKAN=1` makes that a failure.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    missing_docs,
+    reason = "a test may panic, and counts small things; what its unsafe code promises is the test's set-up"
+)]
+
+mod device;
+
+use std::sync::Arc;
+
+use ash::vk;
+use naga::back::spv;
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
+use sublet_frame::track::{Subresources, Use};
+use sublet_frame::{
+    Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
+    RenderingInfo, StorageAccess,
+};
+
+use device::Device;
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+const SIZE: u32 = 16;
+
+fn compile(shader: &str) -> Vec<u32> {
+    let module = naga::front::wgsl::parse_str(shader).unwrap();
+    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
+    let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
+    options.flags.remove(spv::WriterFlags::ADJUST_COORDINATE_SPACE);
+    spv::write_vec(&module, &info, &options, None).unwrap()
+}
+
+/// A set layout and a pipeline layout, to be destroyed.
+struct Layouts {
+    set: vk::DescriptorSetLayout,
+    pipeline: vk::PipelineLayout,
+    known: PipelineLayout,
+}
+
+fn layouts(
+    device: &Device,
+    descriptors: &DescriptorDevice,
+    stages: vk::ShaderStageFlags,
+    kinds: &[vk::DescriptorType],
+) -> Layouts {
+    let bindings: Vec<_> = (0..)
+        .zip(kinds)
+        .map(|(number, &kind)| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(number)
+                .descriptor_type(kind)
+                .descriptor_count(1)
+                .stage_flags(stages)
+        })
+        .collect();
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    let set = unsafe { device.device.create_descriptor_set_layout(&info, None) }.unwrap();
+    let sets = [unsafe { SetLayout::new(set, &info) }.unwrap()];
+    let handles = [set];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
+    let pipeline = unsafe { device.device.create_pipeline_layout(&info, None) }.unwrap();
+    let known = unsafe { PipelineLayout::new(descriptors, pipeline, &sets, &[]) }.unwrap();
+    Layouts { set, pipeline, known }
+}
+
+fn module(device: &Device, shader: &str) -> vk::ShaderModule {
+    let code = compile(shader);
+    let info = vk::ShaderModuleCreateInfo::default().code(&code);
+    unsafe { device.device.create_shader_module(&info, None) }.unwrap()
+}
+
+fn compute_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipeline {
+    let module = module(device, include_str!("add.wgsl"));
+    let stages = vk::ShaderStageFlags::COMPUTE;
+    let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+    let none = vk::PipelineCache::null();
+    let made = unsafe { device.device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
+    unsafe { device.device.destroy_shader_module(module, None) };
+    made
+}
+
+fn graphics_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipeline {
+    let module = module(device, include_str!("shaders.wgsl"));
+    let stage =
+        |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
+    let stages =
+        [stage(vk::ShaderStageFlags::VERTEX, c"corner"), stage(vk::ShaderStageFlags::FRAGMENT, c"texel")];
+    let bindings = [vk::VertexInputBindingDescription::default().stride(8)];
+    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)];
+    let vertices = vk::PipelineVertexInputStateCreateInfo::default()
+        .vertex_binding_descriptions(&bindings)
+        .vertex_attribute_descriptions(&attributes);
+    let assembly =
+        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+    let area = vk::Extent2D { width: SIZE, height: SIZE };
+    let viewports =
+        [vk::Viewport { width: SIZE as f32, height: SIZE as f32, max_depth: 1.0, ..Default::default() }];
+    let scissors = [vk::Rect2D { extent: area, ..Default::default() }];
+    let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
+    let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+    let samples =
+        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let depth = vk::PipelineDepthStencilStateCreateInfo::default()
+        .depth_test_enable(true)
+        .depth_write_enable(true)
+        .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
+    let blends =
+        [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
+    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
+    let formats = [vk::Format::R8G8B8A8_UNORM];
+    let mut rendering = vk::PipelineRenderingCreateInfo::default()
+        .color_attachment_formats(&formats)
+        .depth_attachment_format(vk::Format::D16_UNORM);
+    let info = vk::GraphicsPipelineCreateInfo::default()
+        .stages(&stages)
+        .vertex_input_state(&vertices)
+        .input_assembly_state(&assembly)
+        .viewport_state(&viewport)
+        .rasterization_state(&raster)
+        .multisample_state(&samples)
+        .depth_stencil_state(&depth)
+        .color_blend_state(&blend)
+        .layout(layout)
+        .push_next(&mut rendering);
+    let none = vk::PipelineCache::null();
+    let made = unsafe { device.device.create_graphics_pipelines(none, &[info], None) }.unwrap()[0];
+    unsafe { device.device.destroy_shader_module(module, None) };
+    made
+}
+
+fn image(frames: &Frames, format: vk::Format, mips: u32, usage: vk::ImageUsageFlags) -> Image {
+    let info = vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(format)
+        .extent(vk::Extent3D { width: SIZE, height: SIZE, depth: 1 })
+        .mip_levels(mips)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(usage | vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST);
+    unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap()
+}
+
+fn buffer(frames: &Frames, size: u64, usage: vk::BufferUsageFlags) -> Buffer {
+    let usage = usage | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+    unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap()
+}
+
+/// Copies, clears and uploads, over and over on the same resources.
+fn transfers(frames: &mut Frames) {
+    let (one, two) = (
+        buffer(frames, 1024, vk::BufferUsageFlags::empty()),
+        buffer(frames, 1024, vk::BufferUsageFlags::empty()),
+    );
+    let picture = image(frames, vk::Format::R8G8B8A8_UNORM, 5, vk::ImageUsageFlags::SAMPLED);
+    for frame in 0..4_u8 {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut first = frames.list(queue).unwrap();
+        first.fill_buffer(&one, 0..1024, 0x0101_0101 * u32::from(frame)).unwrap();
+        first.update_buffer(&one, 0, &[9; 16]).unwrap();
+        first.upload(&one, 8, &[frame + 1; 100]).unwrap();
+        let copy = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 1024 };
+        first.copy_buffer(&one, &two, &[copy]).unwrap();
+        first.copy_buffer(&two, &one, &[copy]).unwrap();
+        let mut second = frames.list(queue).unwrap();
+        second.fill_buffer(&two, 512..1024, 0).unwrap();
+        second.upload_image(&picture, &[ImageData::new(0, 0, &[frame * 16; 1024])]).unwrap();
+        second.generate_mips(&picture).unwrap();
+        let part = Subresources::ALL.mips(1..2);
+        let grey = vk::ClearColorValue { float32: [1.0; 4] };
+        unsafe { second.clear_color(&picture, &part, grey) }.unwrap();
+        let reads: Vec<_> =
+            (0..5).map(|mip| second.read_image(&picture, mip, 0..1, COLOR).unwrap()).collect();
+        let bytes = second.read_buffer(&one, 0..1024).unwrap();
+        let ticket = frames.submit(queue, [first, second]).unwrap();
+        frames.end();
+        frames.wait(ticket).unwrap();
+        let mut expected = vec![frame; 1024];
+        expected[..16].fill(9);
+        expected[8..108].fill(frame + 1);
+        assert_eq!(bytes.bytes().unwrap(), expected);
+        for (mip, read) in reads.iter().enumerate() {
+            let texel = if mip == 1 { 255 } else { frame * 16 };
+            assert!(read.bytes().unwrap().iter().all(|&byte| byte == texel), "mip {mip}");
+        }
+    }
+}
+
+/// Dispatches that read what the one before wrote.
+fn dispatches(device: &Device, frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
+    let numbers = buffer(frames, 256, vk::BufferUsageFlags::STORAGE_BUFFER);
+    let arguments = buffer(frames, 64, vk::BufferUsageFlags::INDIRECT_BUFFER);
+    let _ = device;
+    for frame in 0..3_u32 {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        list.fill_buffer(&numbers, 0..256, frame).unwrap();
+        let counts: Vec<u8> = [1_u32, 1, 1].iter().flat_map(|count| count.to_le_bytes()).collect();
+        list.upload(&arguments, 0, &counts).unwrap();
+        let point = BindPoint::Compute;
+        unsafe { list.bind_pipeline(point, pipeline, &layouts.known) }.unwrap();
+        list.bind_buffer(point, (0, 1, 0), &numbers, 0..256, StorageAccess::ReadWrite).unwrap();
+        for step in 0..4_u32 {
+            list.bind_constants(point, (0, 0), &[step, 0, 0, 0]).unwrap();
+            if step % 2 == 0 {
+                unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+            } else {
+                unsafe { list.dispatch_indirect(&arguments, 0) }.unwrap();
+            }
+        }
+        let read = list.read_buffer(&numbers, 0..256).unwrap();
+        frames.submit(queue, [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        let expected = (0..4).fold(frame, |number, step| number * 3 + step);
+        assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64));
+    }
+}
+
+/// A triangle over all of a picture, whose color is of the constants and of a mip that was blitted.
+fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
+    let target = image(frames, vk::Format::R8G8B8A8_UNORM, 1, vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    let depth = {
+        let usage = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+        image(frames, vk::Format::D16_UNORM, 1, usage)
+    };
+    let picture = image(frames, vk::Format::R8G8B8A8_UNORM, 5, vk::ImageUsageFlags::SAMPLED);
+    let corners = buffer(frames, 24, vk::BufferUsageFlags::VERTEX_BUFFER);
+    let indices = buffer(frames, 8, vk::BufferUsageFlags::INDEX_BUFFER);
+    for frame in 0..3_u8 {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        let places: Vec<u8> =
+            [-1.0_f32, -1.0, 3.0, -1.0, -1.0, 3.0].iter().flat_map(|place| place.to_le_bytes()).collect();
+        list.upload(&corners, 0, &places).unwrap();
+        list.upload(&indices, 0, &[0, 0, 1, 0, 2, 0]).unwrap();
+        list.upload_image(&picture, &[ImageData::new(0, 0, &[51; 1024])]).unwrap();
+        list.generate_mips(&picture).unwrap();
+        let point = BindPoint::Graphics;
+        unsafe { list.bind_pipeline(point, pipeline, &layouts.known) }.unwrap();
+        list.bind_constants(point, (0, 0), &[0.2_f32 * f32::from(frame), 0.0, 0.0, 0.0]).unwrap();
+        let none = vk::Sampler::null();
+        unsafe { list.bind_image(point, (0, 1, 0), &picture, None, none, StorageAccess::Read) }.unwrap();
+        list.bind_vertex_buffer(0, &corners, 0).unwrap();
+        list.bind_index_buffer(&indices, 0, false).unwrap();
+        let far = Attachment {
+            clear: vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } },
+            ..Attachment::clear(&depth)
+        };
+        let colors = [Some(Attachment::clear(&target))];
+        let info = RenderingInfo::new(target.extent(0), &colors, Some(far));
+        unsafe { list.begin_rendering(&info) }.unwrap();
+        assert!(list.read_image(&target, 0, 0..1, COLOR).is_err(), "not within rendering");
+        unsafe { list.draw(0..3, 0..1) }.unwrap();
+        // What was read is sampled again: nothing has to come between.
+        let before = frames.statistics().barrier_calls;
+        unsafe { list.draw_indexed(0..3, 0, 0..1) }.unwrap();
+        assert_eq!(frames.statistics().barrier_calls, before);
+        // Rendering is interrupted for a use that needs a barrier.
+        list.use_image(&picture, &Subresources::ALL, Use::COPY_SOURCE).unwrap();
+        list.flush().unwrap();
+        unsafe { list.draw(0..3, 0..1) }.unwrap();
+        assert!(frames.statistics().barrier_calls > before);
+        list.end_rendering().unwrap();
+        let read = list.read_image(&target, 0, 0..1, COLOR).unwrap();
+        frames.submit(queue, [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        let texel = [51 * (frame + 1), 51, 51, 51];
+        assert_eq!(read.bytes().unwrap(), texel.repeat((SIZE * SIZE) as usize), "frame {frame}");
+    }
+}
+
+fn run(features: Features) -> bool {
+    let device = match Device::new(features) {
+        Ok(device) => device,
+        Err(error) => {
+            assert!(std::env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{error}");
+            eprintln!("nothing is tested: {error}");
+            return false;
+        }
+    };
+    let version = vk::API_VERSION_1_3;
+    let (instance, ash, physical) = (&device.instance, &device.device, device.physical_device);
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::new(instance, ash, physical, version)) };
+    let allocator = Arc::new(allocator.unwrap());
+    let info = DescriptorDeviceCreateInfo {
+        model: BindingModel::Sets,
+        ..DescriptorDeviceCreateInfo::new(instance, ash, physical, version)
+    };
+    let descriptors = unsafe { DescriptorDevice::new(&info) }.unwrap();
+    let queues = [QueueInfo { queue: device.queue, family: device.family }];
+    let info = FramesCreateInfo {
+        features,
+        descriptors: Some(&descriptors),
+        ..FramesCreateInfo::new(instance, ash, physical, version, &allocator, &queues)
+    };
+    let mut frames = unsafe { Frames::new(&info) }.unwrap();
+
+    transfers(&mut frames);
+    let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
+    let compute = vk::ShaderStageFlags::COMPUTE;
+    let add = layouts(&device, &descriptors, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
+    let adding = compute_pipeline(&device, add.pipeline);
+    dispatches(&device, &mut frames, &add, adding);
+    let stages = vk::ShaderStageFlags::FRAGMENT;
+    let draw = layouts(&device, &descriptors, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
+    let mut drawing = vk::Pipeline::null();
+    if features.dynamic_rendering {
+        drawing = graphics_pipeline(&device, draw.pipeline);
+        draws(&mut frames, &draw, drawing);
+    }
+
+    drop(frames);
+    for (Layouts { set, pipeline, known }, made) in [(add, adding), (draw, drawing)] {
+        drop(known);
+        unsafe { ash.destroy_pipeline(made, None) };
+        unsafe { ash.destroy_pipeline_layout(pipeline, None) };
+        unsafe { ash.destroy_descriptor_set_layout(set, None) };
+    }
+    drop(descriptors);
+    assert!(Arc::try_unwrap(allocator).unwrap().destroy().is_empty());
+    let name = device.name.clone();
+    let messages = device.finish();
+    assert!(messages.is_empty(), "{name}, {features:?}: {messages:#?}");
+    true
+}
+
+#[test]
+fn the_layer_has_nothing_to_say() {
+    let all = Features {
+        synchronization2: true,
+        timeline_semaphore: true,
+        dynamic_rendering: true,
+        separate_depth_stencil_layouts: false,
+    };
+    if run(all) {
+        run(Features { synchronization2: false, ..all });
+        run(Features { timeline_semaphore: false, ..all });
+        run(Features::default());
+    }
+}
