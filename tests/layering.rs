@@ -71,6 +71,7 @@ const UNSAFE_FILES: &[&str] = &[
     "descriptor/heap/classic.rs",
     "descriptor/heap/heap.rs",
     "descriptor/heap/host.rs",
+    "descriptor/heap/mapped.rs",
     "descriptor/heap/native.rs",
     "descriptor/heap/set.rs",
     "descriptor/heap/sets.rs",

@@ -15,7 +15,7 @@ fn slots_are_free_when_the_submission_is_done<S: HeapStore>(rig: &Rig, heap: &De
     unsafe { heap.retire(ticket, range) }.unwrap();
     assert_eq!(heap.check(id), Err(RangeError::StaleHandle { range: id }));
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
-    assert_eq!(heap.allocate(1), Err(full), "recorded");
+    assert_eq!(heap.allocate(1), Err(full.clone()), "recorded");
     rig.clock.submit(ticket, value).unwrap();
     rig.clock.completed(rig.lane, value - 1);
     assert_eq!(heap.collect(&rig.clock), Ok(0));

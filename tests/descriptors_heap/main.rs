@@ -7,11 +7,13 @@ mod buffer;
 mod classic;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
+mod grow;
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
 mod held;
 mod host;
 mod kinds;
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod native;
 mod owned;
 mod set;

@@ -25,7 +25,7 @@ impl End for NativeStore<&Allocator> {
     }
 }
 
-fn rig(limits: DescriptorHeapLimits) -> Held<Rig> {
+pub fn rig(limits: DescriptorHeapLimits) -> Held<Rig> {
     let profile = Profile::by_name("nvidia-rtx-5070-ti").unwrap();
     Rig::with(Gpu::builder(profile).descriptor_heap(limits).build(), |features| features)
 }
@@ -39,7 +39,7 @@ fn heap<'a>(rig: &'a Rig, info: &HeapCreateInfo<'_>) -> Held<Heap<'a>> {
 }
 
 /// Runs a closure as the shader of one dispatch, in a pipeline with heaps. `record` binds them.
-fn dispatch(
+pub fn dispatch(
     rig: &Rig,
     mappings: impl IntoIterator<Item = BindingMapping>,
     kernel: impl Fn(&mut Kernel<'_>) + Send + Sync + 'static,
@@ -86,7 +86,7 @@ fn dispatch(
     unsafe { device.destroy_pipeline(pipeline, None) };
 }
 
-fn word(kernel: &Kernel<'_>, at: u32) -> u32 {
+pub fn word(kernel: &Kernel<'_>, at: u32) -> u32 {
     let mut bytes = [0; 4];
     kernel.read_push_constants(4 * at, &mut bytes);
     u32::from_le_bytes(bytes)

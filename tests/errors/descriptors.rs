@@ -160,6 +160,7 @@ fn heaps() -> Vec<Told> {
         HeapError::HostMemory { asked: 1001 },
         HeapError::TooMany { asked: 1002, most: 1001 },
         HeapError::Full { asked: 1001, free: 1002, largest_free: 1003, retiring: 1004 },
+        HeapError::NotGrown { asked: 1001, source: Box::new(CreateHeapError::Copies { copies: 1002 }) },
     ]));
     let outside = OutOfRange { slot: 1002, count: 1001 };
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
@@ -197,6 +198,7 @@ fn heaps() -> Vec<Told> {
         CreateHeapError::SplitArrays,
         CreateHeapError::Absurd { size: 1001, needed: 1002 },
         CreateHeapError::ForeignAllocator,
+        CreateHeapError::Fixed { slots: 1001 },
         CreateHeapError::Pool(CreateDescriptorPoolError::Driver {
             sets: 1001,
             descriptors: 1002,

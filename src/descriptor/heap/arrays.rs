@@ -56,7 +56,10 @@ pub(super) struct Arrays {
     is_destroyed: AtomicBool,
     types: Box<[DescriptorKind]>,
     is_one: bool,
+    /// To begin with.
     slots: u32,
+    /// What the layout has.
+    max_slots: u32,
     transient: u32,
 }
 
@@ -80,12 +83,20 @@ impl Arrays {
         if !missing.is_empty() {
             return Err(CreateHeapError::Unsupported { missing });
         }
-        let wanted = HeapShape { types, slots: info.slots, is_one };
+        // The layout stays when the heap grows, as pipelines do that were made with it: so the count of its last
+        // binding has to be variable, and its only one.
+        let max_slots = info.most();
+        let may_grow = max_slots != info.slots
+            && (is_one || types.len() == 1)
+            && purpose != Purpose::Classic
+            && device.features().contains(DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT);
+        let slots = if may_grow { info.slots } else { max_slots };
+        let wanted = HeapShape { types, slots: max_slots, is_one };
         limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
-        let layout = create_layout(device, &wanted, info.stages, purpose)?;
+        let layout = create_layout(device, &wanted, info.stages, purpose, may_grow)?;
         let is_destroyed = AtomicBool::new(false);
-        let (types, slots, transient) = (types.into(), info.slots, info.transient);
-        Ok(Self { layout, is_destroyed, types, is_one, slots, transient })
+        let (types, transient) = (types.into(), info.transient);
+        Ok(Self { layout, is_destroyed, types, is_one, slots, max_slots, transient })
     }
 
     /// The types by Vulkan's numbers.
@@ -93,9 +104,13 @@ impl Arrays {
         vk_types(&self.types)
     }
 
-    /// What a set of it takes out of a pool.
-    pub(super) fn counts(&self) -> DescriptorCounts {
-        self.layout.counts()
+    /// What a set of it takes out of a pool if it has so many slots.
+    pub(super) fn counts(&self, slots: u32) -> DescriptorCounts {
+        if self.may_grow() { self.layout.counts_with(slots) } else { self.layout.counts() }
+    }
+
+    pub(super) fn may_grow(&self) -> bool {
+        self.slots != self.max_slots
     }
 
     /// The binding that a type is written to; an error if the heap does not hold it.
@@ -129,9 +144,14 @@ impl Arrays {
         self.is_one
     }
 
+    /// Slots to begin with.
     #[inline]
     pub(super) fn slots(&self) -> u32 {
         self.slots
+    }
+
+    pub(super) fn max_slots(&self) -> u32 {
+        self.max_slots
     }
 
     pub(super) fn transient(&self) -> u32 {
@@ -184,6 +204,7 @@ fn create_layout(
     wanted: &HeapShape<'_>,
     stages: vk::ShaderStageFlags,
     purpose: Purpose,
+    may_grow: bool,
 ) -> Result<SetLayout, CreateHeapError> {
     let kinds = if wanted.is_one { &[DescriptorKind::Mutable][..] } else { wanted.types };
     let mut bindings = Vec::with_capacity(kinds.len());
@@ -201,12 +222,18 @@ fn create_layout(
         Purpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
     };
     let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(set_flags);
-    let each = vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
-        | vk::DescriptorBindingFlags::PARTIALLY_BOUND
-        | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
+    let mut each = vk::DescriptorBindingFlags::empty();
+    if purpose == Purpose::UpdateAfterBind {
+        each |= vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
+            | vk::DescriptorBindingFlags::PARTIALLY_BOUND
+            | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
+    }
+    if may_grow {
+        each |= vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT;
+    }
     let flags = vec![each; bindings.len()];
     let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
-    if purpose == Purpose::UpdateAfterBind {
+    if !each.is_empty() {
         info = info.push_next(&mut flags);
     }
     let mutable_types = vk_types(wanted.types);

@@ -8,6 +8,7 @@ use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::super::layout::SetLayout;
 use super::super::models::BindingModel;
+use super::super::source::DescriptorSource;
 use super::buffer::BufferStore;
 use super::classic::ClassicStore;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
@@ -18,6 +19,7 @@ use super::slot::HeapSlot;
 use super::store::HeapStore;
 use crate::base::sync::{Shared, Threading};
 use crate::device::descriptors::BindTarget;
+use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
 /// A [`DescriptorHeap`] in the form that the device is best at.
@@ -345,6 +347,28 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
 
     fn transient(&self) -> u32 {
         each!(&self.inner, store => store.transient())
+    }
+
+    fn max_slots(&self) -> u32 {
+        each!(&self.inner, store => store.max_slots())
+    }
+
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        each!(&self.inner, store => store.grow(slots))
+    }
+
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        // SAFETY: the caller makes the promise of the trait's method.
+        each!(&self.inner, store => unsafe { store.retire_outgrown(ticket) })
+    }
+
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        each!(&self.inner, store => store.collect_outgrown(clock))
+    }
+
+    unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller makes the promises of the trait's method.
+        each!(&self.inner, store => unsafe { store.write_source(index, source) })
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::ptr::NonNull;
 
 use ash::vk;
 
@@ -12,13 +11,14 @@ use super::super::device::DescriptorDevice;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::arrays::{Arrays, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
+use super::current::Current;
 use super::error::HeapWriteError;
+use super::mapped::{BufferWish, MappedBuffer};
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
-use crate::allocation::Allocation;
 use crate::base::cast::{host_size, widen};
-use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use crate::device::descriptors::BindTarget;
+use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
 /// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that
@@ -71,27 +71,20 @@ pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
     arrays: Arrays,
-    parts: Parts,
-}
-
-/// The buffer, and where the arrays lie in it.
-struct Parts {
-    places: Box<[ArrayBytes]>,
-    buffer: vk::Buffer,
-    allocation: Allocation,
+    plan: Plan,
     usage: vk::BufferUsageFlags,
-    /// Of the set: a multiple of `descriptorBufferOffsetAlignment`.
-    address: vk::DeviceAddress,
-    /// Where the set is mapped.
-    mapped: NonNull<u8>,
+    name: Box<str>,
+    /// Who made the store: where its buffers come from.
+    caller: &'static Location<'static>,
+    current: Current<Bytes>,
 }
 
-// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in
-// an allocator that the value holds; and any thread may write it. The callers of
-// `HeapStore::write` promise that no two write one slot at a time. Everything else is `Send` where the allocator is.
-unsafe impl<A: AllocatorRef + Send> Send for BufferStore<A> {}
-// SAFETY: as above.
-unsafe impl<A: AllocatorRef + Sync> Sync for BufferStore<A> {}
+/// What is bound.
+#[derive(Debug)]
+struct Bytes {
+    buffer: MappedBuffer,
+    slots: u32,
+}
 
 /// Where the descriptors of a type are, in bytes from the start of the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +95,7 @@ struct ArrayBytes {
     size: usize,
 }
 
-/// The set's places, and its bytes as far as they are known to be enough.
+/// The set's places, and its bytes as far as they are known to be enough for all slots.
 struct Plan {
     places: Box<[ArrayBytes]>,
     size: u64,
@@ -124,7 +117,7 @@ impl Plan {
             let binding = arrays.binding(kind).unwrap_or(0);
             // SAFETY: the layout is live, was made for descriptor buffers, and has the binding.
             let first = unsafe { driver.binding_offset(arrays.layout(), binding) };
-            let needed = stride.checked_mul(arrays.slots().into()).and_then(|all| first.checked_add(all));
+            let needed = stride.checked_mul(arrays.max_slots().into()).and_then(|all| first.checked_add(all));
             let absurd = CreateHeapError::Absurd { size, needed: needed.unwrap_or(u64::MAX) };
             if needed.is_none_or(|needed| needed > size) {
                 return Err(absurd);
@@ -138,6 +131,55 @@ impl Plan {
         }
         Ok(Self { places: places.into(), size })
     }
+
+    /// Bytes of a set of an only binding with so many slots, no more than there may be.
+    fn bytes_of(&self, slots: u32) -> u64 {
+        let end = |place: &ArrayBytes| widen(place.first) + widen(place.stride) * u64::from(slots);
+        self.places.iter().map(end).max().unwrap_or(0)
+    }
+}
+
+/// What a buffer is to be.
+struct Wish<'a> {
+    plan: &'a Plan,
+    usage: vk::BufferUsageFlags,
+    name: &'a str,
+    caller: &'static Location<'static>,
+    slots: u32,
+}
+
+/// The usages of a buffer for such a set, of so many bytes, if the device allows it.
+fn usage_of(
+    device: &DescriptorDevice,
+    arrays: &Arrays,
+    size: u64,
+) -> Result<vk::BufferUsageFlags, CreateHeapError> {
+    let properties = &device.driver().facts.buffer;
+    let is_sampler = |&kind: &DescriptorKind| {
+        matches!(kind, DescriptorKind::Sampler | DescriptorKind::CombinedImageSampler)
+    };
+    let limits = [
+        (
+            arrays.types().iter().any(is_sampler),
+            vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT,
+            "maxSamplerDescriptorBufferRange",
+            properties.max_sampler_descriptor_buffer_range,
+        ),
+        (
+            arrays.types().iter().any(|&kind| kind != DescriptorKind::Sampler),
+            vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT,
+            "maxResourceDescriptorBufferRange",
+            properties.max_resource_descriptor_buffer_range,
+        ),
+    ];
+    let mut usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+    for (_, flag, limit, allowed) in limits.into_iter().filter(|&(has, ..)| has) {
+        usage |= flag;
+        if size > allowed {
+            return Err(CreateHeapError::Limit { limit, asked: size, allowed });
+        }
+    }
+    Ok(usage)
 }
 
 impl<A: AllocatorRef> BufferStore<A> {
@@ -159,15 +201,23 @@ impl<A: AllocatorRef> BufferStore<A> {
         let has_combined = info.actual_types().contains(&DescriptorKind::CombinedImageSampler);
         let arrays = Arrays::create(device, info, Purpose::Buffer)?;
         let is_split = properties.combined_image_sampler_descriptor_single_array == vk::FALSE;
+        let caller = Location::caller();
         let made = if has_combined && is_split {
             Err(CreateHeapError::SplitArrays)
         } else {
-            let caller = Location::caller();
-            Plan::new(device, &arrays)
-                .and_then(|plan| Self::with_buffer(device, &allocator, info, &arrays, plan, caller))
+            Plan::new(device, &arrays).and_then(|plan| {
+                let usage = usage_of(device, &arrays, plan.size)?;
+                let wish = Wish { plan: &plan, usage, name: info.name, caller, slots: arrays.slots() };
+                let bytes = Self::make_bytes(device, &allocator, &arrays, &wish)?;
+                Ok((plan, usage, bytes))
+            })
         };
         match made {
-            Ok(parts) => Ok(Self { allocator, device: device.clone(), arrays, parts }),
+            Ok((plan, usage, bytes)) => {
+                let current = Current::new(bytes, arrays.may_grow());
+                let (device, name) = (device.clone(), info.name.into());
+                Ok(Self { allocator, device, arrays, plan, usage, name, caller, current })
+            }
             Err(error) => {
                 // SAFETY: nothing was made from it that is left.
                 unsafe { arrays.destroy(device) };
@@ -176,76 +226,20 @@ impl<A: AllocatorRef> BufferStore<A> {
         }
     }
 
-    fn with_buffer(
+    fn make_bytes(
         device: &DescriptorDevice,
         allocator: &A,
-        info: &HeapCreateInfo<'_>,
         arrays: &Arrays,
-        plan: Plan,
-        caller: &'static Location<'static>,
-    ) -> Result<Parts, CreateHeapError> {
-        let allocator = allocator.allocator();
-        let properties = &device.driver().facts.buffer;
-        let mut usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-        let is_sampler = |&kind: &DescriptorKind| {
-            matches!(kind, DescriptorKind::Sampler | DescriptorKind::CombinedImageSampler)
-        };
-        let limits = [
-            (
-                arrays.types().iter().any(is_sampler),
-                vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT,
-                "maxSamplerDescriptorBufferRange",
-                properties.max_sampler_descriptor_buffer_range,
-            ),
-            (
-                arrays.types().iter().any(|&kind| kind != DescriptorKind::Sampler),
-                vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT,
-                "maxResourceDescriptorBufferRange",
-                properties.max_resource_descriptor_buffer_range,
-            ),
-        ];
-        for (_, flag, limit, allowed) in limits.into_iter().filter(|&(has, ..)| has) {
-            usage |= flag;
-            if plan.size > allowed {
-                return Err(CreateHeapError::Limit { limit, asked: plan.size, allowed });
-            }
-        }
-        let alignment = properties.descriptor_buffer_offset_alignment.max(1);
-        // Room to start at an aligned address, wherever the buffer is.
-        let absurd = CreateHeapError::Absurd { size: plan.size, needed: u64::MAX };
-        let Some(size) = plan.size.checked_add(alignment - 1) else { return Err(absurd) };
-        let buffer_info = vk::BufferCreateInfo::default().size(size.max(1)).usage(usage);
-        let name = (!info.name.is_empty()).then_some(info.name);
-        let wanted = AllocationCreateInfo {
-            flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
-            // Every device has such memory for buffers (VkMemoryRequirements): so there is nothing to flush.
-            required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
-            preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
-            name,
-            ..AllocationCreateInfo::new(MemoryUsage::Auto)
-        };
-        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are
+        wish: &Wish<'_>,
+    ) -> Result<Bytes, CreateHeapError> {
+        let &Wish { plan, usage, name, caller, slots } = wish;
+        let bytes = if arrays.may_grow() { plan.bytes_of(slots) } else { plan.size };
+        let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment.max(1);
+        let wish = BufferWish { bytes: bytes.max(1), alignment, usage, name, caller };
+        // SAFETY: `new` has looked at whose the allocator is; the size is not zero, and the features of the usages are
         // enabled.
-        let (buffer, allocation) = unsafe { allocator.create_buffer_for(&buffer_info, &wanted, caller) }?;
-        // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
-        let found = unsafe { device.driver().buffer_address(buffer) };
-        // Check the driver: it may have asked for less memory than the buffer has bytes.
-        let mapped = allocation.mapped_pointer().filter(|_| allocation.size() >= size);
-        let (address, mapped) = match (found, mapped) {
-            (Ok(address), Some(mapped)) if address != 0 => (address, mapped.cast::<u8>()),
-            (found, _) => {
-                // SAFETY: the buffer was made just now, by this allocator.
-                let destroyed = unsafe { allocator.destroy_buffer(buffer, allocation) };
-                debug_assert!(destroyed.is_ok());
-                return Err(found.err().map_or(absurd, CreateHeapError::Missing));
-            }
-        };
-        let start = address.checked_next_multiple_of(alignment).unwrap_or(address);
-        // Below the alignment, and so within the room that was added.
-        let skipped = host_size(start - address).unwrap_or(0);
-        // SAFETY: the mapping has `size` bytes, and `skipped` is less.
-        let mapped = unsafe { mapped.add(skipped) };
-        Ok(Parts { places: plan.places, buffer, allocation, usage, address: start, mapped })
+        let buffer = unsafe { MappedBuffer::create(device, allocator, &wish) }?;
+        Ok(Bytes { buffer, slots })
     }
 
     layout_getters!(arrays);
@@ -260,14 +254,15 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// heap does not hold the type, or has no such slot.
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
-        let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
+        let place = self.place(kind)?;
+        let address = self.current.with(|bytes| (index < bytes.slots).then(|| bytes.buffer.address()))?;
         // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
-        Some(self.parts.address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
+        Some(address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
     }
 
     #[inline]
     fn place(&self, kind: DescriptorKind) -> Option<&ArrayBytes> {
-        self.parts.places.iter().find(|place| place.kind == kind)
+        self.plan.places.iter().find(|place| place.kind == kind)
     }
 
     #[inline]
@@ -277,7 +272,8 @@ impl<A: AllocatorRef> BufferStore<A> {
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
-        vk::DescriptorBufferBindingInfoEXT::default().address(self.parts.address).usage(self.parts.usage)
+        let address = self.current.with(|bytes| bytes.buffer.address());
+        vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(self.usage)
     }
 
     /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each
@@ -325,12 +321,11 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// The device is done with all submissions that use the heap.
     pub unsafe fn destroy(self) {
-        let Self { allocator, device, arrays, parts } = self;
+        let Self { allocator, device, arrays, current, .. } = self;
         // SAFETY: the caller promises that the device is done with the heap, and the value goes with it.
         unsafe { arrays.destroy(&device) };
-        // SAFETY: the device is done with it, and the value goes with it.
-        let destroyed = unsafe { allocator.allocator().destroy_buffer(parts.buffer, parts.allocation) };
-        debug_assert!(destroyed.is_ok(), "both are of this allocator");
+        // SAFETY: as above; the allocator made the buffers.
+        current.into_each(|bytes| unsafe { bytes.buffer.destroy(&allocator) });
     }
 
     /// Puts bytes into a slot.
@@ -339,13 +334,14 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// As for [`HeapStore::write`]: the index is one of the heap's, and nobody else writes the slot.
     #[inline]
     unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
-        debug_assert!(index < self.arrays.slots() && bytes.len() <= place.stride);
+        debug_assert!(bytes.len() <= place.stride);
         let at = place.first + place.stride * crate::base::cast::index(index);
-        // SAFETY: `Plan::new` has seen that the arrays lie in the set, which is mapped from `mapped` on.
-        let target = unsafe { self.parts.mapped.add(at) };
-        // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; and the bytes are not
-        // mapped.
-        unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        self.current.with(|current| {
+            debug_assert!(index < current.slots);
+            // SAFETY: `Plan::new` has seen that the arrays lie in the set; nobody else writes the slot: the caller's
+            // promise.
+            unsafe { current.buffer.put(at, bytes) };
+        });
     }
 }
 
@@ -353,15 +349,49 @@ impl<A: AllocatorRef> fmt::Debug for BufferStore<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferStore")
             .field("arrays", &self.arrays)
-            .field("buffer", &self.parts.buffer)
-            .field("address", &self.parts.address)
+            .field("current", &self.current)
             .finish_non_exhaustive()
     }
 }
 
 impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     fn slots(&self) -> u32 {
-        self.arrays.slots()
+        self.current.with(|bytes| bytes.slots)
+    }
+
+    fn max_slots(&self) -> u32 {
+        self.arrays.max_slots()
+    }
+
+    /// With one buffer, into which the bytes of the old one are copied. They are read where they are mapped, which is
+    /// slow: each slot once, or about as often as it is written.
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        if slots > self.max_slots() || !self.arrays.may_grow() {
+            return Err(CreateHeapError::Fixed { slots });
+        }
+        let (usage, caller) = (self.usage, self.caller);
+        let wish = Wish { plan: &self.plan, usage, name: &self.name, caller, slots };
+        let next = Self::make_bytes(&self.device, &self.allocator, &self.arrays, &wish)?;
+        let replaced = self.current.replace(next, |old, next| {
+            let bytes = host_size(self.plan.bytes_of(old.slots.min(slots))).unwrap_or(0);
+            // SAFETY: both buffers have the bytes of so many slots; nobody writes the one meanwhile, and nobody knows of
+            // the other.
+            unsafe { next.buffer.copy_from(&old.buffer, bytes) };
+        });
+        replaced.map_err(|next| {
+            // SAFETY: nobody knows of it.
+            unsafe { next.buffer.destroy(&self.allocator) };
+            CreateHeapError::HostMemory { slots, types: self.arrays.types().len(), copies: 1 }
+        })
+    }
+
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        self.current.retire(ticket)
+    }
+
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        self.current.collect(clock, |bytes| unsafe { bytes.buffer.destroy(&self.allocator) })
     }
 
     fn transient(&self) -> u32 {
@@ -416,7 +446,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
         let place = self.place(kind)?;
         let at = place.first + place.stride * crate::base::cast::index(index);
-        let pointer = NonNull::new(self.parts.mapped.as_ptr().wrapping_add(at))?;
+        let pointer = self.current.with(|bytes| bytes.buffer.pointer(at))?;
         Some(HeapSlot {
             host: Some(HostSlot::Mapped { pointer, bytes: place.size }),
             device: self.address_of(kind, index),

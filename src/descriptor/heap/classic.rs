@@ -11,7 +11,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Purpose, layout_getters};
+use super::arrays::{Arrays, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
@@ -43,6 +43,9 @@ use crate::device::descriptors::BindTarget;
 /// its kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few
 /// descriptors in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
 ///
+/// It does not grow: it has [`HeapCreateInfo::max_slots`] from the start. Shaders have that size, and each slot holds a
+/// descriptor in any case.
+///
 /// ```
 /// use ash::vk;
 /// use sublet::descriptor::*;
@@ -68,6 +71,8 @@ use crate::device::descriptors::BindTarget;
 #[derive(Debug)]
 #[must_use = "the sets live until they are destroyed"]
 pub struct ClassicStore {
+    device: DescriptorDevice,
+    arrays: Arrays,
     sets: HeapSets,
     content: Mutex<Content>,
     /// What one update writes. Locked while the driver is called, unlike `content`.
@@ -189,14 +194,23 @@ impl ClassicStore {
         }
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
         let types = defaults.len();
-        let sets = HeapSets::create(device, &info, Purpose::Classic, copies)?;
+        let arrays = Arrays::create(device, &info, Purpose::Classic)?;
+        let slots = arrays.slots();
         // Once the limits are known to allow the slots.
-        match Content::new(info.slots, defaults, copies) {
-            Ok(content) => Ok(Self { sets, content: Mutex::new(content), writes: Mutex::default() }),
-            Err(_) => {
-                // SAFETY: no set was bound yet.
-                unsafe { sets.destroy() };
-                Err(CreateHeapError::HostMemory { slots: info.slots, types, copies })
+        let content = Content::new(slots, defaults, copies);
+        let made =
+            content.map_err(|_| CreateHeapError::HostMemory { slots, types, copies }).and_then(|content| {
+                let sets = HeapSets::create(device, &arrays, info.name, Purpose::Classic, copies, slots)?;
+                Ok((sets, Mutex::new(content)))
+            });
+        match made {
+            Ok((sets, content)) => {
+                Ok(Self { device: device.clone(), arrays, sets, content, writes: Mutex::default() })
+            }
+            Err(error) => {
+                // SAFETY: the layout is of this device, and nothing that was made from it is left.
+                unsafe { arrays.destroy(device) };
+                Err(error)
             }
         }
     }
@@ -217,7 +231,7 @@ impl ClassicStore {
         info.actual_types().iter().map(default_of).collect()
     }
 
-    layout_getters!(sets.arrays);
+    layout_getters!(arrays);
 
     /// Copies of the set.
     #[must_use]
@@ -252,7 +266,7 @@ impl ClassicStore {
                 // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
                 // they name is live, and the device does not use the set: the caller's promise; and nobody else writes
                 // it: `self.writes` is locked.
-                unsafe { self.sets.device.driver().update_sets(writes, &[]) };
+                unsafe { self.device.driver().update_sets(writes, &[]) };
             });
         }
         count
@@ -272,8 +286,8 @@ impl ClassicStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the caller promises what `HeapSets::cmd_bind` asks for of commands and layout.
-        unsafe { self.sets.cmd_bind(self.copy(frame), &target) };
+        // SAFETY: the set is live; the caller promises the rest of commands and layout.
+        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set(frame)], &[]) };
     }
 
     /// Destroys sets, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
@@ -281,24 +295,26 @@ impl ClassicStore {
     /// # Safety
     /// The device is done with all submissions that use the sets.
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller promises that the device is done with the sets.
-        unsafe { self.sets.destroy() };
+        // SAFETY: the sets are of this device, and the caller promises that it is done with them.
+        unsafe { self.sets.destroy(&self.device) };
+        // SAFETY: the layout is of this device, its sets are gone, and the value goes with it.
+        unsafe { self.arrays.destroy(&self.device) };
     }
 }
 
 impl HeapStore for ClassicStore {
     fn slots(&self) -> u32 {
-        self.sets.arrays.slots()
+        self.arrays.slots()
     }
 
     fn transient(&self) -> u32 {
-        self.sets.arrays.transient()
+        self.arrays.transient()
     }
 
     /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names
     /// stays live until the slot is written again or its range is retired, and no longer is looked at.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let binding = self.sets.arrays.binding_of(descriptor.kind())?;
+        let binding = self.arrays.binding_of(descriptor.kind())?;
         self.content.lock().set(ArraySlot { binding, index }, *descriptor);
         Ok(())
     }
@@ -307,7 +323,7 @@ impl HeapStore for ClassicStore {
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
-        let binding_of = |descriptor: &Descriptor| self.sets.arrays.binding_of(descriptor.kind());
+        let binding_of = |descriptor: &Descriptor| self.arrays.binding_of(descriptor.kind());
         for (_, descriptor) in writes.clone() {
             binding_of(descriptor)?;
         }

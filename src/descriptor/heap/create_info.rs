@@ -93,7 +93,10 @@ pub struct HeapCreateInfo<'a> {
     pub kind: HeapKind,
     /// Slots, those for frames included: not zero. 32,768 by default, and 1,024 for samplers.
     pub slots: u32,
-    /// Slots at the upper end that are for frames: see
+    /// The most slots, to which the heap grows when it is full: see
+    /// [growing](super::DescriptorHeap#growing). Not more than [`slots`](Self::slots), or 0 as by default: it does not grow.
+    pub max_slots: u32,
+    /// Slots at the upper end of [`slots`](Self::slots) that are for frames: see
     /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). None by default.
     pub transient: u32,
     /// The types of descriptors; empty for [`HeapKind::default_types`].
@@ -117,6 +120,7 @@ impl HeapCreateInfo<'_> {
         Self {
             kind,
             slots,
+            max_slots: 0,
             transient: 0,
             types: &[],
             arrays: HeapArrays::Auto,
@@ -128,6 +132,11 @@ impl HeapCreateInfo<'_> {
     /// The types, with the default put in.
     pub(super) fn actual_types(&self) -> &[DescriptorKind] {
         if self.types.is_empty() { self.kind.default_types() } else { self.types }
+    }
+
+    /// The most slots that there are ever to be.
+    pub(super) fn most(&self) -> u32 {
+        self.max_slots.max(self.slots)
     }
 
     /// Checks what does not depend on the device.
@@ -233,6 +242,11 @@ pub enum CreateHeapError {
         /// Bytes that its arrays need.
         needed: u64,
     },
+    /// The store does not grow to so many slots.
+    Fixed {
+        /// Slots that it was to have.
+        slots: u32,
+    },
     /// The allocator is of another `VkDevice` than the descriptors.
     ForeignAllocator,
     /// There is no pool for the set.
@@ -315,6 +329,7 @@ impl fmt::Display for CreateHeapError {
             Self::Absurd { size, needed } => {
                 write!(f, "the device says that the layout has {size} bytes, and its arrays need {needed}")
             }
+            Self::Fixed { slots } => write!(f, "the store does not grow to {slots} slots"),
             Self::ForeignAllocator => f.write_str("the allocator for the heap's buffer is of another device"),
             Self::Pool(error) => write!(f, "there is no pool for the heap's set: {error}"),
             Self::Buffer(error) => write!(f, "there is no buffer for the heap's descriptors: {error}"),

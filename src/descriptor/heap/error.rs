@@ -6,12 +6,13 @@ use std::fmt;
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::DescriptorDataError;
+use super::create_info::CreateHeapError;
 use super::range::DescriptorRangeId;
 use crate::device::DriverError;
 use crate::error::MemoryError;
 
 /// No range was allocated. Nothing was changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum HeapError {
     /// A range has one slot at least.
@@ -40,6 +41,13 @@ pub enum HeapError {
         /// Slots that were asked for.
         asked: u32,
     },
+    /// The heap was full and did not grow. It is as it was.
+    NotGrown {
+        /// Slots that were asked for.
+        asked: u32,
+        /// Why not.
+        source: Box<CreateHeapError>,
+    },
 }
 
 impl fmt::Display for HeapError {
@@ -56,11 +64,21 @@ impl fmt::Display for HeapError {
             Self::HostMemory { asked } => {
                 write!(f, "{asked} slots in a row: the host has no memory for what is kept of them")
             }
+            Self::NotGrown { asked, source } => {
+                write!(f, "{asked} slots in a row: the heap is full and did not grow: {source}")
+            }
         }
     }
 }
 
-impl Error for HeapError {}
+impl Error for HeapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotGrown { source, .. } => source.source(),
+            _ => None,
+        }
+    }
+}
 
 /// A slot is not in its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

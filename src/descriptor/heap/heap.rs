@@ -37,6 +37,27 @@ pub(super) fn next_id() -> u32 {
 /// With [`Shared`] any number of threads use it at once: a short lock, not held while the driver is called. With
 /// [`Local`](crate::Local) there is none.
 ///
+/// # Growing
+/// With [`HeapCreateInfo::max_slots`](super::HeapCreateInfo::max_slots) a full heap grows: [`allocate`](Self::allocate)
+/// makes a store of twice the slots, or of as many as the request needs, and copies what the old one holds. Live slots
+/// keep their numbers. Layouts stay too, and so do the pipelines that were made with them. If anything fails, the heap is
+/// as it was ([`HeapError::NotGrown`]).
+///
+/// From then on the heap binds the larger store. A command buffer that bound the smaller one goes on to see that: it finds
+/// no slots that are new, and nothing that was written since the heap grew. So allocate and write before you bind, and
+/// record again what was recorded for several submissions: [`HeapStatistics::growths`] says that there is a reason. The old
+/// store lives until [`retire_outgrown`](Self::retire_outgrown) names a ticket and [`collect`](Self::collect) finds it
+/// done. Descriptors that commands write on the GPU come along as far as those commands have run.
+///
+/// | store | grows |
+/// |---|---|
+/// | [`SetStore`](super::SetStore) | with one array ([`HeapArrays::One`](super::HeapArrays::One), or one type) and `VARIABLE_DESCRIPTOR_COUNT`; else it has all slots from the start |
+/// | [`BufferStore`](super::BufferStore) | the same |
+/// | [`NativeStore`](super::NativeStore) | always |
+/// | [`ClassicStore`](super::ClassicStore) | never: it has all slots from the start |
+///
+/// A program that wants several types to grow on every device has a heap for each of them.
+///
 /// # Invariant
 /// Free, live and retiring slots are all slots, at any time ([`HeapStatistics`]).
 ///
@@ -90,6 +111,8 @@ pub(super) fn next_id() -> u32 {
 #[doc(alias = "DescriptorTable")]
 pub struct DescriptorHeap<S, T: Threading = Shared> {
     slots: CoreMutex<T, Slots>,
+    /// Whoever makes the store larger holds it.
+    growing: CoreMutex<T, ()>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
     dropped: CoreMutex<T, Vec<DescriptorRange>>,
     store: S,
@@ -108,8 +131,9 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         // Asked once: a store of the program's own may answer differently the next time.
         let all = store.slots();
         let transient = store.transient().min(all);
-        let slots = Slots::new(next_id(), all - transient, transient);
-        Self { slots: CoreMutex::new(slots), dropped: CoreMutex::new(Vec::new()), store }
+        let slots = Slots::new(next_id(), all - transient, transient, store.max_slots());
+        let (growing, dropped) = (CoreMutex::new(()), CoreMutex::new(Vec::new()));
+        Self { slots: CoreMutex::new(slots), growing, dropped, store }
     }
 
     /// Allocates `count` slots in a row, which hold whatever they held.
@@ -119,10 +143,35 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// things can help.
     ///
     /// # Complexity
-    /// O(1).
+    /// O(1); O(slots) when the heap [grows](Self#growing). Others allocate, free and look meanwhile; they write once the
+    /// descriptors are copied.
     #[inline]
     pub fn allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
-        self.slots.lock().allocate(count)
+        let made = self.slots.lock().allocate(count);
+        match made {
+            Err(HeapError::Full { .. }) => self.grow_and_allocate(count),
+            made => made,
+        }
+    }
+
+    #[cold]
+    fn grow_and_allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
+        let _growing = self.growing.lock();
+        let next = {
+            let mut slots = self.slots.lock();
+            // Another thread may have grown the heap, or freed something, since.
+            let full = match slots.allocate(count) {
+                Err(full @ HeapError::Full { .. }) => full,
+                made => return made,
+            };
+            slots.grown_for(count).ok_or(full)?
+        };
+        // Nothing is locked that others need for what is there already.
+        let grown = self.store.grow(next);
+        grown.map_err(|source| HeapError::NotGrown { asked: count, source: Box::new(source) })?;
+        let mut slots = self.slots.lock();
+        slots.extend(next);
+        slots.allocate(count)
     }
 
     /// Allocates slots for one recording, out of the part that is for frames
@@ -374,6 +423,18 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(())
     }
 
+    /// What the heap has [outgrown](Self#growing) until now is destroyed by the first [`collect`](Self::collect) after the
+    /// ticket is done. Returns how many stores that is. Call it once a frame, with the ticket of the frame's last
+    /// recording; a heap that does not grow needs none of it.
+    ///
+    /// # Safety
+    /// No recording after the ticket's has bound the heap before it grew; and once the ticket is done, no command buffer
+    /// that has is pending or is submitted again. For a [`NativeStore`](super::NativeStore) those are reset or freed by then.
+    pub unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        // SAFETY: the caller promises that nobody uses it once the ticket is done.
+        unsafe { self.store.retire_outgrown(ticket) }
+    }
+
     /// Frees the slots of ranges whose tickets are done, and returns how many those are. Call it once a frame, for
     /// example.
     ///
@@ -382,7 +443,9 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// nonetheless.
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
-        self.slots.lock().collect(clock, |ended| self.store.retired(ended))
+        let freed = self.slots.lock().collect(clock, |ended| self.store.retired(ended));
+        self.store.collect_outgrown(clock)?;
+        freed
     }
 
     /// The most slots that [`allocate`](Self::allocate) grants now.

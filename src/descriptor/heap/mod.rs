@@ -5,11 +5,13 @@ mod bindless;
 mod buffer;
 mod classic;
 mod create_info;
+mod current;
 mod error;
 #[allow(clippy::module_inception, reason = "the heap itself")]
 mod heap;
 mod host;
 mod limits;
+mod mapped;
 mod mapping;
 mod native;
 mod owned;

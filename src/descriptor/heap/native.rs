@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 use ash::vk;
 
@@ -14,12 +14,13 @@ use super::super::features::DescriptorFeatures;
 use super::super::sizes::MAX_DESCRIPTOR_BYTES;
 use super::super::source::DescriptorSource;
 use super::create_info::{CreateHeapError, HeapCreateInfo, HeapKind};
+use super::current::Current;
 use super::error::HeapWriteError;
+use super::mapped::{BufferWish, MappedBuffer};
 use super::mapping::BindingMapping;
 use super::store::HeapStore;
-use crate::allocation::Allocation;
 use crate::base::cast::{host_size, index as host_index, widen};
-use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
 use sublet_vk::descriptor_heap as ffi;
@@ -46,7 +47,8 @@ use sublet_vk::descriptor_heap as ffi;
 /// from their address, as in a [`BufferStore`](super::BufferStore).
 ///
 /// [`HeapCreateInfo::arrays`] and [`HeapCreateInfo::stages`] are not looked at: there is one array, and all stages
-/// see it.
+/// see it. Where the heap [grows](super::DescriptorHeap#growing), the reserved range moves: it lies behind the slots of the
+/// new buffer. Mappings and offsets stay.
 ///
 /// # Binding
 /// [`cmd_bind`](Self::cmd_bind), once for each command buffer and kind of heap, and before the first draw or dispatch.
@@ -78,31 +80,27 @@ pub struct NativeStore<A: AllocatorRef> {
     device: DescriptorDevice,
     shape: Shape,
     types: Box<[DescriptorKind]>,
-    buffer: vk::Buffer,
-    allocation: Allocation,
-    /// Of the heap: a multiple of its alignment.
-    address: vk::DeviceAddress,
-    /// Where the heap is mapped.
-    mapped: NonNull<u8>,
+    name: Box<str>,
+    /// Who made the store: where its buffers come from.
+    caller: &'static Location<'static>,
+    current: Current<Bytes>,
 }
 
-// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in
-// an allocator that the value holds; and whichever thread may write it. Who writes which slot is the promise of
-// `HeapStore::write`. Everything else is `Send` where the allocator is.
-unsafe impl<A: AllocatorRef + Send> Send for NativeStore<A> {}
-// SAFETY: as above.
-unsafe impl<A: AllocatorRef + Sync> Sync for NativeStore<A> {}
+/// What is bound.
+#[derive(Debug)]
+struct Bytes {
+    buffer: MappedBuffer,
+    slots: u32,
+}
 
 /// How the bytes of a heap are divided. Slots first, so that index and offset go together; then what is reserved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
     kind: HeapKind,
-    slots: u32,
+    max_slots: u32,
     transient: u32,
     /// Bytes of a slot: within [`MAX_DESCRIPTOR_BYTES`].
     stride: u32,
-    /// Where the reserved range begins: a multiple of what every descriptor wants.
-    reserved_offset: u64,
     reserved: u64,
     /// Of the heap's address.
     alignment: u64,
@@ -182,19 +180,24 @@ impl Shape {
             size.checked_next_multiple_of(align).filter(|&stride| stride <= widen(MAX_DESCRIPTOR_BYTES));
         let Some(stride) = stride.and_then(|stride| u32::try_from(stride).ok()) else { return Err(absurd) };
         // Both are below 2^32; and a multiple of the stride is one of the alignment.
-        let reserved_offset = u64::from(stride) * u64::from(info.slots);
-        let asked = reserved_offset.checked_add(reserved).ok_or(absurd)?;
+        let max_slots = info.most();
+        let asked = (u64::from(stride) * u64::from(max_slots)).checked_add(reserved).ok_or(absurd)?;
         if asked > most {
             return Err(CreateHeapError::Limit { limit, asked, allowed: most });
         }
-        let (kind, slots, transient) = (info.kind, info.slots, info.transient);
-        Ok(Self { kind, slots, transient, stride, reserved_offset, reserved, alignment: alignment.max(1) })
+        let (kind, transient) = (info.kind, info.transient);
+        Ok(Self { kind, max_slots, transient, stride, reserved, alignment: alignment.max(1) })
     }
 
-    /// Bytes of the heap, the reserved range included.
-    fn size(&self) -> u64 {
+    /// Where the reserved range begins if there are so many slots: a multiple of what every descriptor wants.
+    fn reserved_offset(&self, slots: u32) -> u64 {
+        u64::from(self.stride) * u64::from(slots)
+    }
+
+    /// Bytes of a heap of so many slots, the reserved range included.
+    fn size(&self, slots: u32) -> u64 {
         // `new` has seen that it is no more than the device allows.
-        self.reserved_offset + self.reserved
+        self.reserved_offset(slots) + self.reserved
     }
 }
 
@@ -244,42 +247,25 @@ impl<A: AllocatorRef> NativeStore<A> {
             return Err(CreateHeapError::ForeignAllocator);
         }
         let shape = Shape::new(device, info, embedded)?;
-        // Room to start at an aligned address, wherever the buffer is.
-        let absurd = CreateHeapError::Absurd { size: shape.size(), needed: u64::MAX };
-        let Some(size) = shape.size().checked_add(shape.alignment - 1) else { return Err(absurd) };
-        let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
-        let buffer_info = vk::BufferCreateInfo::default().size(size).usage(usage);
-        let wanted = AllocationCreateInfo {
-            flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
-            // Every device has such memory for buffers (VkMemoryRequirements): so there is nothing to flush.
-            required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
-            preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
-            name: (!info.name.is_empty()).then_some(info.name),
-            ..AllocationCreateInfo::new(MemoryUsage::Auto)
-        };
-        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are
-        // enabled.
-        let (buffer, allocation) =
-            unsafe { allocator.allocator().create_buffer_for(&buffer_info, &wanted, caller) }?;
-        // SAFETY: the buffer is live, of this device, made for it, and memory is bound to it.
-        let found = unsafe { device.driver().buffer_address(buffer) };
-        // A driver that asks for less memory than the buffer has bytes is not believed.
-        let mapped = allocation.mapped_pointer().filter(|_| allocation.size() >= size);
-        let address = found.as_ref().ok().and_then(|&start| {
-            if start == 0 { None } else { start.checked_next_multiple_of(shape.alignment) }
-        });
-        let (Some(address), Some(mapped)) = (address, mapped) else {
-            // SAFETY: the buffer was made just now, by this allocator.
-            let destroyed = unsafe { allocator.allocator().destroy_buffer(buffer, allocation) };
-            debug_assert!(destroyed.is_ok());
-            return Err(found.err().map_or(absurd, CreateHeapError::Missing));
-        };
-        // Below the alignment, and so within the room that was added.
-        let skipped = found.ok().and_then(|start| host_size(address - start)).unwrap_or(0);
-        // SAFETY: the mapping has `size` bytes, and `skipped` is less.
-        let mapped = unsafe { mapped.cast::<u8>().add(skipped) };
-        let (device, types) = (device.clone(), info.actual_types().into());
-        Ok(Self { allocator, device, shape, types, buffer, allocation, address, mapped })
+        let bytes = Self::make_bytes(device, &allocator, &shape, (info.name, caller), info.slots)?;
+        let current = Current::new(bytes, shape.max_slots != info.slots);
+        let (device, types, name) = (device.clone(), info.actual_types().into(), info.name.into());
+        Ok(Self { allocator, device, shape, types, name, caller, current })
+    }
+
+    fn make_bytes(
+        device: &DescriptorDevice,
+        allocator: &A,
+        shape: &Shape,
+        (name, caller): (&str, &'static Location<'static>),
+        slots: u32,
+    ) -> Result<Bytes, CreateHeapError> {
+        let usage = ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
+        let (bytes, alignment) = (shape.size(slots), shape.alignment);
+        let wish = BufferWish { bytes, alignment, usage, name, caller };
+        // SAFETY: `make` has looked at whose the allocator is and at the features; there is one slot at least.
+        let buffer = unsafe { MappedBuffer::create(device, allocator, &wish) }?;
+        Ok(Bytes { buffer, slots })
     }
 
     /// Resources or samplers.
@@ -298,29 +284,32 @@ impl<A: AllocatorRef> NativeStore<A> {
     /// slot.
     #[must_use]
     pub fn offset_of(&self, index: u32) -> Option<u64> {
-        (index < self.shape.slots).then(|| u64::from(self.shape.stride) * u64::from(index))
+        (index < self.slots()).then(|| u64::from(self.shape.stride) * u64::from(index))
     }
 
     /// Where the GPU finds a slot: for commands that write descriptors on the GPU. `None` if there is no such slot.
     #[must_use]
     pub fn address_of(&self, index: u32) -> Option<vk::DeviceAddress> {
         // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
-        self.offset_of(index).map(|offset| self.address.wrapping_add(offset))
+        let address = self.current.with(|bytes| bytes.buffer.address());
+        self.offset_of(index).map(|offset| address.wrapping_add(offset))
     }
 
     /// The bytes that the driver keeps for itself, counted from the start of the heap. Nobody else reads or writes them
     /// while a command buffer has the heap bound.
     #[must_use]
     pub fn reserved(&self) -> Range<u64> {
-        self.shape.reserved_offset..self.shape.size()
+        let slots = self.slots();
+        self.shape.reserved_offset(slots)..self.shape.size(slots)
     }
 
     /// What [`cmd_bind`](Self::cmd_bind) binds: for `VkCommandBufferInheritanceDescriptorHeapInfoEXT` of secondary
     /// command buffers.
     pub fn bind_info(&self) -> ffi::BindHeapInfoEXT {
+        let (address, slots) = self.current.with(|bytes| (bytes.buffer.address(), bytes.slots));
         ffi::BindHeapInfoEXT {
-            heap_range: ffi::DeviceAddressRangeKHR { address: self.address, size: self.shape.size() },
-            reserved_range_offset: self.shape.reserved_offset,
+            heap_range: ffi::DeviceAddressRangeKHR { address, size: self.shape.size(slots) },
+            reserved_range_offset: self.shape.reserved_offset(slots),
             reserved_range_size: self.shape.reserved,
             ..Default::default()
         }
@@ -376,9 +365,9 @@ impl<A: AllocatorRef> NativeStore<A> {
     /// freed: the memory of its reserved range goes to somebody else
     /// (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236, VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228).
     pub unsafe fn destroy(self) {
-        // SAFETY: the device is done with it, and the value goes with it.
-        let destroyed = unsafe { self.allocator.allocator().destroy_buffer(self.buffer, self.allocation) };
-        debug_assert!(destroyed.is_ok(), "both are of this allocator");
+        let Self { allocator, current, .. } = self;
+        // SAFETY: the allocator made the buffers, and the caller promises that the device is done with them.
+        current.into_each(|bytes| unsafe { bytes.buffer.destroy(&allocator) });
     }
 
     /// What the driver is to be asked for, if the heap holds such descriptors and the source says enough.
@@ -453,15 +442,14 @@ impl<A: AllocatorRef> NativeStore<A> {
             // room for each of the heap's types.
             unsafe { driver.write_resources(&infos[..batch.len()], &to[..batch.len()]) }?;
         }
-        for (&(index, ..), bytes) in batch.iter().zip(&bytes) {
-            debug_assert!(index < self.shape.slots);
-            let at = stride * host_index(index);
-            // SAFETY: the slots lie in the heap, which is mapped from `mapped` on, and the index is one of them.
-            let target = unsafe { self.mapped.add(at) };
-            // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; the bytes are not
-            // mapped, and are as many as a slot has at least.
-            unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), stride) };
-        }
+        self.current.with(|current| {
+            for (&(index, ..), bytes) in batch.iter().zip(&bytes) {
+                debug_assert!(index < current.slots);
+                // SAFETY: the slot lies in the buffer, because the index is one of the heap's; and nobody else writes
+                // it: the caller's promise.
+                unsafe { current.buffer.put(stride * host_index(index), &bytes[..stride]) };
+            }
+        });
         Ok(())
     }
 
@@ -501,15 +489,48 @@ impl<A: AllocatorRef> fmt::Debug for NativeStore<A> {
         f.debug_struct("NativeStore")
             .field("shape", &self.shape)
             .field("types", &self.types)
-            .field("buffer", &self.buffer)
-            .field("address", &self.address)
+            .field("current", &self.current)
             .finish_non_exhaustive()
     }
 }
 
 impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     fn slots(&self) -> u32 {
-        self.shape.slots
+        self.current.with(|bytes| bytes.slots)
+    }
+
+    fn max_slots(&self) -> u32 {
+        self.shape.max_slots
+    }
+
+    /// With one buffer, into which the bytes of the old slots are copied: as a
+    /// [`BufferStore`](super::BufferStore).
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        if slots > self.shape.max_slots {
+            return Err(CreateHeapError::Fixed { slots });
+        }
+        let next =
+            Self::make_bytes(&self.device, &self.allocator, &self.shape, (&self.name, self.caller), slots)?;
+        let replaced = self.current.replace(next, |old, next| {
+            let bytes = host_size(self.shape.reserved_offset(old.slots.min(slots))).unwrap_or(0);
+            // SAFETY: both buffers have so many slots; nobody writes those of the one meanwhile, and nobody knows of the
+            // other. What the driver has reserved is not read.
+            unsafe { next.buffer.copy_from(&old.buffer, bytes) };
+        });
+        replaced.map_err(|next| {
+            // SAFETY: nobody knows of it.
+            unsafe { next.buffer.destroy(&self.allocator) };
+            CreateHeapError::HostMemory { slots, types: self.types.len(), copies: 1 }
+        })
+    }
+
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        self.current.retire(ticket)
+    }
+
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        // SAFETY: their ticket is done, and who named it promised that no command buffer has them bound.
+        self.current.collect(clock, |bytes| unsafe { bytes.buffer.destroy(&self.allocator) })
     }
 
     fn transient(&self) -> u32 {

@@ -7,13 +7,15 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Purpose, layout_getters};
+use super::arrays::{Arrays, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
+use super::current::Current;
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::device::descriptors::BindTarget;
+use crate::retire::{Clock, OtherClock, Ticket};
 
 /// One descriptor set with large arrays, bound once for each command buffer and written at any time
 /// (`VK_EXT_descriptor_indexing`).
@@ -68,8 +70,11 @@ use crate::device::descriptors::BindTarget;
 #[derive(Debug)]
 #[must_use = "the set lives until it is destroyed"]
 pub struct SetStore {
-    /// One.
-    sets: HeapSets,
+    device: DescriptorDevice,
+    arrays: Arrays,
+    name: Box<str>,
+    /// One set.
+    current: Current<HeapSets>,
 }
 
 impl SetStore {
@@ -78,24 +83,43 @@ impl SetStore {
     /// # Errors
     /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
-        let sets = HeapSets::create(device, info, Purpose::UpdateAfterBind, 1)?;
-        let store = Self { sets };
-        if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
-            if let Ok(name) = std::ffi::CString::new(info.name) {
-                // SAFETY: the set is live and known to nobody else. The create-info of the device says that
-                // VK_EXT_debug_utils is enabled.
-                unsafe { device.driver().set_name(store.set(), &name) };
+        let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
+        match Self::make_set(device, &arrays, info.name, arrays.slots()) {
+            Ok(sets) => {
+                let current = Current::new(sets, arrays.may_grow());
+                Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
+            }
+            Err(error) => {
+                // SAFETY: the layout is of this device, and nothing that was made from it is left.
+                unsafe { arrays.destroy(device) };
+                Err(error)
             }
         }
-        Ok(store)
     }
 
-    layout_getters!(sets.arrays);
+    fn make_set(
+        device: &DescriptorDevice,
+        arrays: &Arrays,
+        name: &str,
+        slots: u32,
+    ) -> Result<HeapSets, CreateHeapError> {
+        let sets = HeapSets::create(device, arrays, name, Purpose::UpdateAfterBind, 1, slots)?;
+        if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
+            if let Ok(name) = std::ffi::CString::new(name) {
+                // SAFETY: the set is live and known to nobody else. The create-info of the device says that
+                // VK_EXT_debug_utils is enabled.
+                unsafe { device.driver().set_name(sets.all[0], &name) };
+            }
+        }
+        Ok(sets)
+    }
 
-    /// The set, for programs that bind it with others.
+    layout_getters!(arrays);
+
+    /// The set, for programs that bind it with others: the current one, where the heap [grows](super::DescriptorHeap#growing).
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {
-        self.sets.all[0]
+        self.current.with(|sets| sets.all[0])
     }
 
     /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
@@ -111,8 +135,8 @@ impl SetStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the caller promises what `HeapSets::cmd_bind` asks for of commands and layout.
-        unsafe { self.sets.cmd_bind(0, &target) };
+        // SAFETY: the set is live; the caller promises the rest of commands and layout.
+        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set()], &[]) };
     }
 
     /// Destroys set, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
@@ -120,28 +144,69 @@ impl SetStore {
     /// # Safety
     /// The device is done with all submissions that use the set.
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller promises that the device is done with the set.
-        unsafe { self.sets.destroy() };
+        let Self { device, arrays, current, .. } = self;
+        // SAFETY: the sets are of this device, and the caller promises that it is done with all of them.
+        current.into_each(|sets| unsafe { sets.destroy(&device) });
+        // SAFETY: the layout is of this device, its sets are gone, and the value goes with it.
+        unsafe { arrays.destroy(&device) };
     }
 }
 
 impl HeapStore for SetStore {
     fn slots(&self) -> u32 {
-        self.sets.arrays.slots()
+        self.current.with(|sets| sets.slots)
+    }
+
+    fn max_slots(&self) -> u32 {
+        self.arrays.max_slots()
+    }
+
+    /// With one pool, one set, and one copy of all descriptors, which those in flight do not see.
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        if slots > self.max_slots() || !self.arrays.may_grow() {
+            return Err(CreateHeapError::Fixed { slots });
+        }
+        let next = Self::make_set(&self.device, &self.arrays, &self.name, slots)?;
+        let replaced = self.current.replace(next, |old, next| {
+            let copy = vk::CopyDescriptorSet::default()
+                .src_set(old.all[0])
+                .dst_set(next.all[0])
+                .descriptor_count(old.slots.min(slots));
+            // SAFETY: both sets are live and of one layout, at whose only binding each has so many descriptors
+            // (VUID-VkCopyDescriptorSet-srcArrayElement-00346, -dstArrayElement-00348); a copy does not use what a
+            // descriptor names; nobody writes the one meanwhile, and nobody knows of the other.
+            unsafe { self.device.driver().update_sets(&[], &[copy]) };
+        });
+        replaced.map_err(|next| {
+            // SAFETY: nobody knows of it.
+            unsafe { next.destroy(&self.device) };
+            CreateHeapError::HostMemory { slots, types: self.arrays.types().len(), copies: 1 }
+        })
+    }
+
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        self.current.retire(ticket)
+    }
+
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        self.current.collect(clock, |sets| unsafe { sets.destroy(&self.device) })
     }
 
     fn transient(&self) -> u32 {
-        self.sets.arrays.transient()
+        self.arrays.transient()
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let binding = self.sets.arrays.binding_of(descriptor.kind())?;
-        descriptor.with_write(self.set(), binding, index, |write| {
-            // SAFETY: the slot is in the array, and the binding takes the type
-            // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
-            // shader looks at it, and what it names is live: the caller's promise. Bindings that are updated after they
-            // are bound need no lock for different slots.
-            unsafe { self.sets.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+        let binding = self.arrays.binding_of(descriptor.kind())?;
+        self.current.with(|sets| {
+            descriptor.with_write(sets.all[0], binding, index, |write| {
+                // SAFETY: the slot is in the array, and the binding takes the type
+                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
+                // shader looks at it, and what it names is live: the caller's promise. Bindings that are updated after they
+                // are bound need no lock for different slots.
+                unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+            });
         });
         Ok(())
     }
@@ -152,12 +217,14 @@ impl HeapStore for SetStore {
     ) -> Result<(), HeapWriteError> {
         let mut batch = WriteBatch::default();
         for (index, descriptor) in writes {
-            let binding = self.sets.arrays.binding_of(descriptor.kind())?;
+            let binding = self.arrays.binding_of(descriptor.kind())?;
             batch.push(binding, index, descriptor);
         }
         if !batch.is_empty() {
-            // SAFETY: as in `write`, of each of them.
-            batch.show(self.set(), |writes| unsafe { self.sets.device.driver().update_sets(writes, &[]) });
+            self.current.with(|sets| {
+                // SAFETY: as in `write`, of each of them.
+                batch.show(sets.all[0], |writes| unsafe { self.device.driver().update_sets(writes, &[]) });
+            });
         }
         Ok(())
     }

@@ -19,6 +19,10 @@ pub struct HeapStatistics {
     pub peak: u32,
     /// Slots of the part that is for frames; they are among those above.
     pub transient_capacity: u32,
+    /// The most slots that the heap grows to.
+    pub max_capacity: u32,
+    /// How often it has grown: what command buffers bound before is the smaller heap.
+    pub growths: u32,
 }
 
 /// What a run of slots is.

@@ -5,8 +5,10 @@ use std::ops::Range;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::source::DescriptorSource;
+use super::create_info::CreateHeapError;
 use super::error::HeapWriteError;
 use super::slot::HeapSlot;
+use crate::retire::{Clock, OtherClock, Ticket};
 
 /// Where the descriptors of a heap are. The heap allocates slots; its store writes them.
 ///
@@ -45,11 +47,43 @@ use super::slot::HeapSlot;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait HeapStore {
-    /// Slots of the store. Always the same: a heap asks once.
+    /// Slots of the store: a heap asks once.
     fn slots(&self) -> u32;
 
-    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`]: a heap
-    /// asks once.
+    /// The most slots that the store can grow to: a heap asks once. As many as it has by default: it does not grow.
+    fn max_slots(&self) -> u32 {
+        self.slots()
+    }
+
+    /// Makes the store larger, for so many slots. They keep their numbers and what they hold, and whoever binds the
+    /// store from now on binds the larger one. What it was until now stays for those who have bound it, until
+    /// [`Self::retire_outgrown`] names a ticket. The default refuses.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]. Nothing was changed.
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        Err(CreateHeapError::Fixed { slots })
+    }
+
+    /// What the store has outgrown until now waits for the ticket. How many that is.
+    ///
+    /// # Safety
+    /// Once the ticket is done, no command buffer that bound it is pending or is submitted.
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        let _ = ticket;
+        0
+    }
+
+    /// Destroys what was outgrown and whose ticket is done. How many that is.
+    ///
+    /// # Errors
+    /// [`OtherClock`] if something waits for another clock. All else that is done is destroyed.
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        let _ = clock;
+        Ok(0)
+    }
+
+    /// Those of [`Self::slots`], at their upper end, that are for frames: a heap asks once.
     fn transient(&self) -> u32 {
         0
     }
@@ -60,7 +94,7 @@ pub trait HeapStore {
     /// [`HeapWriteError`]: the slot holds what it held.
     ///
     /// # Safety
-    /// 1. `index` is below [`Self::slots`].
+    /// 1. `index` is below the slots of the store.
     /// 2. What the descriptor names is live and of the store's device, and fits its type.
     /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;

@@ -2,10 +2,14 @@
 //! GPU.
 //!
 //! ```text
-//!   0                                          lasting          capacity
-//!   | live | free | retiring | live | free ... | a frame's | free ... |
-//!   '-- Tlsf ---------------------------------'-- a ring --------------'
+//!   0                                     ring_first       first          capacity        most
+//!   | live | free | retiring | free ...   | a frame's | .. | live | free  | not there yet |
+//!   '-- Tlsf ------------------------------------------------------------------------------'
+//!                                         '-- a ring -----'
 //! ```
+//!
+//! To the engine, the ring's place and what is not there yet are used chunks. So a heap that grows frees one, which is
+//! joined with what is free before it, and no slot gets another number.
 //!
 //! Invariants, asserted by `validate` under these numbers:
 //! - S1: a slot's generation is odd exactly while a range starts there that is not dead.
@@ -25,6 +29,7 @@ use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::index;
 use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
 use crate::retire::{Clock, OtherClock, ReserveError, Retire, Ticket};
+use crate::vector::policy::grown;
 
 /// What is known of a slot. It means something while a chunk starts there; the generation always.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,27 +51,34 @@ impl Slot {
 struct Table {
     lasting: Vec<Slot>,
     ring: Vec<Slot>,
-    /// Slots of the engine; those of the ring are behind.
-    end: u32,
+    /// The first slot of the ring.
+    ring_first: u32,
     /// Slots of the ring.
     transient: u32,
 }
 
 impl Table {
+    #[inline]
+    fn is_ring(&self, first: u32) -> bool {
+        first.wrapping_sub(self.ring_first) < self.transient
+    }
+
     /// Where a slot is, if it is one of the heap's.
     #[inline]
     fn find(&mut self, first: u32) -> (&mut Vec<Slot>, usize) {
-        match first.checked_sub(self.end) {
-            None => (&mut self.lasting, index(first)),
-            Some(first) => (&mut self.ring, index(first)),
+        if self.is_ring(first) {
+            (&mut self.ring, index(first - self.ring_first))
+        } else {
+            (&mut self.lasting, index(first))
         }
     }
 
     #[inline]
     fn get(&self, first: u32) -> Slot {
-        let slot = match first.checked_sub(self.end) {
-            None => self.lasting.get(index(first)),
-            Some(first) => self.ring.get(index(first)),
+        let slot = if self.is_ring(first) {
+            self.ring.get(index(first - self.ring_first))
+        } else {
+            self.lasting.get(index(first))
         };
         slot.copied().unwrap_or_default()
     }
@@ -89,15 +101,29 @@ impl Table {
     }
 }
 
+/// Slots that are not there yet, up to where the heap has grown when they are.
+#[derive(Debug)]
+struct Step {
+    end: u32,
+    key: Key,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Slots {
     /// The heap's number.
     id: u32,
     engine: Tlsf,
-    /// For frames; its slots lie behind those of the engine.
+    /// For frames.
     ring: Option<Linear>,
     slots: Table,
+    /// Slots that the heap began with.
+    first: u32,
+    capacity: u32,
+    most: u32,
+    /// The next one last.
+    steps: Vec<Step>,
+    growths: u32,
     /// First slots of what waits.
     queue: Retire<u32>,
     live: u32,
@@ -107,44 +133,101 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `lasting` slots, and `transient` ones for frames behind them. Either may be zero.
+    /// `lasting` slots, and `transient` ones for frames behind them, of which either may be zero; and room to grow to
+    /// `most` in all.
     ///
     /// The sum is at most `u32::MAX`: the callers see to that.
-    pub(super) fn new(id: u32, lasting: u32, transient: u32) -> Self {
+    pub(super) fn new(id: u32, lasting: u32, transient: u32, most: u32) -> Self {
+        let first = lasting + transient;
+        let most = most.max(first);
         let mut slots = Self {
             id,
-            engine: Tlsf::exact(u64::from(lasting.max(1))),
+            engine: Tlsf::exact(u64::from(most.max(1))),
             ring: None,
-            slots: Table::default(),
+            slots: Table { ring_first: lasting, transient, ..Table::default() },
+            first,
+            capacity: first,
+            most,
+            steps: Vec::new(),
+            growths: 0,
             queue: Retire::new(),
             live: 0,
             ranges: 0,
             retiring: 0,
             peak: 0,
         };
-        if lasting != 0 {
-            let added = slots.engine.add_region(&lasting.into());
-            debug_assert!(added.is_ok(), "the engine is made for one region of this size");
-            slots.slots.end = lasting;
-        }
-        if transient != 0 {
+        if first == 0 || slots.lay_out().is_none() {
+            // What the engine cannot be told of must not be granted. Such a heap has no slots.
+            slots.engine = Tlsf::exact(1);
+            slots.slots.transient = 0;
+            slots.steps.clear();
+            (slots.capacity, slots.most) = (0, 0);
+        } else if transient != 0 {
             let mut ring = Linear::new(transient.into(), Regions::Single);
             let added = ring.add_region(&transient.into());
             debug_assert!(added.is_ok(), "the ring is made for one region of this size");
             slots.ring = Some(ring);
-            slots.slots.transient = transient;
         }
         slots
     }
 
-    #[inline]
-    pub(super) fn capacity(&self) -> u32 {
-        self.slots.end + self.slots.transient
+    /// Tells the engine what it does not divide: the ring's place, and what is not there yet. `None` if the host has no
+    /// memory for that.
+    fn lay_out(&mut self) -> Option<()> {
+        let region = self.engine.add_region(&self.most.into()).ok()?;
+        let (mut before, ring_first) = (None, self.slots.ring_first);
+        let mut hide = |engine: &mut Tlsf, from: u32, to: u32| {
+            let size = u64::from(to - from);
+            before = Some(engine.allocate_at(before, region, from.into(), size, Tag(0))?);
+            before
+        };
+        if ring_first != self.first {
+            hide(&mut self.engine, ring_first, self.first)?;
+        }
+        let mut from = self.first;
+        while from != self.most {
+            let end = self.step_behind(from, 0);
+            let key = hide(&mut self.engine, from, end)?;
+            self.steps.push(Step { end, key });
+            from = end;
+        }
+        self.steps.reverse();
+        Some(())
     }
 
-    /// Slots that are not for frames.
-    pub(super) fn lasting(&self) -> u32 {
-        self.slots.end
+    /// How far the heap grows from so many slots on, for a range of `count`: it doubles.
+    fn step_behind(&self, capacity: u32, count: u32) -> u32 {
+        narrow_units(grown(self.first.into(), self.most.into(), count.into(), capacity.into()))
+    }
+
+    /// How many slots the heap is to have so that there are `count` in a row; `None` if it cannot.
+    pub(super) fn grown_for(&self, count: u32) -> Option<u32> {
+        if self.capacity == self.most {
+            return None;
+        }
+        let mut at_end = 0;
+        self.walk(|run| {
+            let is_free = run.state == SlotState::Free && !self.slots.is_ring(run.first);
+            at_end = if is_free { run.count } else { 0 };
+        });
+        let next = self.step_behind(self.capacity, count);
+        (next - self.capacity >= count.saturating_sub(at_end)).then_some(next)
+    }
+
+    /// The heap has so many slots now: what [`Self::grown_for`] said.
+    pub(super) fn extend(&mut self, capacity: u32) {
+        while self.steps.last().is_some_and(|step| step.end <= capacity) {
+            let Some(Step { end, key }) = self.steps.pop() else { break };
+            let freed = self.engine.free(key);
+            debug_assert!(freed.is_ok(), "it was hidden until now");
+            self.capacity = end;
+        }
+        self.growths += 1;
+    }
+
+    #[inline]
+    pub(super) fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// # Complexity
@@ -180,9 +263,10 @@ impl Slots {
 
     #[cold]
     fn full(&self, asked: u32) -> HeapError {
+        let usage = self.engine.usage();
         HeapError::Full {
             asked,
-            free: self.lasting() - narrow_units(self.engine.usage().used),
+            free: narrow_units(usage.capacity - usage.used),
             largest_free: self.largest_free(),
             retiring: self.retiring,
         }
@@ -209,7 +293,7 @@ impl Slots {
                 retiring,
             }
         })?;
-        let first = u64::from(self.lasting()) + span.offset;
+        let first = u64::from(self.slots.ring_first) + span.offset;
         let Some(range) = self.open(first, count, key) else {
             let freed = self.ring.as_mut().map(|ring| ring.free(key));
             debug_assert!(matches!(freed, Some(Ok(_))), "it was granted just now");
@@ -301,7 +385,7 @@ impl Slots {
             // All is in order whatever `ended` does.
             *retiring -= slots;
             freed += slots;
-            if first >= books.slots.end {
+            if books.slots.is_ring(first) {
                 ended(first..first + slots);
             }
         });
@@ -336,32 +420,36 @@ impl Slots {
             ranges: self.ranges,
             peak: self.peak,
             transient_capacity: self.slots.transient,
+            max_capacity: self.most,
+            growths: self.growths,
         }
     }
 
     /// Takes host memory for so many ranges that wait at once, so that none is asked for later. There are never more
     /// than slots.
     pub(super) fn reserve(&mut self, ranges: u32) -> Result<(), ReserveError> {
-        self.queue.reserve(index(ranges.min(self.capacity())))
+        self.queue.reserve(index(ranges.min(self.most)))
     }
 
     /// Runs of slots in the order of their indices; they tile the heap.
     pub(super) fn walk(&self, mut visit: impl FnMut(SlotRun)) {
-        let base = self.lasting();
-        if base != 0 {
-            self.engine.walk(RegionId(0), &mut |chunk| {
-                visit(self.run(narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
-            });
+        if self.capacity == 0 {
+            return;
         }
-        if let Some(ring) = &self.ring {
-            ring.walk(RegionId(0), &mut |chunk| {
-                visit(self.run(base + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
-            });
-        }
+        self.engine.walk(RegionId(0), &mut |chunk| {
+            let first = narrow_units(chunk.offset);
+            match &self.ring {
+                _ if first >= self.capacity => {}
+                Some(ring) if first == self.slots.ring_first => ring.walk(RegionId(0), &mut |chunk| {
+                    visit(self.run(first + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
+                }),
+                _ => visit(self.run(first, chunk.size, chunk.used.is_some())),
+            }
+        });
     }
 
     fn run(&self, first: u32, count: u64, is_used: bool) -> SlotRun {
-        let state = match (is_used, first >= self.lasting(), self.slots.get(first).is_live()) {
+        let state = match (is_used, self.slots.is_ring(first), self.slots.get(first).is_live()) {
             (false, _, _) => SlotState::Free,
             (true, true, _) => SlotState::Transient,
             (true, false, true) => SlotState::Live,
@@ -420,7 +508,7 @@ impl Books<'_> {
     /// Frees the chunk that starts at this slot, and says how many slots it has.
     #[inline]
     fn release(&mut self, first: u32) -> u32 {
-        let is_transient = first >= self.slots.end;
+        let is_transient = self.slots.is_ring(first);
         let slot = self.slots.get_mut(first);
         let Some((slot, key)) = slot.and_then(|slot| slot.key.take().map(|key| (slot, key))) else {
             debug_assert!(false, "S2: nothing starts at slot {first}");

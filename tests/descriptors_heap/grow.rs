@@ -1,0 +1,277 @@
+//! Heaps that grow: no slot gets another number, frames in flight see what they bound, and a growth that fails leaves
+//! the heap as it was.
+
+use ash::vk;
+use sublet::descriptor::{
+    BufferStore, ClassicStore, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
+    HeapArrays, HeapCreateInfo, HeapError, HeapKind, HeapStore, HeapWriteError, NativeStore, SetStore,
+};
+use sublet::sim::{self, DescriptorHeapLimits, Gpu, Kernel, Profile};
+
+use crate::common::{Rig, hold};
+use crate::native::{dispatch, rig as native_rig, word};
+use crate::shader::{POINT, Shader, TYPES, fill};
+
+const NVIDIA: &str = "nvidia-h200";
+const STORAGE: &[DescriptorKind] = &[DescriptorKind::StorageBuffer];
+
+fn growing(types: &'static [DescriptorKind]) -> HeapCreateInfo<'static> {
+    let arrays = HeapArrays::One;
+    HeapCreateInfo { slots: 4, max_slots: 32, types, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+/// What stores are made of.
+fn parts(rig: &Rig) -> u64 {
+    let live = rig.gpu.live();
+    live.buffers + live.descriptor_pools
+}
+
+/// A frame is in flight with the smaller heap while the larger one is made, written and bound.
+fn frames_in_flight<S: HeapStore>(
+    rig: &Rig,
+    heap: &DescriptorHeap<S>,
+    layout: impl Fn(&S) -> (vk::DescriptorSetLayout, vk::PipelineCreateFlags),
+    bind: impl Fn(&S, vk::CommandBuffer, vk::PipelineLayout),
+) {
+    let (set_layout, flags) = layout(heap.store());
+    let shader = Shader::new(rig, set_layout, flags);
+    let words = |first: u32| [first, 0, first + 1, 0];
+    for (at, value) in [(0, 7), (1, 0), (2, 20), (3, 0), (4, 40), (5, 0)] {
+        rig.put(at, value);
+    }
+    let (first, second) = (fill(rig, heap, 0, 1), fill(rig, heap, 2, 3));
+    assert_eq!((heap.statistics().free, heap.statistics().max_capacity), (0, 32));
+    rig.gpu.hold_submissions(true);
+    let frame = rig.clock.open(rig.lane);
+    shader.run(words(first.first()), |commands, layout| bind(heap.store(), commands, layout));
+    rig.clock.submit(frame, 1).unwrap();
+
+    let third = fill(rig, heap, 4, 5);
+    let statistics = heap.statistics();
+    assert_eq!((statistics.capacity, statistics.growths, statistics.live), (8, 1, 6));
+    assert_eq!((first.first(), second.first(), third.first()), (0, 2, 4), "each has its number");
+    assert_eq!(heap.check(first.id()), Ok(()));
+    assert_eq!(layout(heap.store()).0, set_layout, "pipelines stay");
+    let (both, next) = (parts(rig), rig.clock.open(rig.lane));
+    for range in [&second, &third] {
+        shader.run(words(range.first()), |commands, layout| bind(heap.store(), commands, layout));
+    }
+    rig.clock.submit(next, 2).unwrap();
+    // SAFETY: what was recorded after this frame bound the larger heap.
+    assert_eq!(unsafe { heap.retire_outgrown(frame) }, 1);
+    assert_eq!((heap.collect(&rig.clock), parts(rig)), (Ok(0), both), "the frame is in flight");
+    // SAFETY: the queue is the device's.
+    unsafe { rig.gpu.device().queue_wait_idle(rig.gpu.queue()) }.unwrap();
+    assert_eq!([1, 3, 5].map(|at| rig.get(at)), [8, 21, 41]);
+    rig.clock.completed(rig.lane, 1);
+    assert_eq!(heap.collect(&rig.clock), Ok(0));
+    assert!(parts(rig) == both - 1, "the smaller one is gone");
+    // SAFETY: as above.
+    assert_eq!(unsafe { heap.retire_outgrown(next) }, 0);
+    rig.gpu.hold_submissions(false);
+    rig.gpu.assert_silent();
+}
+
+#[test]
+fn a_set_grows_while_frames_are_in_flight() {
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.set_heap(&growing(TYPES));
+    let before = heap.store().set();
+    let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
+    frames_in_flight(&rig, &heap, layout, |store, commands, layout| {
+        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+        unsafe { store.cmd_bind(commands, POINT, layout, 0) };
+    });
+    assert_ne!(heap.store().set(), before);
+    assert_eq!(rig.device.update_after_bind_used(), 8, "what is outgrown is given back");
+}
+
+#[test]
+fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.buffer_heap(&growing(TYPES));
+    let kind = DescriptorKind::StorageBuffer;
+    let before = heap.store().address_of(kind, 3);
+    assert_eq!(heap.store().address_of(kind, 4), None);
+    let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
+    frames_in_flight(&rig, &heap, layout, |store, commands, layout| {
+        // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
+        unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
+        // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
+        unsafe { store.cmd_set_offset(commands, POINT, layout, 0, 0) };
+    });
+    assert_ne!(heap.store().address_of(kind, 3), before);
+    assert!(heap.store().address_of(kind, 7).is_some());
+}
+
+#[test]
+fn a_native_heap_grows_and_its_mappings_stay() {
+    for limits in [DescriptorHeapLimits::MESA_ANV, DescriptorHeapLimits::NVIDIA] {
+        let rig = native_rig(limits);
+        let info = growing(TYPES);
+        let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
+        let (first, second) = (fill(&rig, &heap, 0, 1), fill(&rig, &heap, 2, 3));
+        let mappings: Vec<_> = heap.store().mappings(0).map(|it| format!("{it:?}")).collect();
+        let (before, reserved) = (heap.store().bind_info().heap_range, heap.store().reserved());
+        let third = fill(&rig, &heap, 4, 5);
+        assert_eq!((first.first(), second.first(), third.first()), (0, 2, 4));
+        let after = heap.store().bind_info();
+        assert_ne!(after.heap_range.address, before.address);
+        assert_eq!(after.reserved_range_offset, 2 * reserved.start);
+        assert_eq!(heap.store().mappings(0).map(|it| format!("{it:?}")).collect::<Vec<_>>(), mappings);
+        let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
+            .map(|it| heap.store().binding(it).unwrap());
+        for (at, range) in [(0, &first), (2, &second), (4, &third)] {
+            rig.put(at, 7);
+            let kernel = move |kernel: &mut Kernel<'_>| {
+                let value = kernel.buffer(0, uniforms, word(kernel, 0)).read_u32(0);
+                kernel.buffer(0, buffers, word(kernel, 1)).write_u32(0, value + 1);
+            };
+            dispatch(&rig, heap.store().mappings(0), kernel, |commands| {
+                let words = [range.first(), range.first() + 1];
+                let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                // SAFETY: the command buffer is being recorded.
+                unsafe { heap.store().cmd_bind(commands) };
+                // SAFETY: as above, with two words.
+                unsafe { rig.device.cmd_push_data(commands, 0, &data) };
+            });
+            assert_eq!(rig.get(at + 1), 8);
+        }
+        let live = parts(&rig);
+        // SAFETY: nothing that was submitted uses it any more.
+        assert_eq!(unsafe { heap.retire_outgrown(rig.done()) }, 1);
+        assert_eq!((heap.collect(&rig.clock), parts(&rig) == live - 1), (Ok(0), true));
+    }
+}
+
+/// Each call in turn is the first that fails.
+fn a_failed_growth<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, calls: &[&str]) {
+    let all = heap.allocate(4).unwrap();
+    for call in calls {
+        let (live, statistics) = (rig.gpu.live(), heap.statistics());
+        let used = rig.device.update_after_bind_used();
+        rig.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        let Err(HeapError::NotGrown { asked: 3, source }) = heap.allocate(3) else {
+            panic!("{call} did not fail");
+        };
+        assert!(source.to_string().contains(call), "{source}");
+        assert_eq!((rig.gpu.live(), heap.statistics()), (live, statistics), "{call}");
+        assert_eq!(rig.device.update_after_bind_used(), used);
+        // SAFETY: nothing was submitted.
+        assert_eq!(unsafe { heap.retire_outgrown(rig.done()) }, 0);
+    }
+    assert_eq!(heap.allocate(3).unwrap().first(), 4);
+    // SAFETY: nothing was submitted.
+    unsafe { heap.free(all) }.unwrap();
+}
+
+#[test]
+fn a_growth_that_fails_leaves_the_heap_as_it_was() {
+    let rig = Rig::new(NVIDIA);
+    let sets = rig.set_heap(&growing(TYPES));
+    a_failed_growth(&rig, &sets, &["vkCreateDescriptorPool", "vkAllocateDescriptorSets"]);
+    let buffers = rig.buffer_heap(&growing(TYPES));
+    a_failed_growth(&rig, &buffers, &["vkCreateBuffer", "vkBindBufferMemory"]);
+    drop((sets, buffers));
+    drop(rig);
+    let rig = native_rig(DescriptorHeapLimits::NVIDIA);
+    let info = growing(TYPES);
+    let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
+    a_failed_growth(&rig, &heap, &["vkCreateBuffer", "vkBindBufferMemory"]);
+}
+
+#[test]
+fn a_heap_grows_to_its_maximum_and_no_further() {
+    let rig = Rig::new(NVIDIA);
+    let info = HeapCreateInfo { max_slots: 20, transient: 1, ..growing(STORAGE) };
+    let heap = rig.set_heap(&info);
+    let capacity = || heap.statistics().capacity;
+    let frame = heap.allocate_transient(rig.done(), 1).unwrap();
+    assert_eq!((capacity(), frame.first()), (4, 3), "the frames' part stays where it is");
+    let a = heap.allocate(3).unwrap();
+    let b = heap.allocate(1).unwrap();
+    assert_eq!((capacity(), a.first(), b.first()), (8, 0, 4));
+    // More than twice as many: as many as it takes. The last step is a short one.
+    let c = heap.allocate(9).unwrap();
+    assert_eq!((capacity(), c.first()), (20, 5));
+    let d = heap.allocate(6).unwrap();
+    let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 1 };
+    assert_eq!((heap.allocate(1), d.first()), (Err(full), 14));
+    assert_eq!(heap.statistics().growths, 2);
+    let mut runs = Vec::new();
+    heap.walk(|run| runs.push((run.first, run.count)));
+    assert_eq!(runs, [(0, 3), (3, 1), (4, 1), (5, 9), (14, 6)]);
+    // What would not fit in the largest heap makes no larger one.
+    let other = rig.set_heap(&info);
+    assert!(matches!(other.allocate(20), Err(HeapError::Full { asked: 20, .. })));
+    assert_eq!(other.statistics().growths, 0);
+}
+
+/// Two pools are there for a while, and count both.
+#[test]
+fn a_growth_counts_for_the_limit_of_all_pools() {
+    let profile = Profile::by_name(NVIDIA).unwrap();
+    let mut limits = profile.limits.descriptors;
+    limits.max_update_after_bind_descriptors_in_all_pools = 11;
+    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    let heap = rig.set_heap(&growing(STORAGE));
+    let _all = heap.allocate(4).unwrap();
+    let Err(HeapError::NotGrown { source, .. }) = heap.allocate(1) else {
+        panic!("4 and 8 are more than 11")
+    };
+    assert!(matches!(*source, CreateHeapError::Pool(_)), "{source}");
+    assert_eq!(rig.device.update_after_bind_used(), 4);
+}
+
+#[test]
+fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
+    let rig = Rig::new(NVIDIA);
+    let several = HeapCreateInfo { arrays: HeapArrays::PerType, ..growing(TYPES) };
+    let slots =
+        |statistics: sublet::descriptor::HeapStatistics| (statistics.capacity, statistics.max_capacity);
+    assert_eq!(slots(rig.set_heap(&several).statistics()), (32, 32));
+    assert_eq!(slots(rig.buffer_heap(&several).statistics()), (32, 32));
+    drop(rig);
+    let without = DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT;
+    let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
+    assert_eq!(slots(rig.set_heap(&growing(STORAGE)).statistics()), (32, 32));
+    drop(rig);
+    let rig = Rig::new("lavapipe");
+    let (defaults, info) =
+        ([rig.storage(5)], HeapCreateInfo { arrays: HeapArrays::Auto, ..growing(STORAGE) });
+    // SAFETY: the rig's buffer outlives the heap.
+    let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
+    let heap = hold(DescriptorHeap::new(store));
+    assert_eq!(slots(heap.statistics()), (32, 32));
+    let refused = heap.store().grow(64);
+    assert_eq!(refused, Err(CreateHeapError::Fixed { slots: 64 }));
+}
+
+/// Writers, and those whose requests make the heap larger, all at once.
+#[test]
+fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.set_heap(&HeapCreateInfo { max_slots: 4_096, ..growing(STORAGE) });
+    let ranges: Vec<_> = std::thread::scope(|scope| {
+        let threads = [0_u64, 1, 2, 3].map(|thread| {
+            let (heap, rig) = (&heap, &rig);
+            scope.spawn(move || -> Result<Vec<_>, HeapWriteError> {
+                let write = |at: u64| {
+                    let range = heap.allocate(1 + u32::try_from(at % 3).unwrap()).unwrap();
+                    let content = (at + thread) % 16;
+                    // SAFETY: the buffer is live, and nothing was submitted.
+                    unsafe { heap.write(range.id(), 0, &rig.storage(content)) }?;
+                    Ok((range, content))
+                };
+                (0..300).map(write).collect()
+            })
+        });
+        threads.into_iter().flat_map(|thread| thread.join().unwrap().unwrap()).collect()
+    });
+    assert!(heap.statistics().growths >= 9);
+    for (range, content) in ranges {
+        let found = rig.gpu.descriptor(heap.store().set(), 0, range.first());
+        let Some(sim::Descriptor::Buffer { offset, .. }) = found else { panic!("{range:?}: {found:?}") };
+        assert_eq!(offset, 256 * content, "{range:?}");
+    }
+}
