@@ -9,8 +9,9 @@ use super::backing::{
 };
 use super::books::{Core, Placed};
 use super::grow::{grow, grow_for, visit};
+use super::plan::EmptyingPlan;
 use super::policy::Policy;
-use crate::metadata::{Key, Metadata, RegionId};
+use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{Clock, OtherClock, Ticket};
 
 /// Blocks of a landlord, divided by one engine: `&mut self` says that nobody else is at it.
@@ -169,11 +170,6 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.core.block_mut(key)
     }
 
-    /// The name of a grant that the engine has this key for.
-    pub(super) fn key_of(&self, key: Key) -> VectorKey {
-        self.core.key_of(key)
-    }
-
     /// The landlord.
     pub fn backing(&self) -> &B {
         &self.backing
@@ -230,6 +226,17 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// Names the invariant that is broken.
     pub fn validate(&self) {
         self.core.validate();
+    }
+}
+
+impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVector<B, M> {
+    /// The block with the least in it whose contents fit into the others that are in use. `alignment` says what a grant
+    /// with a tag has to be aligned to. Nothing is changed.
+    ///
+    /// # Complexity
+    /// A copy of the engine for each block that is tried, of which there are 8 at most, and what is in it.
+    pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
+        self.core.plan_to_empty(alignment)
     }
 }
 

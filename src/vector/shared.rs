@@ -9,9 +9,10 @@ use super::backing::{
 };
 use super::books::{Core, Placed};
 use super::grow::{Door, grow, grow_for, visit};
+use super::plan::EmptyingPlan;
 use super::policy::Policy;
 use crate::base::sync::{Mutex, Shared, Threading};
-use crate::metadata::{Metadata, RegionId};
+use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{Clock, OtherClock, Ticket};
 
 /// [`BlockVector`](super::BlockVector) with locks: the books have one, and making a block has another.
@@ -213,7 +214,13 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
         core.policy = Policy { min_blocks: core.policy.min_blocks, ..policy };
     }
 
-    /// Calls the vector something, for messages.
+    /// What the vector is called in messages.
+    #[must_use]
+    pub fn name(&self) -> Option<Box<str>> {
+        self.core.lock().name.clone()
+    }
+
+    /// Calls the vector something.
     pub fn set_name(&self, name: Option<&str>) {
         self.core.lock().name = name.map(Box::from);
     }
@@ -238,6 +245,14 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     /// Names the invariant that is broken.
     pub fn validate(&self) {
         self.core.lock().validate();
+    }
+}
+
+impl<B: Backing<M>, M: RangeMetadata + Clone, T: Threading> SharedBlockVector<B, M, T> {
+    /// As [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty). The lock of the books is held meanwhile, and
+    /// what another thread frees later is stale in the plan.
+    pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
+        self.core.lock().plan_to_empty(alignment)
     }
 }
 

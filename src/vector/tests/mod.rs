@@ -258,3 +258,27 @@ fn a_plan_empties_a_block() {
     assert_eq!((vector.statistics().blocks, desk.blocks()), (2, 2));
     live.into_iter().for_each(|granted| vector.free(granted).unwrap());
 }
+
+/// A block that is sealed already has nothing to do with what the next plan needs.
+#[test]
+fn a_plan_looks_past_a_sealed_block() {
+    let (_, mut vector) = vector(Policy::default());
+    let mut live: Vec<_> = (0..12).map(|_| vector.allocate(&units(16)).unwrap()).collect();
+    let sealed = live[0].span().region;
+    assert!(vector.seal(sealed));
+    // Room in the sealed block, and in both others.
+    for at in [9, 8, 6, 5, 1] {
+        vector.free(live.remove(at)).unwrap();
+    }
+    let plan = vector.plan_to_empty(|_| Alignment::ONE).unwrap();
+    assert_ne!(plan.block, sealed);
+    assert!(vector.seal(plan.block));
+    for planned in plan.moves {
+        let at = live.iter().position(|granted| granted.key() == planned.key).unwrap();
+        let moved = vector.allocate(&units(planned.span.size)).unwrap();
+        assert!(![sealed, plan.block].contains(&moved.span().region));
+        vector.free(std::mem::replace(&mut live[at], moved)).unwrap();
+    }
+    assert_eq!((vector.statistics().live, vector.statistics().blocks), (7, 3));
+    live.into_iter().for_each(|granted| vector.free(granted).unwrap());
+}

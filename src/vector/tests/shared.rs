@@ -139,3 +139,23 @@ fn one_thread_may_share_a_vector_with_itself() {
     vector.free(granted).unwrap();
     assert_eq!(vector.trim(), 1);
 }
+
+#[test]
+fn a_shared_vector_has_plans_and_a_name() {
+    let desk = Rc::new(Desk::default());
+    let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
+    let vector: SharedBlockVector<_, Tlsf, Local> =
+        SharedBlockVector::new(numbers, Tlsf::exact(64), Policy::default()).unwrap();
+    vector.set_name(Some("meshes"));
+    assert_eq!(vector.name().as_deref(), Some("meshes"));
+    let mut live: Vec<_> = (0..8).map(|_| vector.allocate(&units(16)).unwrap()).collect();
+    assert_eq!(vector.plan_to_empty(|_| Alignment::ONE), None, "all blocks are full");
+    for at in [6, 5, 1] {
+        vector.free(live.remove(at)).unwrap();
+    }
+    vector.free(live.pop().unwrap()).unwrap();
+    let plan = vector.plan_to_empty(|_| Alignment::ONE).unwrap();
+    assert_eq!(plan.moves.len(), 1);
+    assert_eq!(vector.span(plan.moves[0].key), Ok(plan.moves[0].span));
+    live.into_iter().for_each(|granted| vector.free(granted).unwrap());
+}
