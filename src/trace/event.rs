@@ -118,6 +118,9 @@ macro_rules! events {
         }
 
         impl Event {
+            /// The [names](Self::name) of all calls that this version of the library records.
+            pub const NAMES: &'static [&'static str] = &[$($other_word,)* $($word),*];
+
             pub(super) fn operation(&self) -> Operation {
                 match self {
                     $(Self::$other { .. } => Operation::$other,)*

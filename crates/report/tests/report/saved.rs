@@ -1,6 +1,7 @@
 //! Snapshots that are saved and read again.
 
 use serde_json::{Value, json};
+use sublet::Algorithm;
 use sublet_report::{FaultPosition, ReadSnapshotError, Snapshot, SnapshotFault};
 
 use super::kit::{NASTY, PROFILES, Program, small};
@@ -14,6 +15,23 @@ fn what_is_saved_is_read_again() {
         assert_eq!(Snapshot::from_json(&snapshot.to_json()).unwrap(), snapshot, "{profile}");
         program.finish();
     }
+}
+
+/// A new algorithm needs a word in `snapshot/text.rs`, and `figures/fragmentation.rs` has to say whether it leaves blocks
+/// that a defragmentation empties.
+#[test]
+fn each_algorithm_has_a_word() {
+    let program = Program::busy(PROFILES[0], 10);
+    let mut snapshot = program.snapshot();
+    let words = Algorithm::ALL.iter().map(|&algorithm| {
+        snapshot.vectors[0].algorithm = Some(algorithm);
+        let text = snapshot.to_json();
+        assert_eq!(Snapshot::from_json(&text).unwrap(), snapshot);
+        let saved: Value = serde_json::from_str(&text).unwrap();
+        saved["vectors"][0]["algorithm"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(words.collect::<Vec<_>>(), ["Tlsf", "Linear", "Buddy"]);
+    program.finish();
 }
 
 #[test]

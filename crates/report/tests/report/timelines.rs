@@ -322,3 +322,45 @@ fn nasty_names_stay_within_their_strings() {
         assert_eq!(shown, Some(*name), "the arguments have the name itself");
     }
 }
+
+/// A call that is missing here is new. A timeline shows each call as an instant. If the call begins or ends something
+/// that a timeline draws, `recording/ledger.rs` has to follow it.
+#[test]
+fn a_timeline_follows_or_passes_over_each_call_by_name() {
+    let followed = [
+        "existing",
+        "allocate",
+        "free",
+        "move",
+        "set name",
+        "create pool",
+        "destroy pool",
+        "free scope",
+        "begin defragmentation",
+        "end defragmentation",
+    ];
+    let passed_over = [
+        "allocate failed",
+        "map",
+        "unmap",
+        "flush",
+        "invalidate",
+        "copy to",
+        "copy from",
+        "set user data",
+        "set priority",
+        "set pool name",
+        "set pool priority",
+        "set empty blocks kept of pool",
+        "settle in pool",
+        "create scope",
+        "frame",
+        "trim",
+        "set empty blocks kept",
+        "settle in memory type",
+        "begin pass",
+        "end pass",
+    ];
+    let known: BTreeSet<_> = followed.iter().chain(&passed_over).collect();
+    assert_eq!(known, Event::NAMES.iter().collect());
+}
