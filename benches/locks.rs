@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench locks`. Times are for one lock with its unlock and what is done between them. `alone` is one
 //! thread, which is what a thread that has a core to itself pays. In `together` the threads share one lock and do
-//! nothing else, which is worse than any program: it shows what a meeting costs, not how often one happens.
+//! nothing else, which is worse than any program: it shows what contention costs, not how often it happens.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -40,7 +40,7 @@ impl Books {
 
 /// Rounds in one measured call, so that the measuring does not count.
 const ROUNDS: u64 = 1000;
-/// The same where threads meet: long enough that they are all inside at once.
+/// The same where threads contend: long enough that they all run at once.
 const ROUNDS_TOGETHER: u64 = 50_000;
 
 fn main() {

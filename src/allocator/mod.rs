@@ -96,8 +96,8 @@ struct Inner<T: Threading> {
 /// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an
 /// [`Arc`](std::sync::Arc). [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
 ///
-/// Threads that keep meeting at the blocks of a memory type get parts of them to themselves, so that they need not wait
-/// for one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
+/// Threads that contend for the blocks of a memory type get parts of them to themselves, so that they need not wait for
+/// one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
 /// waits for another's call of the driver unless it has to call it too.
 ///
 /// ```

@@ -1,12 +1,12 @@
 //! The blocks of one memory type or pool, and the engine that divides them.
 //!
-//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that keep meeting there
+//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that contend for it
 //! get **shards**, which divide ranges that the core has lent them; `shards.rs` says who gets one, `shard.rs` what it
 //! does, `returns.rs` what becomes of an allocation that another thread frees.
 //!
 //! ```text
 //!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `BlockVector::grant`
-//!                   |                    \-- taken: note the meeting, wait, or settle
+//!                   |                    \-- contended: count that, wait, or settle
 //!                   \-- n --> shard n: lock --> its engine --> no room: a loan, out of the core
 //!                 no room: empty loans come back --> growth: look again, ask the driver
 //!
@@ -197,7 +197,7 @@ impl<T: Threading> BlockVector<T> {
         }
         let mut core = self.core.lock();
         core.generation = core.generation.wrapping_add(1);
-        core.forget_meetings();
+        core.forget_contentions();
         core.active = Some(active);
         Ok(core.generation)
     }

@@ -1,8 +1,8 @@
 //! Which thread works on which shard of a vector.
 //!
-//! A vector has no shards until threads meet at its core. A thread that keeps meeting others there **settles**: from
-//! then on it takes small allocations from the shard of its own, which is made for it then. The number of the shard is
-//! the thread's token, so that the whole table of who lives where is one word of bits, read without a lock.
+//! A vector has no shards until threads contend for its core. A thread that often finds the core contended **settles**:
+//! from then on it takes small allocations from a shard of its own, which is made for it at that moment. The number of
+//! the shard is the thread's token. So one word of bits says which threads have settled, and is read without a lock.
 #![forbid(unsafe_code)]
 
 use super::Apart;

@@ -18,10 +18,10 @@ use crate::vector::policy::{first_to_go, surplus};
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
 
-/// A thread that finds the core taken this often...
-const MEETINGS: u32 = 8;
-/// ...within so many allocations has enough of it.
-const MEETINGS_WITHIN: u32 = 1024;
+/// A thread that finds the core's lock contended for at least this count...
+const CONTENTIONS: u32 = 8;
+/// ...within so many allocations settles.
+const CONTENTIONS_WITHIN: u32 = 1024;
 
 /// For so many blocks of a vector, an empty one waits for one more free elsewhere until it goes back.
 const BLOCKS_FOR_A_FREE: u32 = 2;
@@ -107,27 +107,27 @@ pub(super) struct Core {
     pub(super) active: Option<Active>,
     /// Counts allocations, and wraps.
     pub(super) uses: u32,
-    /// `uses` at the first of the last few `meetings`.
-    meetings_since: u32,
-    /// How often a thread found the core taken.
-    meetings: u32,
+    /// `uses` at the first of the counted `contentions`.
+    contended_since: u32,
+    /// How often a thread found the core's lock contended.
+    contentions: u32,
 }
 
 impl Core {
-    /// Counts that a thread found the core taken. Whether that has become a habit.
-    pub(super) fn count_meeting(&mut self) -> bool {
-        if self.uses.wrapping_sub(self.meetings_since) > MEETINGS_WITHIN {
-            self.meetings_since = self.uses;
-            self.meetings = 0;
+    /// Counts that a thread found the core's lock contended. Whether the thread settles.
+    pub(super) fn count_contention(&mut self) -> bool {
+        if self.uses.wrapping_sub(self.contended_since) > CONTENTIONS_WITHIN {
+            self.contended_since = self.uses;
+            self.contentions = 0;
         }
-        self.meetings = self.meetings.saturating_add(1);
-        self.meetings >= MEETINGS
+        self.contentions = self.contentions.saturating_add(1);
+        self.contentions >= CONTENTIONS
     }
 
-    /// Nobody has met anybody in this use of the vector yet.
-    pub(super) fn forget_meetings(&mut self) {
-        self.meetings = 0;
-        self.meetings_since = self.uses;
+    /// Begins a use of the vector in which no threads have contended yet.
+    pub(super) fn forget_contentions(&mut self) {
+        self.contentions = 0;
+        self.contended_since = self.uses;
     }
 
     /// What shards may be lent.

@@ -189,13 +189,13 @@ fn loom_a_full_vector_serves_from_any_shard() {
     });
 }
 
-/// Threads that keep meeting at the core move out.
+/// Threads that contend for the core settle.
 #[test]
 fn loom_threads_that_meet_settle() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
     check_vector(move |rig| {
-        while !rig.vector.core.lock().count_meeting() {}
+        while !rig.vector.core.lock().count_contention() {}
         let work = |rig: &Rig, token| {
             thread_token::pretend(token);
             if let Some(live) = rig.try_get(KIB) {

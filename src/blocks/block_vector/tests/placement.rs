@@ -164,24 +164,24 @@ fn one_thread_gets_no_shard() {
     alone_is_as_without_shards::<Local>();
 }
 
-/// A thread settles when threads met at the core eight times within 1024 allocations.
+/// A thread settles when it found the core contended eight times within 1024 allocations.
 #[test]
-fn a_habit_is_eight_meetings_in_a_thousand() {
+fn a_thread_settles_at_eight_contentions_in_a_thousand() {
     let rig = Rig::new(config());
-    let meet = || rig.vector.core.lock().count_meeting();
+    let contend = || rig.vector.core.lock().count_contention();
     let work = |times| (0..times).for_each(|_| rig.free(rig.get(64, 1)));
     work(1);
     assert_eq!(
-        (0..8).map(|_| meet()).collect::<Vec<_>>(),
+        (0..8).map(|_| contend()).collect::<Vec<_>>(),
         [false, false, false, false, false, false, false, true]
     );
-    assert!(meet(), "and from then on at every meeting");
+    assert!(contend(), "and from then on at every contended lock");
     // Longer than the window: it begins anew.
     work(1025);
-    assert!((0..7).all(|_| !meet()));
+    assert!((0..7).all(|_| !contend()));
     // Just not longer.
     work(1024);
-    assert!(meet());
+    assert!(contend());
     rig.finish();
 }
 

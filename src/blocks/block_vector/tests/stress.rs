@@ -114,7 +114,7 @@ impl Worker<'_> {
     }
 }
 
-/// `settled`: all threads have a shard from the start; else those that meet at the core get one.
+/// `settled`: all threads have a shard from the start; else those that contend for the core get one.
 fn work(config: VectorConfig, settled: bool, rounds: u64) {
     let rig = Rig::new(config);
     let stop = AtomicBool::new(false);
