@@ -22,19 +22,10 @@ fn trimmed(text: &str) -> String {
 
 /// The names of everything.
 pub(crate) fn list(scale: &Scale) -> Result<(), String> {
-    const MAKERS: [workloads::Maker; 8] = [
-        workloads::churn,
-        workloads::order,
-        workloads::frame,
-        workloads::level,
-        workloads::granularity,
-        workloads::blocks,
-        workloads::create,
-        workloads::engines,
-    ];
     let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
     let mut text = "Workloads:\n".to_owned();
-    for workload in MAKERS.iter().flat_map(|maker| maker(scale)) {
+    let makers = workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker]);
+    for workload in makers.flat_map(|maker| maker(scale)) {
         text.push_str(&row(&workload.id, &workload.title));
     }
     FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));

@@ -104,15 +104,6 @@ impl Session {
 
     /// Everything that the command asks for, printed.
     pub(crate) fn run(&mut self, command: &Command) -> Result<(), String> {
-        const SINGLE: [Maker; 7] = [
-            workloads::churn,
-            workloads::order,
-            workloads::frame,
-            workloads::level,
-            workloads::granularity,
-            workloads::blocks,
-            workloads::create,
-        ];
         match command {
             Command::List => {
                 self.progress.finish_and_clear();
@@ -140,7 +131,7 @@ impl Session {
             Command::Growth => self.growth(true)?,
             Command::Instructions => self.instructions()?,
             Command::All => {
-                self.single(&SINGLE)?;
+                self.single(&workloads::WHOLES)?;
                 self.create_on_vulkan(true)?;
                 self.engines(true)?;
                 self.fill(true)?;
@@ -151,7 +142,7 @@ impl Session {
                 self.targets()?;
             }
             Command::Targets => {
-                for maker in SINGLE {
+                for maker in workloads::WHOLES {
                     self.measure_all(maker)?;
                 }
                 self.create_on_vulkan(false)?;

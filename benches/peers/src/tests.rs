@@ -22,34 +22,14 @@ fn run(options: &str, commands: &[Command]) -> Session {
     session
 }
 
-const SINGLE: [Command; 7] = [
-    Command::Churn,
-    Command::Order,
-    Command::Frame,
-    Command::Level,
-    Command::Granularity,
-    Command::Blocks,
-    Command::Create,
-];
-
 #[test]
 fn every_workload_with_every_peer() {
-    let mut commands = SINGLE.to_vec();
-    commands.push(Command::Engines);
-    let session = run("", &commands);
+    use Command::{Blocks, Churn, Create, Engines, Frame, Granularity, Level, Order};
+    let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Engines]);
     let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
-    let makers = [
-        workloads::churn,
-        workloads::order,
-        workloads::frame,
-        workloads::level,
-        workloads::granularity,
-        workloads::blocks,
-        workloads::create,
-        workloads::engines,
-    ];
+    let makers = workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker]);
     let mut seen = 0;
-    for workload in makers.iter().flat_map(|maker| maker(&scale)) {
+    for workload in makers.flat_map(|maker| maker(&scale)) {
         for entry in &workload.peers {
             let figures = session.results().get(&workload.id, entry.kind);
             let without = match entry.kind {
