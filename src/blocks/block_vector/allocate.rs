@@ -97,7 +97,9 @@ impl<T: Threading> BlockVector<T> {
                 // Somebody else has the core: wait for it, or move away from it if that happens often.
                 None => {
                     let mut core = self.core.lock();
-                    if core.count_contention() && core.lending().is_some_and(|lending| lending.serves(request)) {
+                    if core.count_contention()
+                        && core.lending().is_some_and(|lending| lending.serves(request))
+                    {
                         drop(core);
                         self.place_in_shard(context, self.shards.settle(), request)?
                     } else {

@@ -24,7 +24,7 @@ pub(super) enum Made {
         buffer: vk::Buffer,
         offset: u64,
     },
-    /// Pushed: it is where it is bound, and nowhere else.
+    /// Pushed: the descriptors are in the command buffer alone.
     Pushed,
 }
 
@@ -42,8 +42,8 @@ pub(super) enum Given {
 
 #[derive(Debug, Default)]
 pub(super) struct Area {
-    /// There is room for what the layout has. Not before something is staged: layouts of large arrays are for sets that
-    /// the program writes itself.
+    /// Whether the vectors below have room for all descriptors of the layout. They get it when something is staged:
+    /// programs often write the sets of large arrays themselves, and stage nothing.
     ready: bool,
     staged: Mask,
     /// Elements that are not staged.
@@ -84,7 +84,7 @@ fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
 }
 
 impl Area {
-    /// Forgets everything, and is for another layout from now on.
+    /// Forgets everything, and takes another layout.
     pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
         self.ready = false;
         self.missing = 0;
@@ -107,7 +107,7 @@ impl Area {
         self.staged.reset(plan.elements);
         self.missing = plan.elements;
         self.made = None;
-        // Of the other way, there is nothing.
+        // The vectors of the other model stay empty.
         for words in [&mut self.words, &mut self.words_made] {
             words.clear();
         }
@@ -132,7 +132,7 @@ impl Area {
         self.ready = true;
     }
 
-    /// What the program gave counts no more: from now on it is what is staged.
+    /// Drops the program's own set: the staged descriptors count again.
     #[inline]
     fn drop_given(&mut self) -> bool {
         let had = self.given.take().is_some();
@@ -147,7 +147,7 @@ impl Area {
         let is_new = self.staged.insert(element);
         if is_new {
             self.missing -= 1;
-            // A2: what was made does not have it.
+            // A2: what was made lacks the new descriptor.
             self.made = None;
         }
         is_new
@@ -183,7 +183,7 @@ impl Area {
         let mut differs = self.words[at..at + count] != words[..count];
         self.words[at..at + count].copy_from_slice(&words[..count]);
         if let Some(kind) = self.kinds.get_mut(index(binding.first_element + element)) {
-            // What has the same words is not the same thing if its type is another one.
+            // The same words of another type are another descriptor.
             if std::mem::replace(kind, descriptor.kind()) != descriptor.kind() {
                 differs = true;
                 self.made = None;
@@ -202,7 +202,7 @@ impl Area {
         differs
     }
 
-    /// Stages bytes of an inline uniform block, which are inside of it. Whether that changes anything.
+    /// Stages bytes of an inline uniform block; the range is inside of it. Whether that changes anything.
     pub(super) fn stage_inline(
         &mut self,
         plan: &SetPlan,
@@ -248,8 +248,7 @@ impl Area {
         self.ready && self.staged.contains(element)
     }
 
-    /// How many of the descriptors of a binding from `first` on follow one another in a set, are staged and of one
-    /// type.
+    /// The count of descriptors of a binding, from `first` on without a gap, that are staged and of one type.
     pub(super) fn run(&self, binding: &BindingPlan, first: u32) -> u32 {
         let kind_at = |element: u32| self.kinds.get(index(element)).copied();
         let begin = binding.first_element + first;
@@ -258,13 +257,13 @@ impl Area {
         narrow((begin..end).take_while(same).count())
     }
 
-    /// What was made still stands for what is staged.
+    /// Whether what was made still stands for what is staged.
     #[inline]
     pub(super) fn is_as_made(&self) -> bool {
         self.made.is_some() && self.words == self.words_made && self.bytes == self.bytes_made
     }
 
-    /// What is staged was made into something.
+    /// Notes that what is staged was made.
     #[inline]
     pub(super) fn set_made(&mut self, made: Made) {
         self.words_made.copy_from_slice(&self.words);
@@ -272,7 +271,7 @@ impl Area {
         self.made = Some(made);
     }
 
-    /// What was made before may be gone, or may name objects that are gone: everything is made anew.
+    /// Forgets what was made: it may be gone, or may name objects that are gone.
     pub(super) fn forget_made(&mut self) {
         self.made = None;
         if self.ready && !self.descriptors.is_empty() {

@@ -6,13 +6,13 @@ use crate::base::cast::{index, narrow};
 use crate::descriptor::device::DescriptorDevice;
 use crate::device::descriptors::DescriptorDriver;
 
-/// Buffers of the program's own that are bound at once: one of resources, one of samplers, and as many again.
+/// The most buffers of the program's own that are bound at once: two of resources and two of samplers.
 const MOST: usize = 4;
 
 /// A descriptor buffer of the program's own.
 pub(super) type Own = (vk::DeviceAddress, vk::BufferUsageFlags);
 
-/// The page is always the first.
+/// The buffers that are bound. The page is always the first.
 pub(super) const PAGE: u32 = 0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl Bound {
         MOST.min(index(all.saturating_sub(1)))
     }
 
-    /// The number that a buffer of the program's own is bound with.
+    /// The index at which a buffer of the program's own is bound.
     pub(super) fn number(&self, own: Own) -> Option<u32> {
         let at = self.own[..self.count].iter().position(|&bound| bound == own)?;
         Some(PAGE + 1 + narrow(at))
@@ -58,8 +58,8 @@ impl Bound {
     /// Binds all of them.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone; the page has the usages, and so have the others
-    /// theirs, which are not more than the device allows.
+    /// This thread alone records the command buffer. The page and each other buffer have the usages that are given for
+    /// them, and there are not more buffers than the device allows.
     pub(super) unsafe fn bind(
         &self,
         driver: &DescriptorDriver,

@@ -57,7 +57,7 @@ impl<A: AllocatorRef> Binder<A> {
                 fresh |= 1 << set;
             }
         }
-        // Where others are bound there is a page, too; and push descriptors need one on some devices.
+        // A page is bound beside the program's own buffers; and push descriptors need one on some devices.
         let push_usage = vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT;
         let pushes = stale & push != 0 && usage.contains(push_usage);
         let needs_page = bound.page == vk::Buffer::null() && (pushes || next != *bound);
@@ -66,8 +66,7 @@ impl<A: AllocatorRef> Binder<A> {
             let all = point.staged & in_pages;
             let mut room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             if room.buffer != bound.page && fresh != all {
-                // Another page is to be bound, and then nothing of the old one is. All that is staged goes to the new
-                // page; what was never staged does not.
+                // Binding another page unbinds the old one. So all staged sets go to the new page.
                 fresh = all;
                 room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             }
@@ -98,7 +97,7 @@ impl<A: AllocatorRef> Binder<A> {
     }
 }
 
-/// Says of every stale set where it is, and pushes what is pushed. Nothing is stale afterwards.
+/// Sets the offset of every stale set, or pushes its descriptors. Nothing is stale afterwards.
 ///
 /// # Safety
 /// The command buffer is being recorded by this thread alone; what is staged is live, and is in the buffers that are
@@ -134,9 +133,9 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
 /// Copies the bytes of a set to `begin` of the room.
 ///
 /// # Safety
-/// They fit, and nobody else uses the room.
+/// The bytes fit, and nothing else uses the room.
 unsafe fn copy(bytes: &[u8], room: Upload, begin: u64) {
-    // Less than the room's size, which is one of the host's.
+    // It fits `usize`: it is less than the size of the room, which is mapped.
     let target = room.ptr.as_ptr().wrapping_add(host_size(begin).unwrap_or(0));
     // SAFETY: the caller promises that the bytes fit and that nobody else uses the room, which is mapped memory of the
     // driver and overlaps nothing of Rust's.

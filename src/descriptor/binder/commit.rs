@@ -1,4 +1,4 @@
-//! Committing: what is stale is made and bound. What may fail comes first.
+//! Committing makes and binds what is stale. Steps that can fail come first.
 
 use ash::vk;
 
@@ -12,7 +12,7 @@ use super::{BindPoint, Binder, CommitError, PipelineLayoutInfo};
 use crate::device::descriptors::{BindTarget, DescriptorDriver};
 use crate::upload::AllocatorRef;
 
-/// Where a commit records to.
+/// What a commit records into.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) commands: vk::CommandBuffer,
@@ -33,9 +33,9 @@ impl Target {
 impl<A: AllocatorRef> Binder<A> {
     /// Binds what is stale at a bind point, right before a draw or a dispatch.
     ///
-    /// Nothing is stale, nothing is done. Else every set that was staged and differs from what is bound is made anew
-    /// and bound; one that is as it was last made is bound again as it is. Sets of the layout that were never staged
-    /// are left alone, and so are descriptors of a staged set that were not: shaders may not use either (see
+    /// If nothing is stale, it does nothing. Else it makes and binds every staged set that differs from what is bound.
+    /// A set that is staged as it was last made is bound again as it is. The binder neither writes nor binds what was
+    /// never staged, sets and single descriptors alike, and shaders may not use it (see
     /// [`first_unstaged`](Self::first_unstaged)).
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl<A: AllocatorRef> Binder<A> {
     ///    `begin` was called after that.
     ///
     /// # Complexity
-    /// O(descriptors of stale sets). It takes no host memory once it has seen as much, and no lock.
+    /// O(descriptors of stale sets). It takes no lock, and no host memory once an earlier commit was as large.
     #[inline]
     #[doc(alias = "CommitStagedDescriptorsForDraw")]
     #[doc(alias = "CommitStagedDescriptorsForDispatch")]
@@ -89,8 +89,8 @@ impl<A: AllocatorRef> Binder<A> {
 
         let mut sets = [vk::DescriptorSet::null(); MAX_SETS];
         for set in bits(fresh) {
-            // One that is not used after all goes with the others of the recording. SAFETY: the layout is live, and the
-            // recording is the one of the next flush: the caller's promises, here and in `new`.
+            // If the commit fails later, the set goes with the others of the recording. SAFETY: the layout is live, and
+            // the recording is the one of the next flush: the caller's promises, here and in `new`.
             let made = unsafe { transient.allocate(&plans[set].layout) };
             sets[set] = made.map_err(CommitError::Sets)?;
         }

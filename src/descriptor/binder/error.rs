@@ -14,7 +14,7 @@ use crate::descriptor::transient::{CreateTransientSetsError, TransientError};
 use crate::device::DriverError;
 use crate::upload::{CreateUploadError, UploadError};
 
-/// Why there is no [`PipelineLayoutInfo`](super::PipelineLayoutInfo).
+/// Why a [`PipelineLayoutInfo`](super::PipelineLayoutInfo) cannot be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PipelineLayoutError {
@@ -32,7 +32,7 @@ pub enum PipelineLayoutError {
         /// The number of another one.
         second: u32,
     },
-    /// Push descriptors are not enabled, or not together with descriptor buffers.
+    /// The set is one of push descriptors, which are not enabled, or not together with descriptor buffers.
     PushNotEnabled {
         /// The number of the set.
         set: u32,
@@ -71,20 +71,20 @@ pub enum PipelineLayoutError {
         /// Its type.
         kind: DescriptorKind,
     },
-    /// The driver says of a set in a descriptor buffer that it has so many bytes, which cannot be.
+    /// The driver reports a size for a set in a descriptor buffer that cannot be.
     SetSize {
         /// The number of the set.
         set: u32,
-        /// What the driver says.
+        /// The size that the driver reports, in bytes.
         bytes: u64,
     },
-    /// The driver says of a binding that its bytes are not inside of the set.
+    /// The driver reports an offset for a binding that is not inside of the set.
     BindingOffset {
         /// The number of the set.
         set: u32,
         /// The number of the binding.
         binding: u32,
-        /// Where the driver says that they begin.
+        /// The offset that the driver reports, in bytes.
         offset: u64,
         /// Bytes of the set.
         bytes: u64,
@@ -144,8 +144,7 @@ impl Error for PipelineLayoutError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StageError {
-    /// There is no pipeline layout at the bind point: [`set_layout`](super::Binder::set_layout) comes before what is
-    /// staged.
+    /// There is no pipeline layout at the bind point: call [`set_layout`](super::Binder::set_layout) before staging.
     NoLayout {
         /// The bind point.
         point: BindPoint,
@@ -166,8 +165,8 @@ pub enum StageError {
         /// The number that was given.
         binding: u32,
     },
-    /// The set has too many descriptors for each to have its place in the binder: such a set is the program's own, and
-    /// given with [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
+    /// The set has too many descriptors for the binder to stage. Write such a set in the program, and give it with
+    /// [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
     SetTooLarge {
         /// The number of the set.
         set: u32,
@@ -176,7 +175,7 @@ pub enum StageError {
         /// The most that are staged.
         most: u32,
     },
-    /// Not all of it is in the binding. For inline uniform blocks in bytes.
+    /// The range is not inside of the binding. Units: descriptors; bytes for inline uniform blocks.
     OutOfRange {
         /// The number of the binding.
         binding: u32,
@@ -196,7 +195,7 @@ pub enum StageError {
         /// What was given.
         given: DescriptorKind,
     },
-    /// The descriptor does not say what descriptor buffers want.
+    /// The descriptor lacks something that descriptor buffers need.
     Data {
         /// The number of the binding.
         binding: u32,
@@ -217,13 +216,13 @@ pub enum StageError {
         /// Its type.
         kind: DescriptorKind,
     },
-    /// An offset, or a number of bytes, is not a multiple of what it has to be.
+    /// An offset, or a count of bytes, is misaligned.
     Misaligned {
         /// The number of the binding.
         binding: u32,
         /// What was given, in bytes.
         given: u64,
-        /// What it has to be a multiple of.
+        /// The alignment, in bytes.
         alignment: u64,
     },
     /// There are no `VkDescriptorSet`s of this set's layout: its descriptors are pushed, or in a descriptor buffer.
@@ -236,16 +235,16 @@ pub enum StageError {
         /// The number of the set.
         set: u32,
     },
-    /// The offset of a set in a descriptor buffer is not a multiple of what it has to be.
+    /// The offset of a set in a descriptor buffer is misaligned.
     MisalignedSet {
         /// The number of the set.
         set: u32,
         /// What was given, in bytes.
         given: u64,
-        /// What it has to be a multiple of.
+        /// The alignment, in bytes.
         alignment: u64,
     },
-    /// A set that is null, or the address of a descriptor buffer that is.
+    /// The set is null, or the address of the descriptor buffer is.
     NullSet {
         /// The number of the set.
         set: u32,
@@ -302,11 +301,11 @@ impl Error for StageError {
     }
 }
 
-/// Why the binder does not take a pipeline layout. Nothing was changed.
+/// Why the binder refuses a pipeline layout. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UseLayoutError {
-    /// Its sets together are larger than one page, and one page is bound at a time.
+    /// Its sets together are larger than a page, and only one page is bound at a time.
     LargerThanPage {
         /// Bytes of all sets in a descriptor buffer.
         bytes: u64,
@@ -333,13 +332,13 @@ impl fmt::Display for UseLayoutError {
 
 impl Error for UseLayoutError {}
 
-/// Why there is no [`Binder`](super::Binder). Nothing is left behind.
+/// Why a [`Binder`](super::Binder) cannot be made. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateBinderError {
-    /// There can be no sets.
+    /// Sets cannot be made.
     Sets(CreateTransientSetsError),
-    /// There can be no pages for descriptors.
+    /// Pages for descriptors cannot be made.
     Pages(CreateUploadError),
 }
 
@@ -361,18 +360,17 @@ impl Error for CreateBinderError {
     }
 }
 
-/// Why a commit did not happen: nothing was recorded, and it may be tried again.
+/// Why a commit failed: nothing was recorded, and the program may try again.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// There is no set.
+    /// A set could not be allocated.
     Sets(TransientError),
-    /// There is no room in a page for descriptors, and there can be no further page.
+    /// The page for descriptors is full, and another page could not be made.
     Pages(UploadError),
-    /// More descriptor buffers are staged than can be bound at once: one page of the binder's, and those of the
-    /// program.
+    /// More descriptor buffers of the program's own are staged than can be bound beside the page.
     TooManyBuffers {
-        /// The most of the program's own.
+        /// The most that can be.
         most: usize,
     },
 }

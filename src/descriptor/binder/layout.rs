@@ -16,13 +16,13 @@ use crate::descriptor::layout::SetLayout;
 use crate::descriptor::models::BindingModel;
 use crate::device::DriverError;
 
-/// Sets that the binder keeps apart: a bit each.
+/// The most sets of a layout: the binder has a bit for each.
 pub(super) const MAX_SETS: u32 = u32::BITS;
 
-/// A `VkPipelineLayout` of the program's, with its set layouts: Vulkan does not report them.
+/// A `VkPipelineLayout` of the program's, with its set layouts, which Vulkan does not report.
 ///
-/// Made once beside the layout, and cheap to clone. It does not own the layout. It owns the update templates of its
-/// sets, which are destroyed with the last clone.
+/// A program makes it once beside the layout. It is cheap to clone. It does not own the layout, but it owns the update
+/// templates of the sets, and destroys them with the last clone.
 ///
 /// ```
 /// # use ash::vk; use sublet::{descriptor::*, sim};
@@ -58,7 +58,7 @@ struct Inner {
     /// Stages, offset and size of each, in order.
     push_constants: Box<[(u32, u32, u32)]>,
     plans: Box<[SetPlan]>,
-    /// Of all sets that are in a descriptor buffer.
+    /// Bytes of all sets that are in a descriptor buffer.
     buffer_bytes: usize,
     dynamics: usize,
     /// The bit of the set that is pushed.
@@ -66,7 +66,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Makes the templates, where there are any. What was made before a failure goes with the value.
+    /// Makes the templates that the sets can have. If one fails, those before it are destroyed with the value.
     ///
     /// # Safety
     /// The pipeline layout and its set layouts are live.
@@ -94,7 +94,7 @@ impl Inner {
                 .template_type(vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR)
                 .pipeline_layout(self.handle)
                 .set(set);
-            // Rays are traced rarely enough for writes to do.
+            // Rays are traced rarely, so plain writes are fast enough.
             for (template, point) in
                 plan.push_templates.iter_mut().zip([BindPoint::Graphics, BindPoint::Compute])
             {
@@ -123,7 +123,7 @@ impl Drop for Inner {
 }
 
 impl PipelineLayoutInfo {
-    /// What `layout` was made from: its set layouts, the first one for set 0, and its ranges of push constants.
+    /// Describes `layout`: with its set layouts, the first of them for set 0, and its ranges of push constants.
     ///
     /// Layouts made with `VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT` are compatible with one another only. The
     /// binder does not know of the flag: a program that uses both kinds calls [`Binder::begin`](super::Binder::begin)
@@ -136,7 +136,7 @@ impl PipelineLayoutInfo {
     /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was made from them and
     ///    from `push_constants`.
     /// 2. They stay live for as long as a binder has the value, except for set layouts that are for descriptor buffers:
-    ///    those are only looked at here.
+    ///    only this call reads those.
     pub unsafe fn new(
         device: &DescriptorDevice,
         layout: vk::PipelineLayout,
@@ -169,21 +169,21 @@ impl PipelineLayoutInfo {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The layout itself.
+    /// The handle of the layout.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::PipelineLayout {
         self.inner.handle
     }
 
-    /// How many sets it has.
+    /// The count of its sets.
     #[must_use]
     pub fn set_count(&self) -> u32 {
         narrow(self.inner.plans.len())
     }
 
-    /// How many sets, from set 0 on, stay bound when something is bound with `other` instead: those before the first
-    /// that is not the same in both, and none if the push constants are not the same ("Pipeline Layout Compatibility").
+    /// The count of sets, from set 0 on, that stay bound when something is bound with `other`: those before the first
+    /// set that differs, and none if the push constants differ ("Pipeline Layout Compatibility").
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {
@@ -235,7 +235,7 @@ impl fmt::Debug for PipelineLayoutInfo {
     }
 }
 
-/// What can be seen without asking the driver.
+/// Checks what needs no answer of the driver.
 fn check(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), PipelineLayoutError> {
     let asked = widen(sets.len());
     let most = device.limits().max_bound_descriptor_sets.min(MAX_SETS);
@@ -299,7 +299,7 @@ fn check_totals(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), Pip
     }
     let limits = device.limits();
     let indexing = &device.driver().facts.indexing;
-    // Of sets that are not updated after they are bound, and of all of them; 0 where the device does not say.
+    // Two limits: of sets without UPDATE_AFTER_BIND, and of all sets; 0 if the device reports none.
     let rules: &[(&[K], u32, u32)] = &[
         (
             &[K::Sampler, K::CombinedImageSampler],
@@ -356,7 +356,7 @@ fn check_totals(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), Pip
 }
 
 impl BindPoint {
-    /// Position in arrays of what is kept for each.
+    /// Its position in arrays with an element for each bind point.
     #[inline]
     pub(super) fn at(self) -> usize {
         index(match self {

@@ -5,20 +5,20 @@ use crate::base::cast::{index, narrow};
 
 const WORD: u32 = u64::BITS;
 
-/// Elements of a set's layout. Grows on [`Self::reset`] only.
+/// A set of elements of a set's layout. Only [`Self::reset`] makes it larger.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     words: Vec<u64>,
 }
 
 impl Mask {
-    /// Empty, with room for `elements`.
+    /// Empties it, and makes room for `elements`.
     pub(super) fn reset(&mut self, elements: u32) {
         self.words.clear();
         self.words.resize(index(elements.div_ceil(WORD)), 0);
     }
 
-    /// Puts one in. Whether it was not there.
+    /// Adds an element. Whether it is new.
     #[inline]
     pub(super) fn insert(&mut self, element: u32) -> bool {
         let bit = 1 << (element % WORD);
@@ -33,12 +33,12 @@ impl Mask {
         self.words[index(element / WORD)] & (1 << (element % WORD)) != 0
     }
 
-    /// The same elements as `other`, which is as large.
+    /// Takes over the elements of `other`, which has as much room.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.words.copy_from_slice(&other.words);
     }
 
-    /// Takes all out, one after the other.
+    /// Removes all elements, and yields each.
     pub(super) fn drain(&mut self, mut visit: impl FnMut(u32)) {
         for (at, word) in self.words.iter_mut().enumerate() {
             while *word != 0 {
@@ -59,7 +59,7 @@ pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// Numbers of bits that follow one another: the first of them, and how many there are.
+/// Runs of bits that follow one another: the number of the first bit, and their count.
 #[inline]
 pub(super) fn runs(mut mask: u32) -> impl Iterator<Item = (usize, usize)> {
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! The binder: descriptors are staged by set and binding, and what is stale is bound at a draw or a dispatch. See
-//! [`Binder`].
+//! The binder: a program stages descriptors by set and binding, and the binder binds what is stale at a draw or a
+//! dispatch. See [`Binder`].
 
 mod area;
 mod bound;
@@ -76,14 +76,14 @@ impl BindPoint {
 /// How a [`Binder`] is to be made.
 #[derive(Clone, Debug)]
 pub struct BinderCreateInfo<'a> {
-    /// Where sets come from, for devices that bind sets.
+    /// How the pools of sets are made, for devices that bind sets.
     pub sets: TransientSetsCreateInfo,
-    /// Bytes of a page of descriptors, for descriptor buffers: what one command buffer binds should fit, since another
-    /// page is another buffer to bind. Less if the device does not reach as far.
+    /// Bytes of a page of descriptors, for descriptor buffers. All that one command buffer binds should fit, because
+    /// each further page is another buffer to bind. Pages are smaller if the device reaches fewer bytes.
     pub page_size: u64,
-    /// Bytes that all pages of descriptors together may have.
+    /// The most bytes that all pages of descriptors together may have.
     pub memory_limit: Option<u64>,
-    /// Shown in maps and leak reports.
+    /// A name for maps and leak reports.
     pub name: Option<&'a str>,
 }
 
@@ -99,8 +99,8 @@ impl Default for BinderCreateInfo<'_> {
     }
 }
 
-/// Binds descriptors: they are staged by set and binding, and what is stale is bound at a draw or a dispatch. Made for
-/// one recording thread: it is [`Send`], not [`Sync`], and has no lock.
+/// Binds descriptors: a program stages them by set and binding, and the binder binds what is stale at a draw or a
+/// dispatch. It is made for one recording thread: it is [`Send`], not [`Sync`], and has no lock.
 ///
 /// ```text
 ///   stage(set, binding, ..)      values are noted; nothing is called
@@ -110,26 +110,29 @@ impl Default for BinderCreateInfo<'_> {
 ///       descriptor buffers       bytes are copied into the bound page            vkGetDescriptorEXT, vkCmdSetDescriptorBufferOffsetsEXT
 /// ```
 ///
-/// Which of the last two it is, is the [`DescriptorDevice`]'s model. The code that stages is the same for both, if
-/// descriptors of buffers say their addresses.
+/// The model of the [`DescriptorDevice`] decides between the last two. The code that stages is the same for both, if
+/// the descriptors of buffers have addresses.
 ///
-/// - **Nothing stale, nothing done.** A set is stale when something else was staged than what is bound. Only such sets
-///   are made anew; consecutive ones are bound by one call. What is staged as it was last made makes nothing new.
+/// - **A commit with nothing stale does nothing.** A set is stale if what is staged differs from what is bound. Only
+///   such sets are made anew, and one call binds consecutive ones. Staging the same descriptors again makes nothing
+///   new.
 /// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two
 ///   draws costs the draws nothing.
 /// - **A change of the pipeline layout** keeps what Vulkan keeps, and what is staged of sets with the same layout:
 ///   [`set_layout`](Self::set_layout).
 /// - **Sets of the program's own**, persistent or bindless, take the place of staged ones:
 ///   [`stage_set`](Self::stage_set), and [`stage_buffer`](Self::stage_buffer) for descriptor buffers.
-/// - **One page of descriptors is bound** at a time. Where it is full another one is, and all that is staged goes
-///   there; what never was staged does not.
-/// - What is not staged is left alone: shaders may not use it. [`first_unstaged`](Self::first_unstaged) finds it.
+/// - **One page of descriptors is bound** at a time. When it is full, the binder binds another one and makes all staged
+///   sets there.
+/// - The binder writes no descriptor that was never staged, and shaders may not use such a descriptor.
+///   [`first_unstaged`](Self::first_unstaged) finds it.
 ///
-/// What it makes lives for one recording: [`flush`](Self::flush) and [`collect`](Self::collect), as of
-/// [`TransientSets`](super::TransientSets).
+/// What a binder makes lives for one recording: it has [`flush`](Self::flush) and [`collect`](Self::collect), as
+/// [`TransientSets`](super::TransientSets) have.
 ///
-/// Constants of a draw are not descriptors of their own: a dynamic uniform buffer of an
-/// [`UploadArena`](crate::upload::UploadArena)'s page, and an offset for each draw. The set is made once for each page:
+/// The constants of a draw need no descriptor of their own: stage a page of an
+/// [`UploadArena`](crate::upload::UploadArena) as a dynamic uniform buffer, and an offset for each draw. The set is
+/// made once for each page:
 ///
 /// ```
 /// use ash::vk;
@@ -212,7 +215,7 @@ pub struct Binder<A: AllocatorRef> {
     bound: Bound,
     /// What pages were made for.
     usage: vk::BufferUsageFlags,
-    /// Dynamic offsets that are being bound: kept for its capacity.
+    /// The dynamic offsets of one call, kept for its capacity.
     offsets: Vec<u32>,
 }
 
@@ -220,14 +223,14 @@ impl<A: AllocatorRef> Binder<A> {
     /// Makes a binder without sets and pages.
     ///
     /// # Errors
-    /// [`CreateBinderError`] if there can be no sets, or no pages for descriptors: the allocator was made without
-    /// device addresses, for example.
+    /// [`CreateBinderError`] if the binder cannot make sets, or pages for descriptors: for example because the
+    /// allocator was made without device addresses.
     ///
     /// # Safety
     /// 1. The allocator is of the same device.
-    /// 2. What commits use is used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no
-    ///    others; and a clock that is given to the binder says that a ticket is done only when the device is done with
-    ///    its recording, or never gets it.
+    /// 2. Only recordings whose ticket is given to the next [`flush`](Self::flush) use what commits make. A clock that
+    ///    is given to the binder says that a ticket is done only when the device is done with its recording, or never
+    ///    gets it.
     pub unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -245,16 +248,16 @@ impl<A: AllocatorRef> Binder<A> {
         })
     }
 
-    /// What is staged and bound at this bind point is for `layout` from now on.
+    /// Sets the pipeline layout that what is staged and bound at this bind point is for.
     ///
-    /// As in Vulkan, sets before the first incompatible one stay bound. Of the others, what is staged of a set with
-    /// the same layout stays staged and is bound again; what is staged of another layout is dropped.
+    /// As in Vulkan, sets before the first incompatible one stay bound. Of the other sets, those with the same set
+    /// layout stay staged and are bound again; the rest is dropped.
     ///
     /// # Errors
     /// [`UseLayoutError`]: nothing was changed.
     ///
     /// # Complexity
-    /// O(1) for the layout that there is already, else O(sets) and a comparison of the sets' layouts.
+    /// O(1) if `layout` is set already, else O(sets) and a comparison of the sets' layouts.
     #[inline]
     #[doc(alias = "ParseRootSignature")]
     #[doc(alias = "ParseGraphicsRootSignature")]
@@ -282,8 +285,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Begins a command buffer, or goes on after other code has bound sets in it: nothing counts as bound. What is
-    /// staged stays staged; the next commit makes and binds it anew.
+    /// Begins a command buffer, or goes on after other code has bound sets in it. Nothing counts as bound. What is
+    /// staged stays staged, and the next commit makes and binds it anew.
     ///
     /// # Complexity
     /// O(staged sets).
@@ -294,7 +297,7 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Nothing is bound, nothing is staged, and there is no layout at any bind point.
+    /// Forgets what is bound and staged, and the layout, at every bind point.
     ///
     /// # Complexity
     /// O(sets).
@@ -305,23 +308,24 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. Call it before the
+    /// Ends a recording: what commits have made since the last flush stays until `ticket` is done. Call it before the
     /// recording is submitted. Implies [`begin`](Self::begin).
     ///
     /// # Errors
-    /// [`FlushError`]: what the driver answers if the bytes of descriptors are in memory that has to be flushed, or that the ticket is of
-    /// another clock than those that are waited for. Nothing was changed: the call may be made again.
+    /// [`FlushError`] if the driver fails to flush the memory of the descriptors' bytes, or if the ticket is of another
+    /// clock than the tickets that are waited for. Nothing was changed: the call may be made again.
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.source.flush(ticket)?;
         self.begin();
         Ok(())
     }
 
-    /// Takes back what finished recordings used, and returns how many pools or pages became free. Call it once a frame.
+    /// Takes back what finished recordings used, and returns the count of pools or pages that became free. Call it once
+    /// a frame.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something
-    /// waits for another clock.
+    /// [`CollectError`] if the driver did not reset a pool, or if something waits for another clock. The next call
+    /// tries to reset the pool again.
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         self.source.collect(clock)
     }
@@ -329,17 +333,17 @@ impl<A: AllocatorRef> Binder<A> {
     /// Destroys all that the binder has made.
     ///
     /// # Safety
-    /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
+    /// The device no longer uses anything that the binder made (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
     /// VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(self) {
         // SAFETY: the caller's promise: the device uses nothing of it any more.
         unsafe { self.source.destroy() };
     }
 
-    /// Checks all books against one another. For tests and debugging: O(descriptors).
+    /// Checks that the binder's tables agree with one another. For tests and debugging: O(descriptors).
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// If two of them do not agree; the message names both.
     pub fn validate(&self) {
         for point in &self.points {
             point.validate();

@@ -1,4 +1,4 @@
-//! What the binder has to know of a set layout: where each descriptor is staged, and how it is written.
+//! What the binder has to know about a set layout: where it stages each descriptor, and how it writes it.
 //!
 //! ```text
 //!   elements   one for each descriptor, and one for each inline uniform block          bits of masks
@@ -23,23 +23,23 @@ use crate::descriptor::sizes::DescriptorSizes;
 pub(super) enum Way {
     /// A `VkDescriptorSet` that is written and bound.
     Set,
-    /// They are pushed.
+    /// Descriptors that are pushed.
     Push,
-    /// Bytes in a descriptor buffer, whose offset is set.
+    /// Bytes in a descriptor buffer; their offset is set.
     Buffer,
-    /// By the program: there is nothing to stage.
+    /// The program binds a set of its own: there is nothing to stage.
     Elsewhere,
 }
 
 /// Where the bytes of a binding's descriptors are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct BindingBytes {
-    /// Of the first descriptor, from the start of the set.
+    /// Bytes from the start of the set to the first descriptor.
     pub(super) offset: usize,
-    /// From one descriptor to the next.
+    /// Bytes from one descriptor to the next.
     pub(super) stride: usize,
-    /// Combined image samplers of which all images come first, and then all samplers: bytes of an image and of a
-    /// sampler.
+    /// The bytes of an image and of a sampler, for combined image samplers that are laid out as an array of images and
+    /// then an array of samplers.
     pub(super) split: Option<(usize, usize)>,
 }
 
@@ -47,10 +47,10 @@ pub(super) struct BindingBytes {
 pub(super) struct BindingPlan {
     pub(super) number: u32,
     pub(super) kind: DescriptorKind,
-    /// Descriptors; bytes of an inline uniform block.
+    /// The count of descriptors; for an inline uniform block, of bytes.
     pub(super) count: u32,
     pub(super) first_element: u32,
-    /// How many elements it has: none if its samplers are in the layout.
+    /// The count of elements: 0 if the samplers are in the layout.
     pub(super) elements: u32,
     pub(super) first_word: usize,
     /// Words of a descriptor.
@@ -81,9 +81,9 @@ pub(super) struct SetPlan {
     pub(super) dynamics: usize,
     /// Bytes in a descriptor buffer, a multiple of the alignment of offsets.
     pub(super) bytes: usize,
-    /// There are mutable descriptors, of which each has a type of its own.
+    /// Whether there are mutable descriptors, each with a type of its own.
     pub(super) is_mutable: bool,
-    /// Writes a set whose elements are all staged; owned by the pipeline layout.
+    /// The template that writes a set with all elements staged. The pipeline layout owns it.
     pub(super) template: Option<vk::DescriptorUpdateTemplate>,
     /// The same for push descriptors, by bind point.
     pub(super) push_templates: [Option<vk::DescriptorUpdateTemplate>; 2],
@@ -93,7 +93,8 @@ fn is_dynamic(kind: DescriptorKind) -> bool {
     matches!(kind, DescriptorKind::UniformBufferDynamic | DescriptorKind::StorageBufferDynamic)
 }
 
-/// Words of what a template reads for a descriptor: a `VkDescriptorImageInfo`, a `VkDescriptorBufferInfo`, or a handle.
+/// The words that a template reads for a descriptor: a `VkDescriptorImageInfo`, a `VkDescriptorBufferInfo`, or a
+/// handle.
 fn words_of(kind: DescriptorKind) -> usize {
     match kind {
         DescriptorKind::UniformTexelBuffer
@@ -102,8 +103,8 @@ fn words_of(kind: DescriptorKind) -> usize {
         _ => 3,
     }
 }
-/// Whether the images of an array stand as far apart in the words as in an array of `VkDescriptorImageInfo`. A template
-/// takes the distance as a parameter, but a write does not.
+/// Whether the words of an array of images lie as far apart as in an array of `VkDescriptorImageInfo`. A template takes
+/// the stride as a parameter, but a write does not.
 pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
 // 20 where numbers of eight bytes are aligned to four, as on 32-bit x86 under unix.
 const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
@@ -169,7 +170,7 @@ impl SetPlan {
         let is_inline = kind == DescriptorKind::InlineUniformBlock;
         let in_layout = binding.immutable_samplers
             && kind == DescriptorKind::Sampler
-            // The driver does not write them into a buffer: the program has to.
+            // The driver does not write immutable samplers into a buffer: the program has to.
             && self.way != Way::Buffer;
         let elements = match () {
             () if in_layout => 0,
@@ -216,7 +217,7 @@ impl SetPlan {
         // SAFETY: the caller's promise: the layout is live, and was made for descriptor buffers.
         let size = unsafe { device.driver().set_layout_size(handle) };
         let aligned = offset_alignment(device).align_up(size).and_then(host_size);
-        // No address space has room for more.
+        // Larger sets fit no address space.
         let too_large = |size: &usize| isize::try_from(*size).is_err();
         let Some(bytes) = aligned.filter(|size| !too_large(size)) else {
             return Err(PipelineLayoutError::SetSize { set, bytes: size });
@@ -255,7 +256,7 @@ impl SetPlan {
                     bytes: size,
                 });
             }
-            // All are below the size of the set, which is a size of the host's.
+            // They fit `usize`: all are below the size of the set, which fits.
             let host = |value: u64| host_size(value).unwrap_or(0);
             binding.bytes = BindingBytes {
                 offset: host(offset),
@@ -278,13 +279,12 @@ impl SetPlan {
         self.bindings.get(at)
     }
 
-    /// There is nothing that the program would stage, and still a set that shaders may use: its samplers are in the
-    /// layout.
+    /// Whether the set has nothing to stage and shaders may still use it: all its samplers are in the layout.
     pub(super) fn is_staged_by_itself(&self) -> bool {
         self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
     }
 
-    /// What a template writes: every binding that has something to be staged, whole.
+    /// The entries of a template: each whole binding that has elements.
     pub(super) fn template_entries(&self) -> Vec<vk::DescriptorUpdateTemplateEntry> {
         let staged = self.bindings.iter().filter(|binding| binding.elements != 0);
         staged
@@ -300,13 +300,13 @@ impl SetPlan {
             .collect()
     }
 
-    /// Templates can write it: they know one type for each binding.
+    /// Whether templates can write it: they have one type for each binding.
     pub(super) fn may_have_template(&self) -> bool {
         !self.is_mutable && self.elements != 0 && matches!(self.way, Way::Set | Way::Push)
     }
 }
 
-/// What offsets in descriptor buffers are multiples of: a power of two, whatever the driver says.
+/// The alignment of offsets in descriptor buffers. It is a power of two, even if the driver says otherwise.
 pub(super) fn offset_alignment(device: &DescriptorDevice) -> Alignment {
     Alignment::at_least(device.driver().facts.buffer.descriptor_buffer_offset_alignment)
 }

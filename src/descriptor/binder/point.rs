@@ -15,11 +15,11 @@ use super::mask::{bits, lowest};
 #[derive(Debug, Default)]
 pub(super) struct Point {
     pub(super) layout: Option<PipelineLayoutInfo>,
-    /// One for each set of the layout, and what is left of layouts with more.
+    /// One for each set of the layout, and those that larger layouts have left.
     pub(super) areas: Vec<Area>,
-    /// Sets of which anything is staged.
+    /// Sets with anything staged.
     pub(super) staged: u32,
-    /// Sets that differ from what was last made of them, or may do so.
+    /// Sets that may differ from what was last made of them.
     pub(super) changed: u32,
     /// Sets that are not bound, or not with these offsets.
     pub(super) rebind: u32,
@@ -39,7 +39,7 @@ impl Point {
         self.layout.as_ref().map_or(0, PipelineLayoutInfo::set_count)
     }
 
-    /// What follows is for `new`.
+    /// Changes the layout to `new`.
     pub(super) fn set_layout(&mut self, new: &PipelineLayoutInfo) {
         let old = match self.layout.take() {
             Some(old) if old.is_same(new) => {
@@ -82,7 +82,7 @@ impl Point {
         self.layout = Some(new.clone());
     }
 
-    /// Nothing is bound any more; what is staged is made anew when it is bound.
+    /// Forgets what is bound. What is staged is made anew when it is bound.
     pub(super) fn begin(&mut self) {
         self.rebind = self.staged;
         self.changed = self.staged & !self.given;
@@ -91,7 +91,7 @@ impl Point {
         }
     }
 
-    /// Nothing is staged, and there is no layout.
+    /// Forgets what is staged, and the layout.
     pub(super) fn forget(&mut self) {
         self.layout = None;
         (self.staged, self.changed, self.rebind, self.given) = (0, 0, 0, 0);
@@ -100,16 +100,16 @@ impl Point {
         }
     }
 
-    /// Nothing in descriptor buffers is bound any more.
+    /// Forgets what is bound in descriptor buffers.
     pub(super) fn unbind_all(&mut self) {
         self.rebind = self.staged;
     }
 
-    /// Something of a set was staged.
+    /// Notes that something of a set was staged.
     #[inline]
     pub(super) fn touch(&mut self, set: usize) {
         let bit = 1 << set;
-        // What was a set of the program's is bound no more once another one is.
+        // The program's own set is no longer bound once another one is.
         let mask = if self.given & bit == 0 { 0 } else { bit };
         self.given &= !bit;
         self.rebind |= mask | (bit & !self.staged);
@@ -117,7 +117,7 @@ impl Point {
         self.changed |= bit;
     }
 
-    /// A set of the program's was staged.
+    /// Notes that a set of the program's own was staged.
     pub(super) fn touch_given(&mut self, set: usize) {
         let bit = 1 << set;
         self.staged |= bit;
@@ -126,7 +126,7 @@ impl Point {
         self.changed &= !bit;
     }
 
-    /// Drops from `changed` what was staged as it had been made. Returns what is stale.
+    /// Removes from `changed` the sets that were staged again as they had been made. Returns the stale sets.
     #[inline]
     pub(super) fn refresh(&mut self) -> u32 {
         for set in bits(self.changed) {

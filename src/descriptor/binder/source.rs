@@ -1,4 +1,4 @@
-//! Where what a commit makes comes from: sets that live for one recording, or bytes in pages of descriptors.
+//! What a commit takes its memory from: sets that live for one recording, or pages of descriptors.
 
 use ash::vk;
 
@@ -15,7 +15,7 @@ pub(super) enum Source<A: AllocatorRef> {
     Pages(Box<UploadArena<A>>),
 }
 
-/// What pages are used for. Push descriptors are in them where the device wants that.
+/// The usages of pages. Push descriptors are in pages if the device wants that.
 pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
     let push = DescriptorFeatures::PUSH_DESCRIPTOR | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS;
     let needs_buffer = device.driver().facts.buffer.bufferless_push_descriptors == vk::FALSE;
@@ -26,7 +26,7 @@ pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
     }
 }
 
-/// The most bytes that are in reach of one bound buffer.
+/// The most bytes of one buffer that the device reaches.
 fn reach(device: &DescriptorDevice) -> u64 {
     let properties = &device.driver().facts.buffer;
     let all = [
@@ -90,7 +90,7 @@ impl<A: AllocatorRef> Source<A> {
     }
 
     /// # Safety
-    /// The device uses nothing of it any more.
+    /// The device no longer uses anything of it.
     pub(super) unsafe fn destroy(self) {
         match self {
             // SAFETY: the caller's promise: the device uses nothing of it any more.

@@ -1,4 +1,4 @@
-//! Staging: what is wanted is checked whole, and noted. The driver is not called.
+//! Staging checks a whole request first, and then notes it. It never calls the driver.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -19,7 +19,7 @@ fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut 
     layout.plans().get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
 }
 
-/// Descriptors of a set that is staged. Each has places of its own: all of them together take some hundred MiB.
+/// The most descriptors of a set that is staged. Each takes host memory: so many of them take some hundred MiB.
 const MOST_STAGED: u32 = 1 << 22;
 
 fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, StageError> {
@@ -30,7 +30,7 @@ fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, St
     Ok(found)
 }
 
-/// Whether so many from `first` on are in the binding.
+/// Whether the binding has `count` descriptors from `first` on.
 fn check_range(binding: &BindingPlan, first: u32, asked: usize) -> Result<(), StageError> {
     let end = u64::from(first).saturating_add(widen(asked));
     if end <= u64::from(binding.count) {
@@ -68,11 +68,11 @@ fn check_descriptor(
 }
 
 impl<A: AllocatorRef> Binder<A> {
-    /// Wants `descriptors` in a binding, from `first` on. Nothing is called; the next [`commit`](Self::commit) for this
-    /// bind point binds them.
+    /// Stages `descriptors` in a binding, from `first` on. It does not call the driver; the next
+    /// [`commit`](Self::commit) for this bind point binds them.
     ///
-    /// Descriptors are values: nothing that holds them has to stay. What they name has to be live when they are
-    /// committed. What is as it was staged before costs nothing at the commit.
+    /// Descriptors are values, and the binder keeps copies. What they name has to be live when they are committed. A
+    /// commit does no work for descriptors that were staged again unchanged.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed, also if all descriptors but one fit.
@@ -111,10 +111,11 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Wants `bytes` in an inline uniform block, from byte `offset` on. What was never staged of the block is zero.
+    /// Stages `bytes` of an inline uniform block, from byte `offset` on. Bytes that were never staged are zero.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed. Offset and length are multiples of 4 (VUID-VkWriteDescriptorSet-descriptorType-02219, -02220).
+    /// [`StageError`]: nothing was changed. Offset and length are multiples of 4
+    /// (VUID-VkWriteDescriptorSet-descriptorType-02219, -02220).
     ///
     /// # Complexity
     /// O(bytes).
@@ -150,8 +151,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Wants the offset that is added to a dynamic buffer when its set is bound. It is 0 before, and stays what it is
-    /// when other descriptors are staged. A changed offset makes no set anew: the same one is bound again.
+    /// Stages the offset that is added to a dynamic buffer when its set is bound. The offset is 0 at first, and staging
+    /// descriptors does not change it. A new offset makes no new set: the same set is bound again.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed. The offset is a multiple of `minUniformBufferOffsetAlignment` or
@@ -195,8 +196,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Wants a set of the program's in place of what is staged for its number: one that is persistent, or of a heap.
-    /// Descriptors that are staged later take its place again, beginning with none.
+    /// Stages a set of the program's own, persistent or of a heap, in place of what is staged for its number.
+    /// Descriptors that are staged later replace it in turn; nothing that was staged before it counts then.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed.
@@ -223,10 +224,11 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// The same for descriptor buffers: the set is at `offset` of a buffer of the program's, a heap's for example
-    /// ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and offset 0). Of `buffer` only
-    /// address and usage are read. It is bound beside the page of descriptors, with all others that were staged since
-    /// [`begin`](Self::begin): a buffer that comes in later in a command buffer costs as much as another page.
+    /// As [`stage_set`](Self::stage_set) for descriptor buffers: the set is at `offset` of a buffer of the program's
+    /// own, for example a heap's ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and
+    /// offset 0). Of `buffer`, only address and usage are read. It is bound beside the page of descriptors, together
+    /// with the others that were staged since [`begin`](Self::begin). A buffer that is first staged later in a command
+    /// buffer costs as much as another page.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed. The offset is a multiple of `descriptorBufferOffsetAlignment`
@@ -260,8 +262,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: it is no fault
-    /// unless a shader uses it.
+    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: such a
+    /// descriptor is a fault only if a shader uses it.
     ///
     /// # Complexity
     /// O(descriptors of the layout).
@@ -297,6 +299,6 @@ pub struct Unstaged {
     pub set: u32,
     /// The number of the binding.
     pub binding: u32,
-    /// Which of the binding's; 0 for an inline uniform block.
+    /// The array element of the binding; 0 for an inline uniform block.
     pub element: u32,
 }

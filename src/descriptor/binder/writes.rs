@@ -8,10 +8,10 @@ use super::plan::{BindingPlan, IMAGES_ARE_DENSE, SetPlan};
 use crate::base::cast::index;
 use crate::descriptor::counts::DescriptorKind;
 
-/// Writes that are handed on at once.
+/// The most writes that are handed on together.
 const BATCH: usize = 16;
 
-/// Shows the writes of everything that is staged in `area` to `then`, some at a time.
+/// Passes the writes of everything that is staged in `area` to `then`, in batches.
 pub(super) fn for_writes(
     set: vk::DescriptorSet,
     plan: &SetPlan,
@@ -53,14 +53,14 @@ pub(super) fn for_writes(
     }
 }
 
-/// Where the words of a descriptor begin. The pointer is good for all words behind them as well: a write of several
-/// descriptors reads on from there.
+/// Where the words of a descriptor begin. The pointer is valid for all words behind them too, because a write of
+/// several descriptors reads them.
 fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
     let at = binding.first_word + index(element) * binding.stride;
     area.words.get(at..).map_or(std::ptr::null(), <[u64]>::as_ptr)
 }
 
-/// A write of descriptors from `element` on, of which `staged` are; how many of them it writes.
+/// A write of descriptors from `element` on, `staged` of which are staged, and the count of those that it writes.
 fn write<'a>(
     set: vk::DescriptorSet,
     binding: &BindingPlan,
@@ -98,7 +98,7 @@ fn write<'a>(
     (write, count)
 }
 
-/// A write of acceleration structures, which are in its chain.
+/// A write of acceleration structures. They are in its chain.
 fn structures(
     write: vk::WriteDescriptorSet<'_>,
     binding: &BindingPlan,

@@ -10,6 +10,7 @@ use super::table::Meaning;
 use crate::arithmetic::is_aligned;
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
+use crate::descriptors::buffer_needs;
 use crate::entry::{call, on_device};
 use crate::profiles::DescriptorBufferLimits;
 use crate::state::{Device, DeviceState};
@@ -229,31 +230,18 @@ fn check_buffer(
 ) -> Result<(), Broken> {
     let limits = &device.profile().limits;
     let texels = kind == Type::UNIFORM_TEXEL_BUFFER || kind == Type::STORAGE_TEXEL_BUFFER;
-    let (unusable, usage, misaligned, alignment) = match kind {
-        Type::UNIFORM_BUFFER => (
-            "VUID-VkDescriptorGetInfoEXT-type-12220",
-            vk::BufferUsageFlags::UNIFORM_BUFFER,
-            "VUID-VkDescriptorGetInfoEXT-type-12265",
-            limits.min_uniform_buffer_offset_alignment,
-        ),
-        Type::STORAGE_BUFFER => (
-            "VUID-VkDescriptorGetInfoEXT-type-12221",
-            vk::BufferUsageFlags::STORAGE_BUFFER,
-            "VUID-VkDescriptorGetInfoEXT-type-12266",
-            limits.min_storage_buffer_offset_alignment,
-        ),
-        Type::UNIFORM_TEXEL_BUFFER => (
-            "VUID-VkDescriptorGetInfoEXT-type-12222",
-            vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER,
-            "VUID-VkDescriptorGetInfoEXT-type-12269",
-            limits.min_texel_buffer_offset_alignment,
-        ),
-        _ => (
-            "VUID-VkDescriptorGetInfoEXT-type-12223",
-            vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER,
-            "VUID-VkDescriptorGetInfoEXT-type-12270",
-            limits.min_texel_buffer_offset_alignment,
-        ),
+    let (usage, alignment) = buffer_needs(kind, limits);
+    let (unusable, misaligned) = match kind {
+        Type::UNIFORM_BUFFER => {
+            ("VUID-VkDescriptorGetInfoEXT-type-12220", "VUID-VkDescriptorGetInfoEXT-type-12265")
+        }
+        Type::STORAGE_BUFFER => {
+            ("VUID-VkDescriptorGetInfoEXT-type-12221", "VUID-VkDescriptorGetInfoEXT-type-12266")
+        }
+        Type::UNIFORM_TEXEL_BUFFER => {
+            ("VUID-VkDescriptorGetInfoEXT-type-12222", "VUID-VkDescriptorGetInfoEXT-type-12269")
+        }
+        _ => ("VUID-VkDescriptorGetInfoEXT-type-12223", "VUID-VkDescriptorGetInfoEXT-type-12270"),
     };
     refuse_if!(address == 0 => "VUID-VkDescriptorAddressInfoEXT-address-08043",
         "address is 0, and the feature nullDescriptor is not enabled");

@@ -11,6 +11,7 @@ use super::write::{HeapImage, SamplerState};
 use crate::arithmetic::{host_size, is_aligned};
 use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer::Meaning;
+use crate::descriptors::buffer_needs;
 use crate::profiles::DescriptorHeapLimits;
 use crate::state::{Bytes, Device, DeviceState};
 
@@ -193,15 +194,12 @@ impl HeapView<'_> {
     fn at_address(&self, address: u64, mask: u32) -> Result<Seen, Broken> {
         let uniform = mask & resource::UNIFORM_BUFFER != 0;
         let limits = &self.device.profile().limits;
-        let (usage, unusable, alignment, misaligned) = if uniform {
-            let alignment = limits.min_uniform_buffer_offset_alignment;
-            let rules = ("VUID-vkCmdDispatch-None-11438", "VUID-vkCmdDispatch-None-11441");
-            (vk::BufferUsageFlags::UNIFORM_BUFFER, rules.0, alignment, rules.1)
+        let (kind, unusable, misaligned) = if uniform {
+            (Type::UNIFORM_BUFFER, "VUID-vkCmdDispatch-None-11438", "VUID-vkCmdDispatch-None-11441")
         } else {
-            let alignment = limits.min_storage_buffer_offset_alignment;
-            let rules = ("VUID-vkCmdDispatch-None-11439", "VUID-vkCmdDispatch-None-11442");
-            (vk::BufferUsageFlags::STORAGE_BUFFER, rules.0, alignment, rules.1)
+            (Type::STORAGE_BUFFER, "VUID-vkCmdDispatch-None-11439", "VUID-vkCmdDispatch-None-11442")
         };
+        let (usage, alignment) = buffer_needs(kind, limits);
         let Some(found) = self.state.locate(address, usage) else {
             let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at {address:#x}");
             return Err(("VUID-vkCmdDispatch-None-11302", text));

@@ -8,6 +8,7 @@ use crate::arithmetic::{host_size, is_aligned, widen};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer::Meaning;
+use crate::descriptors::buffer_needs;
 use crate::entry::{call, on_device};
 use crate::profiles::DescriptorHeapLimits;
 use crate::state::{Device, DeviceState};
@@ -331,31 +332,18 @@ fn check_range(
     range: &ffi::DeviceAddressRangeKHR,
 ) -> Result<(), Broken> {
     let limits = &device.profile().limits;
-    let (unusable, usage, misaligned, alignment) = match kind {
-        Type::UNIFORM_BUFFER => (
-            "VUID-VkResourceDescriptorInfoEXT-type-11461",
-            vk::BufferUsageFlags::UNIFORM_BUFFER,
-            "VUID-VkResourceDescriptorInfoEXT-type-12350",
-            limits.min_uniform_buffer_offset_alignment,
-        ),
-        Type::STORAGE_BUFFER => (
-            "VUID-VkResourceDescriptorInfoEXT-type-11462",
-            vk::BufferUsageFlags::STORAGE_BUFFER,
-            "VUID-VkResourceDescriptorInfoEXT-type-12351",
-            limits.min_storage_buffer_offset_alignment,
-        ),
-        Type::UNIFORM_TEXEL_BUFFER => (
-            "VUID-VkResourceDescriptorInfoEXT-type-11463",
-            vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER,
-            "VUID-VkResourceDescriptorInfoEXT-type-12349",
-            limits.min_texel_buffer_offset_alignment,
-        ),
-        _ => (
-            "VUID-VkResourceDescriptorInfoEXT-type-11464",
-            vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER,
-            "VUID-VkResourceDescriptorInfoEXT-type-12349",
-            limits.min_texel_buffer_offset_alignment,
-        ),
+    let (usage, alignment) = buffer_needs(kind, limits);
+    let (unusable, misaligned) = match kind {
+        Type::UNIFORM_BUFFER => {
+            ("VUID-VkResourceDescriptorInfoEXT-type-11461", "VUID-VkResourceDescriptorInfoEXT-type-12350")
+        }
+        Type::STORAGE_BUFFER => {
+            ("VUID-VkResourceDescriptorInfoEXT-type-11462", "VUID-VkResourceDescriptorInfoEXT-type-12351")
+        }
+        Type::UNIFORM_TEXEL_BUFFER => {
+            ("VUID-VkResourceDescriptorInfoEXT-type-11463", "VUID-VkResourceDescriptorInfoEXT-type-12349")
+        }
+        _ => ("VUID-VkResourceDescriptorInfoEXT-type-11464", "VUID-VkResourceDescriptorInfoEXT-type-12349"),
     };
     let (address, size) = (range.address, range.size);
     refuse_if!(size == 0 => "VUID-VkResourceDescriptorInfoEXT-type-11433", "size is 0, at {address:#x}");

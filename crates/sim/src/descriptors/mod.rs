@@ -39,6 +39,7 @@ pub(super) use contents::{Change, Contents};
 pub(super) use features::{DescriptorFeatures, FIELDS, slots};
 pub(super) use layout::{Binding, SetLayout};
 pub(super) use limits::write as write_limits;
+pub(super) use names::buffer_needs;
 pub(super) use null::REPLACEMENTS;
 pub(super) use pipeline_layout::PipelineLayout;
 pub(super) use policy::Behaviour;

@@ -4,6 +4,8 @@
 use ash::vk;
 use ash::vk::DescriptorType as Type;
 
+use crate::profiles::LimitsProfile;
+
 /// What a descriptor of a type is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -38,6 +40,17 @@ pub(crate) fn is_dynamic(kind: Type) -> bool {
 
 pub(super) fn is_uniform_buffer(kind: Type) -> bool {
     kind == Type::UNIFORM_BUFFER || kind == Type::UNIFORM_BUFFER_DYNAMIC
+}
+
+/// The usage that a descriptor of this type needs of its buffer, and what its offset is a multiple of.
+pub(crate) fn buffer_needs(kind: Type, limits: &LimitsProfile) -> (vk::BufferUsageFlags, u64) {
+    use vk::BufferUsageFlags as Usage;
+    match kind {
+        Type::UNIFORM_TEXEL_BUFFER => (Usage::UNIFORM_TEXEL_BUFFER, limits.min_texel_buffer_offset_alignment),
+        Type::STORAGE_TEXEL_BUFFER => (Usage::STORAGE_TEXEL_BUFFER, limits.min_texel_buffer_offset_alignment),
+        _ if is_uniform_buffer(kind) => (Usage::UNIFORM_BUFFER, limits.min_uniform_buffer_offset_alignment),
+        _ => (Usage::STORAGE_BUFFER, limits.min_storage_buffer_offset_alignment),
+    }
 }
 
 /// Whether a descriptor of this type has a sampler.

@@ -6,7 +6,7 @@ use ash::vk::Handle as _;
 
 use super::contents::{Change, Descriptor};
 use super::layout::{Binding, SetLayout};
-use super::names::{Family, family, has_sampler, is_uniform_buffer, type_name};
+use super::names::{Family, buffer_needs, family, has_sampler, is_uniform_buffer, type_name};
 use super::set::Set;
 use crate::arithmetic::{index, widen};
 use crate::chain;
@@ -276,22 +276,19 @@ fn check_buffer(
     let (size, usage) = (found.description.size, found.description.usage);
     let limits = &device.profile().limits;
     let uniform = is_uniform_buffer(kind);
-    let (wanted, usage_rule, offset_rule, range_rule, alignment, most) = if uniform {
+    let (wanted, alignment) = buffer_needs(kind, limits);
+    let (usage_rule, offset_rule, range_rule, most) = if uniform {
         (
-            vk::BufferUsageFlags::UNIFORM_BUFFER,
             "VUID-VkWriteDescriptorSet-descriptorType-00330",
             "VUID-VkWriteDescriptorSet-descriptorType-00327",
             "VUID-VkWriteDescriptorSet-descriptorType-00332",
-            limits.min_uniform_buffer_offset_alignment,
             MAX_UNIFORM_BUFFER_RANGE,
         )
     } else {
         (
-            vk::BufferUsageFlags::STORAGE_BUFFER,
             "VUID-VkWriteDescriptorSet-descriptorType-00331",
             "VUID-VkWriteDescriptorSet-descriptorType-00328",
             "VUID-VkWriteDescriptorSet-descriptorType-00333",
-            limits.min_storage_buffer_offset_alignment,
             MAX_STORAGE_BUFFER_RANGE,
         )
     };
