@@ -6,29 +6,29 @@ use ash::vk::Handle as _;
 
 use super::state::{Bytes, DeviceState};
 
-/// What is at a device address.
+/// The bytes at a device address.
 #[derive(Debug, Clone)]
 pub(super) struct Located {
     pub(super) buffer: vk::Buffer,
     /// The bytes from the address on.
     pub(super) bytes: Bytes,
-    /// How many there are up to the end of the buffer.
+    /// The count of bytes up to the end of the buffer.
     pub(super) left: u64,
 }
 
 impl DeviceState {
-    /// The buffer at a device address. Where several share bytes, one with all of `usage` comes first, and then the one
-    /// that reaches furthest. `None` where no buffer with SHADER_DEVICE_ADDRESS lies.
+    /// The buffer at a device address. If several share bytes, one with all of `usage` is preferred, and then the one
+    /// that reaches furthest. `None` if no buffer with SHADER_DEVICE_ADDRESS lies there.
     ///
     /// # Complexity
     ///
-    /// O(log n) in memories and their resources; O(n) in the resources of a memory in which some once overlapped.
+    /// O(log n) in memories and their resources; O(n) in the resources of a memory if any of them ever overlapped.
     pub(super) fn locate(&self, address: u64, usage: vk::BufferUsageFlags) -> Option<Located> {
         let (&start, handle) = self.addresses.range(..=address).next_back()?;
         let memory = self.memories.get(handle)?;
         let at = address - start;
         let before = memory.bindings.range(..=(at, u64::MAX)).rev();
-        // Where nothing ever overlapped, what starts last is what lies there, if anything does.
+        // If nothing ever overlapped, only the resource that starts last before the address can reach it.
         let most = if memory.overlaps { usize::MAX } else { 1 };
         before
             .take(most)

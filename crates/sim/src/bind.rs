@@ -258,7 +258,7 @@ fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) 
     Ok(())
 }
 
-/// The memory, if a resource with these requirements may lie in it at this offset as far as the two are concerned.
+/// The memory, if it fits a resource with these requirements at this offset. Neighbours are not looked at.
 fn check_memory<'a>(
     device: &Device,
     state: &'a DeviceState,
@@ -293,7 +293,7 @@ fn check_memory<'a>(
     Ok(memory)
 }
 
-/// Puts a resource in its place, and reports the neighbours that it cannot have. The binding takes place all the same:
+/// Puts a resource in its place, and reports neighbours that break a rule. It binds the resource all the same, because
 /// a real driver does not look.
 pub(super) fn place(
     device: &Device,

@@ -1,4 +1,4 @@
-//! What a create-info asks for, and whether it may.
+//! What a create-info asks for, and the rules that it breaks.
 
 use ash::vk;
 
@@ -6,10 +6,10 @@ use super::chain;
 use super::format::{BufferDescription, FormatInfo, ImageDescription};
 use super::state::Device;
 
-/// A rule that a call breaks, and how.
+/// The identifier of a rule that a call breaks, and a text that says how.
 pub(super) type Broken = (&'static str, String);
 
-/// `refuse_if!(condition => rule, text, ...)` returns the rule as broken if the condition holds; the text is as for
+/// `refuse_if!(condition => rule, text, ...)` returns the rule as broken if the condition holds. The text is as for
 /// `format!`.
 macro_rules! refuse_if {
     ($broken:expr => $rule:expr, $($text:tt)+) => {

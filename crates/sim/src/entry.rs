@@ -273,9 +273,9 @@ fn enumerate_version(typed: vk::PFN_vkEnumerateInstanceVersion) -> vk::PFN_vkVoi
     Some(unsafe { std::mem::transmute::<vk::PFN_vkEnumerateInstanceVersion, Function>(typed) })
 }
 
-/// What a function returns when it cannot do its work.
+/// The values that a function returns when it fails.
 pub(super) trait Outcome {
-    /// The return value that says `result`, where there is one.
+    /// The return value for `result`; for functions that return no `VkResult`, an empty one.
     fn failed(result: vk::Result) -> Self;
 }
 
@@ -318,7 +318,7 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     })
 }
 
-/// What a lost device has no other answer to.
+/// The calls that a lost device answers with an error.
 const LOST: [Call; 9] = [
     Call::named("vkQueueSubmit"),
     Call::named("vkQueueSubmit2"),
@@ -364,7 +364,7 @@ pub(super) fn checked<R: Outcome>(
     on_device(device, call, |device| settle(&device.hub, body(device)))
 }
 
-/// What a call returns: if it breaks a rule, it does nothing else than to report that.
+/// The return value of a call. If the call breaks a rule, this reports it, and the call does nothing else.
 pub(super) fn settle<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
     result.unwrap_or_else(|(rule, text)| {
         hub.report(rule, text);
@@ -440,7 +440,7 @@ pub(super) fn on_physical_device_checked<R: Outcome>(
     on_physical_device(physical_device, call, |instance| settle(&instance.hub, body(instance)))
 }
 
-/// A dispatchable handle that no live object has: nobody's messages can take the report.
+/// Answers for a dispatchable handle that no live object has. There is no GPU whose messages could take the report.
 fn unknown<R: Outcome>(kind: &str, raw: u64) -> R {
     tracing::error!(
         name: "unknown_handle", target: "sublet::sim", kind, handle = raw,

@@ -32,7 +32,7 @@ const PROMOTED: &[(&str, u32)] = &[
     ("VK_KHR_copy_commands2", 3),
 ];
 
-/// The device extensions of a profile, sorted. Their number is small, and so is the time to search them.
+/// The device extensions of a profile, sorted. They are few, so a linear search is fast enough.
 pub(super) fn device(profile: &Profile) -> Vec<String> {
     let version = vk::api_version_minor(profile.api_version);
     let features = profile.features;
@@ -48,7 +48,7 @@ pub(super) fn device(profile: &Profile) -> Vec<String> {
         ("VK_KHR_buffer_device_address", features.buffer_device_address),
         ("VK_KHR_external_memory_fd", features.external_memory),
         ("VK_KHR_maintenance4", features.maintenance4),
-        // Of the same months as maintenance5, and as simple to have.
+        // Drivers got it at the same time as maintenance5.
         ("VK_KHR_map_memory2", features.maintenance5),
         ("VK_KHR_push_descriptor", features.push_descriptor),
         ("VK_KHR_synchronization2", features.synchronization2),
@@ -61,7 +61,7 @@ pub(super) fn device(profile: &Profile) -> Vec<String> {
     names
 }
 
-/// The list that an enumeration gives out.
+/// The list that an enumeration returns.
 pub(super) fn properties<'a>(names: impl Iterator<Item = &'a str>) -> Vec<vk::ExtensionProperties> {
     names
         .map(|name| {

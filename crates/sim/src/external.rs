@@ -1,5 +1,5 @@
-//! Memory that is shared with others within one process: file descriptors are real, and memory that is imported from
-//! one has the bytes of what was exported, on any simulated device.
+//! Memory that is shared within one process. File descriptors are real, and memory that is imported from one has the
+//! bytes of the exported memory, on any simulated device.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ unsafe extern "system" fn memory_fd(
     })
 }
 
-/// The bytes that an import shares. `Ok(None)` if it is none of a descriptor of this driver's, such as a host pointer
-/// or a DMA buffer of somebody else.
+/// The bytes that an import shares. `Ok(None)` if it imports something that is no descriptor of this driver, such as a
+/// host pointer or a foreign DMA buffer.
 pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<Arc<Store>>, Broken> {
     if asked.import_handle_type & vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD.as_raw() == 0 {
         return Ok(None);
@@ -64,7 +64,7 @@ pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<A
 ///
 /// # Safety
 ///
-/// The program has given `fd` to the driver, and does not use it any more.
+/// The program has given `fd` to the driver, and no longer uses it.
 pub(super) unsafe fn close(fd: c_int) {
     // SAFETY: the promise of `close`: `fd` is the driver's.
     unsafe { descriptors::close(fd) };
@@ -86,7 +86,7 @@ mod descriptors {
 
     use super::{MemoryInfo, Store};
 
-    /// What was exported: its bytes while any device has them, its size and its memory type.
+    /// Exported memory: its bytes while any device has them, its size and its memory type.
     type Exported = (Weak<Store>, u64, u32);
 
     /// By the file behind the descriptor: a duplicate of a descriptor has another number, and the same file.
@@ -106,7 +106,7 @@ mod descriptors {
 
     /// A new descriptor that the program may pass on and must close.
     pub(super) fn export(store: &Arc<Store>, info: &MemoryInfo) -> Option<c_int> {
-        // Any file would do that is a new one.
+        // Any new file serves.
         let (end, _) = UnixStream::pair().ok()?;
         let fd = OwnedFd::from(end).into_raw_fd();
         let mut exports = EXPORTS.lock();
@@ -132,7 +132,7 @@ mod descriptors {
     }
 }
 
-/// Other systems have no descriptors.
+/// Other systems have no file descriptors.
 #[cfg(not(unix))]
 mod descriptors {
     use std::ffi::c_int;

@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use super::entry::{self, CALLS, Call};
 use super::{queue, registry};
 
-/// What was ordered, and how often each entry point was called.
+/// The ordered faults, and the count of calls of each entry point.
 #[derive(Debug)]
 pub(super) struct FaultState {
     counts: [AtomicU64; CALLS],
@@ -24,7 +24,7 @@ pub(super) struct FaultState {
 
 #[derive(Debug, Default)]
 struct Orders {
-    /// Failures that are still to come: how many calls are let through first, and the result.
+    /// Failures that are still to come: the count of calls that succeed first, and the result.
     nth: BTreeMap<Call, Vec<(u64, vk::Result)>>,
     always: BTreeMap<Call, vk::Result>,
     delays: BTreeMap<Call, Duration>,
@@ -118,7 +118,7 @@ impl Orders {
     fn fault(&mut self, call: Call) -> Option<vk::Result> {
         let mut fault = self.always.get(&call).copied();
         if let Some(waiting) = self.nth.get_mut(&call) {
-            // Every order counts this call; the first that is due decides, and each due one is used up.
+            // Every order counts this call. The first that is due decides the result, and all that are due are used up.
             waiting.retain_mut(|(left, result)| {
                 if *left == 0 {
                     fault.get_or_insert(*result);
@@ -282,7 +282,7 @@ impl Faults<'_> {
     }
 }
 
-/// The entry point of this name, which a test has written.
+/// The entry point of a name that a test has given.
 #[track_caller]
 pub(super) fn known(name: &str) -> Call {
     match Call::find(name) {

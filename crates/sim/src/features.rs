@@ -114,7 +114,7 @@ const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.descriptor_heap, "VK_EXT_descriptor_heap"),
 ];
 
-/// The places in a chain that say something about the features.
+/// The fields in a chain that hold the features.
 ///
 /// # Safety
 ///

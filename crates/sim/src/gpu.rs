@@ -76,7 +76,7 @@ impl Gpu {
         let device = create_device(&instance, physical_device, &hub, enabled);
         // SAFETY: `device` was created with the queue 0 of family 0.
         let queue = unsafe { device.get_device_queue(0, 0) };
-        // What the program does is what counts.
+        // Only the program's own calls count.
         hub.faults.reset_counts();
         Self { hub, entry, instance, physical_device, device, queue, alive: true }
     }
@@ -215,7 +215,8 @@ impl Gpu {
         self.hub.faults.reset_counts();
     }
 
-    /// Switches the log of [`take_log`](Self::take_log) on or off. It starts off, because a long run makes a long list.
+    /// Switches the log of [`take_log`](Self::take_log) on or off. It is off at first, because a long run makes a long
+    /// list.
     pub fn log_allocations(&self, on: bool) {
         self.hub.log.switch(on);
     }
@@ -241,12 +242,12 @@ impl Gpu {
         self.state()?.state.lock().memories.get(&memory).map(|memory| memory.info.clone())
     }
 
-    /// What the device sees in a memory: without what the host wrote and did not flush, if the memory is not coherent.
+    /// The device's view of a memory. If the memory is not coherent, it lacks what the host wrote and did not flush.
     /// `None` outside of the memory. Offset and size are in bytes.
     ///
     /// # Safety
     ///
-    /// Nobody writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no
+    /// Nothing writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no
     /// submission that another thread runs.
     pub unsafe fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         let store = Arc::clone(&self.state()?.state.lock().memories.get(&memory)?.store);
@@ -259,7 +260,7 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// Nobody reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and nobody has a reference
+    /// Nothing reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and there is no reference
     /// to them.
     ///
     /// A program without `unsafe` cannot race with what is mapped:

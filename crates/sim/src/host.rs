@@ -1,7 +1,7 @@
 //! The life of an object with allocation callbacks: its host memory, its place among the device's objects, its end.
 //!
-//! The driver needs no host memory of the program's, but asks for some where the program gave it callbacks, so that a
-//! test can count them.
+//! The driver needs no host memory from the program. If the program gives callbacks, it asks for some all the same, so
+//! that a test can count them.
 
 use std::ffi::c_void;
 
@@ -11,12 +11,12 @@ use ash::vk::Handle;
 use super::chain;
 use super::state::{Device, DeviceState, Label};
 
-/// What an object takes. Real drivers take something like it.
+/// The host memory that an object takes, in bytes. Real drivers take about as much.
 const BYTES: usize = 64;
 const ALIGNMENT: usize = 16;
 
-/// Host memory of one object: its address, if the program gave callbacks; 0 if they have no function for it. It goes
-/// back through [`give_back`].
+/// The host memory of one object: its address, if the program gave callbacks; 0 if they have no allocation function.
+/// [`give_back`] returns it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct HostBytes(Option<usize>);
 
@@ -133,8 +133,8 @@ macro_rules! destroys {
 }
 pub(super) use destroys;
 
-/// Takes an object and its name out of the books, unless its handle is NULL; `remove` takes the object. Reports
-/// `unknown` if there is none.
+/// Forgets an object and its name, unless its handle is NULL; `remove` takes the object. Reports `unknown` if there is
+/// no such object.
 pub(super) fn forget<H: Handle + Copy, T>(
     device: &Device,
     handle: H,

@@ -47,7 +47,7 @@ unsafe impl vk::TaggedStructure for HubInfo {
 // SAFETY: the driver that reads the create-info knows the structure; a foreign one skips what it does not know.
 unsafe impl vk::ExtendsInstanceCreateInfo for HubInfo {}
 
-/// Outside of the ranges that Khronos gives to extensions.
+/// It is outside of the ranges that Khronos assigns to extensions.
 const TAG: vk::StructureType = vk::StructureType::from_raw(0x5375_626C);
 
 impl HubInfo {

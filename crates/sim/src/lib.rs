@@ -292,7 +292,7 @@ fn environment_memory_limit() -> Result<u64, (String, u64)> {
     }
 }
 
-/// Prints what nobody has read.
+/// Prints the messages that the program has not read.
 fn print(messages: &[Message]) {
     for message in messages {
         eprintln!("sublet::sim: {message}");

@@ -61,7 +61,7 @@ pub struct LiveObjects {
     pub semaphores: u64,
     /// Descriptor pools.
     pub descriptor_pools: u64,
-    /// Descriptor sets, which go with their pools.
+    /// Descriptor sets. Destroying a pool frees its sets.
     pub descriptor_sets: u64,
     /// Descriptor set layouts.
     pub descriptor_set_layouts: u64,

@@ -32,7 +32,7 @@ pub struct AllocateCall {
     pub result: vk::Result,
 }
 
-/// The list of calls, while it is switched on.
+/// The list of calls, while the log is on.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     on: AtomicBool,

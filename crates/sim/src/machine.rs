@@ -13,7 +13,7 @@ mod system {
 
     pub(super) fn total() -> Option<u64> {
         let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| of_machine(&text));
-        // Of version 2 and 1, as a container sees its own.
+        // Control groups of version 2 and of version 1, as a container sees its own.
         let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
         let group = groups.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
         group.chain(machine).min()

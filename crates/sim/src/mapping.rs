@@ -1,4 +1,4 @@
-//! Mapping, and what makes the writes of one side visible to the other.
+//! Mapping, flushing and invalidating.
 
 use std::ffi::c_void;
 
@@ -176,7 +176,7 @@ unsafe extern "system" fn invalidate(
     })
 }
 
-/// Checks all ranges, and if all are right copies between the two views of each.
+/// Checks all ranges. If no rule is broken, copies between the two views of each.
 fn exchange(
     device: &Device,
     ranges: &[vk::MappedMemoryRange<'_>],
@@ -207,7 +207,7 @@ fn exchange(
     Ok(vk::Result::SUCCESS)
 }
 
-/// The end of a range, if it is right.
+/// The end of a range, or the rule that the range breaks.
 fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'_>) -> Result<u64, Broken> {
     let atom = device.profile().limits.non_coherent_atom_size;
     let whole = memory.info.size;
@@ -246,8 +246,8 @@ fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'
     Ok(range_end)
 }
 
-/// Reports neighbours that share an atom within a range that the host flushes: the flush of one writes stale bytes over
-/// what the device, or another thread, wrote to the other.
+/// Reports neighbours that share an atom within a range that the host flushes. Flushing one of them overwrites what the
+/// device, or another thread, wrote to the other with stale bytes.
 fn report_shared_atoms(device: &Device, state: &DeviceState, memory: &Memory, offset: u64, end: u64) {
     if memory.properties.contains(vk::MemoryPropertyFlags::HOST_COHERENT) {
         return;

@@ -1,4 +1,4 @@
-//! `VkDeviceMemory`: allocating and freeing it, and what was asked for it.
+//! `VkDeviceMemory`: allocating and freeing it, and the request that it was made for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) struct Binding {
     pub(super) alias: bool,
 }
 
-/// What was asked for a `VkDeviceMemory`.
+/// The request that a `VkDeviceMemory` was allocated with.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryInfo {
@@ -72,8 +72,8 @@ pub struct MemoryInfo {
 }
 
 impl MemoryInfo {
-    /// What the memory is dedicated to: [`BUFFER`](vk::ObjectType::BUFFER), [`IMAGE`](vk::ObjectType::IMAGE), or
-    /// [`UNKNOWN`](vk::ObjectType::UNKNOWN) if it is to nothing.
+    /// The kind of resource that the memory is dedicated to: [`BUFFER`](vk::ObjectType::BUFFER),
+    /// [`IMAGE`](vk::ObjectType::IMAGE), or [`UNKNOWN`](vk::ObjectType::UNKNOWN) if it is not dedicated.
     pub fn dedicated_kind(&self) -> vk::ObjectType {
         if !self.dedicated_buffer.is_null() {
             vk::ObjectType::BUFFER
@@ -104,7 +104,7 @@ impl std::fmt::Debug for MemoryInfo {
 
 /// Device addresses are given out from here on: low enough for every sum, high enough to be no host pointer or index.
 const FIRST_ADDRESS: u64 = 0x10_0000_0000;
-/// Between two memories, so that an overrun hits nothing.
+/// The gap between two memories, so that an overrun hits nothing.
 const ADDRESS_GAP: u64 = 0x1_0000;
 
 entries! {
@@ -169,7 +169,7 @@ unsafe extern "system" fn allocate(
         unsafe { chain::output(p_memory, memory) };
         Ok(vk::Result::SUCCESS)
     });
-    // Here and not above: calls that a fault answers are to be in the log too.
+    // The log is written here, so that it has the calls that an ordered fault answers too.
     if let Some(device) = registry::device(device).filter(|device| device.hub.log.is_on()) {
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         if let Some(info) = unsafe { chain::input(p_info) } {
@@ -217,14 +217,14 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
     }
 }
 
-/// What `vkAllocateMemory` returns where there is no memory, and the rule that is broken, if one is.
+/// The result of a `vkAllocateMemory` that fails, and the rule that is broken, if any.
 type Failed = (vk::Result, Option<Broken>);
 
-/// The heap that the memory comes from, if all is well: then its bytes are taken from the heap.
+/// Takes the bytes from the memory's heap, and returns the heap.
 fn check(device: &Device, state: &DeviceState, asked: &MemoryInfo, external: bool) -> Result<u32, Failed> {
     let profile = device.profile();
     check_asked(device, state, asked, external).map_err(|broken| {
-        // No heap is that large: the one rule that has a result of its own.
+        // No heap is that large. This is the one rule with a result of its own.
         let result = match broken.0 {
             TOO_LARGE => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
             _ => vk::Result::ERROR_VALIDATION_FAILED_EXT,
@@ -362,10 +362,10 @@ unsafe extern "system" fn free(
                 let text = format!("{name} is freed, and a submission still uses {user}");
                 device.report("VUID-vkFreeMemory-memory-00677", text);
             }
-            // The bytes go when the last copy that a command still holds does, and not under the lock.
+            // The bytes are freed with the last reference, which a command may still hold, and not under the lock.
             freed.insert(found).host.into()
         };
-        // No rule of its own is about callbacks: VkAllocationCallbacks is, of all objects.
+        // vkFreeMemory has no rule of its own about callbacks; the one of VkAllocationCallbacks is for all objects.
         let callbacks_rule = "SUBLET-vkFreeMemory-callbacks";
         let rules = ["VUID-vkFreeMemory-memory-parameter", callbacks_rule, callbacks_rule];
         // SAFETY: 1: VUID-vkFreeMemory-pAllocator-parameter. 2: no lock is held. 3: as 1.
@@ -407,7 +407,7 @@ unsafe extern "system" fn commitment(
             }
             Some(_) => {}
         }
-        // A tile renderer that never spills commits nothing.
+        // As on a tile renderer that never spills, nothing is committed.
         // SAFETY: VUID-vkGetDeviceMemoryCommitment-pCommittedMemoryInBytes-parameter.
         unsafe { chain::output(p_bytes, 0) };
     });

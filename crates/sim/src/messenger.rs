@@ -24,12 +24,12 @@ type Callback = unsafe extern "system" fn(
     *mut std::ffi::c_void,
 ) -> vk::Bool32;
 
-/// A `VkDebugUtilsMessengerEXT` that wants reports.
+/// A `VkDebugUtilsMessengerEXT` that gets reports.
 #[derive(Clone, Copy)]
 pub(super) struct Messenger {
     handle: vk::DebugUtilsMessengerEXT,
     callback: Callback,
-    /// The address of the program's data, which the driver only hands back.
+    /// The address of the program's data. The driver only passes it on.
     user_data: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a physical device says about itself.
+//! The properties that a physical device reports.
 
 use ash::vk;
 
@@ -114,7 +114,7 @@ unsafe extern "system" fn properties2(
 }
 
 const DRIVER_NAME: &str = "Sublet simulated device";
-/// What drivers of desktop GPUs have; most of them have more for storage buffers.
+/// The limits of desktop GPUs' drivers; most have more for storage buffers.
 pub(super) const MAX_UNIFORM_BUFFER_RANGE: u32 = 1 << 16;
 pub(super) const MAX_STORAGE_BUFFER_RANGE: u32 = 1 << 30;
 /// `maxComputeWorkGroupCount`, in each direction.
@@ -139,7 +139,7 @@ fn plain_properties(hub: &Hub) -> vk::PhysicalDeviceProperties {
     properties
 }
 
-/// The limits: those that touch memory from the profile, the others as small as Vulkan allows or as common as they are.
+/// The limits: those that touch memory from the profile, the others as small as Vulkan allows or as GPUs commonly have.
 fn limits(limits: &LimitsProfile, descriptors: &DescriptorLimits) -> vk::PhysicalDeviceLimits {
     let DescriptorLimits { per_stage, per_set, .. } = descriptors;
     let samples = vk::SampleCountFlags::TYPE_1 | vk::SampleCountFlags::TYPE_4;
@@ -297,7 +297,8 @@ fn plain_memory(hub: &Hub) -> vk::PhysicalDeviceMemoryProperties {
     out
 }
 
-/// What is ordered, or else: the whole heap is the budget, and the usage is what all devices of the GPU allocated.
+/// The ordered budget and usage. Without an order the budget is the whole heap, and the usage is what all devices of
+/// the GPU have allocated.
 fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'_>) {
     let hub = &instance.hub;
     for (heap, profile) in hub.profile.heaps.iter().enumerate() {
@@ -406,7 +407,7 @@ unsafe extern "system" fn format2(
     });
 }
 
-/// How large images of a format may be, if there are any.
+/// The largest images of a format, if there can be any.
 fn image_limits(
     limits: &LimitsProfile,
     format: vk::Format,
@@ -509,7 +510,7 @@ unsafe extern "system" fn sparse_format(
     });
 }
 
-/// What can be done with memory that is shared through handles of a type.
+/// The ways in which memory can be shared through handles of a type.
 fn shared_memory(
     instance: &Instance,
     asked: vk::ExternalMemoryHandleTypeFlags,

@@ -1,7 +1,7 @@
 //! Shader modules, compute pipelines and pipeline caches.
 //!
-//! Nothing is compiled: what a shader does is a closure that the test gives, see `kernel`. Of a module only the frame
-//! is looked at. Pipelines are immutable, and share what they were made of with the command buffers that bind them.
+//! Nothing is compiled: a shader does what a closure of the test does, see `kernel`. Of a module, only the size and the
+//! first word are read. Pipelines are immutable, and share their program with the command buffers that bind them.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
@@ -141,7 +141,7 @@ unsafe extern "system" fn create_compute(
             }
             Ok(())
         });
-        // Pipelines that were not made are NULL, whatever the reason.
+        // Pipelines that could not be made are NULL.
         for position in 0..infos.len() {
             // SAFETY: `pPipelines` has `createInfoCount` elements: VUID-vkCreateComputePipelines-pPipelines-parameter.
             unsafe { chain::output(p_pipelines.wrapping_add(position), vk::Pipeline::null()) };
@@ -199,7 +199,7 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
     let constants = unsafe { constants(stage.p_specialization_info) };
     // SAFETY: the promise of `program`: a valid chain (VUID-VkComputePipelineCreateInfo-pNext-pNext).
     let newer = unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(info.p_next) };
-    // Where there are newer flags, they are the flags.
+    // Newer flags replace the old ones.
     let flags = newer.map_or(u64::from(info.flags.as_raw()), |newer| newer.flags.as_raw());
     let heap = if flags & ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP.as_raw() == 0 {
         None
@@ -291,7 +291,7 @@ destroys! {
     |device, state, _| state.pipelines.caches.remove(&cache)
 }
 
-/// The header that every cache begins with (`VkPipelineCacheHeaderVersionOne`); there is nothing behind it.
+/// The header that every cache begins with (`VkPipelineCacheHeaderVersionOne`). Here it is all that a cache has.
 fn header(device: &Device) -> Vec<u8> {
     let profile = device.profile();
     let mut uuid = [0; 16];
@@ -326,7 +326,7 @@ unsafe extern "system" fn cache_data(
             return vk::Result::SUCCESS;
         }
         if widen(*size) < widen(data.len()) {
-            // Less than the header is nothing at all.
+            // A part of the header is never written.
             *size = 0;
             return vk::Result::INCOMPLETE;
         }

@@ -1,6 +1,6 @@
-//! Pipeline barriers: what they do to the layouts of images, and what they order, for whoever looks for hazards.
+//! Pipeline barriers: what they do to the layouts of images, and what they order, for the search for hazards.
 //!
-//! To run the commands needs neither: they run one after another.
+//! To run the commands, neither is needed: they run one after another.
 
 use ash::vk;
 
@@ -10,7 +10,7 @@ use crate::entry::call;
 use crate::hazards::{Bar, On, Scope};
 use crate::state::{Device, DeviceState};
 
-/// What both forms of image barrier say.
+/// The fields that both forms of image barrier have.
 struct Change {
     image: vk::Image,
     old: vk::ImageLayout,
@@ -19,7 +19,7 @@ struct Change {
     rules: &'static Rules,
 }
 
-/// The rules for an image barrier, which have a name for each of the two forms.
+/// The rules for an image barrier. Each of the two forms has identifiers of its own.
 struct Rules {
     image: &'static str,
     bound: &'static str,
@@ -194,7 +194,7 @@ fn check_buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer, rules:
     }
 }
 
-/// The command that a barrier is, if it may be.
+/// The command for a barrier, or the rule that it breaks.
 fn transition(device: &Device, state: &DeviceState, change: Change) -> Option<Command> {
     let rules = change.rules;
     let name = state.name(change.image);

@@ -27,7 +27,7 @@ pub(crate) struct Bindings {
     programs: BTreeMap<vk::PipelineBindPoint, Arc<Program>>,
     /// The heaps of resources and of samplers.
     pub(crate) heaps: [Option<HeapBinding>; 2],
-    /// What goes with heaps in the place of push constants.
+    /// Push data, which pipelines with heaps have in place of push constants.
     push_data: Pushed,
 }
 
@@ -39,7 +39,7 @@ struct Slot {
     bound: Option<Bound>,
 }
 
-/// A set, or what is pushed in the place of one.
+/// A set, or push descriptors in its place.
 #[derive(Debug, Clone)]
 pub(crate) enum Bound {
     /// With the dynamic offsets of its dynamic buffers, in the order of bindings and elements.
@@ -52,14 +52,14 @@ pub(crate) enum Bound {
     At(u64),
 }
 
-/// The bytes of push constants, as far as somebody pushed them.
+/// The bytes of push constants that were pushed.
 #[derive(Debug, Clone, Default)]
 struct Constants {
     layout: Option<Arc<PipelineLayout>>,
     pushed: Pushed,
 }
 
-/// Bytes, and whether somebody pushed them.
+/// Bytes, and whether each was pushed.
 #[derive(Debug, Clone, Default)]
 struct Pushed {
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ struct Pushed {
 #[derive(Debug, Clone)]
 pub(crate) struct BoundSet {
     pub(crate) set: vk::DescriptorSet,
-    /// Which of its contents it was: updates make another.
+    /// The version of its contents: an update makes another one.
     pub(crate) version: u64,
     pub(crate) offsets: Vec<u32>,
 }
@@ -105,7 +105,7 @@ impl Bindings {
             Command::PushDescriptors { point, layout, set, changes } => {
                 let Some(set_layout) = layout.set(*set) else { return };
                 let slots = self.disturb(*point, layout, *set, *set);
-                // What was pushed before stays, unless the layout is another.
+                // Earlier push descriptors stay, unless the layout differs.
                 let before = slots.get(set).filter(|slot| slot.layout.compatible(layout, *set));
                 let mut contents = match before.and_then(|slot| slot.bound.as_ref()) {
                     Some(Bound::Pushed(contents)) => contents.clone(),
@@ -118,7 +118,7 @@ impl Bindings {
             Command::PushConstants { layout, offset, bytes } => self.constants.push(layout, *offset, bytes),
             Command::BindDescriptorBuffers { buffers } => {
                 self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
-                // Offsets into those that were bound before mean nothing any more.
+                // Offsets into buffers that were bound before are void.
                 for slot in self.points.values_mut().flat_map(BTreeMap::values_mut) {
                     if matches!(slot.bound, Some(Bound::At(_))) {
                         slot.bound = None;

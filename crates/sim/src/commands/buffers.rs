@@ -11,10 +11,10 @@ use crate::describe::{Broken, refuse_if};
 use crate::entry::{Call, call};
 use crate::state::{Device, DeviceState};
 
-/// `vkCmdUpdateBuffer` takes no more than this: the data goes into the command buffer.
+/// The most bytes that `vkCmdUpdateBuffer` takes: the data goes into the command buffer.
 const MOST_UPDATED: u64 = 65536;
 
-/// The rules of a copy between buffers, which have a name for each of the two commands.
+/// The rules of a copy between buffers. Each of the two commands has identifiers of its own.
 struct CopyRules {
     recording: &'static str,
     src: BufferRules,

@@ -96,7 +96,7 @@ fn check(image: &ImageDescription, range: &vk::ImageSubresourceRange) -> Option<
     }
 }
 
-/// The bytes of a texel of this color; `None` for formats that are packed otherwise than in channels of whole bytes.
+/// The bytes of a texel of this color; `None` for formats whose channels are not whole bytes.
 fn texel(format: vk::Format, bits: [u32; 4]) -> Option<Vec<u8>> {
     use vk::Format as F;
     let bytes_of = |order: &[usize], channel: fn(u32) -> Vec<u8>| -> Option<Vec<u8>> {

@@ -55,7 +55,7 @@ pub(super) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer,
     });
 }
 
-/// Whether so many workgroups may be started.
+/// Whether this many workgroups may be started.
 pub(crate) fn check_groups(groups: [u32; 3], rules: [&'static str; 3]) -> Result<(), Broken> {
     match groups.into_iter().zip(rules).find(|(count, _)| *count > MAX_GROUPS) {
         Some((count, rule)) => Err((rule, format!("{count} workgroups, and the most is {MAX_GROUPS}"))),

@@ -18,10 +18,10 @@ use crate::hazards::{self, Actor};
 use crate::kernel::{self, Groups};
 use crate::state::{Bytes, Device, DeviceState};
 
-/// Bytes that are to be moved. False if they could not be: memory too small, or no host memory behind it.
+/// A move of bytes. It answers false if the memory is too small, or has no host memory behind it.
 pub(crate) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
 
-/// What the commands have to do, in order. Commands whose resources are gone are reported and left out.
+/// The work of the commands, in order. A command whose resources are gone is reported and left out.
 pub(crate) fn resolve(
     device: &Device,
     state: &mut DeviceState,
@@ -192,7 +192,7 @@ fn image<'a>(
     Some(Pixels { bytes, description })
 }
 
-/// Reports a layout that is not what the command says it is. The bytes are the same in all of them.
+/// Reports an image that is not in the layout that the command names. The bytes are the same in all layouts.
 fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32, layer: u32) {
     let real = state.commands.layout(target.image, level, layer);
     if real != Some(target.layout) {

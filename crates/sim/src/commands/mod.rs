@@ -87,7 +87,7 @@ pub(super) struct CommandState {
 }
 
 impl Drop for CommandState {
-    /// A device that is destroyed takes its command buffers along: their handles must not be found any more.
+    /// Destroying a device destroys its command buffers: their handles must become unknown.
     fn drop(&mut self) {
         for &handle in self.buffers.keys() {
             registry::remove_command_buffer(handle);
@@ -111,11 +111,11 @@ pub(super) struct CommandBuffer {
     pub(super) commands: Arc<Vec<Command>>,
     /// The resources that the commands name.
     pub(super) uses: Uses,
-    /// Submissions of it that are not done.
+    /// The count of its submissions that are not done.
     pub(super) pending: u32,
 }
 
-/// The life cycle of a command buffer; pending is counted beside it.
+/// The state of a command buffer. Pending is no state here: it is counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Initial,
@@ -132,11 +132,11 @@ pub(super) struct Uses {
     /// The sets that are bound, each with the version that it had when it was first bound.
     pub(super) sets: BTreeMap<vk::DescriptorSet, u64>,
     pub(super) pipelines: BTreeSet<vk::Pipeline>,
-    /// The addresses of the descriptor buffers that are bound where the commands end.
+    /// The addresses of the descriptor buffers that are bound after the last command.
     pub(super) descriptor_buffers: Vec<u64>,
     /// The heaps that were bound, each with its reserved range.
     pub(super) heaps: Vec<HeapBinding>,
-    /// Whether a compute pipeline is bound where the commands end.
+    /// Whether a compute pipeline is bound after the last command.
     can_dispatch: bool,
     /// The calls that are recorded, if hazards are looked for.
     calls: u32,
@@ -233,14 +233,14 @@ pub(super) enum Command {
         buffer: vk::Buffer,
         offset: u64,
     },
-    /// Nothing is bound any more: a secondary command buffer begins or ends.
+    /// Forgets what is bound, because a secondary command buffer begins or ends.
     ForgetBindings,
     /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
     By(Site),
     Barrier(Vec<Bar>),
 }
 
-/// An image in a command, the layout that the program says it has then, and the rule that it breaks otherwise.
+/// An image in a command, the layout that the command names, and the rule that another layout breaks.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) image: vk::Image,
@@ -308,8 +308,8 @@ impl Uses {
     }
 }
 
-/// Runs the recording entry point `call`: `body` checks the command and returns what to record, or the rule that it
-/// breaks. Nothing is what it returns if it has reported the rule itself.
+/// Runs the recording entry point `call`. `body` checks the command and returns what to record, or the rule that it
+/// breaks; or `None` if it has reported the rule itself.
 pub(super) fn record(
     command_buffer: vk::CommandBuffer,
     call: Call,
@@ -343,7 +343,7 @@ struct BufferRules {
     bound: &'static str,
 }
 
-/// The size of a buffer that a command may use; reports why, if it may not.
+/// The size of a buffer that a command may use. Else it reports why not, and answers `None`.
 fn buffer_size(
     device: &Device,
     state: &DeviceState,

@@ -239,7 +239,7 @@ pub(super) unsafe extern "system" fn execute_commands(
     record(command_buffer, call!("vkCmdExecuteCommands"), rule, |device, state| {
         let mut commands = Vec::new();
         for &handle in handles {
-            // Nothing that is bound is inherited, and nothing is left behind.
+            // Secondary command buffers neither inherit bindings nor leave any.
             commands.push(Command::ForgetBindings);
             commands.extend(secondary(device, state, handle));
             commands.push(Command::ForgetBindings);
@@ -248,7 +248,7 @@ pub(super) unsafe extern "system" fn execute_commands(
     });
 }
 
-/// The commands of a secondary command buffer, which a primary one takes over as they are now.
+/// The current commands of a secondary command buffer, for a primary one to take over.
 fn secondary(device: &Device, state: &DeviceState, handle: vk::CommandBuffer) -> Vec<Command> {
     let name = state.name(handle);
     match state.commands.buffers.get(&handle) {
@@ -273,7 +273,7 @@ impl CommandBuffer {
         self.level == vk::CommandBufferLevel::SECONDARY
     }
 
-    /// Back to the initial state.
+    /// Returns it to the initial state.
     fn clear(&mut self) {
         self.phase = Phase::Initial;
         self.commands = Arc::default();

@@ -49,7 +49,7 @@ pub(crate) fn check_usage(device: &Device, buffer: &BufferDescription) -> Result
     ];
     for (kind, rule) in rules.into_iter().filter(|(kind, _)| usage.contains(*kind)) {
         if !device.features.descriptor_buffer {
-            // Vulkan has no rule for it: the usage is one that the device does not know.
+            // Vulkan has no rule for a usage that the device does not know.
             return Err(super::not_enabled("VUID-VkBufferCreateInfo-usage-parameter"));
         }
         let state = device.state.lock();
@@ -235,7 +235,7 @@ fn check_offsets(
         }
         let size = SetPlaces::of(&limits, set).fixed_size;
         let end = offset.saturating_add(size);
-        // A buffer that is gone is found out when the commands are submitted.
+        // A buffer that is destroyed is noticed when the commands are submitted.
         let left = state.locate(address, Usage::empty()).map_or(u64::MAX, |found| found.left);
         if end > left {
             let text =

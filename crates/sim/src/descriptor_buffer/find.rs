@@ -1,4 +1,4 @@
-//! What a set in a descriptor buffer holds, as sets of pools do: bytes become descriptors again.
+//! Reads the descriptors of a set in a descriptor buffer back out of their bytes.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -12,7 +12,7 @@ use crate::descriptors::{Binding, Descriptor, SetLayout};
 use crate::profiles::DescriptorBufferLimits;
 use crate::state::{Bytes, DeviceState};
 
-/// Where an element of a binding is, in a set at an address: bytes and their number. Two parts where arrays of combined
+/// The ranges of bytes of an element of a binding, in a set at an address. There are two ranges if arrays of combined
 /// images and samplers are kept apart.
 pub(crate) fn parts(
     limits: &DescriptorBufferLimits,
@@ -87,7 +87,7 @@ fn decode(
 ) -> Result<Meaning, Broken> {
     refuse_if!(bytes.iter().all(|&byte| byte == 0) => "SUBLET-descriptor-unwritten",
         "nothing was written there");
-    // Where a binding may have several types, a descriptor may be shorter than the room that it has.
+    // In a binding with several types, a descriptor may be shorter than its room.
     let mut sizes: Vec<_> = shape.mutable.iter().filter_map(|&kind| limits.size(kind)).collect();
     sizes.push(bytes.len());
     let found = sizes.into_iter().find_map(|size| state.descriptor_bytes.decode(bytes.get(..size)?));

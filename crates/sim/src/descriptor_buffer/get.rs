@@ -15,10 +15,10 @@ use crate::entry::{call, on_device};
 use crate::profiles::DescriptorBufferLimits;
 use crate::state::{Device, DeviceState};
 
-/// No descriptor of any driver has more bytes (section "Required Limits").
+/// The most bytes that a descriptor of any driver has (section "Required Limits").
 const MOST_BYTES: usize = 256;
 
-/// What a program wants the descriptor of, copied out of the union that it passes.
+/// The object that a program wants a descriptor of, copied out of the union that it passes.
 enum Asked {
     Sampler(Option<vk::Sampler>),
     Image(Option<vk::DescriptorImageInfo>),
@@ -91,7 +91,7 @@ unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> Asked {
             let buffer = unsafe { chain::input(buffer) };
             Asked::Buffer(buffer.map(|buffer| (buffer.address, buffer.range, buffer.format)))
         }
-        // Refused before anybody looks.
+        // The caller refuses other types before it uses this value.
         _ => Asked::Sampler(None),
     }
 }
@@ -154,7 +154,7 @@ fn write_image(
         let sampler = if combined { image.sampler } else { vk::Sampler::null() };
         return state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler, layout }, to);
     }
-    // The program moves the two parts into two arrays: each is a descriptor of its own.
+    // The program moves the two parts into two arrays, so each is a descriptor of its own.
     let Some((first, second)) = to.split_at_mut_checked(limits.sampled_image) else { return false };
     state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, first)
         && state.descriptor_bytes.encode(Meaning::Sampler(image.sampler), second)

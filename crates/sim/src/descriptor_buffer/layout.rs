@@ -7,7 +7,7 @@ use crate::arithmetic::{align_up, host_size, widen};
 use crate::descriptors::{Binding, SetLayout};
 use crate::profiles::DescriptorBufferLimits;
 
-/// A binding as far as its place depends on it.
+/// The properties of a binding that decide its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BindingShape {
     pub(crate) binding: u32,
@@ -20,13 +20,13 @@ pub(crate) struct BindingShape {
     pub(crate) variable: bool,
 }
 
-/// Inline uniform blocks are read as other uniform data is, sixteen bytes at a time.
+/// Shaders read inline uniform blocks as other uniform data, sixteen bytes at a time.
 const INLINE_ALIGNMENT: u64 = 16;
 
 impl BindingShape {
     /// The shape of a binding of a set layout.
     pub(crate) fn new(limits: &DescriptorBufferLimits, number: u32, binding: &Binding) -> Self {
-        // What may become several types has room for the largest.
+        // A mutable descriptor has room for its largest type.
         let mutable = binding.mutable.iter().filter_map(|&kind| limits.size(kind)).max();
         let bytes = limits.size(binding.kind).or(mutable).unwrap_or(1);
         let variable = binding.flags.contains(vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT);
@@ -39,7 +39,7 @@ impl BindingShape {
 pub(crate) struct SetPlaces {
     /// `vkGetDescriptorSetLayoutSizeEXT`.
     pub(crate) size: u64,
-    /// What a set needs that has no element of the binding with a variable count.
+    /// The bytes of a set without an element in the binding of a variable count.
     pub(crate) fixed_size: u64,
     /// Binding, offset and bytes, in the order of the offsets.
     pub(crate) bindings: Vec<(u32, u64, u64)>,
@@ -52,8 +52,8 @@ impl SetPlaces {
         Self::new(limits, &layout.bindings.iter().map(shape).collect::<Vec<_>>())
     }
 
-    /// Vulkan leaves the order to the driver: this one goes backwards, so that nobody takes the order of the binding
-    /// numbers for granted, and keeps the driver's own bytes in front, so that nobody takes 0 for the first offset. A
+    /// Vulkan leaves the order to the driver. This one goes backwards, so that a program cannot rely on the order of
+    /// the binding numbers. It keeps bytes of its own in front, so that a program cannot rely on a first offset of 0. A
     /// binding with a variable count is the last, as Vulkan demands.
     pub(crate) fn new(limits: &DescriptorBufferLimits, bindings: &[BindingShape]) -> Self {
         let mut ordered = bindings.to_vec();
@@ -87,7 +87,7 @@ impl SetPlaces {
         self.bindings.iter().find(|(number, ..)| *number == binding).map(|&(_, offset, _)| offset)
     }
 
-    /// Where the parts of an element are: offset and bytes. Two parts where arrays of combined images and samplers are
+    /// The ranges of bytes of an element: offset and size. There are two if arrays of combined images and samplers are
     /// kept apart; `count` is the array's upper bound.
     pub(crate) fn element(
         &self,

@@ -2,8 +2,8 @@
 //!
 //! - [`get`]: the bytes of one descriptor; [`table`]: what they are.
 //! - [`layout`]: where the bindings of a set lie.
-//! - [`bind`]: descriptor buffers and offsets of sets in command buffers. What a shader finds there is looked up when
-//!   it runs, see `kernel`.
+//! - [`bind`]: descriptor buffers and offsets of sets in command buffers. Shaders look descriptors up when they run,
+//!   see `kernel`.
 //!
 //! Every driver has its own sizes, see [`DescriptorBufferLimits`].
 
@@ -42,7 +42,7 @@ entries! {
         ext "VK_EXT_descriptor_buffer" "vkCmdSetDescriptorBufferOffsetsEXT";
 }
 
-/// The sizes of the device's descriptors. Of a device without descriptor buffers nobody asks, so any will do.
+/// The sizes of the device's descriptors. A program does not ask a device without descriptor buffers, so any will do.
 pub(super) fn limits(device: &Device) -> DescriptorBufferLimits {
     device.profile().limits.descriptor_buffer.unwrap_or_default()
 }
@@ -51,7 +51,7 @@ fn not_enabled(rule: &'static str) -> Broken {
     (rule, "the feature descriptorBuffer is not enabled".to_owned())
 }
 
-/// Fills `VkPhysicalDeviceDescriptorBufferPropertiesEXT`. Left as it is where the GPU has no descriptor buffers.
+/// Fills `VkPhysicalDeviceDescriptorBufferPropertiesEXT`. Leaves it as it is if the GPU has no descriptor buffers.
 pub(super) fn write_properties(hub: &Hub, out: &mut vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>) {
     let Some(limits) =
         hub.profile.limits.descriptor_buffer.filter(|_| hub.offers("VK_EXT_descriptor_buffer"))

@@ -1,8 +1,8 @@
 //! What the bytes of a descriptor are: a number in a table of the device, and a pattern that goes with it.
 //!
 //! A driver is free to write what it likes into its descriptors. This one writes into the first four bytes the number
-//! of what is described and a check of it, and into every later byte what these two imply: bytes that are moved, cut,
-//! mixed or made up are no descriptor, and are known as such. The same description always has the same bytes.
+//! of the description and a check of it, and into every later byte a value that follows from these two. So it notices
+//! bytes that were moved, cut, mixed or made up. The same description always has the same bytes.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(crate) struct DescriptorTable {
 const NUMBER_BITS: u32 = 24;
 
 impl DescriptorTable {
-    /// Writes a descriptor's bytes. False, and nothing is written, if there are too few, or no numbers left.
+    /// Writes a descriptor's bytes. If `to` is too short, or no number is left, it writes nothing and answers false.
     pub(crate) fn encode(&mut self, descriptor: Meaning, to: &mut [u8]) -> bool {
         let next = narrow(self.known.len());
         if to.len() < 4 || next >= (1 << NUMBER_BITS) - 1 {
@@ -63,10 +63,10 @@ impl DescriptorTable {
         true
     }
 
-    /// What bytes stand for. `None` if they are not those of a descriptor.
+    /// The meaning of bytes. `None` if they are not those of a descriptor.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Option<Meaning> {
         let word = u32::from_le_bytes(bytes.first_chunk::<4>().copied()?);
-        // Zeroes are no descriptor: numbers begin at 1.
+        // Numbers begin at 1, so that zeroes are no descriptor.
         let number = (word & ((1 << NUMBER_BITS) - 1)).checked_sub(1)?;
         let intact = bytes.iter().enumerate().all(|(at, &byte)| byte == pattern(number, at));
         if intact { self.known.get(index(number)).copied() } else { None }

@@ -28,7 +28,7 @@ impl HeapBinding {
     }
 }
 
-/// The rules of the two commands, in one order.
+/// The rules of the two commands, in the same order.
 struct Rules {
     recording: &'static str,
     parameter: &'static str,
@@ -99,7 +99,7 @@ fn bind(
     rules: &Rules,
 ) -> Result<Vec<Command>, Broken> {
     let Some(limits) = super::limits(device) else {
-        // Vulkan has no rule for it: without the feature there is no buffer that could be bound.
+        // Vulkan has no rule for it: without the feature, no buffer could be bound.
         return Err(super::not_enabled(rules.usage));
     };
     let Some(info) = info else { return Err((rules.parameter, "pBindInfo is NULL".to_owned())) };

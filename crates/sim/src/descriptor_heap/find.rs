@@ -24,7 +24,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// The types of variables that it may be, those first that are it for sure.
+    /// The types of variables that it may be, the certain ones first.
     fn masks(self) -> &'static [u32] {
         const BUFFERS: u32 = resource::UNIFORM_BUFFER
             | resource::READ_ONLY_STORAGE_BUFFER
@@ -39,7 +39,7 @@ impl Asked {
     }
 }
 
-/// What is there.
+/// What a shader has found.
 pub(crate) enum Seen {
     /// A range of a buffer.
     Buffer {
@@ -67,7 +67,7 @@ pub(crate) struct HeapView<'a> {
     pub(crate) limits: DescriptorHeapLimits,
     /// Resources, and samplers.
     pub(crate) heaps: [Option<HeapBinding>; 2],
-    /// Push data, as far as somebody pushed it: bytes from an offset on.
+    /// The bytes of push data from an offset on, if all of them were pushed.
     pub(crate) push: &'a dyn Fn(u32, u32) -> Option<&'a [u8]>,
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn mapped(
             Ok(Seen::Sampler(sampler))
         }
         Source::Heap { place, sampler, combined, .. } => {
-            // A sampler that is alone has the place; that of a combined descriptor has one of its own.
+            // A lone sampler is at the main offset; that of a combined descriptor has an offset of its own.
             let is_pair = mask == resource::COMBINED_SAMPLED_IMAGE;
             let second = asked == Asked::Sampler && is_pair;
             let used = if second { sampler } else { place };
@@ -272,7 +272,7 @@ pub(crate) fn mapped(
                 let text = format!("data at {offset}, in a heap of {} bytes", heap.size);
                 return Err(("VUID-vkCmdDispatch-None-11398", text));
             };
-            // Data behind the reserved range is the program's, and so is that before it.
+            // Data before and behind the reserved range is the program's.
             let before = if offset < heap.reserved.1 { heap.reserved.0.saturating_sub(offset) } else { len };
             let len = if heap.reserved.0 == heap.reserved.1 { len } else { before };
             Ok(Seen::Bytes { bytes: found.bytes, len, writable: false })

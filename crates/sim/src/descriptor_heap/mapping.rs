@@ -45,7 +45,7 @@ pub(super) enum Source {
     ShaderRecord,
 }
 
-/// An offset in a heap, as it is computed: `offset + index * index_stride + element * array_stride`.
+/// An offset in a heap: `offset + index * index_stride + element * array_stride`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) offset: u32,
@@ -59,7 +59,7 @@ pub(super) struct Place {
 pub(super) enum Index {
     Zero,
     Push(u32),
-    /// In memory, at an offset to the address in push data. One for each element of an array?
+    /// In memory, at an offset to the address in push data; with a flag for one index for each element of an array.
     Indirect {
         push: u32,
         address: u32,
@@ -75,7 +75,7 @@ impl Mapping {
     }
 }
 
-/// The mappings in the chain of a stage, if they keep the rules. None where there are none.
+/// The mappings in the chain of a stage, or the rule that they break. Empty if there are none.
 ///
 /// # Safety
 ///
@@ -323,7 +323,8 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
     }
 }
 
-/// Whether offsets and strides suit descriptors of the types. A mask of all types says nothing of what the shader has.
+/// Checks that offsets and strides suit descriptors of the types. A mask of all types does not tell what the shader
+/// has.
 fn check_places(
     limits: &DescriptorHeapLimits,
     mask: u32,

@@ -51,13 +51,13 @@ fn not_enabled(rule: &'static str) -> Broken {
 /// Whether a buffer may be created that is, or is not, for heaps.
 pub(super) fn check_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
     if buffer.usage.contains(ffi::BUFFER_USAGE_DESCRIPTOR_HEAP) && limits(device).is_none() {
-        // Vulkan has no rule for it: the usage is one that the device does not know.
+        // Vulkan has no rule for a usage that the device does not know.
         return Err(not_enabled("VUID-VkBufferCreateInfo-usage-parameter"));
     }
     Ok(())
 }
 
-/// Fills the structure of the properties. Left as it is where the GPU has no heaps.
+/// Fills the structure of the properties. Leaves it as it is if the GPU has no heaps.
 pub(super) fn write_properties(hub: &Hub, out: &mut ffi::PhysicalDeviceDescriptorHeapPropertiesEXT) {
     let Some(limits) = hub.descriptor_heap else { return };
     out.sampler_heap_alignment = limits.sampler_heap_alignment;

@@ -13,7 +13,7 @@ use crate::entry::{call, on_device};
 use crate::profiles::DescriptorHeapLimits;
 use crate::state::{Device, DeviceState};
 
-/// What a sampler's create-info says, its chain aside: the words of its fields in their order.
+/// The fields of a sampler's create-info without its chain, as words in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SamplerState([i32; 16]);
 
@@ -87,7 +87,7 @@ impl SamplerState {
     }
 }
 
-/// What the create-info of an image's view says, its chain aside, and the layout that shaders meet.
+/// The create-info of an image's view without its chain, and the layout that shaders find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeapImage {
     pub(crate) kind: Type,
@@ -100,7 +100,8 @@ pub(crate) struct HeapImage {
     layers: (u32, u32),
 }
 
-/// What a program wants the descriptor of, copied out of the union that it passes. `None` for the null descriptor.
+/// The object that a program wants a descriptor of, copied out of the union that it passes. `None` for the null
+/// descriptor.
 enum Asked {
     Image(Option<HeapImage>),
     Texels(Option<(ffi::DeviceAddressRangeKHR, vk::Format)>),
@@ -129,7 +130,7 @@ unsafe fn write_all<T>(
         return device.refuse(count, "there are no descriptors to write");
     }
     for (info, range) in infos.iter().zip(to) {
-        // Types without a size are refused by `write`, which says why.
+        // `write` refuses types without a size, and says why.
         let size = size(&limits, info).unwrap_or(0);
         if widen(range.size) < size {
             let text = format!("size is {}, and such a descriptor has {size} bytes", range.size);
@@ -263,7 +264,7 @@ unsafe fn asked(info: &ffi::ResourceDescriptorInfoEXT) -> Asked {
     }
 }
 
-/// Writes the bytes of a resource's descriptor. False if there is no room for another in the device's table.
+/// Writes the bytes of a resource's descriptor. False if the device's table is full.
 fn write_one(
     device: &Device,
     state: &mut DeviceState,

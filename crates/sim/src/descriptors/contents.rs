@@ -1,4 +1,4 @@
-//! What is in a descriptor set: by binding and array element, as far as it was written.
+//! The contents of a descriptor set that were written, by binding and array element.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub enum Descriptor {
         /// The view.
         view: vk::BufferView,
     },
-    /// A sampler, an image, or both. What the type has not is NULL.
+    /// A sampler, an image, or both. The one that the type lacks is NULL.
     Image {
         /// The type that it was written as.
         kind: vk::DescriptorType,
@@ -52,11 +52,11 @@ impl Descriptor {
     }
 }
 
-/// The descriptors and inline bytes of a set, or what is pushed in the place of one.
+/// The descriptors and inline bytes of a set, or of push descriptors in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     descriptors: BTreeMap<(u32, u32), Descriptor>,
-    /// The bytes of inline uniform blocks. Those that nobody wrote are 0.
+    /// The bytes of inline uniform blocks. Bytes that were never written are 0.
     inline: BTreeMap<u32, Vec<u8>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) enum Change {
         element: u32,
         descriptor: Descriptor,
     },
-    /// What a copy does with an element that was never written.
+    /// Forgets an element: a copy of one that was never written does so.
     Forget {
         binding: u32,
         element: u32,

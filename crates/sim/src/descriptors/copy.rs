@@ -13,7 +13,7 @@ use crate::arithmetic::index;
 use crate::describe::{Broken, refuse_if};
 use crate::state::{Device, DeviceState};
 
-/// The changes of the destination, if the copy may be.
+/// The changes of the destination, or the rule that the copy breaks.
 pub(super) fn changes(
     device: &Device,
     state: &DeviceState,
@@ -92,7 +92,7 @@ fn check(copy: &vk::CopyDescriptorSet<'_>, src: &Set, dst: &Set) -> Result<(), B
     Ok(())
 }
 
-/// A copy of bytes of inline uniform blocks, where nobody wrote as 0.
+/// A copy of bytes of inline uniform blocks; bytes that were never written are 0.
 fn inline(copy: &vk::CopyDescriptorSet<'_>, src: &Set) -> Vec<Change> {
     let (from, count) = (index(copy.src_array_element), index(copy.descriptor_count));
     let written = src.contents.inline(copy.src_binding).unwrap_or_default();

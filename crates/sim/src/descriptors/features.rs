@@ -47,14 +47,14 @@ macro_rules! features {
                     descriptor_indexing: indexing,
                     $($field: indexing,)*
                     inline_uniform_block: inline,
-                    // Lavapipe has it without descriptor indexing.
+                    // Lavapipe has this feature without descriptor indexing.
                     descriptor_binding_inline_uniform_block_update_after_bind: inline,
                     mutable_descriptor_type: profile.mutable_descriptor_type && hub.offers(MUTABLE),
                 }
             }
         }
 
-        /// The places in a chain that say something about these features.
+        /// The fields in a chain that hold these features.
         ///
         /// # Safety
         ///
@@ -123,7 +123,7 @@ impl DescriptorFeatures {
             Type::UNIFORM_TEXEL_BUFFER => self.descriptor_binding_uniform_texel_buffer_update_after_bind,
             Type::STORAGE_TEXEL_BUFFER => self.descriptor_binding_storage_texel_buffer_update_after_bind,
             Type::INLINE_UNIFORM_BLOCK => self.descriptor_binding_inline_uniform_block_update_after_bind,
-            // As far as those of its list may be.
+            // A mutable descriptor may be if the types of its list may.
             Type::MUTABLE_EXT => self.mutable_descriptor_type,
             _ => false,
         }

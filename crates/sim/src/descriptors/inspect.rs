@@ -73,7 +73,7 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// Nobody writes to a bound descriptor buffer meanwhile: see [`read_memory`](Self::read_memory).
+    /// Nothing writes to a bound descriptor buffer meanwhile: see [`read_memory`](Self::read_memory).
     pub unsafe fn bound_descriptor(
         &self,
         commands: vk::CommandBuffer,

@@ -17,13 +17,13 @@ use crate::entry::{call, checked, on_device};
 use crate::host::{self, HostBytes, destroys};
 use crate::state::{Device, DeviceState};
 
-/// A `VkDescriptorSetLayout`. Others share what it says, and go on when it is destroyed.
+/// A `VkDescriptorSetLayout`. Other objects share its description, which outlives it.
 pub(crate) struct Layout {
     pub(crate) layout: Arc<SetLayout>,
     host: HostBytes,
 }
 
-/// What a descriptor set layout says. Two that say the same are "identically defined".
+/// The description of a descriptor set layout. Layouts with equal descriptions are "identically defined".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SetLayout {
     pub(crate) flags: LayoutFlags,
@@ -34,7 +34,7 @@ pub(crate) struct SetLayout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binding {
     pub(crate) kind: Type,
-    /// Array elements; bytes of an inline uniform block; the most there may be of a variable count.
+    /// The count of array elements, or of bytes of an inline uniform block; for a variable count, the most.
     pub(crate) count: u32,
     pub(crate) stages: vk::ShaderStageFlags,
     pub(crate) flags: Flags,
@@ -55,7 +55,7 @@ impl SetLayout {
         binding.flags.contains(Flags::VARIABLE_DESCRIPTOR_COUNT).then_some((number, binding))
     }
 
-    /// Its dynamic buffers: how many offsets a command that binds it takes. Units: binding and element, in that order.
+    /// Its dynamic buffers, by binding and element: a command that binds it takes an offset for each, in this order.
     pub(crate) fn dynamic(&self) -> impl Iterator<Item = (u32, u32)> {
         let dynamic = self.bindings.iter().filter(|(_, binding)| is_dynamic(binding.kind));
         dynamic.flat_map(|(&number, binding)| (0..binding.count).map(move |element| (number, element)))
@@ -94,7 +94,7 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
             count: given.descriptor_count,
             stages: given.stage_flags,
             flags: flags.get(position).copied().unwrap_or_default(),
-            // They mean nothing for other types.
+            // Other types ignore them.
             immutable: if sampled { immutable.to_vec() } else { Vec::new() },
             mutable: if given.descriptor_type == Type::MUTABLE_EXT {
                 lists.get(position).cloned().unwrap_or_default()
@@ -134,7 +134,7 @@ pub(super) unsafe fn mutable_lists(next: *const std::ffi::c_void) -> Vec<Vec<Typ
     lists.iter().map(list).collect()
 }
 
-/// The rules that a layout breaks, first one first.
+/// The first rule that a layout breaks.
 fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(), Broken> {
     let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
     let last = layout.bindings.last_key_value().map(|(&number, _)| number);
@@ -255,7 +255,7 @@ fn check_flags(
     Ok(())
 }
 
-/// The rule that UPDATE_AFTER_BIND for a type breaks whose feature is not enabled.
+/// The rule that UPDATE_AFTER_BIND breaks for a type if the feature for that type is not enabled.
 fn after_rule(kind: Type) -> &'static str {
     match kind {
         Type::UNIFORM_BUFFER => {
@@ -371,9 +371,9 @@ pub(super) unsafe extern "system" fn support(
     });
 }
 
-/// Whether a set of a layout can be made, and how many descriptors a variable binding of it may have at most.
+/// Whether a set of a layout can be made, and the most descriptors that its variable binding may have.
 fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
-    // The limits are about sets.
+    // The limits are for sets, not for descriptor buffers.
     if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
         return (true, layout.variable().map_or(0, |_| u32::MAX));
     }
@@ -398,7 +398,7 @@ fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
         let after = layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL);
         limits.most_in_a_set(kind, after).min(u32::try_from(left).unwrap_or(u32::MAX))
     };
-    // A layout that asks for more than there can be is one that cannot be made.
+    // A layout that asks for more cannot be made.
     let asked = layout.variable().map_or(0, |(_, binding)| binding.count);
     (asked <= most, most)
 }

@@ -12,7 +12,7 @@ use crate::describe::Broken;
 use crate::profiles::{DescriptorLimits, DescriptorMaxima};
 use crate::state::Hub;
 
-/// Fills the structures of a chain that say something about descriptors.
+/// Fills the structures of a chain that report limits of descriptors.
 ///
 /// # Safety
 ///
@@ -88,7 +88,7 @@ impl DescriptorLimits {
             (&self.per_stage, &self.per_set)
         };
         let most = set.of(kind).min(stage.resources);
-        // A limit of 0 for a stage stands where there is none: for dynamic buffers.
+        // Dynamic buffers have no limit for a stage: it is 0.
         if super::names::is_dynamic(kind) { most } else { most.min(stage.of(kind)) }
     }
 }

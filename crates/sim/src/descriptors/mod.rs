@@ -1,8 +1,8 @@
 //! Descriptor set layouts, pipeline layouts, samplers, descriptor pools, sets, their contents, and update templates.
 //!
-//! The contents of a set are kept by binding and array element, and only for what was written: a layout of a million
-//! descriptors costs nothing until they are. How a pool refuses is a matter of the driver that the GPU poses as, see
-//! [`DescriptorPoolPolicy`].
+//! The contents of a set are kept by binding and array element, and only for written elements: a layout of a million
+//! descriptors costs nothing until a program writes them. The driver that the GPU poses as decides when a pool refuses,
+//! see [`DescriptorPoolPolicy`].
 //!
 //! What a command buffer has bound is in `commands::descriptors`; what a shader finds there is [`Descriptor`].
 
@@ -84,12 +84,12 @@ pub(super) struct DescriptorState {
     pub(super) templates: BTreeMap<vk::DescriptorUpdateTemplate, template::Template>,
     /// Descriptors of all pools that were created with UPDATE_AFTER_BIND.
     update_after_bind: u64,
-    /// How often sets became what they are: raised whenever command buffers that name a set become invalid by it.
+    /// The version of the newest set contents: an update that makes command buffers invalid raises it.
     versions: u64,
 }
 
 impl DescriptorState {
-    /// How much there is of everything, for `Gpu::live`.
+    /// The count of each kind of object, for `Gpu::live`.
     pub(super) fn live(&self, live: &mut super::LiveObjects) {
         live.descriptor_pools = widen(self.pools.len());
         live.descriptor_sets = widen(self.sets.len());
@@ -121,7 +121,7 @@ impl DeviceState {
         pool.is_some_and(|pool| pool.flags.contains(vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT))
     }
 
-    /// What is written to a set: `None` for a set that is freed.
+    /// What a write to a set goes to: `None` for a set that is freed.
     pub(super) fn set_contents(&self, set: vk::DescriptorSet) -> Option<&Contents> {
         Some(&self.descriptors.sets.get(&set)?.contents)
     }

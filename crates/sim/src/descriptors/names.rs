@@ -13,7 +13,7 @@ pub(super) enum Family {
     Texels,
     Image,
     Inline,
-    /// Acceleration structures and the like, which the simulated device has not.
+    /// Acceleration structures and the like, which the simulated device does not have.
     Other,
 }
 

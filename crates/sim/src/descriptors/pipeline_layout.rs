@@ -15,13 +15,13 @@ use crate::entry::{call, checked};
 use crate::host::{self, HostBytes, destroys};
 use crate::state::{Device, DeviceState};
 
-/// A `VkPipelineLayout`. Pipelines and recorded commands share what it says, and go on when it is destroyed.
+/// A `VkPipelineLayout`. Pipelines and recorded commands share its description, which outlives it.
 pub(crate) struct Object {
     pub(crate) layout: Arc<PipelineLayout>,
     host: HostBytes,
 }
 
-/// What a pipeline layout says.
+/// The description of a pipeline layout.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PipelineLayout {
     flags: u32,
@@ -106,7 +106,7 @@ fn set_layouts(
     let mut layouts = Vec::with_capacity(handles.len());
     for &handle in handles {
         let found = state.descriptors.layouts.get(&handle).map(|found| Arc::clone(&found.layout));
-        // NULL is a set that nothing is bound to, where graphics pipeline libraries are known; here it is a mistake.
+        // With graphics pipeline libraries, NULL would be a set that nothing is bound to; here it is a mistake.
         refuse_if!(found.is_none() => "VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter",
             "{}", state.missing(device, handle));
         layouts.push(found);
@@ -162,7 +162,7 @@ destroys! {
 }
 
 impl DeviceState {
-    /// What a pipeline layout says.
+    /// The description of a pipeline layout.
     pub(crate) fn pipeline_layout(&self, handle: vk::PipelineLayout) -> Option<&Arc<PipelineLayout>> {
         self.descriptors.pipeline_layouts.get(&handle).map(|object| &object.layout)
     }

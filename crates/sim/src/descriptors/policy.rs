@@ -1,4 +1,4 @@
-//! How a driver's descriptor pools behave when they are full, and what is wrong with some of them.
+//! How a driver's descriptor pools behave when they are full, and the faults that some of them have.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::super::gpu::Gpu;
 use super::super::profiles::{DescriptorLimits, Profile};
 
-/// What a driver looks at before it allocates from a descriptor pool.
+/// Where a descriptor pool ends: what a driver checks before it allocates from the pool.
 ///
 /// Vulkan lets a driver go past what a pool was made for (section "Allocation of Descriptor Sets"), and so a program
 /// that waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. What a driver lets
@@ -22,11 +22,11 @@ use super::super::profiles::{DescriptorLimits, Profile};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DescriptorPoolPolicy {
-    /// `maxSets`, the descriptors of each type and the inline uniform bytes and bindings: each of them is an end.
+    /// At `maxSets`, and at the count of descriptors of each type, of inline uniform bytes and of their bindings.
     Strict,
-    /// Only `maxSets` is an end; types are not looked at. NVIDIA's driver 580 was measured to do so.
+    /// At `maxSets` only; the driver does not look at types. NVIDIA's driver 580 was measured to do so.
     CountsSets,
-    /// Nothing is an end. Mesa's lavapipe 22.3 was measured to do so.
+    /// Never. Mesa's lavapipe 22.3 was measured to do so.
     NeverRefuses,
 }
 
@@ -37,7 +37,7 @@ bitflags::bitflags! {
     pub struct DescriptorQuirk: u32 {
         /// `vkResetDescriptorPool` gives the descriptors back, but not the sets, unless the pool was created with
         /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: a pool ends when `maxSets` sets were ever allocated
-        /// from it. Intel's driver 31.0.101.4502 for Windows does so. It shows where sets are counted at all.
+        /// from it. Intel's driver 31.0.101.4502 for Windows does so. Policies that count no sets hide it.
         const SET_COUNT_SURVIVES_RESET = 1;
         /// A pool from which sets were freed answers `VK_ERROR_FRAGMENTED_POOL` from the 129th allocation since its
         /// creation or its last reset on, however much room it has. Drivers for Mali GPUs do so.
@@ -86,17 +86,17 @@ impl Behaviour {
 }
 
 impl Gpu {
-    /// How many sets and descriptors were allocated past what their pools were made for, because the driver refuses
-    /// less than Vulkan allows it to ([`DescriptorPoolPolicy`]): over all pools since the GPU was made. Bytes of inline
-    /// uniform blocks count as descriptors.
+    /// The count of sets and descriptors that were allocated past what their pools were made for, over all pools since
+    /// the GPU was made. A driver need not refuse them ([`DescriptorPoolPolicy`]). Bytes of inline uniform blocks count
+    /// as descriptors.
     ///
-    /// A program that keeps count of its own pools leaves it at 0, whatever the driver.
+    /// A program that counts what its pools hold leaves it at 0, whatever the driver.
     pub fn descriptor_pool_overruns(&self) -> u64 {
         self.hub().descriptors.overruns.load(Ordering::Relaxed)
     }
 
-    /// How many sets a faulty driver has lost the memory of, see [`DescriptorQuirk::RESET_LEAKS`]: those of pools that
-    /// are not destroyed yet. Always 0 without that quirk.
+    /// The count of sets whose memory a faulty driver has lost, of pools that are not destroyed yet: see
+    /// [`DescriptorQuirk::RESET_LEAKS`]. Always 0 without that quirk.
     pub fn leaked_descriptor_sets(&self) -> u64 {
         self.hub().descriptors.leaked.load(Ordering::Relaxed)
     }

@@ -78,7 +78,7 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
     })
 }
 
-/// Lists of mutable types in one pool are the same, or have nothing in common.
+/// Two lists of mutable types in one pool are equal, or have no type in common.
 fn check_lists(lists: &[Vec<Type>], sizes: &[vk::DescriptorPoolSize]) -> Result<(), Broken> {
     let mutable = || lists.iter().zip(sizes).filter(|(_, size)| size.ty == Type::MUTABLE_EXT);
     for (one, _) in mutable() {
@@ -151,7 +151,7 @@ impl DeviceState {
         sets.any(|set| set.in_use > 0)
     }
 
-    /// Takes sets out of the books, their names included.
+    /// Forgets sets and their names.
     fn forget_sets(&mut self, sets: &BTreeSet<vk::DescriptorSet>) {
         for set in sets {
             self.names.remove(&set.as_raw());

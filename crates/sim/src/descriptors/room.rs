@@ -1,4 +1,4 @@
-//! The room in a descriptor pool: what it was made for, what is taken, and what happens when that is not enough.
+//! The room in a descriptor pool: what it was made for, what is taken, and what happens when it is full.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(super) struct Room {
     inline_bindings_used: u64,
 }
 
-/// What one set asks for.
+/// The room that one set asks for.
 #[derive(Debug, Default)]
 pub(super) struct Need {
     /// For each type, and for each list of a mutable one.
@@ -37,7 +37,7 @@ pub(super) struct Need {
     inline_bindings: u64,
 }
 
-/// What one set has taken.
+/// The room that one set has taken.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// By the positions of kinds.
@@ -46,7 +46,7 @@ pub(super) struct Taken {
 }
 
 impl Need {
-    /// What a set of a layout asks for, with so many descriptors in its variable binding.
+    /// The room for a set of a layout with `variable` descriptors in its variable binding.
     pub(super) fn of(layout: &SetLayout, variable: u32) -> Self {
         let variable_binding = layout.variable().map(|(number, _)| number);
         let mut need = Self::default();
@@ -99,13 +99,13 @@ impl Room {
         self.kinds.iter().map(|kind| kind.capacity).sum()
     }
 
-    /// Whether there is a set left, as far as the pool was made for it.
+    /// Whether a set is left of those that the pool was made for.
     pub(super) fn has_set(&self) -> bool {
         self.sets < self.max_sets
     }
 
-    /// Takes the room for one set, as far as `policy` lets it. How many sets and descriptors that is past what the pool
-    /// was made for; `None`, and nothing is taken, if the driver refuses.
+    /// Takes the room for one set, if `policy` allows it. Answers with the count of sets and descriptors past what the
+    /// pool was made for. If the driver refuses, it answers `None` and takes nothing.
     pub(super) fn take(&mut self, need: &Need, policy: DescriptorPoolPolicy) -> Option<(Taken, u64)> {
         let (taken, past_sets, past_kinds) = self.take_all(need);
         let refused = match policy {
@@ -120,7 +120,7 @@ impl Room {
         Some((taken, past_sets + past_kinds))
     }
 
-    /// Takes what is there: what was taken, and how many sets and descriptors there were not enough of.
+    /// Takes what is there. Answers with what it took, and with the count of sets and descriptors that were missing.
     fn take_all(&mut self, need: &Need) -> (Taken, u64, u64) {
         let mut taken = Taken::default();
         let past_sets = u64::from(!self.has_set());
@@ -158,7 +158,7 @@ impl Room {
         self.inline_bindings_used -= taken.inline_bindings;
     }
 
-    /// Gives everything back, the count of sets only if `sets`.
+    /// Gives everything back; the count of sets only if `sets`.
     pub(super) fn reset(&mut self, sets: bool) {
         if sets {
             self.sets = 0;

@@ -1,4 +1,4 @@
-//! Samplers, as far as a descriptor needs one.
+//! Samplers: only what descriptors need of them.
 
 use ash::vk;
 

@@ -31,7 +31,7 @@ pub(crate) struct Set {
     /// The descriptors of the variable binding.
     variable: u32,
     pub(crate) contents: Contents,
-    /// Another one after every update that command buffers with this set do not survive.
+    /// Changes with every update that makes command buffers with this set invalid.
     pub(crate) version: u64,
     taken: Taken,
     /// Submissions that are not done and name this set.
@@ -39,7 +39,8 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    /// The array elements of a binding, bytes for an inline uniform block; 0 for a binding that it has not.
+    /// The count of array elements of a binding, or of bytes of an inline uniform block; 0 for a binding that is not
+    /// there.
     pub(super) fn count(&self, binding: u32) -> u32 {
         match self.layout.variable() {
             Some((number, _)) if number == binding => self.variable,
@@ -104,7 +105,7 @@ unsafe fn read(
     Ok(wanted)
 }
 
-/// Whether sets of a layout may come from a pool; the end of a sentence that begins with the layout's name, if not.
+/// Whether sets of a layout may come from a pool. The text of the error follows the layout's name.
 fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
     let after = pool.flags.contains(PoolFlags::UPDATE_AFTER_BIND);
     let host_only = pool.flags.contains(PoolFlags::HOST_ONLY_EXT);
@@ -124,10 +125,10 @@ fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
     Err((rule, text.to_owned()))
 }
 
-/// Why a driver allocates nothing.
+/// Why a driver does not allocate.
 enum Refusal {
     Result(vk::Result),
-    /// Vulkan 1.0 has no result for it: to ask for too much is an error of the program.
+    /// A broken rule: Vulkan 1.0 has no result for a full pool, so that asking for too much is an error of the program.
     Broken(Broken),
 }
 
@@ -164,7 +165,7 @@ fn refusal(device: &Device, has_set: bool) -> Refusal {
     if device.minor > 0 || device.has("VK_KHR_maintenance1") {
         return Refusal::Result(vk::Result::ERROR_OUT_OF_POOL_MEMORY);
     }
-    // It was VK_KHR_maintenance1 that gave drivers a result to refuse with.
+    // VK_KHR_maintenance1 gave drivers a result to refuse with.
     let (rule, what) = if has_set {
         ("VUID-VkDescriptorSetAllocateInfo-apiVersion-07896", "descriptors")
     } else {
@@ -210,7 +211,7 @@ pub(super) unsafe extern "system" fn allocate(
 
 /// # Safety
 ///
-/// `out` is NULL, or valid for writes of as many handles as there are.
+/// `out` is NULL, or valid for writes of `handles.len()` handles.
 unsafe fn write_handles(handles: &[vk::DescriptorSet], out: *mut vk::DescriptorSet) {
     let mut count = narrow(handles.len());
     if !out.is_null() {
@@ -251,7 +252,7 @@ impl DeviceState {
         Ok(handles)
     }
 
-    /// Whether a set may be freed to a pool; why not.
+    /// The rule that freeing a set to a pool breaks, if any.
     fn may_free(
         &self,
         device: &Device,

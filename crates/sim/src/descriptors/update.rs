@@ -26,7 +26,7 @@ pub(super) unsafe extern "system" fn update(
         // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorCopies-parameter.
         let copies = unsafe { chain::array(p_copies, copy_count) };
         let mut state = device.state.lock();
-        // Whether a write is right does not depend on the others, and so nothing is written if one of them is not.
+        // Writes are checked independently of one another. If one breaks a rule, nothing is written.
         let mut all = Vec::with_capacity(writes.len());
         for info in writes {
             // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: valid structures, with what goes with
@@ -57,7 +57,7 @@ pub(super) unsafe extern "system" fn update(
     });
 }
 
-/// What a write does to a set, if it may.
+/// The changes that a write makes to a set, or the rule that it breaks.
 fn set_changes(
     device: &Device,
     state: &DeviceState,

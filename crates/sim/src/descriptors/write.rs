@@ -101,8 +101,8 @@ pub(crate) unsafe fn read(info: &vk::WriteDescriptorSet<'_>) -> Write {
     }
 }
 
-/// The bindings and elements that `count` descriptors from a place on are: they go on in the bindings behind it. Units
-/// of an inline uniform block: bytes.
+/// The runs of elements that `count` descriptors from a place on cover: they go on in the bindings behind it. Each run
+/// is a binding, its first element and a count. Units of an inline uniform block: bytes.
 pub(super) fn run(
     place: WriteTarget<'_>,
     (mut number, mut element, count): (u32, u32, u32),
@@ -153,7 +153,7 @@ fn consecutive(first: &Binding, next: &Binding, number: u32) -> Result<(), Broke
     Err((rule, format!("the update goes on into binding {number}, which is not like the one before")))
 }
 
-/// What a write changes, if it may. It looks at the whole of it before anything is changed.
+/// The changes that a write makes, or the rule that it breaks. It checks the whole write before anything is changed.
 pub(crate) fn changes(
     device: &Device,
     state: &DeviceState,
@@ -231,7 +231,7 @@ fn inline(place: WriteTarget<'_>, write: &Write) -> Result<Vec<Change>, Broken> 
     Err((rule, text))
 }
 
-/// The descriptor at a position of a write, if it may be one.
+/// The descriptor at a position of a write, or the rule that it breaks.
 fn value(
     device: &Device,
     state: &DeviceState,
@@ -349,7 +349,7 @@ fn check_image(
 ) -> Result<Descriptor, Broken> {
     let mut sampler = vk::Sampler::null();
     if has_sampler(kind) {
-        // What the write says where the sampler is immutable means nothing.
+        // If the sampler is immutable, the write's own is ignored.
         sampler = immutable.unwrap_or(info.sampler);
         refuse_if!(!state.descriptors.samplers.contains_key(&sampler)
             => "VUID-VkWriteDescriptorSet-descriptorType-00325", "{}", state.missing(device, sampler));

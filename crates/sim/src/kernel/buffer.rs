@@ -11,7 +11,7 @@ pub(super) enum BufferBytes {
     Bytes { bytes: Bytes, len: u64, writable: bool },
     /// In a descriptor set or in push descriptors: an inline uniform block.
     Inline(Vec<u8>),
-    /// Nowhere, and that has been reported.
+    /// Nowhere; the reason has been reported.
     Nothing,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum BufferBytes {
 pub struct KernelBuffer<'a> {
     pub(super) device: &'a Device,
     pub(super) entry_point: &'a str,
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) name: String,
     pub(super) source: BufferBytes,
 }
@@ -57,7 +57,7 @@ impl KernelBuffer<'_> {
         }
     }
 
-    /// Whether there are no bytes, as behind a descriptor that has been reported.
+    /// Whether there are no bytes, for example because the descriptor was reported.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +112,7 @@ impl KernelBuffer<'_> {
         self.write(offset, &value.to_le_bytes());
     }
 
-    /// Whether bytes may be touched; reports why not, unless the whole source was reported before.
+    /// Whether bytes may be read or written. If not, it reports why, unless the whole source was reported before.
     fn contains(&self, offset: u64, len: usize, done: &str) -> bool {
         if matches!(self.source, BufferBytes::Nothing) {
             return false;

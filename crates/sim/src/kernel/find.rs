@@ -1,4 +1,4 @@
-//! What is behind a descriptor, wherever it is: in a set, among push descriptors, in a descriptor buffer.
+//! Finds what a descriptor describes, in a set, among push descriptors or in a descriptor buffer.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -18,7 +18,7 @@ use crate::state::{Device, DeviceState};
 /// What a descriptor describes.
 pub(super) enum Found {
     Buffer(BufferBytes),
-    /// NULL is what the type has not.
+    /// A handle that the type lacks is NULL.
     Image {
         view: vk::ImageView,
         sampler: vk::Sampler,

@@ -2,7 +2,7 @@
 //!
 //! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. When the queue reaches a dispatch it
 //! calls the closure once, for all workgroups together, with a [`Kernel`]. Descriptors are looked up when the closure
-//! asks for them: as with shaders, what nobody looks at need not be there.
+//! asks for them: as with shaders, descriptors that it does not use need not be there.
 
 mod buffer;
 mod find;
@@ -49,8 +49,8 @@ impl Kernels {
 }
 
 impl Gpu {
-    /// Sets what shaders with this entry point do, from the next dispatch that runs. Of a pipeline only the entry
-    /// point's name and the layout count: any SPIR-V serves for a module.
+    /// Sets what shaders with this entry point do, from the next dispatch that runs. Only the name of the entry point
+    /// and the layout of a pipeline count: any SPIR-V serves as a module.
     ///
     /// A dispatch whose entry point has no closure is reported as `SUBLET-no-kernel`, and a closure that panics as
     /// `SUBLET-kernel-panicked`.
@@ -199,7 +199,7 @@ impl<'a> Kernel<'a> {
 
     /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. The
     /// descriptor may be in a bound set (its dynamic offset is added), among push descriptors, in a descriptor buffer,
-    /// or where the mappings of a pipeline with heaps say: then there may be no descriptor, but data.
+    /// or where the mappings of a pipeline with heaps say. A mapping may also lead to data without a descriptor.
     pub fn buffer(&self, set: u32, binding: u32, element: u32) -> KernelBuffer<'a> {
         let name = place(set, binding, element);
         let found = find::find(self, (set, binding, element), Asked::Buffer);

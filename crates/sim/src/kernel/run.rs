@@ -15,11 +15,11 @@ use crate::state::{Bytes, Device};
 /// How many workgroups a dispatch starts.
 pub(crate) enum Groups {
     Given([u32; 3]),
-    /// What a buffer says when the dispatch runs: a `VkDispatchIndirectCommand` at an offset.
+    /// The counts in a buffer when the dispatch runs: a `VkDispatchIndirectCommand` at an offset.
     At(Bytes, u64),
 }
 
-/// What a dispatch has to do, with what is bound now. `None` if there is nothing to run, which is reported.
+/// The work of a dispatch, with what is bound now. If there is nothing to run, it reports that and answers `None`.
 pub(crate) fn start(device: &Device, bindings: &Bindings, groups: Groups) -> Option<Work> {
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
     let name = &program.entry_point;
@@ -50,7 +50,7 @@ fn run(
         return true;
     }
     let mut kernel = Kernel { device, program, bindings, groups };
-    // A closure that panics must not take the queue with it: the test finds the report.
+    // A closure that panics must not end the queue: the test finds the report.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(&mut kernel))) {
         let text = format!("{}: the closure panicked: {}", program.entry_point, message(panic.as_ref()));
         device.report("SUBLET-kernel-panicked", text);
@@ -79,7 +79,7 @@ fn indirect(device: &Device, bytes: &Bytes, offset: u64) -> Option<[u32; 3]> {
     Some(groups)
 }
 
-/// What a panic says.
+/// The text of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text")

@@ -187,7 +187,7 @@ fn check_copy(
     let covered = if deep(to) && !deep(from) { flat(extent) } else { extent };
     let offset = region.src_offset;
     let (src_level, _) = check_region(layout.as_ref(), from, src, offset, covered, &rules.src.region)?;
-    // Color to color, depth to depth: only planes of an image of several may change their name.
+    // Color to color, depth to depth: only planes may be copied between different aspects.
     let planar =
         |image: &ImageDescription| FormatInfo::of(image.format).is_some_and(|i| i.planes().len() > 1);
     if src.aspect_mask != dst.aspect_mask && !planar(from) && !planar(to) {
@@ -216,7 +216,7 @@ fn check_copy(
     Ok(())
 }
 
-/// The extent of a region of the source in texels of the destination, whose blocks may be of another size.
+/// The extent of a region of the source in texels of the destination. Their blocks may differ in size.
 fn in_other_blocks(
     extent: vk::Extent3D,
     src: &Level,

@@ -9,7 +9,7 @@ use crate::describe::{Broken, refuse_if};
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::state::{Device, DeviceState};
 
-/// The rules for an image in a copy, which have names for each command.
+/// The rules for an image in a copy. Each command has identifiers of its own.
 pub(super) struct ImageRules {
     pub(super) parameter: &'static str,
     pub(super) usage: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct RegionRules {
     pub(super) block_extent: [&'static str; 2],
 }
 
-/// How many layers a command means.
+/// The count of layers that a command covers.
 fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) -> u32 {
     if layers.layer_count == vk::REMAINING_ARRAY_LAYERS {
         image.array_layers.saturating_sub(layers.base_array_layer)
@@ -41,7 +41,7 @@ fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) ->
     }
 }
 
-/// The description of an image that a command may use in this layout; reports why, if it may not.
+/// The description of an image that a command may use in this layout. Else it reports why not, and answers `None`.
 pub(super) fn usable_image<'a>(
     device: &Device,
     state: &'a DeviceState,
@@ -103,7 +103,7 @@ fn check_region(
     if layers.aspect_mask.is_empty() || !all.contains(layers.aspect_mask) {
         return Err(missing());
     }
-    // Depth and stencil have the same extents: either stands for both.
+    // Depth and stencil have the same extents, so either serves.
     let one = layers.aspect_mask.as_raw() & layers.aspect_mask.as_raw().wrapping_neg();
     let one = vk::ImageAspectFlags::from_raw(one);
     let found = layout.and_then(|layout| layout.level(one, layers.mip_level, layers.base_array_layer));
