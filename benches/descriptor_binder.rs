@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench descriptor_binder`. The driver's functions for descriptors do nothing. A set has 9 descriptors:
 //! three uniform buffers, two storage buffers, four textures. One item is one draw: what changes is staged, and
-//! committed. Each run checks its end state by closing the device, which complains of what is left.
+//! committed. Each run checks its end state by closing the device, which reports what is left.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 
 #[path = "../tests/descriptors_binder/quiet.rs"]

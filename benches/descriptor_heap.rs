@@ -1,7 +1,7 @@
-//! What ranges of descriptor heaps cost, and a descriptor that is written into one.
+//! What ranges of descriptor heaps cost, and what it costs to write a descriptor into one.
 //!
-//! `cargo bench --bench descriptor_heap`. The device's calls do nothing (`NullGpu`), or are
-//! not timed: this is the library's own share. Each run checks its end state.
+//! `cargo bench --bench descriptor_heap`. The device's calls do nothing (`NullGpu`), or are not timed: this is the
+//! library's own share. Each run checks its end state.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 
 use divan::counter::ItemsCount;

@@ -1,5 +1,5 @@
-//! What a persistent set costs, on a device whose calls do nothing, so that what is left is the allocator's own; beside
-//! the calls that a program without an allocator makes.
+//! What a persistent set costs beside the calls that a program without an allocator makes. The device's calls do
+//! nothing, so that only the allocator's own work shows.
 //!
 //! Run with `cargo bench --bench descriptor_sets`; as a test of itself with `cargo test --benches`. One item is one
 //! pair of allocate and free. The state in the end is asserted.

@@ -1,9 +1,9 @@
-//! What sets cost beyond the driver's own call: on a device whose calls do nothing, so that everything that is measured
-//! is overhead.
+//! What sets cost beyond the driver's own call. The device's calls do nothing, so that everything that is measured is
+//! overhead.
 //!
 //! `cargo bench --bench descriptors`. Times are for one set. `driver` calls `vkAllocateDescriptorSets` through the
 //! function pointer, as a program without any library would; `transient` allocates from transient sets. `alone` never
-//! resets; `with_reset` has recordings of 1,000 sets, each followed by what gives their pools back.
+//! resets; `with_reset` has recordings of 1,000 sets, and gives their pools back after each.
 #![allow(unsafe_code, reason = "Vulkan is called")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that meets the unexpected is to fail")]
 

@@ -1,14 +1,14 @@
 //! Tlsf alone: no memory, no lock, no driver.
 //!
-//! Run with `cargo bench --bench engines`; as a test of itself with `cargo test --benches`. The lists of what to do are
-//! made beforehand from fixed seeds; the state in the end is asserted. One item is one pair of allocate and free.
+//! Run with `cargo bench --bench engines`; as a test of itself with `cargo test --benches`. The lists of operations are
+//! made beforehand from fixed seeds, and every run checks its end state. One item is one pair of allocate and free.
 //!
 //! Sizes are log-uniform, octave by octave, 256 to 1,048,575 units. Alignments are 16, 256, 4096 and 65536 at 40, 50, 8
 //! and 2 percent (usual), or at 25 percent each (mixed). Drivers report sizes that are multiples of the alignment, so
-//! the sizes are rounded up to that; `odd` ones are not, which leaves two slivers around each allocation and is the
+//! the sizes are rounded up to that. `odd` sizes are not: they leave two slivers around each allocation, which is the
 //! most work.
 //!
-//! What else matters is printed first: how much is reserved for what is live at the peak, own host memory for each
+//! Other figures are printed first: what is reserved for what is live at the peak, the engine's host memory for each
 //! allocation, and the latencies of single calls.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]

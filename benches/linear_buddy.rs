@@ -1,7 +1,7 @@
 //! The linear and the buddy engine alone: no memory, no lock.
 //!
 //! Times are of 1,000 operations, an operation being one allocation and its free. `cargo bench --bench linear_buddy`
-//! also prints what is not time: how much has to be reserved for what is live. Workloads come from a fixed seed.
+//! also prints what has to be reserved for what is live. Workloads come from a fixed seed.
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

@@ -1,7 +1,7 @@
-//! Clocks and queues: what a ticket, a question and an item cost.
+//! Clocks and queues: what a ticket, a query of its state and a retired item cost.
 //!
 //! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One
-//! item is one ticket, one question, or one item pushed and collected.
+//! item is one ticket, one query, or one retired item pushed and collected.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 

@@ -1,7 +1,7 @@
 //! What an upload costs above the copy of its bytes.
 //!
 //! `cargo bench --bench upload`. Times are for one upload of 256 bytes, aligned to 256, in memory that stays in the
-//! cache: 64 KiB that are written again and again. `copy_alone` is the same copy without anybody to say where to. The
+//! cache: 64 KiB that are written again and again. `copy_alone` is the same copy to a known place. The
 //! simulated device's memory is the host's; no call of the driver is timed. Each run checks its end state.
 #![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
 

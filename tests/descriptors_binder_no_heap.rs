@@ -1,4 +1,4 @@
-//! A warm binder asks the host for no memory: counted by a global allocator of this binary's own.
+//! A warm binder asks the host for no memory. A global allocator of this binary counts.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]

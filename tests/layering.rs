@@ -1,7 +1,8 @@
-//! The house rules that the compiler does not know: which room may import which, where `unsafe` may stand, and how long
-//! a file may get.
+//! Rules that the compiler does not check: which module may import which, which files may hold `unsafe`, and how long a
+//! file may be.
 //!
-//! Works on the text of the files. It reads paths that start with `crate::` or `super::`, in `use` and elsewhere.
+//! The tests work on the text of the files. It reads paths that start with `crate::` or `super::`, in `use` and
+//! elsewhere.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 

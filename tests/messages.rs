@@ -1,4 +1,4 @@
-//! What messages say and what small getters answer.
+//! The texts of messages, and the values of small getters.
 
 #[test]
 fn descriptor_binder_error_pipeline_layout_error() {

@@ -1,6 +1,6 @@
-//! The tables of the chapter on migrating leave nothing out: every function of VMA's, every method of the stand-ins,
-//! which have all of their originals'. Where it names what other engines have, the counterpart's documentation is found
-//! by that name.
+//! The tables of the chapter on migrating are complete. They have every function of VMA, and every method of the
+//! stand-ins, which have all methods of their originals. A search of the documentation for a name of another engine
+//! finds the counterpart here.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,4 @@
-//! Vectors whose blocks are spans of other vectors: pages of a sparse texture and meshes, both out of one pool of
-//! memory.
+//! Vectors whose blocks are spans of other vectors: pages of a sparse texture and meshes share one pool of memory.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 use std::cell::RefCell;

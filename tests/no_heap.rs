@@ -1,5 +1,5 @@
-//! A warm allocator asks the host for no memory: counted by a global allocator of this binary's own, on a device whose
-//! calls do nothing and so take none either.
+//! A warm allocator asks the host for no memory. A global allocator of this binary counts. The device's calls do
+//! nothing, and so take no memory either.
 #![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 

@@ -1,4 +1,4 @@
-//! Resources in memory that is there already, and binding with a place and a chain.
+//! Resources in existing memory, and binding with an offset and a chain.
 
 use ash::vk;
 use sublet::sim::Gpu;

@@ -1,4 +1,4 @@
-//! Wrong input: a typed error, nothing changed, and the driver not bothered.
+//! Wrong input: a typed error, no change, and no call of the driver.
 
 use ash::vk;
 use sublet::device::VulkanFunctions;

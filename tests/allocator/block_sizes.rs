@@ -1,4 +1,4 @@
-//! How large the blocks of each memory type are, where the program says it, and which of them stay.
+//! Block sizes that the program chooses for each memory type, and which empty blocks stay.
 
 use sublet::sim::{Gpu, Profile};
 use sublet::{

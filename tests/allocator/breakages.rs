@@ -1,6 +1,6 @@
-//! One test for each way to break an allocator that the suite of AMD's does not notice, as far as this allocator has
-//! such a part. Each was tried: with the part broken, its test fails. (Mappings stay until `trim` here, so that there
-//! is no hysteresis of mappings to break.)
+//! One test for each way to break an allocator that the test suite of VMA does not notice, if this allocator has such a
+//! part. Each was tried: with the part broken, its test fails. (Mappings stay until `trim` here, so that there is no
+//! hysteresis of mappings to break.)
 //!
 //! | what may break | test |
 //! |---|---|

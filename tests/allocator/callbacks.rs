@@ -1,4 +1,4 @@
-//! What the program is told, and what it gives the driver.
+//! Callbacks that the program gives: for device memory, and for the driver's host memory.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;

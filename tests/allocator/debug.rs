@@ -1,4 +1,4 @@
-//! Debug settings: margins, patterns, and places that an allocation would not usually get.
+//! Debug settings: margins, patterns, and unusual offsets.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};

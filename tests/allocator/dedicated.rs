@@ -1,4 +1,4 @@
-//! Memory of its own for one resource: when, and with what in the `pNext` chain.
+//! Dedicated allocations: when a resource gets one, and what the `pNext` chain holds then.
 
 use ash::vk;
 use ash::vk::StructureType as Chained;

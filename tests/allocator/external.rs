@@ -1,4 +1,4 @@
-//! What stands in the `pNext` chain of a `VkMemoryAllocateInfo`, and memory that others share.
+//! The `pNext` chain of a `VkMemoryAllocateInfo`, and memory that is shared with other processes.
 
 use ash::vk;
 use sublet::sim::{AllocateCall, Gpu};

@@ -1,4 +1,4 @@
-//! What is said to fit does, and goes where it was said to go.
+//! An allocation that is said to fit does fit, at the place that was named.
 
 use ash::vk;
 use sublet::sim::LiveObjects;

@@ -1,4 +1,4 @@
-//! The flags that no other file is about: MAPPED, DONT_BIND, strategies, minimum alignment.
+//! Flags without a file of their own: MAPPED, DONT_BIND, strategies, minimum alignment.
 
 use ash::vk;
 use sublet::{

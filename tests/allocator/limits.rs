@@ -1,4 +1,4 @@
-//! Limits: heaps, their budgets, the number of allocations, and what is not to be asked of the driver.
+//! Limits: heaps, their budgets, the count of allocations, and requests that must not reach the driver.
 
 use ash::vk;
 use sublet::sim::Gpu;

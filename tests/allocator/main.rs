@@ -1,5 +1,5 @@
-//! The allocator from outside, on every simulated GPU. What it did is judged by the simulated driver and by its own
-//! figures, not by looking inside.
+//! The allocator from outside, on every simulated GPU. The simulated driver and the allocator's own figures judge it;
+//! no test looks inside.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,

@@ -1,4 +1,4 @@
-//! Where things lie: the simulated device checks every bind and every flush (overlaps, granularity pages, atoms,
+//! Where resources lie: the simulated device checks every bind and every flush (overlaps, granularity pages, atoms,
 //! alignments, ranges), and the bytes of every live resource are compared again and again.
 
 use ash::vk;

@@ -1,4 +1,4 @@
-//! How many empty blocks are kept, changed while the allocator is at work.
+//! The count of empty blocks that are kept, changed while the allocator is in use.
 
 use sublet::{Allocation, AllocationCreateInfo, ForeignHandle, Pool, PoolCreateInfo};
 

@@ -1,4 +1,4 @@
-//! Custom pools: the linear modes, Buddy, leaks, slots that are used again, names.
+//! Custom pools: the linear modes, Buddy, leaks, reuse of slots, names.
 
 use ash::vk;
 use sublet::sim::profiles::Profile;

@@ -1,4 +1,4 @@
-//! What the allocator tells comes back to it: a subscriber, or a driver's function, that calls the allocator.
+//! Reentry: a subscriber, or a driver's function, that calls the allocator which has called it.
 
 use std::cell::{Cell, RefCell};
 use std::io;

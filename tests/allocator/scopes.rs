@@ -1,4 +1,4 @@
-//! Lifetime scopes: everything in them ends at once, and what is left of it is refused.
+//! Lifetime scopes: everything in them ends at once, and handles into them are refused then.
 
 use ash::vk;
 use sublet::{

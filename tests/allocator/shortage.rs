@@ -1,4 +1,4 @@
-//! When there is no memory left: what lies empty goes back first, and nothing goes back that helps nobody.
+//! When there is no memory left: empty blocks go back first, and only those that help.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};

@@ -1,4 +1,4 @@
-//! The limits of a device on the size of one thing: `maxBufferSize`, `maxMemoryAllocationSize`.
+//! The limits of a device on single sizes: `maxBufferSize`, `maxMemoryAllocationSize`.
 
 use ash::vk;
 use sublet::sim::Gpu;

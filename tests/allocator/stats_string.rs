@@ -1,5 +1,4 @@
-//! The statistics string: its schema, checked member by member, what it says, and that a reader such as VMA's own tool
-//! gets from it what it needs.
+//! The statistics string: its schema, member by member, its values, and what readers such as VMA's own tool need of it.
 
 use serde_json::{Map, Value};
 use sublet::{

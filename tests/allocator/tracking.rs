@@ -1,4 +1,4 @@
-//! Names, user data and callers: in leak reports, in maps, and in what is asked about one allocation.
+//! Names, user data and callers: in leak reports, in maps, and in queries about one allocation.
 
 use std::panic::Location;
 

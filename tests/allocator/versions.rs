@@ -1,5 +1,4 @@
-//! Vulkan 1.0 to 1.4, with and without extensions, and all the ways to come by the functions; and the allocator
-//! without locks.
+//! Vulkan 1.0 to 1.4, with and without extensions, and all ways to load the functions; and the allocator without locks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Descriptor buffers: bytes in the bound page, and offsets. Every dispatch looks at what it finds.
+//! Descriptor buffers: bytes in the bound page, and offsets. Every dispatch checks what it finds.
 
 use ash::vk;
 use sublet::descriptor::{

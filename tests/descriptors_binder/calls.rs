@@ -1,4 +1,4 @@
-//! What is called: no more than what has changed.
+//! Calls of the driver: only for what has changed.
 
 use ash::vk;
 use sublet::descriptor::{BindPoint, BindingModel, Descriptor, DescriptorKind as K};

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing was changed.
+//! Requests that are refused, and that change nothing.
 
 use ash::vk;
 use sublet::descriptor::{

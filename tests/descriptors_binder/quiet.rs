@@ -1,5 +1,5 @@
-//! A device whose descriptor functions do nothing, for measuring what the binder itself does. Memory and buffers are
-//! the simulated device's, so that pages of descriptors can be written.
+//! A device whose descriptor functions do nothing, to measure the binder alone. Memory and buffers are the simulated
+//! device's, so that pages of descriptors can be written.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{LazyLock, OnceLock};

@@ -1,4 +1,4 @@
-//! One program for all kinds of heaps: what is written is read, whatever the device has.
+//! One program for all kinds of heaps: shaders read what was written, whatever the device has.
 
 use std::collections::BTreeSet;
 

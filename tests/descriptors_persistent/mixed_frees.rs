@@ -1,4 +1,4 @@
-//! Two sets of one layout are freed together with one of another, and then there is room.
+//! Freeing sets of two layouts together makes room for both again.
 
 use sublet::descriptor::DescriptorKind;
 

@@ -1,4 +1,4 @@
-//! Anything may happen in any order; a list of what the program holds says what should have come of it.
+//! Random operations in any order, compared with a list of what the program holds.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How many pools there are, how large they are, and which of them go.
+//! The count and the sizes of pools, and which of them are destroyed.
 
 use sublet::descriptor::{DescriptorKind, PersistentSetsCreateInfo};
 

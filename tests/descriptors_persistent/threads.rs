@@ -1,5 +1,5 @@
-//! Many threads at one allocator. The simulated driver reports nothing of two threads in one pool by itself, but a set
-//! that two of them have, or a count that is lost, shows.
+//! Many threads at one allocator. The simulated driver does not report two threads in one pool, but a set that two
+//! threads hold, or a lost count, shows.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Pools that are full: by the library's own counts, and by a driver that says so earlier, always, or never.
+//! Full pools: by the library's own counts, and on drivers that refuse earlier, always, or never.
 
 use ash::vk;
 use sublet::descriptor::{DescriptorKind, LargeSets, TransientError, TransientSetsCreateInfo};

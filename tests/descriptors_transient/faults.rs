@@ -1,4 +1,4 @@
-//! Every call that can fail does so in turn: what was asked for fails whole, or comes another way, and nothing is left
+//! Every call that can fail does so in turn. The request fails whole, or is served in another way, and nothing is left
 //! behind.
 
 use std::error::Error;

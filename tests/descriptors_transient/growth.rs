@@ -1,4 +1,4 @@
-//! As many pools as are needed, and no more after that.
+//! There are as many pools as are needed, and no more.
 
 use ash::vk;
 use sublet::descriptor::{LargeSets, TransientError, TransientSetsCreateInfo};

@@ -1,4 +1,4 @@
-//! Pools come back when the device is done with them, not before, and with one call each.
+//! Pools are reset when the device is done with them, not earlier, and with one call each.
 
 use std::collections::BTreeSet;
 

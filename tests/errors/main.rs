@@ -1,5 +1,5 @@
-//! Every public error says in one line what was asked, what was there, and what the driver answered; who walks its
-//! sources reads nothing twice.
+//! Every public error says in one line what was asked, what was there, and what the driver answered. Its sources repeat
+//! nothing of that line.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod descriptors;

@@ -1,4 +1,4 @@
-//! What recordings, traces and memory maps are refused for.
+//! Why recordings, traces and memory maps are refused.
 
 use std::io;
 

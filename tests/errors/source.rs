@@ -1,4 +1,4 @@
-//! The error types that the source has, and their variants.
+//! The error types in the source, and their variants.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A subscriber that keeps all that comes from the library.
+//! A subscriber that keeps all events of the library.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

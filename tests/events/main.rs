@@ -1,5 +1,5 @@
-//! What the library tells through `tracing`: what the guide promises comes, when nobody should be told anything nothing
-//! comes, and who listens may use the allocator.
+//! Events that the library emits through `tracing`. Those that the guide promises come, and no others do. A subscriber
+//! may use the allocator.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod collect;

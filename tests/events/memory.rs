@@ -1,4 +1,4 @@
-//! What is told of blocks, of dedicated memory, of what was refused, and of budgets.
+//! Events about blocks, dedicated memory, refusals and budgets.
 
 use ash::vk;
 use sublet::sim::Gpu;

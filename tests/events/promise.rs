@@ -1,4 +1,4 @@
-//! Everything that the guide's tables promise, brought about on simulated GPUs.
+//! Every event of the guide's tables, emitted on simulated GPUs.
 
 use ash::vk::{self, Handle};
 use sublet::descriptor::{

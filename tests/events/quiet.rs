@@ -1,4 +1,4 @@
-//! The usual way has no events: not even at the lowest level, with everybody listening.
+//! The usual way emits no events, not even at the lowest level.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};

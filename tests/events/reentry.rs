@@ -1,4 +1,4 @@
-//! A subscriber that uses the allocator in the middle of what it is told.
+//! A subscriber that uses the allocator while it handles an event.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

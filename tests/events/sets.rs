@@ -1,4 +1,4 @@
-//! What sets are allocated with.
+//! Events of descriptor pools and sets.
 
 use ash::vk;
 use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};

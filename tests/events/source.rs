@@ -1,5 +1,5 @@
-//! Every event and span of the source is in the guide's tables, as it is, and the other way round: also those that only
-//! faults bring about which no test can make.
+//! The events and spans of the source are those of the guide's tables, with the same names, levels and fields. That
+//! includes events for faults that no test can cause.
 
 use std::collections::BTreeSet;
 use std::fs;

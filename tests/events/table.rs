@@ -1,4 +1,4 @@
-//! The tables of the guide's chapter: what is promised.
+//! The tables of the guide's chapter on events.
 
 use std::collections::{BTreeMap, BTreeSet};
 

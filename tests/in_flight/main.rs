@@ -1,9 +1,9 @@
-//! Everything that waits for the device, in every situation in which a program may come: a slot of frames that is never
-//! used again, recordings that are discarded, submissions in another order, two queues, a lost device.
+//! Everything that waits for the device, in every situation of a program: a frame slot that is never used again,
+//! discarded recordings, submissions in another order, two queues, a lost device.
 //!
-//! The simulated device executes when it is told to. It reports whatever is destroyed, reset or written while a
-//! submission uses it, and what it executes is looked at: an upload that was overwritten, or a descriptor of somebody
-//! else's, is found.
+//! The simulated device executes when a test tells it to. It reports everything that is destroyed, reset or written
+//! while a submission uses it. The tests check what it executes, and so notice overwritten uploads and wrong
+//! descriptors.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -1,4 +1,4 @@
-//! A simulated GPU of two queues, and recordings that see for themselves whether what they use is still theirs.
+//! A simulated GPU of two queues, and recordings that check whether they still own what they use.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};

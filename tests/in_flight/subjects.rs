@@ -1,4 +1,4 @@
-//! What is kept until the device is done with it.
+//! The types that keep something until the device is done with it.
 
 use std::sync::Arc;
 

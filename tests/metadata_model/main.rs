@@ -1,7 +1,7 @@
-//! One property-test suite over all engines: random programs on an engine, and the same on a shadow model that is slow
+//! One property-test suite over all engines: it runs random programs on an engine, and on a shadow model that is slow
 //! and obviously right.
 //!
-//! - `program.rs`: what a program is, and how programs are made up.
+//! - `program.rs`: what a program is, and how random programs are made.
 //! - `model.rs`: the shadow of an engine: which units are used by whom.
 //! - `subjects.rs`: the engines, and for each the rules of where it must, may and must not allocate.
 //! - `play.rs`: runs a program on engine, twin and model, and compares after every operation.

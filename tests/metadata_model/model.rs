@@ -1,5 +1,4 @@
-//! The library's own [`Shadow`], and what programs have to remember besides: the order of what is live, the twin's keys,
-//! keys that were freed.
+//! The library's own [`Shadow`], with the order of what is live, the twin's keys, and keys that were freed.
 
 use std::collections::BTreeMap;
 

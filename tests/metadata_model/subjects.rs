@@ -1,5 +1,5 @@
-//! The engines, and for each the rules of where it must, may and must not allocate, written down a second time: from
-//! the documentation, without the data structures of the engine.
+//! The engines, and the rules of where each must, may and must not allocate. The rules are written a second time, from
+//! the documentation and without the engine's data structures.
 
 use sublet::metadata::{
     AllocateError, Buddy, Chunk, Key, Linear, RegionId, Regions, Request, Span, Strategy, Tag, Tlsf,

@@ -1,4 +1,4 @@
-//! What cannot be freed is not lost.
+//! An item that cannot be freed is not lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The device is lost in the middle, and the end of a program.
+//! A device that is lost while work is in flight, and the end of a program.
 
 use ash::vk;
 use sublet::TimelineError;

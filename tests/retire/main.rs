@@ -1,5 +1,5 @@
-//! Resources that wait for the GPU, on a simulated one whose progress the tests decide. It reports whatever is
-//! destroyed while a submission still uses it: silence at the end is the proof that nothing was freed early.
+//! Resources that wait for the GPU. The tests decide how far the simulated GPU executes. It reports everything that is
+//! destroyed while a submission still uses it: silence at the end proves that nothing was freed early.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod errors;

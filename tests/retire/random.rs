@@ -1,5 +1,4 @@
-//! Random programs on two queues: the device says if anything is freed early, and the count says if anything is freed
-//! late.
+//! Random programs on two queues. The device reports what is freed early, and a count shows what is freed late.
 
 use ash::vk;
 use sublet::retire::Ticket;

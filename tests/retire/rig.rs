@@ -1,4 +1,4 @@
-//! A GPU that executes as far as it is told, with an allocator, a clock and a queue.
+//! A GPU that executes as far as a test tells it to, with an allocator, a clock and a queue.
 
 use ash::vk;
 use sublet::retire::Clock;

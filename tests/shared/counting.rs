@@ -1,4 +1,4 @@
-//! A global allocator that counts what a thread asks of it.
+//! A global allocator that counts the requests of a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

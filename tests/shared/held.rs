@@ -1,4 +1,4 @@
-//! What a test ends in one way, whichever test it is: the end comes by itself, and no test forgets it.
+//! A value whose end is the same in each test: it ends by itself, so that no test can forget it.
 
 use std::ops::{Deref, DerefMut};
 

@@ -1,4 +1,4 @@
-//! What the library says to `tracing`.
+//! The events that the library emits through `tracing`.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

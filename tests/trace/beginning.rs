@@ -1,4 +1,4 @@
-//! What is there when a recording begins.
+//! Pools, scopes and allocations that exist when a recording begins.
 
 use sublet::sim::Profile;
 use sublet::trace::{AllocationNumber, Buffer, Event, PoolNumber, ScopeNumber, StartRecordingError, Trace};

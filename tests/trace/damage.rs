@@ -1,4 +1,4 @@
-//! Traces that are cut, changed, or made up: each gives a clear error, and none a wrong answer.
+//! Traces that are cut, changed or invented: each gives a clear error, and none a wrong answer.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Recordings that are asked for from outside of the program.
+//! Recordings that an environment variable asks for.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

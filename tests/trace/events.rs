@@ -1,4 +1,4 @@
-//! Each call and what is recorded of it.
+//! Each call, and its record.
 
 use ash::vk;
 use sublet::trace::{AllocationNumber, Event, Failure, Granted, Needs, PoolNumber, ScopeNumber, Trace};

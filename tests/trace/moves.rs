@@ -1,4 +1,4 @@
-//! Defragmentations as a trace tells them.
+//! Defragmentations in a trace.
 
 use ash::vk;
 use sublet::trace::{AllocationNumber, DefragmentationNumber, Event, MoveOutcome, PoolNumber, Trace};

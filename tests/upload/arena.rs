@@ -1,4 +1,4 @@
-//! What an arena does with its pages.
+//! Arenas, and what they do with their pages.
 
 use sublet::retire::Clock;
 use sublet::upload::{

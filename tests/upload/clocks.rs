@@ -1,4 +1,4 @@
-//! Tickets of another clock: an error, and no wait for ever.
+//! Tickets of another clock: an error, and no endless wait.
 
 use sublet::retire::{Clock, MixedClocks, OtherClock, Ticket};
 use sublet::upload::{FlushError, UploadArenaCreateInfo, UploadRingCreateInfo, WaitError};

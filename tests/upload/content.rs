@@ -1,4 +1,4 @@
-//! The bytes themselves: what the device copies is what was written, though it copies as late as it can.
+//! The device copies the bytes that were written, though it copies as late as it can.
 
 use std::mem::MaybeUninit;
 

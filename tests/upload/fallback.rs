@@ -1,4 +1,4 @@
-//! Where uploads go when the best heap is full, and what no heap has.
+//! Where uploads go when the best heap is full, and when no heap has room.
 
 use ash::vk;
 use sublet::upload::{

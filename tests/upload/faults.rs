@@ -1,5 +1,4 @@
-//! Each call of the driver fails in turn: everything is undone, and the driver's words are at the end of the error's
-//! sources.
+//! Each call of the driver fails in turn: everything is undone, and the driver's result ends the error's sources.
 
 use std::error::Error;
 

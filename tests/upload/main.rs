@@ -1,5 +1,5 @@
-//! Uploads from outside, on every simulated GPU: arenas and rings, judged by what the device reads and by what the
-//! driver has to say.
+//! Uploads from outside, on every simulated GPU: arenas and rings, judged by what the device reads and by the driver's
+//! reports.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,

@@ -1,4 +1,4 @@
-//! Which memory uploads are in, and what is refused when an arena or a ring is made.
+//! The memory that uploads are in, and create-infos that are refused.
 
 use std::sync::Arc;
 

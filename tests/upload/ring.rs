@@ -1,4 +1,4 @@
-//! What a ring does.
+//! Rings: wrapping, pieces and waits.
 
 use std::cell::Cell;
 

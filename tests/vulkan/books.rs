@@ -1,4 +1,4 @@
-//! What the allocator says of itself: budgets, statistics, trim, leaks.
+//! The allocator's own figures: budgets, statistics, trim, leaks.
 
 use ash::vk;
 use sublet::{

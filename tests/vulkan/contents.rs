@@ -1,4 +1,4 @@
-//! Bytes: written by the host, moved by the device, read by the host.
+//! The host writes bytes, the device moves them, and the host reads them.
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, MemoryUsage};

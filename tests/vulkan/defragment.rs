@@ -1,4 +1,4 @@
-//! Buffers and images that are moved about while they live, and every byte of them.
+//! Buffers and images that are moved while they live; every byte is compared.
 
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,

@@ -1,5 +1,5 @@
 //! The allocator on every Vulkan device of this machine, with the validation layer on and silent, and on every
-//! simulated device. What is tested here is what only a device can say: that it takes what the allocator gives it, and
+//! simulated device. These tests are for what only a device can tell: that it takes what the allocator gives it, and
 //! that the bytes are where they should be.
 //!
 //! Without a driver or without the layer, the simulated devices are all there is, and the tests say so; with

@@ -1,7 +1,7 @@
-//! What only newer drivers have: priorities that change, pages of a sparse buffer, usages in a chain.
+//! Features that only newer drivers have: priorities that change, pages of a sparse buffer, usages in a chain.
 //!
-//! A driver that lacks something is passed over, as everywhere. With `SUBLET_REQUIRE_NEWER=1` it must have all of it,
-//! so that these tests, and those of descriptors, cannot fall silent on the driver that was installed for them.
+//! As everywhere, a driver that lacks something is passed over. With `SUBLET_REQUIRE_NEWER=1` it must have all
+//! features, so that these tests, and those of descriptors, cannot skip the driver that was installed for them.
 
 use ash::vk;
 use sublet::descriptor::DescriptorFeatures;

@@ -1,4 +1,4 @@
-//! What a subcommand answers, and the one place that prints.
+//! The answer of a subcommand, and the one place that prints.
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write as _};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::failure::{DIFFERS, Failure, USAGE};
 use crate::text::is_command;
 
-/// What a subcommand has found out, as text and as JSON.
+/// The result of a subcommand, as text and as JSON.
 pub(crate) struct Answer {
     text: String,
     /// `None` if the text is the document.
     document: Option<Value>,
-    /// The text is a file, for a pipe and not for a terminal.
+    /// Whether the text is a file, for a pipe and not for a terminal.
     is_file: bool,
     code: u8,
 }
@@ -31,13 +31,13 @@ impl Answer {
         Self { text, document: Some(document), is_file: false, code: 0 }
     }
 
-    /// What was expected does not hold.
+    /// An answer of which an expectation does not hold.
     pub(crate) fn differs(mut self, differs: bool) -> Self {
         self.code = if differs { DIFFERS } else { 0 };
         self
     }
 
-    /// The text is what a file would be.
+    /// An answer whose text is a file.
     pub(crate) fn file(mut self) -> Self {
         self.is_file = true;
         self
@@ -66,7 +66,7 @@ fn ended(printed: io::Result<()>, code: u8) -> ExitCode {
     }
 }
 
-/// Names are somebody else's, and a terminal would do what some of them say.
+/// Makes names harmless: they come from elsewhere, and some would be commands to a terminal.
 fn is_unwanted(character: char) -> bool {
     is_command(character) && !matches!(character, '\n' | '\r' | '\t')
 }
@@ -75,7 +75,7 @@ fn without_commands(text: &str) -> String {
     text.replace(is_unwanted, "\u{FFFD}")
 }
 
-/// Writes to standard output. A closed pipe, as by `head` after ten lines, is an end and no error.
+/// Writes to standard output. A closed pipe, as `head` leaves after ten lines, is no error.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -88,8 +88,7 @@ fn print_document(document: &Value) -> io::Result<()> {
     print_json(&serde_json::to_string_pretty(document).unwrap_or_default())
 }
 
-/// Prints JSON with an end of line. What is unwanted can only stand within its texts, and says the same there if it is
-/// escaped.
+/// Prints JSON with an end of line. Unwanted characters can only be in its strings, where an escape means the same.
 fn print_json(json: &str) -> io::Result<()> {
     let mut printed = String::with_capacity(json.len() + 1);
     for character in json.trim_end().chars() {
@@ -102,7 +101,7 @@ fn print_json(json: &str) -> io::Result<()> {
     print(&(printed + "\n"))
 }
 
-/// A line on standard error, where nobody may be listening.
+/// Prints a line to standard error, which may be closed.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", without_commands(line));
 }
@@ -121,7 +120,7 @@ impl Failure {
 /// An error as a document.
 fn print_error(what: &str, why: &[String], code: u8) {
     let error = json!({ "what": what, "why": why, "exit_code": code });
-    // Nowhere is left to say that this cannot be said.
+    // If this fails, there is nowhere left to report it.
     let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
 }
 

@@ -1,4 +1,4 @@
-//! Numbers before and now, and when a change is one for the worse.
+//! Numbers before and now, and which changes are for the worse.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(crate) struct Change {
     pub(crate) unit: Unit,
     pub(crate) before: u64,
     pub(crate) now: u64,
-    /// `null` if it was nothing before.
+    /// `null` if the number was 0 before.
     pub(crate) growth_percent: Option<f64>,
     /// Whether growth counts as one for the worse: memory does, time is too noisy.
     pub(crate) judged: bool,
@@ -51,12 +51,12 @@ impl Change {
         }
     }
 
-    /// The same number, which nobody judges by.
+    /// The same number, which is not judged.
     pub(crate) fn unjudged(self) -> Self {
         Self { judged: false, ..self }
     }
 
-    /// Whether it grew by more than so many percent.
+    /// Whether it grew by more than `percent`.
     pub(crate) fn is_above(&self, percent: f64) -> bool {
         self.judged && self.growth_percent.map_or(self.now > 0, |growth| growth > percent)
     }
@@ -79,7 +79,7 @@ impl Change {
     }
 }
 
-/// In percent; `None` from nothing to something. Exact as far as it is printed.
+/// The change in percent; `None` from 0 to another number. Exact in the digits that are printed.
 fn growth(before: u64, now: u64) -> Option<f64> {
     if before == now {
         return Some(0.0);

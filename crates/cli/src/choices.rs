@@ -1,4 +1,4 @@
-//! What Sublet would choose: for each usage, each kind of host access and typical resources.
+//! The memory types that Sublet would choose for each usage, each kind of host access and typical resources.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -104,7 +104,7 @@ impl Choices {
         Self { resources: resources.iter().map(|(name, _)| *name).collect(), rows }
     }
 
-    /// The rows to print: one for a usage with which host access makes no difference.
+    /// The rows to print: a usage for which host access makes no difference has one.
     fn rows_with_access(&self) -> Vec<(&Row, &'static str)> {
         let mut rows = Vec::new();
         for usage in self.rows.chunk_by(|one, other| one.usage == other.usage) {
@@ -118,7 +118,7 @@ impl Choices {
         rows
     }
 
-    /// One table. A dash stands where no memory type will do.
+    /// One table. A dash means that no memory type fits.
     pub(crate) fn text(&self) -> String {
         let mut headings = vec!["usage", "host access"];
         headings.extend(&self.resources);

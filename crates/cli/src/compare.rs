@@ -17,16 +17,16 @@ use crate::replay::Outcome;
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count, pool};
 
-/// Names and allocations beyond that are summed up.
+/// The most names and allocations that are listed; the rest is summed up.
 const LONGEST: usize = 20;
 
-/// What kind of document a file is.
+/// The kind of document in a file.
 #[derive(Deserialize)]
 struct Head {
     format: Option<String>,
 }
 
-/// What `--json` prints.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Document<'a> {
     kind: &'static str,
@@ -119,7 +119,7 @@ pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<Change> {
     ]
 }
 
-/// What lies behind the sums: heaps, vectors, names, allocations.
+/// The parts of the sums: heaps, vectors, names, allocations.
 pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     let mut text = String::new();
     let heaps = comparison.heaps.iter().enumerate().flat_map(|(heap, sums)| {

@@ -1,4 +1,4 @@
-//! What a device is, as it is printed and written.
+//! The description of a device, as text and as JSON.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ pub(crate) struct Extension {
 /// The minor version of Vulkan 1 that has an extension in its core, and its name.
 type Core = Option<(u32, &'static str)>;
 
-/// The extensions, where each is in the core of Vulkan, and what Sublet does with it.
+/// The extensions, the version of Vulkan that has each in its core, and what Sublet does with it.
 const EXTENSIONS: &[(&str, Core, &str)] = &[
     (
         "VK_KHR_get_memory_requirements2",
@@ -151,7 +151,7 @@ impl Description {
         })
     }
 
-    /// All of it as tables.
+    /// The whole description as tables.
     pub(crate) fn text(&self) -> String {
         let mut text = heading(&format!("{}: {}", self.device, self.name)).trim_start().to_owned();
         text += &format!("  {}, Vulkan {}", self.kind, self.api_version);

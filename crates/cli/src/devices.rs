@@ -1,4 +1,4 @@
-//! `sublet devices`: what there is, and which memory would be chosen for what.
+//! `sublet devices`: the devices, and the memory that Sublet would choose on each.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;

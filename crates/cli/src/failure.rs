@@ -1,9 +1,9 @@
-//! Why a subcommand has no answer, and the exit codes.
+//! Why a subcommand fails, and the exit codes.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 
-/// What was expected does not hold: `compare --fail-above`, `replay --expect`.
+/// An expectation does not hold: `compare --fail-above`, `replay --expect`.
 pub(crate) const DIFFERS: u8 = 1;
 /// Wrong use. It is clap's code, too.
 pub(crate) const USAGE: u8 = 2;
@@ -11,10 +11,10 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const FILE: u8 = 3;
 /// No such device, or no Vulkan at all.
 pub(crate) const NO_DEVICE: u8 = 4;
-/// A device is there, and its driver refuses what was asked of it.
+/// The driver of the device refuses a request.
 pub(crate) const DRIVER: u8 = 5;
 
-/// What the help says of them.
+/// The text of the help about them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  fine
@@ -59,7 +59,7 @@ impl Failure {
         Self::new(DRIVER, what, Some(source.into()))
     }
 
-    /// With what may help, for people.
+    /// The message with advice, for people.
     pub(crate) fn hint(self, hint: String) -> Self {
         Self { hint: Some(hint), ..self }
     }
@@ -70,7 +70,7 @@ impl Failure {
         std::iter::successors(first, |&cause| cause.source()).map(ToString::to_string).collect()
     }
 
-    /// All of it in one line.
+    /// The whole message in one line.
     pub(crate) fn chain(&self) -> String {
         let mut chain = self.what.clone();
         for cause in self.causes() {

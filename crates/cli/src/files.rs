@@ -29,7 +29,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written(path, text).map_err(|error| Failure::file(format!("{} cannot be written", path.display()), error))
 }
 
-/// A file that is there is replaced when all of the new one is written. What is no file, a pipe for one, is written to.
+/// Writes a file. An existing file is replaced once the new one is whole. A pipe or a device is written to directly.
 fn written(path: &Path, text: &str) -> io::Result<()> {
     let is_file = fs::symlink_metadata(path).map_or(true, |there| there.is_file());
     let Some(name) = path.file_name().filter(|_| is_file) else { return fs::write(path, text) };

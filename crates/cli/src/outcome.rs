@@ -1,4 +1,4 @@
-//! What comes of a replay and is the same on every run, as JSON.
+//! The part of a replay's result that is the same on every run, as JSON.
 #![forbid(unsafe_code)]
 
 use serde_json::{Map, Value, json};

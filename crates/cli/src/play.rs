@@ -14,10 +14,10 @@ use crate::progress::Progress;
 use crate::select::{Choice, limited};
 use crate::vulkan::{Opened, Physical};
 
-/// Where a replay is looked at.
+/// The moment of a replay that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
-    /// When the most memory was reserved, and of such moments the one with the most in use.
+    /// When the most memory was reserved; among several such moments, the one with the most in use.
     Peak,
     /// After the last event.
     End,
@@ -54,7 +54,7 @@ fn per_mille(percent: &str) -> Option<u32> {
     whole.checked_mul(10)?.checked_add(tenths).filter(|&all| all <= 1000)
 }
 
-/// Reads a trace; with `partial`, as much of it as is whole.
+/// Reads a trace; with `partial`, the part of it that is whole.
 pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     let bytes = files::read(path)?;
     let wrong = |error| Failure::file(format!("{} cannot be read as a trace", path.display()), error);
@@ -94,7 +94,7 @@ pub(crate) fn on_device<R>(
     }
 }
 
-/// What maps show besides names. The line that allocated would be one of the replay's.
+/// What maps show besides names. Callers are left out: they would be lines of the replay.
 const SHOWN: Tracking = Tracking::USER_DATA;
 
 /// Replays all of it, and takes a picture of what the program left.
@@ -137,7 +137,7 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
     })
 }
 
-/// After how many events the most memory is reserved, and of such moments the one with the most in use.
+/// The count of events after which the most memory is reserved; among several, the one with the most in use.
 fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
     device.with_allocator_like(&trace.header, Tracking::empty(), |allocator| {
         let mut replay = Replay::new(trace, allocator);

@@ -1,4 +1,4 @@
-//! `sublet replay`: what a recorded program asked for, asked again and measured.
+//! `sublet replay`: makes the requests of a recorded program again, and measures them.
 #![forbid(unsafe_code)]
 
 use serde_json::{Map, Value, json};
@@ -16,11 +16,11 @@ use crate::select::Choice;
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count};
 
-/// What the document of `--json` says of itself.
+/// The format that the document of `--json` names.
 pub(crate) const FORMAT: &str = "sublet-replay";
 const VERSION: u32 = 1;
 
-/// Differences beyond that are summed up.
+/// The most differences that are listed; the rest is summed up.
 const LONGEST: usize = 20;
 
 pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
@@ -173,7 +173,7 @@ fn expectation(text: &str, key: &str) -> Result<Value, Box<dyn std::error::Error
         .ok_or_else(|| format!("it is no result of replay --json, and has no {key:?}").into())
 }
 
-/// Where two documents are not the same.
+/// The paths at which two documents differ.
 fn differences(path: &str, expected: &Value, found: &Value, all: &mut Vec<Value>) {
     match (expected, found) {
         (Value::Object(before), Value::Object(now)) => {

@@ -18,10 +18,10 @@ use crate::play::{self, Moment};
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count, pool};
 
-/// Allocations, and groups of them, that are listed.
+/// The most allocations, and groups of them, that are listed.
 const LARGEST: usize = 15;
 
-/// What `--json` prints.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Document<'a> {
     map: &'a Path,
@@ -31,7 +31,7 @@ struct Document<'a> {
     sums: &'a Sums<'a>,
 }
 
-/// What a map adds up to.
+/// The sums of a map.
 #[derive(Serialize)]
 struct Sums<'a> {
     #[serde(with = "Total")]
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
         Format::Text => (tables(&snapshot, &sums), "text"),
     };
     let text = match &arguments.output {
-        // What was asked for is JSON already.
+        // The report itself is JSON.
         None if matches!(format, Format::Json | Format::Perfetto) => return Ok(Answer::document(written)),
         None => written,
         Some(output) => {
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     Ok(if is_file { answer.file() } else { answer })
 }
 
-/// What is to be written.
+/// The kind of report to write.
 fn format(arguments: &Report) -> Result<Format, Failure> {
     match (arguments.format, &arguments.output) {
         (Some(format), _) => Ok(format),
@@ -134,7 +134,7 @@ fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
     }
 }
 
-/// What a file is by its name.
+/// The kind of report that the name of a file implies.
 fn ending(path: &Path) -> Result<Format, Failure> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let ends = |ending: &str| name.ends_with(ending);
@@ -173,7 +173,7 @@ fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failu
     Ok(snapshot)
 }
 
-/// All of it for a terminal.
+/// The whole map for a terminal.
 fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
     let figures = &sums.figures;
     let title = snapshot.title.as_deref().unwrap_or("Memory map");

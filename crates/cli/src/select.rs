@@ -1,4 +1,4 @@
-//! Which device is meant.
+//! Which device the command line names.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::files;
 use crate::text;
 use crate::vulkan::{Physical, Vulkan};
 
-/// What a device is called on the command line.
+/// The name of a device on the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
     /// The best one of a driver.
@@ -90,8 +90,8 @@ impl Choice {
     }
 }
 
-/// A simulated device that takes no more MiB of the machine's memory than that; else half of it. What is played on it
-/// may come from anywhere.
+/// A simulated device that takes at most this many MiB of the machine's memory, or half of it by default: traces may
+/// come from anywhere.
 pub(crate) fn limited(gpu: GpuBuilder, mib: Option<u64>) -> Gpu {
     let bytes = match mib {
         Some(mib) => mib.saturating_mul(1 << 20),

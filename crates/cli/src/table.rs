@@ -10,14 +10,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with these headings. One that begins with `>` is of a column that is set to the right.
+    /// A table with these headings. A heading that begins with `>` aligns its column to the right.
     pub(crate) fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|text| text.starts_with('>')).collect();
         let row = headings.iter().map(|text| text.trim_start_matches('>').to_owned());
         Self { right, rows: vec![row.collect()] }
     }
 
-    /// Cells are one line each: what is somebody else's may hold more.
+    /// Adds a row. Each cell becomes one line: names from elsewhere may hold more.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| cell.replace(is_command, "\u{FFFD}")).collect());
     }
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// What stands below a list of which not all is shown.
+/// The line below a list that is not shown whole.
 pub(crate) fn and_more(all: usize, shown: usize, what: &str) -> String {
     match all.checked_sub(shown) {
         None | Some(0) => String::new(),

@@ -65,7 +65,7 @@ pub(crate) fn device_name(properties: &vk::PhysicalDeviceProperties) -> String {
     name.map_or_else(|_| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What a terminal takes for a command, and what turns the direction of the writing around it.
+/// Whether a character is a command to a terminal, or changes the direction of the text around it.
 pub(crate) fn is_command(character: char) -> bool {
     character.is_control()
         || matches!(

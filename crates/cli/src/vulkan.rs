@@ -1,4 +1,4 @@
-//! The one file that calls Vulkan: it finds devices, asks them what they are, and opens them.
+//! The one file that calls Vulkan: it finds, describes and opens devices.
 #![allow(unsafe_code, reason = "Vulkan is called here, and nowhere else in the command")]
 
 use std::ffi::CStr;
@@ -11,9 +11,9 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCre
 
 use crate::failure::Failure;
 
-/// The newest version that is asked for.
+/// The newest version that the command asks for.
 const WANTED: u32 = vk::API_VERSION_1_3;
-/// A device that is a layer over something else demands that the program says that it knows.
+/// A device that is a layer over another API demands that the program enables this extension.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
 
 /// An instance of the Vulkan that is installed.
@@ -91,7 +91,7 @@ pub(crate) struct Budget {
     pub(crate) usage: u64,
 }
 
-/// What Vulkan 1.0 does not say of a device.
+/// Properties of a device that Vulkan 1.0 does not report.
 #[derive(Default)]
 pub(crate) struct More {
     pub(crate) driver: Option<String>,
@@ -114,7 +114,7 @@ impl<'a> Physical<'a> {
         unsafe { self.instance.get_physical_device_properties(self.handle) }
     }
 
-    /// The memory. What a driver claims beyond what Vulkan has room for is not there.
+    /// The memory. Counts that are larger than Vulkan's arrays are cut.
     pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
         // SAFETY: I1.
         let mut memory = unsafe { self.instance.get_physical_device_memory_properties(self.handle) };
@@ -189,7 +189,7 @@ impl<'a> Physical<'a> {
         unsafe { Profile::measure(self.instance, self.handle, self.version) }
     }
 
-    /// A device, with what the allocator makes use of enabled.
+    /// A device with all features enabled that the allocator uses.
     pub(crate) fn open(self) -> Result<Opened<'a>, Failure> {
         let refused = |error| Failure::driver("the device cannot be opened", error);
         if let Some(gpu) = self.gpu {
@@ -366,14 +366,14 @@ impl Opened<'_> {
     }
 }
 
-/// One memory type after the other: what was found is forbidden, until nothing is left.
+/// All memory types in the order of preference: each one that is found is forbidden for the next search.
 fn in_order(
     wanted: &AllocationCreateInfo<'_>,
     find: impl Fn(&AllocationCreateInfo<'_>) -> Option<u32>,
 ) -> Vec<u32> {
     let mut left = u32::MAX;
     let next = || {
-        // 0 would mean every type.
+        // A mask of 0 would mean every type.
         if left == 0 {
             return None;
         }

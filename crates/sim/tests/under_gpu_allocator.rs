@@ -1,4 +1,4 @@
-//! Another allocator on the simulated driver, on every profile: it finds memory, what it is given is separate, and
+//! Another allocator on the simulated driver, on every profile: it finds memory, its allocations do not overlap, and
 //! nothing is left.
 #![allow(
     clippy::undocumented_unsafe_blocks,

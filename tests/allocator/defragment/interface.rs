@@ -1,4 +1,4 @@
-//! What the interface promises.
+//! The promises of the interface.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The help, and the use of the command that is wrong.
+//! The help, and wrong use of the command.
 
 use super::files;
 use super::{Folder, has_vulkan, outcome, repository};

@@ -1,4 +1,4 @@
-//! Names are somebody else's, and a terminal would do what some of them say.
+//! Names come from elsewhere, and some would be commands to a terminal.
 
 use sublet_report::Snapshot;
 

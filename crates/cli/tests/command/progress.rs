@@ -1,4 +1,4 @@
-//! The progress bar, on a terminal that util-linux's `script` makes up.
+//! The progress bar, on the pseudo-terminal of util-linux's `script`.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! What is expected of a replay: all of its report but the times.
+//! The expected report of a replay: all of it but the times.
 
 use std::path::Path;
 use std::{env, fs};

@@ -1,8 +1,8 @@
-//! Traces, replayed: those of real programs that lie in `tests/traces`, and those of random programs.
+//! Replays traces of real programs, from `tests/traces`, and of random programs.
 //!
-//! Every `tests/traces/NAME.trace` has a `tests/traces/NAME.json` beside it: what comes of its replay on the simulated
-//! device that it was recorded for, and on a few others; all but the times. What the programs are, and how they are
-//! recorded, is in [`committed`]. `SUBLET_BLESS=1 cargo test --test replay` writes what comes of them now.
+//! Every `tests/traces/NAME.trace` has a `tests/traces/NAME.json` beside it: the report of its replay, without the
+//! times, on the simulated device that it was recorded for, and on a few others. [`committed`] says what the programs
+//! are, and how they are recorded. `SUBLET_BLESS=1 cargo test --test replay` writes the reports anew.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod committed;

@@ -1,4 +1,4 @@
-//! A program that does at random whatever a program can do, and keeps where its allocations lie.
+//! A program of random operations that notes where its allocations lie.
 
 use std::collections::BTreeMap;
 

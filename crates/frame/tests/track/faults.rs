@@ -1,4 +1,4 @@
-//! What other trackers get wrong, and what this one promises: a test for each sentence.
+//! Faults of other trackers, and the promises of this one: a test for each.
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{

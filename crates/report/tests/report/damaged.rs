@@ -1,4 +1,4 @@
-//! Files that were damaged: whatever is in them, there is an answer.
+//! Damaged files: each gives an error or a snapshot, and none a panic.
 
 use std::sync::OnceLock;
 

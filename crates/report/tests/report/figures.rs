@@ -1,4 +1,4 @@
-//! What is counted of a snapshot.
+//! The figures of a snapshot.
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, PoolCreateInfo};

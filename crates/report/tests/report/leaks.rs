@@ -1,4 +1,4 @@
-//! What a page says of leaks.
+//! Leaks on a page.
 
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo, ResourceKind};

@@ -1,8 +1,8 @@
-//! A headless Chromium, spoken to in the words of its DevTools.
+//! A headless Chromium, driven by the protocol of its DevTools.
 //!
-//! It is asked for `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and
-//! 4 of the browser. A shell puts them there. So nothing is needed beyond the JSON that the library's own tests have:
-//! no socket, no free port to find, no crate of a protocol's thousand types.
+//! It runs with `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and 4
+//! of the browser. A shell puts them there. So the tests need only the JSON that they have already: no socket, no free
+//! port, and no crate with the protocol's types.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};

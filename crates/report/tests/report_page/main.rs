@@ -1,6 +1,6 @@
-//! The page of `sublet_report`, in a headless browser: that it loads without a word on the console and without asking
-//! for any other file, that the figures on it are those of the snapshot, that it can be searched, pointed at and
-//! compared, and that 10,000 allocations are drawn in time.
+//! The page of `sublet_report` in a headless browser. It loads without a message on the console and without another
+//! file. Its figures are those of the snapshot. Search, pointer and comparison work. It draws 10,000 allocations in
+//! time.
 //!
 //! Needs Chromium (`SUBLET_BROWSER` names another one of its kind). Without it the tests say so and pass; with
 //! `SUBLET_REQUIRE_VULKAN=1`, where everything has to be installed, they fail then. The pages, and pictures of them,

@@ -1,4 +1,4 @@
-//! The test's own test: it hears what it claims to listen for.
+//! Tests the tests: they notice messages on the console and requests for files.
 
 use sublet_report::{Page, Snapshot};
 

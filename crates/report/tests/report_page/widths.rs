@@ -1,4 +1,4 @@
-//! Windows of all widths: nothing is cut off, nothing is pressed together.
+//! Windows of all widths: nothing is cut off or squeezed.
 
 use crate::browser::Browser;
 use crate::data::Program;

@@ -1,4 +1,4 @@
-//! Heaps: what shaders find there, and what is wrong use.
+//! Heaps: what shaders find there, and wrong use.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

@@ -1,4 +1,4 @@
-//! What every memory layout must keep, and what these have beyond that.
+//! Rules that every memory layout keeps, and the properties of each profile.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Allocations that must not be, reported by the right name, and nothing else.
+//! Allocations that break a rule: each is reported under that rule, and nothing else is.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Resources in places that they must not have.
+//! Binds that break a rule.
 
 use super::*;
 

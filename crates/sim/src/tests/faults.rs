@@ -1,4 +1,4 @@
-//! Faults that are ordered, and only those.
+//! Ordered faults happen, and no others.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Mappings and ranges that must not be.
+//! Mappings and ranges that break a rule.
 
 use super::*;
 

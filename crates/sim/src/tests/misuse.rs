@@ -1,4 +1,4 @@
-//! Objects that are not there, must not be made, or are left behind.
+//! Unknown objects, wrong create-infos, and leaks.
 
 use ash::vk::Handle as _;
 

@@ -1,4 +1,4 @@
-//! The simulated device against its own rules: what is right is silent, what is wrong is reported once, by its name.
+//! The simulated device against its own rules: right use is silent, and wrong use is reported once, under its rule.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

@@ -1,4 +1,4 @@
-//! What is right is silent: objects of every kind on every profile, and what the driver offers to whom.
+//! Right use is silent: objects of every kind on every profile. Also which functions the driver offers to whom.
 
 use super::super::state::registry;
 use super::*;

@@ -1,4 +1,4 @@
-//! A GPU with a command pool and a command buffer, and short names for what tests of commands do over and over.
+//! A GPU with a command pool and a command buffer, and short names for the steps that tests of commands share.
 
 use ash::vk;
 

@@ -1,4 +1,4 @@
-//! What copies from and to images and clears do to their texels, and layouts.
+//! Layouts of images, and what copies and clears do to texels.
 
 use ash::vk;
 use ash::vk::Format as F;

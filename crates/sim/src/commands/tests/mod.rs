@@ -1,4 +1,4 @@
-//! Commands: what they do to bytes, and what is reported when they are wrong.
+//! Commands: what they do to bytes, and the reports of wrong ones.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

@@ -1,4 +1,4 @@
-//! Descriptors in memory: what shaders find, and what is wrong use.
+//! Descriptors in memory: what shaders find, and wrong use.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

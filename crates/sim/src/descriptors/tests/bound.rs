@@ -1,4 +1,4 @@
-//! What a command buffer has bound: compatibility of pipeline layouts, dynamic offsets, push descriptors and constants.
+//! Bindings of a command buffer: compatibility of pipeline layouts, dynamic offsets, push descriptors and constants.
 
 use super::kit::foreign;
 use super::*;

@@ -1,4 +1,4 @@
-//! A GPU with short names for what tests of descriptors do over and over. What it makes it destroys.
+//! A GPU with short names for the steps that tests of descriptors share. It destroys what it makes.
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,4 +1,4 @@
-//! Layouts that may be, and layouts that may not.
+//! Layouts that keep the rules, and layouts that break them.
 
 use super::kit::foreign;
 use super::*;

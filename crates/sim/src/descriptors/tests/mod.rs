@@ -1,4 +1,4 @@
-//! Descriptors of the simulated device: what they hold, how pools end, and what is reported.
+//! Descriptors of the simulated device: their contents, full pools, and reports.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

@@ -1,4 +1,4 @@
-//! The life of layouts, pools, samplers and templates: what may go when, what is left behind, and stale handles.
+//! The life of layouts, pools, samplers and templates: the order of destruction, leaks, and stale handles.
 
 use std::ffi::c_void;
 

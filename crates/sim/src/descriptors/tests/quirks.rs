@@ -1,4 +1,4 @@
-//! What is wrong with some drivers.
+//! Faults of drivers.
 #![forbid(unsafe_code)]
 
 use super::*;

@@ -1,4 +1,4 @@
-//! What is written is there, and what cannot be written is reported and changes nothing.
+//! A write is read back; a wrong write is reported and changes nothing.
 
 use super::kit::foreign;
 use super::*;

@@ -1,4 +1,4 @@
-//! Profiles survive being written and read, and what makes no sense is refused in words.
+//! Profiles are the same after writing and reading, and the error for a wrong document says what is wrong.
 #![forbid(unsafe_code)]
 
 use super::*;

@@ -1,4 +1,4 @@
-//! What is measured at a simulated device is that device.
+//! Measuring a simulated device yields its own profile.
 
 use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
