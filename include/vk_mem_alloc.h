@@ -5,7 +5,7 @@
  * This header declares the interface of the Vulkan Memory Allocator (VMA) 3.4 and nothing more: the library behind it is
  * Sublet, which is written in Rust. A program that uses VMA compiles with this header as it is, and links to the library
  * instead of compiling VMA. There is no implementation in here: VMA_IMPLEMENTATION has no effect, and the compiler notes that.
- * Where VMA's own header and this one meet in one file, so that VMA would be compiled and used, the compiler stops.
+ * If VMA's own header is included in the same file too, so that VMA would be compiled and used, the compiler stops.
  *
  *     cargo build -p sublet-capi --release      target/release/libsublet_capi.a, and libsublet_capi.so, .dylib or .dll
  *     packaging/build && packaging/install      both as libsublet, for Linux, with pkg-config and CMake
@@ -75,14 +75,14 @@
 
 #ifndef AMD_VULKAN_MEMORY_ALLOCATOR_H
 #define AMD_VULKAN_MEMORY_ALLOCATOR_H
-/* For programs that check which of the two headers they have. */
+/* Lets programs check which of the two headers they have. */
 #define VMA_SUBLET 1
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* A program may have included Vulkan's header under another name, volk.h for instance. */
+/* A program may have included Vulkan's header under another name, for example volk.h. */
 #if !defined(VULKAN_H_)
 #include <vulkan/vulkan.h>
 #endif
@@ -93,7 +93,7 @@
 
 #ifdef __clang__
 #pragma clang diagnostic push
-/* Handles of Vulkan say nothing of null. */
+/* Vulkan's handle types have no annotations for null. */
 #pragma clang diagnostic ignored "-Wnullability-completeness"
 #endif
 
@@ -103,9 +103,9 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------------------------- configuration */
 
-/* The macros that configure VMA's implementation have no effect on a compiled library. The notes say what to do instead. The macros
- * for how to reach Vulkan (VMA_STATIC_VULKAN_FUNCTIONS, VMA_DYNAMIC_VULKAN_FUNCTIONS) have no note: all three ways that
- * VmaVulkanFunctions describes work without them. */
+/* The macros that configure VMA's implementation have no effect on a compiled library. The notes say what to do instead.
+ * The macros that choose how to reach Vulkan (VMA_STATIC_VULKAN_FUNCTIONS, VMA_DYNAMIC_VULKAN_FUNCTIONS) have no note: all
+ * three ways that VmaVulkanFunctions describes work without them. */
 #ifndef VMA_SUBLET_NO_NOTES
 #ifdef VMA_DEBUG_MARGIN
 #pragma message("VMA_DEBUG_MARGIN has no effect with Sublet: call subletSetDebugSettings, margin.")
@@ -178,7 +178,7 @@ extern "C" {
 #endif
 #endif
 
-/* VMA's implementation includes the file of this name: where another header of VMA's name comes after this one and would compile
+/* VMA's implementation includes the file of this name. If another header of VMA's name comes after this one and would compile
  * VMA, the compiler stops with this text. */
 #undef VMA_CONFIGURATION_USER_INCLUDES_H
 #define VMA_CONFIGURATION_USER_INCLUDES_H "VMA_IMPLEMENTATION compiles VMA beside Sublet. Include only one of the two."
@@ -190,7 +190,7 @@ extern "C" {
 #define VMA_VERSION (VK_MAKE_VERSION(3, 4, 0))
 #endif
 
-/* The version of Vulkan that the headers know, for programs that look at it. The library does not depend on it. */
+/* The version of the Vulkan headers, for programs that check it. The library does not depend on it. */
 #ifndef VMA_VULKAN_VERSION
 #if defined(VK_VERSION_1_4)
 #define VMA_VULKAN_VERSION 1004000
@@ -203,7 +203,7 @@ extern "C" {
 #endif
 #endif
 
-/* Stand before and after the result of each function. */
+/* These stand before and after the result type of each function. */
 #ifndef VMA_CALL_PRE
 #define VMA_CALL_PRE
 #endif
@@ -211,7 +211,7 @@ extern "C" {
 #define VMA_CALL_POST
 #endif
 
-/* What may be null, and what may not, for compilers that check it. */
+/* Annotations of what may be null, for compilers that check them. */
 #ifndef VMA_NULLABLE
 #ifdef __clang__
 #define VMA_NULLABLE _Nullable
@@ -227,7 +227,7 @@ extern "C" {
 #endif
 #endif
 
-/* The same for handles that are numbers where pointers have 32 bits. */
+/* The same for handles that are numbers on systems with 32-bit pointers. */
 #ifndef VMA_NULLABLE_NON_DISPATCHABLE
 #if UINTPTR_MAX > 0xFFFFFFFFu
 #define VMA_NULLABLE_NON_DISPATCHABLE VMA_NULLABLE
@@ -236,7 +236,7 @@ extern "C" {
 #endif
 #endif
 
-/* For programs that fill in VmaVulkanFunctions under these conditions: all members are always there. */
+/* For programs that fill in VmaVulkanFunctions under these conditions. All members are always there. */
 #ifndef VMA_DEDICATED_ALLOCATION
 #define VMA_DEDICATED_ALLOCATION 1
 #endif
@@ -269,7 +269,7 @@ extern "C" {
 #define VMA_EXTERNAL_MEMORY 1
 #endif
 
-/* Notes for the reader and for generators of bindings; compilers do not look at them. */
+/* Annotations for readers and for generators of bindings; compilers ignore them. */
 #ifndef VMA_NOT_NULL_NON_DISPATCHABLE
 #if UINTPTR_MAX > 0xFFFFFFFFu
 #define VMA_NOT_NULL_NON_DISPATCHABLE VMA_NOT_NULL
@@ -284,7 +284,7 @@ extern "C" {
 #define VMA_EXTENDS_VK_STRUCT(structure)
 #endif
 
-/* Always there; a program may switch the declarations off. */
+/* The functions are always there; a program may switch the declarations off. */
 #ifndef VMA_STATS_STRING_ENABLED
 #define VMA_STATS_STRING_ENABLED 1
 #endif
@@ -302,7 +302,7 @@ extern "C" {
 
 VK_DEFINE_HANDLE(VmaAllocator)
 VK_DEFINE_HANDLE(VmaPool)
-/* Stays the same for as long as the allocation lives, also when defragmentation moves it. */
+/* The handle stays the same for as long as the allocation lives, also when defragmentation moves it. */
 VK_DEFINE_HANDLE(VmaAllocation)
 VK_DEFINE_HANDLE(VmaDefragmentationContext)
 VK_DEFINE_HANDLE(VmaVirtualBlock)
@@ -310,25 +310,25 @@ VK_DEFINE_NON_DISPATCHABLE_HANDLE(VmaVirtualAllocation)
 
 /* ------------------------------------------------------------------------------------------------------------------ flags */
 
-/* What is enabled on the device, and how the allocator is used. */
+/* What the program has enabled on the device, and how it uses the allocator. */
 typedef enum VmaAllocatorCreateFlagBits {
-    /* One thread at a time calls functions of the allocator: it has no locks. */
+    /* Only one thread at a time calls functions of the allocator, which then has no locks. */
     VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT = 0x00000001,
     /* VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Part of Vulkan 1.1. */
     VMA_ALLOCATOR_CREATE_KHR_DEDICATED_ALLOCATION_BIT = 0x00000002,
     /* VK_KHR_bind_memory2 is enabled. Part of Vulkan 1.1. */
     VMA_ALLOCATOR_CREATE_KHR_BIND_MEMORY2_BIT = 0x00000004,
-    /* VK_EXT_memory_budget is enabled: budgets are the driver's. */
+    /* VK_EXT_memory_budget is enabled: budgets come from the driver. */
     VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT = 0x00000008,
-    /* deviceCoherentMemory of VK_AMD_device_coherent_memory is enabled. Such memory is never used otherwise. */
+    /* deviceCoherentMemory of VK_AMD_device_coherent_memory is enabled. Without the flag, such memory is never used. */
     VMA_ALLOCATOR_CREATE_AMD_DEVICE_COHERENT_MEMORY_BIT = 0x00000010,
     /* bufferDeviceAddress is enabled: memory can have addresses on the device. */
     VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT = 0x00000020,
-    /* VK_EXT_memory_priority is enabled: priorities are passed on. */
+    /* VK_EXT_memory_priority is enabled: priorities are passed to the driver. */
     VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT = 0x00000040,
     /* VK_KHR_maintenance4 is enabled. Part of Vulkan 1.3. */
     VMA_ALLOCATOR_CREATE_KHR_MAINTENANCE4_BIT = 0x00000080,
-    /* VK_KHR_maintenance5 is enabled: VkBufferUsageFlags2CreateInfoKHR is looked for. Part of Vulkan 1.4. */
+    /* VK_KHR_maintenance5 is enabled: VkBufferUsageFlags2CreateInfoKHR in a chain is read. Part of Vulkan 1.4. */
     VMA_ALLOCATOR_CREATE_KHR_MAINTENANCE5_BIT = 0x00000100,
     /* VK_KHR_external_memory_win32 is enabled: vmaGetMemoryWin32Handle works. */
     VMA_ALLOCATOR_CREATE_KHR_EXTERNAL_MEMORY_WIN32_BIT = 0x00000200,
@@ -338,9 +338,9 @@ typedef VkFlags VmaAllocatorCreateFlags;
 
 /* What memory is for. */
 typedef enum VmaMemoryUsage {
-    /* requiredFlags and preferredFlags say it all. */
+    /* Only requiredFlags and preferredFlags decide. */
     VMA_MEMORY_USAGE_UNKNOWN = 0,
-    /* Of VMA's older vocabulary: prefers DEVICE_LOCAL. */
+    /* Prefers DEVICE_LOCAL. This and the next four are of VMA's older vocabulary. */
     VMA_MEMORY_USAGE_GPU_ONLY = 1,
     /* Requires HOST_VISIBLE and HOST_COHERENT. */
     VMA_MEMORY_USAGE_CPU_ONLY = 2,
@@ -348,42 +348,42 @@ typedef enum VmaMemoryUsage {
     VMA_MEMORY_USAGE_CPU_TO_GPU = 3,
     /* Requires HOST_VISIBLE, prefers HOST_CACHED. */
     VMA_MEMORY_USAGE_GPU_TO_CPU = 4,
-    /* Prefers what is not DEVICE_LOCAL. */
+    /* Prefers memory that is not DEVICE_LOCAL. */
     VMA_MEMORY_USAGE_CPU_COPY = 5,
-    /* Requires LAZILY_ALLOCATED. Always memory of its own. */
+    /* Requires LAZILY_ALLOCATED. Always a dedicated allocation. */
     VMA_MEMORY_USAGE_GPU_LAZILY_ALLOCATED = 6,
-    /* The best for the buffer or image and the HOST_ACCESS flags. Only for functions that know buffer or image. */
+    /* The best type for the buffer or image and the HOST_ACCESS flags. Only for functions that take the buffer or image. */
     VMA_MEMORY_USAGE_AUTO = 7,
-    /* The same, DEVICE_LOCAL where there is a choice. */
+    /* As AUTO, and DEVICE_LOCAL if there is a choice. */
     VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE = 8,
-    /* The same, not DEVICE_LOCAL where there is a choice. */
+    /* As AUTO, and not DEVICE_LOCAL if there is a choice. */
     VMA_MEMORY_USAGE_AUTO_PREFER_HOST = 9,
     VMA_MEMORY_USAGE_MAX_ENUM = 0x7FFFFFFF
 } VmaMemoryUsage;
 
 /* How one allocation is made. */
 typedef enum VmaAllocationCreateFlagBits {
-    /* A VkDeviceMemory of its own. */
+    /* A dedicated allocation: a VkDeviceMemory of its own. */
     VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT = 0x00000001,
-    /* Only out of blocks that are there. */
+    /* Only in existing blocks. */
     VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT = 0x00000002,
     /* Mapped for as long as it lives, if the memory can be. */
     VMA_ALLOCATION_CREATE_MAPPED_BIT = 0x00000004,
     /* pUserData is a string, which becomes the name. Deprecated: use vmaSetAllocationName. */
     VMA_ALLOCATION_CREATE_USER_DATA_COPY_STRING_BIT = 0x00000020,
-    /* From the upper end of a linear pool with one block. */
+    /* At the upper end of a linear pool with one block. */
     VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT = 0x00000040,
-    /* Buffer or image are not bound. */
+    /* The buffer or image is not bound. */
     VMA_ALLOCATION_CREATE_DONT_BIND_BIT = 0x00000080,
-    /* Fail rather than pass the budget. */
+    /* Fails rather than exceed the budget. */
     VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT = 0x00000100,
-    /* Others will be bound to the memory as well: it is not dedicated to one in Vulkan's sense. */
+    /* Other resources will be bound to the memory too: it is not dedicated to one in Vulkan's sense. */
     VMA_ALLOCATION_CREATE_CAN_ALIAS_BIT = 0x00000200,
     /* The host writes in order, and never reads. */
     VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT = 0x00000400,
     /* The host reads and writes as it likes. */
     VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT = 0x00000800,
-    /* With one of the two above: memory that the host cannot see will do, the program then transfers. */
+    /* With one of the two above: memory that the host cannot access is allowed; the program then transfers. */
     VMA_ALLOCATION_CREATE_HOST_ACCESS_ALLOW_TRANSFER_INSTEAD_BIT = 0x00001000,
     /* At most one of the strategies. */
     VMA_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT = 0x00010000,
@@ -397,16 +397,16 @@ typedef enum VmaAllocationCreateFlagBits {
 typedef VkFlags VmaAllocationCreateFlags;
 
 typedef enum VmaPoolCreateFlagBits {
-    /* Only buffers and linear images are in it, or only optimal images. */
+    /* The pool has only buffers and linear images, or only optimal images. */
     VMA_POOL_CREATE_IGNORE_BUFFER_IMAGE_GRANULARITY_BIT = 0x00000002,
-    /* Places one after the other: freed all at once, as a stack, as a double stack or as a ring. */
+    /* Places allocations one after the other, to be freed all at once, or as a stack, a double stack or a ring. */
     VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT = 0x00000004,
     VMA_POOL_CREATE_ALGORITHM_MASK = VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT,
     VMA_POOL_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
 } VmaPoolCreateFlagBits;
 typedef VkFlags VmaPoolCreateFlags;
 
-/* How hard a defragmentation tries. None of them means balanced. */
+/* How hard a defragmentation tries. No flag means balanced. */
 typedef enum VmaDefragmentationFlagBits {
     VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FAST_BIT = 0x1,
     VMA_DEFRAGMENTATION_FLAG_ALGORITHM_BALANCED_BIT = 0x2,
@@ -417,13 +417,13 @@ typedef enum VmaDefragmentationFlagBits {
 } VmaDefragmentationFlagBits;
 typedef VkFlags VmaDefragmentationFlags;
 
-/* What became of a move. */
+/* The outcome of a move. */
 typedef enum VmaDefragmentationMoveOperation {
-    /* The program has copied: the allocation is at its new place. */
+    /* The program has copied the data: the allocation is at its new place. */
     VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY = 0,
-    /* The program has not: the allocation stays. */
+    /* The program has not copied it: the allocation stays. */
     VMA_DEFRAGMENTATION_MOVE_OPERATION_IGNORE = 1,
-    /* The program has destroyed what was bound to the allocation, which is freed. */
+    /* The program has destroyed the resource of the allocation. The allocation is freed. */
     VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY = 2
 } VmaDefragmentationMoveOperation;
 
@@ -436,7 +436,7 @@ typedef enum VmaVirtualBlockCreateFlagBits {
 typedef VkFlags VmaVirtualBlockCreateFlags;
 
 typedef enum VmaVirtualAllocationCreateFlagBits {
-    /* From the upper end of a linear block. Without effect in others. */
+    /* At the upper end of a linear block. No effect in other blocks. */
     VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT = VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT,
     VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT,
     VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT,
@@ -456,7 +456,7 @@ typedef void(VKAPI_PTR *PFN_vmaAllocateDeviceMemoryFunction)(VmaAllocator VMA_NO
 typedef void(VKAPI_PTR *PFN_vmaFreeDeviceMemoryFunction)(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryType,
                                                          VkDeviceMemory memory, VkDeviceSize size,
                                                          void *VMA_NULLABLE pUserData);
-/* Asked before each candidate for a move: VK_TRUE ends the pass. Must not call functions of the allocator. */
+/* Called before each candidate for a move: VK_TRUE ends the pass. Must not call functions of the allocator. */
 typedef VkBool32(VKAPI_PTR *PFN_vmaCheckDefragmentationBreakFunction)(void *VMA_NULLABLE pUserData);
 
 /* Each of the functions may be null. */
@@ -468,10 +468,11 @@ typedef struct VmaDeviceMemoryCallbacks {
 
 /* The functions of Vulkan that the library calls. There are three ways:
  * - every member is given, but vkGetInstanceProcAddr and vkGetDeviceProcAddr may be null;
- * - only those two are given, or the first of them: what is null is looked up, core names first, then those of extensions;
- * - pVulkanFunctions is null, or both of them and vkAllocateMemory are: the system's Vulkan library is loaded, and stays
- *   loaded for as long as the program runs.
- * What is given is used as it is. vkCmdCopyBuffer is never called, nor is vkGetPhysicalDeviceProperties2KHR. */
+ * - only those two are given, or the first of them: the library looks up what is null, core names first, then those of
+ *   extensions;
+ * - pVulkanFunctions is null, or both of them and vkAllocateMemory are: the library loads the system's Vulkan library, which
+ *   stays loaded for as long as the program runs.
+ * Functions that are given are used as they are. vkCmdCopyBuffer is never called, nor is vkGetPhysicalDeviceProperties2KHR. */
 typedef struct VmaVulkanFunctions {
     PFN_vkGetInstanceProcAddr VMA_NULLABLE vkGetInstanceProcAddr;
     PFN_vkGetDeviceProcAddr VMA_NULLABLE vkGetDeviceProcAddr;
@@ -515,7 +516,7 @@ typedef struct VmaVulkanFunctions {
 #endif
 } VmaVulkanFunctions;
 
-/* How an allocator is made. The structures that it points to are read and not kept. */
+/* How an allocator is made. vmaCreateAllocator reads the structures that it points to and does not keep them. */
 typedef struct VmaAllocatorCreateInfo {
     VmaAllocatorCreateFlags flags;
     /* The physical device, and the device that was made from it. Both outlive the allocator. */
@@ -523,11 +524,11 @@ typedef struct VmaAllocatorCreateInfo {
     VkDevice VMA_NOT_NULL device;
     /* Bytes of a block in heaps above 1 GiB; 0 for 256 MiB. */
     VkDeviceSize preferredLargeHeapBlockSize;
-    /* Given to every function of Vulkan that takes them; null for none. */
+    /* Passed to every function of Vulkan that takes them; null for none. */
     const VkAllocationCallbacks *VMA_NULLABLE pAllocationCallbacks;
     /* Called for every VkDeviceMemory; null for none. */
     const VmaDeviceMemoryCallbacks *VMA_NULLABLE pDeviceMemoryCallbacks;
-    /* Bytes that may be taken from each heap, VK_WHOLE_SIZE for no limit: an element for each heap. Null for no limits. */
+    /* The most bytes to take from each heap, or VK_WHOLE_SIZE: an element for each heap. Null for no limits. */
     const VkDeviceSize *VMA_NULLABLE pHeapSizeLimit;
     const VmaVulkanFunctions *VMA_NULLABLE pVulkanFunctions;
     VkInstance VMA_NOT_NULL instance;
@@ -543,7 +544,7 @@ typedef struct VmaAllocatorInfo {
     VkDevice VMA_NOT_NULL device;
 } VmaAllocatorInfo;
 
-/* Figures that cost nothing to have. Memory of one's own counts as a block and as an allocation. */
+/* Figures that are always at hand. A dedicated allocation counts as a block and as an allocation. */
 typedef struct VmaStatistics {
     uint32_t blockCount;
     uint32_t allocationCount;
@@ -553,7 +554,7 @@ typedef struct VmaStatistics {
     VkDeviceSize allocationBytes;
 } VmaStatistics;
 
-/* Figures that have to be collected. */
+/* Figures that a walk collects. */
 typedef struct VmaDetailedStatistics {
     VmaStatistics statistics;
     uint32_t unusedRangeCount;
@@ -574,30 +575,30 @@ typedef struct VmaTotalStatistics {
 } VmaTotalStatistics;
 
 typedef struct VmaBudget {
-    /* What this allocator has of the heap. */
+    /* What this allocator has taken from the heap. */
     VmaStatistics statistics;
-    /* Bytes that the program uses of the heap; without VK_EXT_memory_budget those of this allocator. */
+    /* Bytes of the heap that the program uses; without VK_EXT_memory_budget, those of this allocator. */
     VkDeviceSize usage;
-    /* Bytes that it may use; without VK_EXT_memory_budget 80 % of the heap. */
+    /* Bytes that the program may use; without VK_EXT_memory_budget, 80 % of the heap. */
     VkDeviceSize budget;
 } VmaBudget;
 
-/* How an allocation is made. All zero is a valid beginning. */
+/* How an allocation is made. A structure of zeroes is a valid start. */
 typedef struct VmaAllocationCreateInfo {
     VmaAllocationCreateFlags flags;
-    /* This and the next three are not looked at with a pool. */
+    /* This and the next three are ignored with a pool. */
     VmaMemoryUsage usage;
     /* Properties that the memory type must have. */
     VkMemoryPropertyFlags requiredFlags;
-    /* Properties that it had better have. */
+    /* Properties that it should have. */
     VkMemoryPropertyFlags preferredFlags;
     /* A bit for each memory type that may be used; 0 for all. */
     uint32_t memoryTypeBits;
     /* Where to allocate; null for the default pool of the best memory type. */
     VmaPool VMA_NULLABLE pool;
-    /* Kept with the allocation. */
+    /* The program's own pointer, kept with the allocation. */
     void *VMA_NULLABLE pUserData;
-    /* 0 to 1, for memory of its own, with VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT. */
+    /* 0 to 1, for dedicated allocations, with VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT. */
     float priority;
 #ifndef VMA_SUBLET_3_3
     /* The least alignment in bytes, a power of two; 0 for none. */
@@ -608,9 +609,9 @@ typedef struct VmaAllocationCreateInfo {
 typedef struct VmaPoolCreateInfo {
     uint32_t memoryTypeIndex;
     VmaPoolCreateFlags flags;
-    /* Bytes of each block; 0 lets the library choose, and allows memory of its own in the pool. */
+    /* Bytes of each block; 0 lets the library choose, and allows dedicated allocations in the pool. */
     VkDeviceSize blockSize;
-    /* Blocks that are there from the beginning and always. */
+    /* The count of blocks that exist from the beginning and are kept. */
     size_t minBlockCount;
     /* The most blocks; 0 for no limit. */
     size_t maxBlockCount;
@@ -625,16 +626,16 @@ typedef struct VmaPoolCreateInfo {
 typedef struct VmaAllocationInfo {
     /* Index of the memory type. */
     uint32_t memoryType;
-    /* The memory that the allocation is in, others perhaps as well. Defragmentation changes it. */
+    /* The memory that the allocation is in, which other allocations may share. Defragmentation changes it. */
     VkDeviceMemory VMA_NULLABLE_NON_DISPATCHABLE deviceMemory;
     /* Bytes from the beginning of that memory. Defragmentation changes it. */
     VkDeviceSize offset;
-    /* Bytes that were asked for. */
+    /* The requested size in bytes. */
     VkDeviceSize size;
-    /* Where it is mapped; null if it is not. */
+    /* The mapped address; null if it is not mapped. */
     void *VMA_NULLABLE pMappedData;
     void *VMA_NULLABLE pUserData;
-    /* Null if it has none. Valid until it is named again or freed. */
+    /* Null if it has no name. Valid until the allocation is named again or freed. */
     const char *VMA_NULLABLE pName;
 } VmaAllocationInfo;
 
@@ -642,7 +643,7 @@ typedef struct VmaAllocationInfo2 {
     VmaAllocationInfo allocationInfo;
     /* Bytes of deviceMemory. */
     VkDeviceSize blockSize;
-    /* Whether that memory is the allocation's own. */
+    /* Whether the allocation is dedicated. */
     VkBool32 dedicatedMemory;
 } VmaAllocationInfo2;
 
@@ -661,7 +662,7 @@ typedef struct VmaDefragmentationInfo {
 typedef struct VmaDefragmentationMove {
     /* Set by the program before the pass ends; VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY if it does nothing. */
     VmaDefragmentationMoveOperation operation;
-    /* What is to be moved. */
+    /* The allocation to move. */
     VmaAllocation VMA_NOT_NULL srcAllocation;
     /* The new place, to bind a new buffer or image to. Lives until the pass ends, and must not be freed. */
     VmaAllocation VMA_NOT_NULL dstTmpAllocation;
@@ -682,7 +683,7 @@ typedef struct VmaDefragmentationStats {
 } VmaDefragmentationStats;
 
 typedef struct VmaVirtualBlockCreateInfo {
-    /* Units of anything; not 0. */
+    /* The size in units of any kind; not 0. */
     VkDeviceSize size;
     VmaVirtualBlockCreateFlags flags;
     /* Not used. */
@@ -690,7 +691,7 @@ typedef struct VmaVirtualBlockCreateInfo {
 } VmaVirtualBlockCreateInfo;
 
 typedef struct VmaVirtualAllocationCreateInfo {
-    /* Units; not 0. */
+    /* The size in units; not 0. */
     VkDeviceSize size;
     /* A power of two; 0 for 1. */
     VkDeviceSize alignment;
@@ -707,10 +708,10 @@ typedef struct VmaVirtualAllocationInfo {
 /* -------------------------------------------------------------------------------------------------------------- allocator */
 
 #ifdef VOLK_HEADER_VERSION
-/* Writes the functions of volk for pVulkanFunctions: the two that find all others, which is all that the library needs. volk
- * must have loaded the instance. Only where volk.h is included before. Always VK_SUCCESS. A program that was compiled with VMA's
- * own header calls a function of this name in the library, which cannot see volk: it writes the two of the system's Vulkan library.
- * After volkInitializeCustom include this header, or write the two yourself. */
+/* Writes volk's functions for pVulkanFunctions: the two that find all others, which is all that the library needs. volk must have
+ * loaded the instance, and volk.h must be included before this header. Always VK_SUCCESS. A program that was compiled with VMA's
+ * own header calls a function of this name in the library, which cannot see volk: it writes the two of the system's Vulkan
+ * library. After volkInitializeCustom, include this header, or write the two yourself. */
 static inline VkResult vmaImportVulkanFunctionsFromVolk(const VmaAllocatorCreateInfo *VMA_NOT_NULL pAllocatorCreateInfo,
                                                         VmaVulkanFunctions *VMA_NOT_NULL pDstVulkanFunctions) {
     (void)pAllocatorCreateInfo;
@@ -721,14 +722,14 @@ static inline VkResult vmaImportVulkanFunctionsFromVolk(const VmaAllocatorCreate
 }
 #endif
 
-/* Makes an allocator. No memory is taken yet.
+/* Makes an allocator. It takes no memory yet.
  * Errors: VK_ERROR_INITIALIZATION_FAILED if a handle is null, the version is not one of 1.0 to 1.4, or a function is neither
  * given nor found; VK_ERROR_EXTENSION_NOT_PRESENT if a flag needs a function that is not there. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAllocator(const VmaAllocatorCreateInfo *VMA_NOT_NULL pCreateInfo,
                                                        VmaAllocator VMA_NULLABLE *VMA_NOT_NULL pAllocator);
 
-/* Destroys an allocator; null is nothing. Pools, allocations and contexts that are left go with it, and are logged. No other
- * call may use it. */
+/* Destroys an allocator; null does nothing. It also destroys the pools, allocations and contexts that are left, and logs them.
+ * No other call may use the allocator meanwhile. */
 VMA_CALL_PRE void VMA_CALL_POST vmaDestroyAllocator(VmaAllocator VMA_NULLABLE allocator);
 
 /* The handles that the allocator was made with. Thread-safe. */
@@ -749,12 +750,12 @@ VMA_CALL_PRE void VMA_CALL_POST vmaGetMemoryProperties(
 VMA_CALL_PRE void VMA_CALL_POST vmaGetMemoryTypeProperties(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeIndex,
                                                            VkMemoryPropertyFlags *VMA_NOT_NULL pFlags);
 
-/* To be called once in a frame: asks the driver for its budgets, if VK_EXT_memory_budget is enabled. Thread-safe. */
+/* Asks the driver for its budgets, if VK_EXT_memory_budget is enabled. Call it once in a frame. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetCurrentFrameIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t frameIndex);
 
 /* ------------------------------------------------------------------------------------------------------------- statistics */
 
-/* Walks all that there is, and counts it by memory type, by heap, and in all. Slow: for debugging. Thread-safe. */
+/* Walks all memory, and counts it by memory type, by heap, and in all. Slow: for debugging. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaCalculateStatistics(VmaAllocator VMA_NOT_NULL allocator,
                                                        VmaTotalStatistics *VMA_NOT_NULL pStats);
 
@@ -762,26 +763,26 @@ VMA_CALL_PRE void VMA_CALL_POST vmaCalculateStatistics(VmaAllocator VMA_NOT_NULL
 VMA_CALL_PRE void VMA_CALL_POST vmaGetHeapBudgets(VmaAllocator VMA_NOT_NULL allocator, VmaBudget *VMA_NOT_NULL pBudgets);
 
 #if VMA_STATS_STRING_ENABLED
-/* Describes all that there is as JSON that VMA's tools read; with VK_TRUE every allocation. The text is to be given back with
+/* Describes the allocator as JSON that VMA's tools read; with VK_TRUE, also every allocation. Free the text with
  * vmaFreeStatsString. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaBuildStatsString(VmaAllocator VMA_NOT_NULL allocator,
                                                     char *VMA_NULLABLE *VMA_NOT_NULL ppStatsString, VkBool32 detailedMap);
 
-/* Frees a text of vmaBuildStatsString; null is nothing. Thread-safe. */
+/* Frees a text of vmaBuildStatsString; null does nothing. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaFreeStatsString(VmaAllocator VMA_NOT_NULL allocator, char *VMA_NULLABLE pStatsString);
 #endif
 
 /* ---------------------------------------------------------------------------------------------------------- memory types */
 
 /* The memory type that vmaAllocateMemory would take first.
- * Errors: VK_ERROR_FEATURE_NOT_PRESENT if there is none; the three AUTO usages have none here. Then the index is UINT32_MAX.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if there is none, as for the three AUTO usages; then the index is UINT32_MAX.
  * Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeBits,
                                                            const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
                                                            uint32_t *VMA_NOT_NULL pMemoryTypeIndex);
 
-/* The memory type that vmaCreateBuffer would take first. Where Vulkan cannot say what such a buffer needs, one is made and
- * destroyed. Errors: as above, and those of vkCreateBuffer. Thread-safe. */
+/* The memory type that vmaCreateBuffer would take first. If Vulkan cannot report the requirements of such a buffer, this function
+ * makes one and destroys it. Errors: as above, and those of vkCreateBuffer. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndexForBufferInfo(
     VmaAllocator VMA_NOT_NULL allocator, const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
     const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo, uint32_t *VMA_NOT_NULL pMemoryTypeIndex);
@@ -795,13 +796,14 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndexForImageInfo(
 
 /* Makes a pool: blocks of one memory type with limits of their own.
  * Errors: VK_ERROR_INITIALIZATION_FAILED if minBlockCount is above maxBlockCount, or an alignment is no power of two;
- * VK_ERROR_FEATURE_NOT_PRESENT if the memory type is none that may be used; those of vkAllocateMemory for the first blocks.
+ * VK_ERROR_FEATURE_NOT_PRESENT if the memory type must not be used; those of vkAllocateMemory for the first blocks.
  * Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreatePool(VmaAllocator VMA_NOT_NULL allocator,
                                                   const VmaPoolCreateInfo *VMA_NOT_NULL pCreateInfo,
                                                   VmaPool VMA_NULLABLE *VMA_NOT_NULL pPool);
 
-/* Destroys a pool; null is nothing. What is still allocated in it goes with it, and is logged. No other call may use it. */
+/* Destroys a pool; null does nothing. It also frees the allocations that are left in the pool, and logs them. No other call may
+ * use the pool meanwhile. */
 VMA_CALL_PRE void VMA_CALL_POST vmaDestroyPool(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NULLABLE pool);
 
 /* Figures of a pool, fast. Thread-safe. */
@@ -813,15 +815,16 @@ VMA_CALL_PRE void VMA_CALL_POST vmaCalculatePoolStatistics(VmaAllocator VMA_NOT_
                                                            VmaDetailedStatistics *VMA_NOT_NULL pPoolStats);
 
 /* Looks for writes beyond the allocations of a pool.
- * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the memory cannot be looked at, or has no margins; VK_ERROR_UNKNOWN if something was
- * overwritten. Thread-safe. */
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the host cannot read the memory, or there are no margins; VK_ERROR_UNKNOWN if a margin
+ * was overwritten. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCheckPoolCorruption(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool);
 
-/* The name of a pool; null if it has none. Valid until the pool is named again or destroyed. Not while another call names it. */
+/* The name of a pool; null if it has none. Valid until the pool is named again or destroyed. No other call may name the pool
+ * meanwhile. */
 VMA_CALL_PRE void VMA_CALL_POST vmaGetPoolName(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
                                                const char *VMA_NULLABLE *VMA_NOT_NULL ppName);
 
-/* Names a pool; null takes its name away. The name is copied. Not while another call names the pool or asks for its name. */
+/* Names a pool; null removes the name. The name is copied. No other call may name the pool or read its name meanwhile. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetPoolName(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
                                                const char *VMA_NULLABLE pName);
 
@@ -829,7 +832,7 @@ VMA_CALL_PRE void VMA_CALL_POST vmaSetPoolName(VmaAllocator VMA_NOT_NULL allocat
 
 /* Allocates memory. pAllocationInfo may be null here and everywhere.
  * Errors of this and all functions that allocate: VK_ERROR_INITIALIZATION_FAILED if the size is 0 or an alignment is no power of
- * two; VK_ERROR_FEATURE_NOT_PRESENT if no memory type will do, flags exclude each other, or the pool cannot do what they ask;
+ * two; VK_ERROR_FEATURE_NOT_PRESENT if no memory type fits, flags exclude each other, or the pool cannot do what they ask;
  * VK_ERROR_OUT_OF_DEVICE_MEMORY if there is no room, or a limit or the budget stands in the way; VK_ERROR_TOO_MANY_OBJECTS if
  * maxMemoryAllocationCount does; those of vkAllocateMemory and vkMapMemory. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemory(VmaAllocator VMA_NOT_NULL allocator,
@@ -838,8 +841,8 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemory(VmaAllocator VMA_NOT_NULL 
                                                       VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                       VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Allocates a VkDeviceMemory of its own, with a chain for VkMemoryAllocateInfo, which may be null: to import memory, for
- * instance. Thread-safe. */
+/* Makes a dedicated allocation with a chain for VkMemoryAllocateInfo, which may be null: for example to import memory.
+ * Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateDedicatedMemory(VmaAllocator VMA_NOT_NULL allocator,
                                                                const VkMemoryRequirements *VMA_NOT_NULL pVkMemoryRequirements,
                                                                const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
@@ -847,7 +850,7 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateDedicatedMemory(VmaAllocator VMA_
                                                                VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                                VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Allocates allocationCount pieces of memory that are alike: all of them, or none. Only the first elements of
+/* Makes allocationCount allocations that are alike: all of them, or none. Only the first elements of
  * pVkMemoryRequirements and pCreateInfo are read. pAllocations, and pAllocationInfo if it is not null, have room for all.
  * A count of 0 is VK_SUCCESS. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryPages(VmaAllocator VMA_NOT_NULL allocator,
@@ -857,7 +860,7 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryPages(VmaAllocator VMA_NOT_
                                                            VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocations,
                                                            VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Allocates memory for a buffer, and does not bind it. The buffer's usage is not known: the AUTO usages are
+/* Allocates memory for a buffer, and does not bind it. The library does not know the buffer's usage: the AUTO usages are
  * VK_ERROR_FEATURE_NOT_PRESENT. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryForBuffer(VmaAllocator VMA_NOT_NULL allocator, VkBuffer buffer,
                                                                const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
@@ -870,10 +873,10 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryForImage(VmaAllocator VMA_N
                                                               VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                               VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Frees memory; null is nothing. Mappings that are left are ended, and logged. Thread-safe for different allocations. */
+/* Frees memory; null does nothing. It ends mappings that are left, and logs them. Thread-safe for different allocations. */
 VMA_CALL_PRE void VMA_CALL_POST vmaFreeMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NULLABLE allocation);
 
-/* Frees several pieces of memory, the last one first; elements may be null. Thread-safe for different allocations. */
+/* Frees several allocations, the last one first; elements may be null. Thread-safe for different allocations. */
 VMA_CALL_PRE void VMA_CALL_POST vmaFreeMemoryPages(VmaAllocator VMA_NOT_NULL allocator, size_t allocationCount,
                                                    const VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocations);
 
@@ -886,11 +889,11 @@ VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocationInfo2(VmaAllocator VMA_NOT_NULL 
                                                       VmaAllocation VMA_NOT_NULL allocation,
                                                       VmaAllocationInfo2 *VMA_NOT_NULL pAllocationInfo);
 
-/* Changes what the program keeps with an allocation. Thread-safe for different allocations. */
+/* Changes the user data of an allocation. Thread-safe for different allocations. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetAllocationUserData(VmaAllocator VMA_NOT_NULL allocator,
                                                          VmaAllocation VMA_NOT_NULL allocation, void *VMA_NULLABLE pUserData);
 
-/* Names an allocation; null takes its name away. The name is copied. Thread-safe for different allocations. */
+/* Names an allocation; null removes the name. The name is copied. Thread-safe for different allocations. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetAllocationName(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation,
                                                      const char *VMA_NULLABLE pName);
 
@@ -901,7 +904,7 @@ VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocationMemoryProperties(VmaAllocator VM
 
 #if VMA_EXTERNAL_MEMORY_WIN32
 /* A handle of the memory that an allocation is in, of the type OPAQUE_WIN32, for hTargetProcess or, if that is null, this
- * process. It is the program's, which closes it.
+ * process. The program owns the handle and closes it.
  * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the extension is not enabled; those of vkGetMemoryWin32HandleKHR. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaGetMemoryWin32Handle(VmaAllocator VMA_NOT_NULL allocator,
                                                             VmaAllocation VMA_NOT_NULL allocation, HANDLE hTargetProcess,
@@ -916,8 +919,8 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaGetMemoryWin32Handle2(VmaAllocator VMA_NO
 
 /* --------------------------------------------------------------------------------------------------- access of the host */
 
-/* Maps an allocation, once more if it is mapped. The first byte of the allocation is at *ppData. Each success wants a
- * vmaUnmapMemory; there may be any number of them, from any threads.
+/* Maps an allocation, also if it is mapped already. The first byte of the allocation is at *ppData. Call vmaUnmapMemory once for
+ * each success, in any order and from any thread.
  * Errors: VK_ERROR_MEMORY_MAP_FAILED if the memory is not HOST_VISIBLE, or the allocation was made with an AUTO usage and
  * without a HOST_ACCESS flag; those of vkMapMemory. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaMapMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation,
@@ -926,8 +929,8 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaMapMemory(VmaAllocator VMA_NOT_NULL alloc
 /* Ends one mapping of vmaMapMemory. Thread-safe. */
 VMA_CALL_PRE void VMA_CALL_POST vmaUnmapMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation);
 
-/* Makes what the host wrote visible to the device, where that is needed. VK_WHOLE_SIZE means up to the end. The range is widened
- * to whole atoms.
+/* Makes what the host wrote visible to the device, if the memory needs that. VK_WHOLE_SIZE means up to the end. The library widens
+ * the range to whole atoms.
  * Errors: VK_ERROR_UNKNOWN if the range is not inside the allocation; VK_ERROR_MEMORY_MAP_FAILED if it is not mapped; those of
  * vkFlushMappedMemoryRanges. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaFlushAllocation(VmaAllocator VMA_NOT_NULL allocator,
@@ -970,27 +973,27 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCheckCorruption(VmaAllocator VMA_NOT_NULL
 
 /* ------------------------------------------------------------------------------------------------------- defragmentation */
 
-/* Begins to defragment one pool, or all default pools. The structure is read and not kept.
+/* Begins to defragment one pool, or all default pools. It reads the structure and does not keep it.
  * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the pool is linear; VK_ERROR_INITIALIZATION_FAILED if it is being defragmented
  * already. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentation(VmaAllocator VMA_NOT_NULL allocator,
                                                             const VmaDefragmentationInfo *VMA_NOT_NULL pInfo,
                                                             VmaDefragmentationContext VMA_NULLABLE *VMA_NOT_NULL pContext);
 
-/* Ends a defragmentation, no pass of which is open, and says what it has done, unless pStats is null. */
+/* Ends a defragmentation and, unless pStats is null, writes what it has done. No pass may be open. */
 VMA_CALL_PRE void VMA_CALL_POST vmaEndDefragmentation(VmaAllocator VMA_NOT_NULL allocator,
                                                       VmaDefragmentationContext VMA_NOT_NULL context,
                                                       VmaDefragmentationStats *VMA_NULLABLE pStats);
 
-/* Begins a pass: VK_INCOMPLETE means that there are moves, VK_SUCCESS that there are none and no pass is open. For each move the
- * program makes a new buffer or image, binds it to dstTmpAllocation, copies on the device, waits, and destroys the old one; or it
- * says in `operation` that it does not. The allocations that are moved must not be freed meanwhile. */
+/* Begins a pass. VK_INCOMPLETE means that there are moves, VK_SUCCESS that there are none and no pass is open. For each move, the
+ * program makes a new buffer or image, binds it to dstTmpAllocation, copies on the device, waits, and destroys the old one. If it
+ * does not do so, it says so in `operation`. It must not free the allocations that are moved meanwhile. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentationPass(VmaAllocator VMA_NOT_NULL allocator,
                                                                 VmaDefragmentationContext VMA_NOT_NULL context,
                                                                 VmaDefragmentationPassMoveInfo *VMA_NOT_NULL pPassInfo);
 
-/* Ends a pass: each srcAllocation is where dstTmpAllocation was, and keeps handle, name, user data and mappings, whose addresses
- * change. VK_INCOMPLETE means that another pass may move more, VK_SUCCESS that it will not. */
+/* Ends a pass. Each srcAllocation is where dstTmpAllocation was. It keeps its handle, name, user data and mappings, but the mapped
+ * addresses change. VK_INCOMPLETE means that another pass may move more, VK_SUCCESS that it will not. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaEndDefragmentationPass(VmaAllocator VMA_NOT_NULL allocator,
                                                               VmaDefragmentationContext VMA_NOT_NULL context,
                                                               VmaDefragmentationPassMoveInfo *VMA_NOT_NULL pPassInfo);
@@ -1031,14 +1034,14 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateBuffer(VmaAllocator VMA_NOT_NULL al
                                                     VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                     VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* The same with a least alignment. Deprecated: VmaAllocationCreateInfo::minAlignment says it too. Thread-safe. */
+/* As vmaCreateBuffer with a least alignment. Deprecated: use VmaAllocationCreateInfo::minAlignment. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateBufferWithAlignment(
     VmaAllocator VMA_NOT_NULL allocator, const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
     const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo, VkDeviceSize minAlignment,
     VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer, VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
     VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* The same with memory of its own, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
+/* The same with a dedicated allocation, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedBuffer(VmaAllocator VMA_NOT_NULL allocator,
                                                              const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
                                                              const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
@@ -1047,8 +1050,8 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedBuffer(VmaAllocator VMA_NO
                                                              VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                              VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Creates a buffer in memory that is there already, from its first byte on. The program sees to it that what shares the memory
- * is not used at once. The memory is not freed with the buffer.
+/* Creates a buffer in the memory of an allocation, from its first byte on. The program must not use resources that share bytes at
+ * the same time. The memory is not freed with the buffer.
  * Errors: VK_ERROR_INITIALIZATION_FAILED if the size is 0; VK_ERROR_FEATURE_NOT_PRESENT if the buffer does not fit there, or
  * cannot be in that memory type; those of Vulkan. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingBuffer(VmaAllocator VMA_NOT_NULL allocator,
@@ -1056,7 +1059,7 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingBuffer(VmaAllocator VMA_NOT
                                                             const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
                                                             VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer);
 
-/* The same from another byte on. Thread-safe. */
+/* The same from allocationLocalOffset on. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingBuffer2(VmaAllocator VMA_NOT_NULL allocator,
                                                              VmaAllocation VMA_NOT_NULL allocation,
                                                              VkDeviceSize allocationLocalOffset,
@@ -1077,7 +1080,7 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateImage(VmaAllocator VMA_NOT_NULL all
                                                    VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                    VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* The same with memory of its own, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
+/* The same with a dedicated allocation, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedImage(VmaAllocator VMA_NOT_NULL allocator,
                                                             const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
                                                             const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
@@ -1086,13 +1089,13 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedImage(VmaAllocator VMA_NOT
                                                             VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
                                                             VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
 
-/* Creates an image in memory that is there already. As vmaCreateAliasingBuffer. Thread-safe. */
+/* Creates an image in the memory of an allocation. As vmaCreateAliasingBuffer. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingImage(VmaAllocator VMA_NOT_NULL allocator,
                                                            VmaAllocation VMA_NOT_NULL allocation,
                                                            const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
                                                            VkImage VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pImage);
 
-/* The same from another byte on. Thread-safe. */
+/* The same from allocationLocalOffset on. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingImage2(VmaAllocator VMA_NOT_NULL allocator,
                                                             VmaAllocation VMA_NOT_NULL allocation,
                                                             VkDeviceSize allocationLocalOffset,
@@ -1105,15 +1108,15 @@ VMA_CALL_PRE void VMA_CALL_POST vmaDestroyImage(VmaAllocator VMA_NOT_NULL alloca
 
 /* --------------------------------------------------------------------------------------------------------- virtual blocks */
 
-/* Makes a virtual block: numbers that can be allocated, and no memory.
+/* Makes a virtual block: it allocates ranges of numbers, and no memory.
  * Errors: VK_ERROR_INITIALIZATION_FAILED if the size is 0 or above 2^63. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateVirtualBlock(const VmaVirtualBlockCreateInfo *VMA_NOT_NULL pCreateInfo,
                                                           VmaVirtualBlock VMA_NULLABLE *VMA_NOT_NULL pVirtualBlock);
 
-/* Destroys a virtual block; null is nothing. What is still allocated is logged. */
+/* Destroys a virtual block; null does nothing. It logs the ranges that are left. */
 VMA_CALL_PRE void VMA_CALL_POST vmaDestroyVirtualBlock(VmaVirtualBlock VMA_NULLABLE virtualBlock);
 
-/* Whether nothing is allocated. One thread at a time, as all that follow. */
+/* Whether nothing is allocated. Only one thread at a time may call this and the functions that follow. */
 VMA_CALL_PRE VkBool32 VMA_CALL_POST vmaIsVirtualBlockEmpty(VmaVirtualBlock VMA_NOT_NULL virtualBlock);
 
 /* Describes a virtual allocation. */
@@ -1129,14 +1132,14 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaVirtualAllocate(VmaVirtualBlock VMA_NOT_N
                                                        VmaVirtualAllocation VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pAllocation,
                                                        VkDeviceSize *VMA_NULLABLE pOffset);
 
-/* Frees a range; null is nothing. */
+/* Frees a range; null does nothing. */
 VMA_CALL_PRE void VMA_CALL_POST vmaVirtualFree(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
                                                VmaVirtualAllocation VMA_NULLABLE_NON_DISPATCHABLE allocation);
 
 /* Frees all ranges. */
 VMA_CALL_PRE void VMA_CALL_POST vmaClearVirtualBlock(VmaVirtualBlock VMA_NOT_NULL virtualBlock);
 
-/* Changes what the program keeps with a range. */
+/* Changes the user data of a range. */
 VMA_CALL_PRE void VMA_CALL_POST vmaSetVirtualAllocationUserData(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
                                                                 VmaVirtualAllocation allocation, void *VMA_NULLABLE pUserData);
 
@@ -1149,13 +1152,13 @@ VMA_CALL_PRE void VMA_CALL_POST vmaCalculateVirtualBlockStatistics(VmaVirtualBlo
                                                                    VmaDetailedStatistics *VMA_NOT_NULL pStats);
 
 #if VMA_STATS_STRING_ENABLED
-/* Describes a virtual block as JSON; unless detailedMap is VK_FALSE every range. The text is to be given back with
+/* Describes a virtual block as JSON; unless detailedMap is VK_FALSE, also every range. Free the text with
  * vmaFreeVirtualBlockStatsString. */
 VMA_CALL_PRE void VMA_CALL_POST vmaBuildVirtualBlockStatsString(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
                                                                 char *VMA_NULLABLE *VMA_NOT_NULL ppStatsString,
                                                                 VkBool32 detailedMap);
 
-/* Frees a text of vmaBuildVirtualBlockStatsString; null is nothing. */
+/* Frees a text of vmaBuildVirtualBlockStatsString; null does nothing. */
 VMA_CALL_PRE void VMA_CALL_POST vmaFreeVirtualBlockStatsString(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
                                                                char *VMA_NULLABLE pStatsString);
 #endif
@@ -1172,18 +1175,18 @@ typedef enum SubletLogLevel {
     /* Probable mistakes: each allocation that leaked, by name, and budgets that are exceeded. */
     SUBLET_LOG_LEVEL_WARN = 2,
     SUBLET_LOG_LEVEL_INFO = 3,
-    /* Blocks that are made and freed, and allocations that fail, each with its reason. */
+    /* Blocks that the library makes and frees, and allocations that fail, each with its reason. */
     SUBLET_LOG_LEVEL_DEBUG = 4,
     SUBLET_LOG_LEVEL_TRACE = 5,
     SUBLET_LOG_LEVEL_MAX_ENUM = 0x7FFFFFFF
 } SubletLogLevel;
 
-/* Gets the messages of the library: one line each, without an end of line, which lives until the function returns. Any thread
+/* Gets the messages of the library: one line each, without an end of line. The text lives until the function returns. Any thread
  * may call it, also several at once. It must not call functions of the library, and must not throw. */
 typedef void(VKAPI_PTR *PFN_subletLog)(SubletLogLevel level, const char *VMA_NOT_NULL pMessage, void *VMA_NULLABLE pUserData);
 
 /* Sets the function that gets all messages up to the level. With null, they go to standard error, as the head of this file says.
- * When this returns, the previous function is not called any more. Standard error is silent while there is a function. In a
+ * When this returns, the previous function is no longer called. Standard error is silent while there is a function. In a
  * process whose Rust part has a subscriber of `tracing`, that subscriber gets the messages instead. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetLogCallback(PFN_subletLog VMA_NULLABLE pfnLog, SubletLogLevel mostDetailed,
                                                      void *VMA_NULLABLE pUserData);
