@@ -1,8 +1,7 @@
 //! From a dispatchable handle (instance, physical device, device, queue, command buffer) to the object behind it.
 //!
 //! A handle is the address of a header whose first word is the one that Vulkan's loader wants there, but the driver
-//! never reads through it: it looks the address up. A handle that was made up or is stale finds nothing, and
-//! that is all that happens.
+//! never reads through it: it looks the address up. A handle that is invented or stale finds nothing, and does no harm.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock};
@@ -17,7 +16,7 @@ use crate::arithmetic::widen;
 /// What the loader checks for in the first word of a dispatchable handle (`ICD_LOADER_MAGIC`).
 pub(super) const LOADER_MAGIC: usize = 0x01CD_C0DE;
 
-/// A header waits until so many others were retired before it serves again, so that a stale handle stays unknown.
+/// A header is used again only after this many others were retired, so that a stale handle stays unknown for long.
 const QUARANTINE: usize = 4096;
 
 #[repr(C, align(16))]
@@ -45,7 +44,7 @@ struct Registry {
 static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(RwLock::default);
 
 impl Registry {
-    /// A handle that nothing else has.
+    /// A handle that is in use nowhere else.
     fn fresh(&mut self) -> u64 {
         let address = if self.retired.len() > QUARANTINE { self.retired.pop_front() } else { None };
         let header = match address {
@@ -67,7 +66,7 @@ impl Registry {
     }
 }
 
-/// A handle for something that is yet to be made with it.
+/// A handle for an object that is about to be made.
 pub(super) fn reserve() -> u64 {
     REGISTRY.write().fresh()
 }
@@ -95,7 +94,7 @@ pub(super) fn add_device(device: &Arc<Device>) {
 pub(super) fn remove_device(device: &Device) {
     let mut registry = REGISTRY.write();
     if device.hub.null {
-        // Its handle is no `Header` of ours.
+        // Its handle is not one of our headers.
         registry.owners.remove(&device.handle.as_raw());
     } else {
         registry.retire(device.handle.as_raw());

@@ -39,7 +39,7 @@ fn plain(requirements: &Requirements) -> vk::MemoryRequirements {
     }
 }
 
-/// Writes requirements and, if it is chained, what the driver thinks of a dedicated allocation.
+/// Writes requirements and, if it is chained, whether the driver prefers a dedicated allocation.
 ///
 /// # Safety
 ///

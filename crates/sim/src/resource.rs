@@ -15,12 +15,12 @@ use super::state::{Device, DeviceState, Label};
 use super::store::Store;
 use super::{descriptor_buffer, descriptor_heap};
 
-/// Where a resource lies.
+/// Where a resource is bound.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) memory: vk::DeviceMemory,
     pub(super) offset: u64,
-    /// The bytes of `memory`: they stay as long as something may still touch them, whatever the program frees.
+    /// The bytes of `memory`. They stay as long as a command may use them, whatever the program frees.
     pub(super) store: Arc<Store>,
 }
 
@@ -29,18 +29,18 @@ pub(super) struct Buffer {
     pub(super) description: BufferDescription,
     pub(super) requirements: Requirements,
     pub(super) bound: Option<Bound>,
-    /// Where its pages are, if it is sparse.
+    /// The places of its pages, if it is sparse.
     pub(super) pages: Option<Pages>,
     /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
     pub(super) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
-    /// Submissions that are not done and name this buffer.
+    /// The count of submissions that are not done and name this buffer.
     pub(super) in_use: u32,
 }
 
 impl Buffer {
-    /// Whether it has memory, or is one that may have pages anywhere.
+    /// Whether it has memory, or is sparse and may have pages anywhere.
     pub(super) fn is_backed(&self) -> bool {
         self.bound.is_some() || self.pages.is_some()
     }
@@ -55,11 +55,11 @@ pub(super) struct Image {
     pub(super) host: HostBytes,
     /// `VkExternalMemoryImageCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
-    /// Submissions that are not done and name this image.
+    /// The count of submissions that are not done and name this image.
     pub(super) in_use: u32,
 }
 
-/// A `VkBufferView` or `VkImageView`: the handle of what it shows.
+/// A `VkBufferView` or `VkImageView`, with the handle of its buffer or image.
 pub(super) struct View {
     pub(super) of: u64,
     /// Where the view of a buffer starts in it, and how many bytes it has, or `VK_WHOLE_SIZE`. Of an image both are 0.
@@ -95,7 +95,7 @@ unsafe extern "system" fn create_buffer(
         let (description, external) = unsafe { describe_buffer(device, p_info) }?;
         descriptor_buffer::check_usage(device, &description)?;
         descriptor_heap::check_usage(device, &description)?;
-        // A program that cannot know the limit breaks no rule.
+        // A program that cannot query the limit breaks no rule.
         if description.size > device.profile().limits.max_buffer_size {
             return Ok(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         }

@@ -23,7 +23,7 @@ entries! {
     Device result vk::PFN_vkQueueBindSparse = bind_sparse: core 0 "vkQueueBindSparse";
 }
 
-/// Where a range of a sparse buffer is.
+/// The memory behind a range of a sparse buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
     size: u64,
@@ -31,7 +31,7 @@ pub(super) struct Bound {
     offset: u64,
 }
 
-/// The ranges of a sparse buffer that are somewhere, by their offsets in it.
+/// The ranges of a sparse buffer that are bound, by their offsets in it.
 pub(super) type Pages = BTreeMap<u64, Bound>;
 
 unsafe extern "system" fn bind_sparse(
@@ -71,7 +71,7 @@ unsafe extern "system" fn bind_sparse(
             }
         }
         let mut state = device.state.lock();
-        // All of them, or none.
+        // All pages are bound, or none.
         for (buffer, page) in &binds {
             check(device, &state, *buffer, page)?;
         }
@@ -126,7 +126,7 @@ fn check(
 }
 
 impl DeviceState {
-    /// Binds pages that were checked; NULL takes them away.
+    /// Binds checked pages; NULL unbinds them.
     fn bind_pages(&mut self, device: &Device, handle: vk::Buffer, page: &vk::SparseMemoryBind) {
         let &vk::SparseMemoryBind { resource_offset, size, memory, memory_offset, .. } = page;
         self.unbind_pages(handle, resource_offset, size);
@@ -142,7 +142,7 @@ impl DeviceState {
         }
     }
 
-    /// Takes pages away, parts of larger ranges included.
+    /// Unbinds pages, also parts of larger ranges.
     pub(super) fn unbind_pages(&mut self, handle: vk::Buffer, offset: u64, size: u64) {
         let end = offset.saturating_add(size);
         let Some(pages) = self.buffers.get_mut(&handle).and_then(|buffer| buffer.pages.as_mut()) else {
@@ -177,8 +177,8 @@ impl DeviceState {
         }
     }
 
-    /// The bytes of a sparse buffer, for a command: those of its pages. What is bound nowhere cannot be read or
-    /// written.
+    /// The bytes of a sparse buffer, for a command: those of its pages. Bytes of pages that are not bound cannot be
+    /// read or written.
     pub(super) fn sparse_bytes(&self, pages: &Pages, size: u64) -> Result<Bytes, Unusable> {
         let piece = |(&start, bound): (&u64, &Bound)| {
             let memory = self.memories.get(&bound.memory).ok_or(Unusable::MemoryFreed)?;

@@ -32,13 +32,13 @@ use super::store::{Room, Store};
 use super::sync::SyncState;
 use crate::arithmetic::index;
 
-/// The minor version that stands for "what the environment says", see [`minor`].
+/// The minor version that stands for the environment's choice, see [`minor`].
 pub(super) const ENVIRONMENT: u32 = u32::MAX;
 
-/// The newest Vulkan that the driver plays: 1.4.
+/// The newest minor version of the driver: Vulkan 1.4.
 pub(super) const NEWEST_MINOR: u32 = 4;
 
-/// The minor version that an entry point of a driver for version 1.`minor` goes by.
+/// The minor version of an entry point that was made for version 1.`minor`.
 pub(super) fn minor(minor: u32) -> u32 {
     if minor == ENVIRONMENT { super::environment_minor() } else { minor.min(NEWEST_MINOR) }
 }
@@ -46,7 +46,7 @@ pub(super) fn minor(minor: u32) -> u32 {
 /// One simulated GPU, whatever instances and devices are made of it.
 #[derive(Debug)]
 pub(super) struct Hub {
-    /// Goes into every handle, so that the handles of two GPUs are never the same.
+    /// A part of every handle, so that handles of two GPUs always differ.
     pub(super) id: u64,
     pub(super) profile: &'static Profile,
     /// Minor version of the instance, see [`minor`].
@@ -66,11 +66,11 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     pub(super) faults: FaultState,
     pub(super) log: Log,
-    /// What shaders do.
+    /// The closures for shaders.
     pub(super) kernels: Kernels,
     /// How descriptor pools behave.
     pub(super) descriptors: Behaviour,
-    /// What the GPU says of heaps, if it has them.
+    /// The limits of descriptor heaps, if the GPU has them.
     pub(super) descriptor_heap: Option<DescriptorHeapLimits>,
     /// Whether resources may overlap without a report.
     pub(super) aliasing: AtomicBool,
@@ -148,8 +148,8 @@ impl Hub {
         }
     }
 
-    /// Reports that the limit on host memory was reached, once. Whoever did not get any has an error, or bytes that do
-    /// not change.
+    /// Reports once that the limit on host memory was reached. The call that got no memory returns an error, or leaves
+    /// the bytes as they are.
     #[inline]
     pub(super) fn report_limit(&self) {
         if let Some(size) = self.room.take_refusal() {
@@ -164,7 +164,7 @@ impl Hub {
         }
     }
 
-    /// Why a handle has no object: the end of a sentence that begins with its name.
+    /// Why a handle has no object. The text follows the handle's name.
     pub(super) fn fate<H: vk::Handle>(&self, handle: H) -> &'static str {
         let raw = handle.as_raw();
         if raw == 0 {
@@ -176,7 +176,7 @@ impl Hub {
         }
     }
 
-    /// A new non-dispatchable handle. It is never used again: a stale one is known as stale.
+    /// A new non-dispatchable handle. Handles are never used again, so that a stale one is known as stale.
     pub(super) fn handle<H: vk::Handle>(&self) -> H {
         let number = self.handles.fetch_add(1, Ordering::Relaxed);
         H::from_raw((self.id & 0xff_ffff) << 40 | number & 0xff_ffff_ffff)
@@ -188,13 +188,13 @@ pub(super) struct Instance {
     pub(super) handle: vk::Instance,
     pub(super) physical_device: vk::PhysicalDevice,
     pub(super) hub: Arc<Hub>,
-    /// The minor version that the program may use: what it asked for, as far as the driver has it.
+    /// The minor version that the program may use: the one that it asked for, or the driver's if that is older.
     pub(super) minor: u32,
     /// The instance extensions that are enabled.
     pub(super) extensions: Vec<String>,
     /// Devices that are not destroyed yet.
     pub(super) devices: AtomicU64,
-    /// Whether to print unread messages when the instance goes: nobody has a `Gpu` to read them from.
+    /// Whether to print unread messages when the instance is destroyed: for programs without a `Gpu` to read them from.
     pub(super) orphan: bool,
 }
 
@@ -213,7 +213,7 @@ pub(super) struct Device {
     lost: AtomicBool,
     /// Everything else. Held for one call at a time, and never while bytes are copied or a call is delayed.
     pub(super) state: Mutex<DeviceState>,
-    /// Waits on `state` for a fence or semaphore; whoever changes one notifies all.
+    /// A wait for a fence or semaphore sleeps on it, with `state`. A change of one notifies all.
     pub(super) changed: Condvar,
 }
 
@@ -260,7 +260,7 @@ impl Device {
         }
     }
 
-    /// Which of the device's queues this is. Queues that it does not have are not found by the registry.
+    /// The index of a queue of the device. The registry does not find queues that the device does not have.
     pub(super) fn lane(&self, queue: vk::Queue) -> usize {
         self.queues.iter().position(|&known| known == queue).unwrap_or(0)
     }
@@ -293,15 +293,15 @@ impl Device {
         self.hub.report(vuid, text);
     }
 
-    /// Reports wrong use by a call that does nothing then, and returns the call's result.
+    /// Reports wrong use by a call that then does nothing, and returns the call's result.
     pub(super) fn refuse(&self, vuid: &'static str, text: impl Into<String>) -> vk::Result {
         self.report(vuid, text);
         vk::Result::ERROR_VALIDATION_FAILED_EXT
     }
 }
 
-/// Everything on a device that has a non-dispatchable handle, by handle. Ordered, so that lists come out the same on
-/// every run.
+/// All objects of a device with non-dispatchable handles, by handle. The maps are ordered, so that lists are the same
+/// on every run.
 #[derive(Default)]
 pub(super) struct DeviceState {
     pub(super) memories: BTreeMap<vk::DeviceMemory, Memory>,
@@ -313,7 +313,7 @@ pub(super) struct DeviceState {
     pub(super) address_end: u64,
     /// Memories by their device address.
     pub(super) addresses: BTreeMap<u64, vk::DeviceMemory>,
-    /// What the bytes in descriptor buffers stand for.
+    /// The meaning of bytes in descriptor buffers.
     pub(super) descriptor_bytes: DescriptorTable,
     /// Shader modules and pipelines.
     pub(super) pipelines: PipelineState,
@@ -342,7 +342,7 @@ pub(super) struct Bytes {
 /// Why a command cannot use a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// Nothing has this handle: never created, or destroyed.
+    /// No object has this handle: it was never created, or is destroyed.
     Unknown,
     /// No memory is bound to it.
     Unbound,
@@ -374,17 +374,17 @@ impl DeviceState {
         Ok(Bytes { store: Arc::clone(&bound.store), offset: bound.offset })
     }
 
-    /// How a message calls an object: by its handle, and its name if the program gave it one.
+    /// The name of an object in messages: its handle, and the name that the program gave it.
     pub(super) fn name<H: vk::Handle>(&self, handle: H) -> String {
         self.label(handle).to_string()
     }
 
-    /// What to report of a handle that has no object.
+    /// The text of a report about a handle that has no object.
     pub(super) fn missing<H: vk::Handle + Copy>(&self, device: &Device, handle: H) -> String {
         format!("{} {}", self.label(handle), device.hub.fate(handle))
     }
 
-    /// The object of a handle, if one was found; else `rule` and what to report.
+    /// The object of a handle, if one was found; else `rule` as broken.
     pub(super) fn known<H: vk::Handle + Copy, T>(
         &self,
         device: &Device,
@@ -395,14 +395,14 @@ impl DeviceState {
         found.ok_or_else(|| (rule, self.missing(device, handle)))
     }
 
-    /// As [`name`](Self::name), but nothing is written until somebody prints it.
+    /// As [`name`](Self::name), but the text is made only when it is printed.
     pub(super) fn label<H: vk::Handle>(&self, handle: H) -> Label {
         let raw = handle.as_raw();
         Label { kind: H::TYPE, raw, given: self.names.get(&raw).cloned() }
     }
 }
 
-/// What a message calls an object.
+/// The name of an object in messages.
 pub(super) struct Label {
     kind: vk::ObjectType,
     raw: u64,

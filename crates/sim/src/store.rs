@@ -14,14 +14,14 @@ use crate::arithmetic::{host_size, widen};
 /// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
 pub(super) const ALIGNMENT: usize = 4096;
 
-/// How much host memory the views of one GPU may take.
+/// The host memory that the views of one GPU may take.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) limit: u64,
     taken: AtomicU64,
-    /// Bytes of the first view that there was no room for, until somebody says so.
+    /// Bytes of the first view that there was no room for, until it is reported.
     refused: AtomicU64,
-    /// Whether it was said: once is enough.
+    /// Whether it was reported: once is enough.
     told: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ impl Room {
         taken
     }
 
-    /// Bytes of the first view that was refused, the first time that this is asked after it.
+    /// Bytes of the first view that was refused. Only the first call after the refusal returns them.
     #[inline]
     pub(super) fn take_refusal(&self) -> Option<u64> {
         let size = self.refused.load(Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Room {
 /// One view. The pages are the operating system's zero pages until something writes them.
 #[derive(Debug)]
 struct View {
-    /// Where its bytes count, and how many.
+    /// The limit that its bytes count against, and their count.
     room: Arc<Room>,
     size: u64,
     /// What the allocator returned, and the layout it was asked for.
@@ -100,9 +100,9 @@ pub(crate) struct Store {
     size: u64,
     room: Arc<Room>,
     device: OnceLock<View>,
-    /// The host's view, where it is not the device's.
+    /// The host's view, if it differs from the device's.
     host: Option<OnceLock<View>>,
-    /// Where the bytes are, if they are in other stores: in the order of their starts, and apart from one another.
+    /// The ranges whose bytes are in other stores, sorted by their starts and disjoint.
     pieces: Option<Vec<Piece>>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) size: u64,
     pub(crate) store: Arc<Store>,
-    /// Where the range is in `store`.
+    /// The start of the range in `store`.
     pub(crate) offset: u64,
 }
 
@@ -123,14 +123,14 @@ impl Store {
         Self { size, room, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
     }
 
-    /// `size` bytes that are in other stores, as far as they are anywhere.
+    /// `size` bytes that are in other stores; some may be in none.
     pub(super) fn of_pieces(size: u64, pieces: Vec<Piece>) -> Self {
         // It has no view of its own.
         Self { pieces: Some(pieces), ..Self::new(size, false, &Arc::new(Room::new(0))) }
     }
 
     /// Calls `each` with a store, an offset in it and a range of what is asked for, for all of `len` bytes from
-    /// `offset` on. False where a byte is nowhere, or `each` says so.
+    /// `offset` on. False if a byte is in no store, or if `each` answers false.
     fn each_piece(
         pieces: &[Piece],
         offset: u64,
@@ -157,18 +157,18 @@ impl Store {
     /// `None` if the system, or the GPU's limit, has no memory for it now.
     fn view(&self, slot: &OnceLock<View>) -> Option<NonNull<u8>> {
         if slot.get().is_none() {
-            // If another thread was faster, this one is not needed.
+            // If another thread was faster, this view is dropped.
             let _ = slot.set(View::new(host_size(self.size)?, &self.room)?);
         }
         slot.get().map(|view| view.start)
     }
 
-    /// Where the host's view starts. `None` if there is no memory for it.
+    /// The start of the host's view. `None` if there is no memory for it.
     pub(super) fn host(&self) -> Option<NonNull<u8>> {
         self.view(self.host.as_ref().unwrap_or(&self.device))
     }
 
-    /// `len` bytes of the device's view from `offset` on. `None` outside of the memory, or without memory.
+    /// `len` bytes of the device's view from `offset` on. `None` outside of the memory, or if there is no host memory.
     fn device_range(&self, offset: u64, len: usize) -> Option<NonNull<u8>> {
         let start = self.inside(offset, len)?;
         let view = self.view(&self.device)?;
@@ -182,7 +182,7 @@ impl Store {
         (end <= host_size(self.size)?).then_some(start)
     }
 
-    /// Copies bytes of the device's view into `to`. False, and nothing happens, outside of the memory.
+    /// Copies bytes of the device's view into `to`. Outside of the memory it does nothing and answers false.
     pub(crate) fn read(&self, offset: u64, to: &mut [u8]) -> bool {
         if let Some(pieces) = &self.pieces {
             return Self::each_piece(pieces, offset, to.len(), |store, at, range| {
@@ -198,7 +198,7 @@ impl Store {
         true
     }
 
-    /// Copies `from` into the device's view. False, and nothing happens, outside of the memory.
+    /// Copies `from` into the device's view. Outside of the memory it does nothing and answers false.
     pub(crate) fn write(&self, offset: u64, from: &[u8]) -> bool {
         if let Some(pieces) = &self.pieces {
             return Self::each_piece(pieces, offset, from.len(), |store, at, range| {
@@ -232,12 +232,12 @@ impl Store {
         true
     }
 
-    /// Makes what the host wrote in a range visible to the device. Nothing to do where there is one view.
+    /// Makes what the host wrote in a range visible to the device. It does nothing if there is only one view.
     pub(super) fn flush(&self, offset: u64, len: u64) -> bool {
         self.exchange(offset, len, true)
     }
 
-    /// Makes what the device wrote in a range visible to the host. Nothing to do where there is one view.
+    /// Makes what the device wrote in a range visible to the host. It does nothing if there is only one view.
     pub(super) fn invalidate(&self, offset: u64, len: u64) -> bool {
         self.exchange(offset, len, false)
     }

@@ -1,7 +1,7 @@
 //! Fences and semaphores.
 //!
-//! No thread runs in the background: what a fence or semaphore waits for is done by the thread that submits, signals or
-//! waits, see `queue`. A thread that waits for what another one is to bring about sleeps until it does.
+//! No thread runs in the background. The thread that submits, signals or waits does the work that a fence or semaphore
+//! waits for, see `queue`. A thread that waits for the work of another one sleeps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ entries! {
         core 2 "vkSignalSemaphore", ext "VK_KHR_timeline_semaphore" "vkSignalSemaphoreKHR";
 }
 
-/// How long a wait without an end waits for another thread, before it is taken for a deadlock.
+/// How long a wait without a timeout waits for another thread, before it counts as a deadlock.
 #[cfg(not(test))]
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub(super) struct SyncState {
 #[derive(Debug)]
 pub(super) struct Fence {
     pub(super) signaled: bool,
-    /// Submissions that are not done and will signal it: one at most, if the program keeps the rules.
+    /// The count of submissions that are not done and will signal it: at most one, if the program keeps the rules.
     pub(super) pending: u32,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Semaphore {
     pub(super) kind: Kind,
     /// The submission that signals it, if it is binary and nothing submitted waits for it yet.
     pub(super) signaler: Option<u64>,
-    /// Submissions that are not done and name it.
+    /// The count of submissions that are not done and name it.
     pub(super) pending: u32,
 }
 
@@ -179,7 +179,7 @@ unsafe extern "system" fn wait_for_fences(
             if all == vk::TRUE { each.all(|yes| yes) } else { each.any(|yes| yes) }
         };
         let done = |state: &DeviceState| of(state, |fence| fence.signaled);
-        // Whether what is submitted would do: a fence that nothing was submitted with stays as it is.
+        // Whether submitted work is going to signal enough fences: a fence that no submission has stays unsignaled.
         let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
         let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
         let names = names.join(", ");
@@ -195,10 +195,11 @@ unsafe extern "system" fn wait_for_fences(
     })
 }
 
-/// Waits until `done`, or `timeout` nanoseconds. Runs what is submitted, held back or not, if it may wait at all.
+/// Waits until `done`, or for `timeout` nanoseconds. It runs what is submitted, held back or not, unless `timeout` is
+/// 0.
 ///
-/// A wait without an end that nothing is going to end is reported as `rule`, and is `TIMEOUT` instead of for ever: at
-/// once if it is not even `hopeful`, else after [`PATIENCE`].
+/// A wait without a timeout that nothing is going to end is reported as `rule`, and returns `TIMEOUT` instead of
+/// waiting for ever: at once if it is not `hopeful`, else after [`PATIENCE`].
 fn wait(
     device: &Device,
     state: MutexGuard<'_, DeviceState>,
@@ -334,7 +335,7 @@ unsafe extern "system" fn wait_semaphores(
         };
         let names: Vec<_> = semaphores.iter().map(|&semaphore| state.name(semaphore)).collect();
         let names = names.join(", ");
-        // Another thread may signal at any time: there is always hope.
+        // Another thread may signal at any time, so there is always hope.
         let rule = "SUBLET-vkWaitSemaphores-never-signaled";
         let result = wait(device, state, timeout, &names, rule, done, |_| true);
         let mut state = device.state.lock();

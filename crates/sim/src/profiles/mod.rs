@@ -39,9 +39,9 @@ use crate::arithmetic::widen;
 pub struct Profile {
     /// The name that [`Profile::by_name`] takes: lower case, vendor first.
     pub name: &'static str,
-    /// What is special about this memory layout, in one sentence.
+    /// The peculiarity of this memory layout, in one sentence.
     pub description: &'static str,
-    /// Where the numbers were read, and which of them are merely typical.
+    /// The source of the numbers, and which of them are merely typical.
     pub source: &'static str,
     /// `VkPhysicalDeviceProperties::deviceName`.
     pub device_name: &'static str,
@@ -129,7 +129,7 @@ pub struct LimitsProfile {
     pub max_image_dimension_3d: u32,
     /// `maxImageArrayLayers`.
     pub max_image_array_layers: u32,
-    /// What `VK_EXT_descriptor_buffer` says, where the driver has it.
+    /// The limits of `VK_EXT_descriptor_buffer`, if the driver has it.
     pub descriptor_buffer: Option<DescriptorBufferLimits>,
     /// The limits that touch descriptors.
     pub descriptors: DescriptorLimits,
@@ -186,7 +186,8 @@ pub struct BufferRules {
     pub rounding: Rounding,
     /// The memory types of a buffer, one bit each.
     pub types: u32,
-    /// The memory types of a buffer with a usage of descriptor buffers, where they are others; else 0.
+    /// The memory types of a buffer with a usage of descriptor buffers, if they differ from those of other buffers;
+    /// else 0.
     pub descriptor_types: u32,
     /// Buffers of at least this many bytes prefer a dedicated allocation.
     pub prefers_dedicated_from: Option<u64>,
@@ -207,15 +208,16 @@ pub enum Rounding {
 /// How a driver sizes, aligns and places images.
 ///
 /// The model: a level is rows of texel blocks. In an optimal image the length and the number of rows are rounded up to
-/// whole tiles. That gives the sizes and alignments that an allocator meets; the order of texels within a tile is not
+/// whole tiles. That gives the sizes and alignments that an allocator sees. The order of texels within a tile is not
 /// part of the model.
 #[derive(Clone, Copy)]
 pub struct ImageRules {
-    /// Tiles of optimal images. The last one applies whose `from` the bytes of the first level reach.
+    /// The tiles of optimal images, by size. The last one whose `from` is not above the bytes of the first level
+    /// applies.
     pub tiles: &'static [Tile],
-    /// The "tiles" of linear images, as a rule one texel block high.
+    /// The "tiles" of linear images, usually one texel block high.
     pub linear: Tile,
-    /// The tiles of images of block-compressed formats, where they are others.
+    /// The tiles of images of block-compressed formats, if they differ.
     pub compressed: Option<Tile>,
     /// Memory types of optimal color images, one bit each.
     pub color_types: u32,

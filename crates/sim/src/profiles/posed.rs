@@ -1,4 +1,4 @@
-//! Profiles of devices of which only the memory is known: what a recording says of the device that it was made on.
+//! Profiles of devices whose memory alone is known: a recording describes the device that it was made on.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -12,7 +12,7 @@ use crate::arithmetic::index;
 use crate::default_profile;
 use crate::state::NEWEST_MINOR;
 
-/// What is known of a device.
+/// The known properties of a device.
 #[derive(Clone, Copy)]
 pub struct KnownDevice<'a> {
     /// Its name.
@@ -37,11 +37,11 @@ pub struct KnownDevice<'a> {
     pub non_coherent_atom_size: u64,
     /// `maxMemoryAllocationCount`.
     pub max_memory_allocation_count: u32,
-    /// Features that the program had enabled, and so were there.
+    /// Features that the program had enabled, so that the device must have them.
     pub features: KnownFeatures,
 }
 
-/// What extensions the device is known to have.
+/// The extensions and features that the device is known to have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownFeatures {
     /// `VK_EXT_memory_budget`.
@@ -67,16 +67,16 @@ fn power_of_two(value: u64) -> u64 {
     value.clamp(1, MAX_ALIGNMENT).next_power_of_two()
 }
 
-/// Profiles that were made, so that the same device is made once.
+/// The profiles that were made, so that each device is made only once.
 static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 impl Profile {
-    /// A profile with the memory of a device that is known: one of [`ALL`] if it has it, else one that is like the
-    /// device's nearest kin in all that is not known. The profile stays until the process ends. Of a device without
-    /// memory: lavapipe's.
+    /// A profile with the memory of a known device: one of [`ALL`] with the same memory, else one that takes all
+    /// unknown properties from the most similar profile. The profile stays until the process ends. For a device without
+    /// memory it is lavapipe's.
     ///
-    /// What no device could say is set right: limits become powers of two, a heap that is not there becomes the first
-    /// one.
+    /// Values that no device could report are corrected: limits become powers of two, and a heap that does not exist
+    /// becomes the first one.
     pub fn posing(known: &KnownDevice<'_>) -> &'static Profile {
         let heaps = heaps(known);
         let types = types(known, heaps.len());
@@ -110,7 +110,7 @@ impl Profile {
 fn is_same(one: &Profile, other: &Profile) -> bool {
     let key = |profile: &Profile| {
         let identity = (profile.device_type, profile.vendor_id, profile.device_id, profile.driver_version);
-        // A simulated device says no patch.
+        // A simulated device reports no patch number.
         let minor = vk::api_version_minor(profile.api_version);
         (identity, minor, profile.limits, profile.features)
     };
@@ -140,11 +140,11 @@ fn kin(known: &KnownDevice<'_>) -> &'static Profile {
             profile.types == known.types && profile.heaps == known.heaps,
         )
     };
-    // Of several the first.
+    // The first of several.
     ALL.iter().rev().max_by_key(likeness).copied().unwrap_or_else(default_profile)
 }
 
-/// The known parts over those of the kin. The device's name, heaps and types are still the kin's.
+/// Puts the known parts over those of the similar profile. Name, heaps and types are still that profile's.
 fn pose(
     known: &KnownDevice<'_>,
     kin: &'static Profile,
@@ -153,7 +153,7 @@ fn pose(
 ) -> Profile {
     let all = all_types(types);
     let same_memory = kin.heaps == heaps && kin.types == types;
-    // Which types a resource can be in is not known, unless it is the kin's own memory.
+    // The types that a resource can be in are unknown, unless the memory is the similar profile's own.
     let buffers = if same_memory {
         kin.buffers
     } else {

@@ -12,7 +12,7 @@ use crate::describe::{Broken, refuse_if};
 use crate::state::{Device, DeviceState};
 use crate::sync::Kind;
 
-/// The rules of a submission, which have names for each form of the call.
+/// The rules of a submission. Each form of the call has identifiers of its own.
 pub(super) struct Rules {
     fence_unsignaled: &'static str,
     fence_pending: &'static str,
@@ -58,7 +58,7 @@ pub(super) const SECOND: Rules = Rules {
     signal_value: "VUID-VkSubmitInfo2-semaphore-03882",
 };
 
-/// Whether batches and fence keep the rules. Looks at everything before anything is changed.
+/// Whether batches and fence keep the rules. It checks everything before anything is changed.
 pub(super) fn check(
     device: &Device,
     state: &DeviceState,
@@ -82,7 +82,7 @@ pub(super) fn check(
             Some(_) => {}
         }
     }
-    // Batches of one call build upon one another: what the semaphores are after those before.
+    // Batches of one call build upon one another: each sees the semaphores as those before leave them.
     let mut kinds = BTreeMap::new();
     let mut once = BTreeSet::new();
     for batch in batches {
@@ -135,7 +135,7 @@ fn semaphore_kind(
         return Ok(kind);
     }
     match state.sync.semaphores.get(&semaphore).map(|found| found.kind) {
-        // Another queue may get to a larger value later: only its execution shows.
+        // Another queue may reach a larger value later: only execution shows that.
         Some(Kind::Timeline { value, .. }) if device.queues.len() > 1 => {
             Ok(Kind::Timeline { value, scheduled: value })
         }
@@ -155,7 +155,7 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
     let simultaneous = buffer.usage.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
     refuse_if!(buffer.pending > 0 && !simultaneous => rules.simultaneous,
         "{name} is submitted while a submission still runs it, without SIMULTANEOUS_USE");
-    // What a command buffer names must be as it was when it was recorded.
+    // The objects that a command buffer names must be as they were when it was recorded.
     for &used in &buffer.uses.buffers {
         if let Err(reason) = state.buffer_bytes(used) {
             let text = format!("{name} is invalid: {} is {reason:?} since it was recorded", state.name(used));

@@ -1,4 +1,4 @@
-//! Work in flight, as a test wants it: submissions that are held back, and a device that is lost.
+//! Work in flight under a test's control: submissions that are held back, and a device that is lost.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl Gpu {
     /// Holds back what is submitted to one queue, or lets it run again, as [`hold_submissions`](Self::hold_submissions)
     /// does for all.
     ///
-    /// A program that waits sees no more of the held work done than what it waits for takes: of the queues that are
-    /// held, one after the other runs all that it has, until the wait is over.
+    /// A wait runs no more of the held work than it needs: the held queues run all that they have, one queue after the
+    /// other, until the wait is over.
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Gpu {
     }
 
     /// Runs what is submitted, held back or not, up to the first submission of each queue that waits for a semaphore.
-    /// Returns how many ran: one for each batch, and one for a fence without a batch.
+    /// Returns the count of those that ran: one for each batch, and one for a fence without a batch.
     ///
     /// See [`hold_submissions`](Self::hold_submissions) for an example.
     pub fn run_pending(&self) -> usize {
@@ -93,7 +93,7 @@ impl Gpu {
         self.owner().map_or(0, |device| run_lane(&device, queue, Held::Too))
     }
 
-    /// How many submissions are not done.
+    /// The count of submissions that are not done.
     ///
     /// See [`hold_submissions`](Self::hold_submissions) for an example.
     pub fn pending_submissions(&self) -> usize {

@@ -1,12 +1,11 @@
 //! Queue submission.
 //!
-//! Each queue runs its submissions in order. It runs them on the thread that submits them; a submission that waits for
-//! a value of a timeline semaphore, or for a binary one that another queue has still to signal, stays, with all behind
+//! Each queue runs its submissions in order, on the thread that submits them. A submission may wait for a value of a
+//! timeline semaphore, or for a binary semaphore that another queue has still to signal. Then it stays, with all behind
 //! it, until that is done.
 //!
-//! A test may hold submissions back, so that work is "in flight" while it looks what the program does with the
-//! resources of it. A program that waits (for a fence, a semaphore, the queue) sees held work done: a GPU gets done in
-//! time.
+//! A test may hold submissions back, so that work is "in flight" while the program goes on. If the program waits (for a
+//! fence, a semaphore or the queue), the held work runs, because a GPU too finishes in time.
 
 mod check;
 mod hold;
@@ -57,7 +56,7 @@ struct Lane {
     waiting: VecDeque<Submission>,
     /// Whether submissions are held back.
     held: bool,
-    /// Whether a thread is running one. It goes on to the next, so no other thread has to.
+    /// Whether a thread is running one. That thread goes on to the next, so that no other has to.
     running: bool,
 }
 
@@ -67,7 +66,7 @@ impl QueueState {
         Self { lanes, ..Self::default() }
     }
 
-    /// How many submissions are not done.
+    /// The count of submissions that are not done.
     fn pending(&self) -> usize {
         self.lanes.iter().map(Lane::pending).sum()
     }
@@ -103,7 +102,7 @@ struct Submission {
     fence: vk::Fence,
 }
 
-/// What a program asks for with one batch, in either form of the call.
+/// One batch of a call, in either form.
 #[derive(Default)]
 pub(super) struct Batch {
     waits: Vec<(vk::Semaphore, u64)>,
@@ -153,7 +152,7 @@ impl Batch {
     ///
     /// # Safety
     ///
-    /// 1. The arrays have as many elements as stands beside them.
+    /// 1. The arrays have as many elements as their counts say.
     /// 2. The chain is valid.
     pub(super) unsafe fn read(
         device: &Device,
@@ -209,7 +208,7 @@ unsafe fn with_values(
         "{} wait semaphores, {} values", waits.len(), wait_values.len());
     refuse_if!(some_signal && signal_values.len() != signals.len() => "VUID-VkSubmitInfo-pNext-03241",
         "{} signal semaphores, {} values", signals.len(), signal_values.len());
-    // Values beside binary semaphores mean nothing, and may be missing.
+    // Values for binary semaphores are ignored, and may be missing.
     let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
         let values = values.iter().copied().chain(std::iter::repeat(0));
         semaphores.iter().copied().zip(values).collect()
@@ -268,7 +267,8 @@ fn enqueue(
     check(device, &state, batches, fence, rules)?;
     let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
     if !fence.is_null() {
-        // The fence of a call is signaled with the last batch; without a batch, when all that is in front is done.
+        // The last batch signals the fence of a call. Without a batch, the fence is signaled when all earlier work is
+        // done.
         if submissions.is_empty() {
             let number = state.next_number();
             submissions.push(Submission { number, ..Submission::default() });
@@ -285,12 +285,12 @@ fn enqueue(
     }
     drop(state);
     run(device, Held::Back);
-    // What is held back is for a thread that waits to run.
+    // A thread that waits runs what is held back.
     device.changed.notify_all();
     Ok(vk::Result::SUCCESS)
 }
 
-/// Puts batches without commands into a queue: what they wait for, and what they signal.
+/// Puts batches without commands into a queue: they only wait and signal.
 pub(super) fn enqueue_nothing(
     device: &Arc<Device>,
     queue: vk::Queue,
@@ -315,7 +315,7 @@ impl DeviceState {
         self.queue.last
     }
 
-    /// A batch that keeps the rules, as a submission; what it names is in use from now on.
+    /// Makes a submission of a batch that keeps the rules, and marks what it names as in use.
     fn prepare(&mut self, batch: &Batch) -> Submission {
         let number = self.next_number();
         let command_buffers = batch.command_buffers.clone();
@@ -400,7 +400,7 @@ impl DeviceState {
         }
     }
 
-    /// The least value that a waiting submission is to give a semaphore.
+    /// The least value that a pending submission will give a semaphore.
     pub(super) fn next_signal(&self, semaphore: vk::Semaphore) -> Option<u64> {
         let waiting = self.queue.lanes.iter().flat_map(|lane| &lane.waiting);
         let signals = waiting.flat_map(|submission| &submission.signals);
@@ -443,7 +443,7 @@ impl DeviceState {
         }
     }
 
-    /// What is so when a submission has run.
+    /// Signals what a submission signals, once it has run.
     fn finish(&mut self, device: &Device, lane: usize, submission: &Submission) {
         if let Some(judge) = &mut self.hazards {
             judge.end(lane, submission.number, &submission.ordered_by[1], submission.fence);
@@ -472,7 +472,7 @@ impl DeviceState {
         }
     }
 
-    /// What a submission names is in use no longer.
+    /// Marks what a submission names as no longer in use.
     fn release(&mut self, submission: &Submission) {
         self.queue.unfinished.remove(&submission.number);
         self.count_uses(&submission.uses, |count| count.saturating_sub(1));

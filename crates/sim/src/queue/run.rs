@@ -1,4 +1,4 @@
-//! The running of what is submitted, and the waits that make it run.
+//! Runs submissions, and the waits that make them run.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) enum Held {
     Too,
 }
 
-/// Runs submissions of every queue, in order, up to the first that has to wait. How many ran.
+/// Runs submissions of every queue, in order, up to the first that has to wait. Returns the count of those that ran.
 pub(crate) fn run(device: &Device, held: Held) -> usize {
     let lanes = device.queues.len();
     let mut ran = 0;
@@ -41,7 +41,7 @@ pub(super) fn run_lane(device: &Device, lane: usize, held: Held) -> usize {
     ran
 }
 
-/// Runs the next submission of a queue, if there is one that can run.
+/// Runs the next submission of a queue, if it can run.
 fn run_one(device: &Device, lane: usize, held: Held) -> bool {
     let mut state = device.state.lock();
     let Some(submission) = state.next(lane, held) else {
@@ -65,12 +65,12 @@ fn run_one(device: &Device, lane: usize, held: Held) -> bool {
     true
 }
 
-/// Runs submissions until `done`, and sleeps while none can run, for nanoseconds or, if that is [`u64::MAX`], for ever.
-/// The device is locked again when it returns; the state is as `done` wants it if there is no error.
+/// Runs submissions until `done`, and sleeps while none can run. The timeout is in nanoseconds; [`u64::MAX`] means for
+/// ever. When it returns, the device is locked again. If it returns no error, `done` holds for the state.
 ///
 /// Queues whose work is held back run one after the other, those of `first` on, and only as far as it takes.
 ///
-/// For ever is as long as something runs, and then [`PATIENCE`]; it ends at once when there is not even `hope`.
+/// A wait for ever ends [`PATIENCE`] after the last submission has run, and at once if there is no `hope`.
 pub(crate) fn run_until(
     device: &Device,
     first: usize,
@@ -95,7 +95,7 @@ pub(crate) fn run_until(
             }
         }
         let mut state = device.state.lock();
-        // A thread that runs submissions may leave those that are held back to this one.
+        // Another thread that runs submissions may leave the held ones to this thread.
         while !state.any_ready(Held::Too) {
             if device.is_lost() {
                 return (state, Err(Stuck::Lost));
@@ -123,12 +123,12 @@ pub(crate) fn run_until(
     }
 }
 
-/// Why a wait is over before what it waits for.
+/// Why a wait ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stuck {
     /// The timeout has passed.
     InTime,
-    /// There is no timeout, and no end in sight.
+    /// There is no timeout, and nothing is going to end the wait.
     ForEver,
     /// The device is lost.
     Lost,
@@ -147,12 +147,12 @@ pub(super) unsafe extern "system" fn device_wait_idle(device: vk::Device) -> vk:
     })
 }
 
-/// Some queues. None of them once the device is destroyed.
+/// The queues of a device that a wait is for; none once the device is destroyed.
 fn of_lanes<'a>(state: &'a DeviceState, lanes: &Range<usize>) -> &'a [Lane] {
     state.queue.lanes.get(lanes.clone()).unwrap_or_default()
 }
 
-/// Drops what is submitted and does not run yet, as a device does that is lost: what it uses is in use no longer.
+/// Drops submissions that do not run yet, as a lost device does: what they use is no longer in use.
 pub(crate) fn abandon(device: &Device) {
     let mut state = device.state.lock();
     let dropped: Vec<_> = state.queue.lanes.iter_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
@@ -163,8 +163,8 @@ pub(crate) fn abandon(device: &Device) {
     device.changed.notify_all();
 }
 
-/// Waits until nothing is submitted to some queues. Work that waits for a semaphore that nobody signals is reported:
-/// the device is lost.
+/// Waits until some queues have no submissions left. It reports work that waits for a semaphore that nothing signals,
+/// and loses the device then.
 fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Result {
     let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
     let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);

@@ -1,4 +1,4 @@
-//! What the values of a profile must keep for the simulated device, and for an allocator on it, to make sense.
+//! The rules for the values of a profile that the simulated device, and an allocator on it, rely on.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -122,7 +122,7 @@ fn descriptor_buffer(limits: &DescriptorBufferLimits) -> Checked {
     Ok(())
 }
 
-/// Bits of memory types: of those that there are, and of one at least if `some` is said.
+/// Checks bits of memory types: they name existing types only, and at least one if `some`.
 fn types(document: &Document, what: &'static str, bits: u32, some: bool) -> Checked {
     if bits & !all_types(&document.types) != 0 {
         return Err(InvalidProfile::UnknownTypes { what, bits });

@@ -14,17 +14,17 @@ pub enum ReadProfileError {
         line: usize,
         /// The column, from 1 on.
         column: usize,
-        /// What the reader of JSON says; it names the place as well.
+        /// The text of the JSON reader, which also names the place.
         reason: Box<dyn Error + Send + Sync>,
     },
-    /// The member `"format"` does not say `"sublet-device-profile"`: some other JSON.
+    /// The member `"format"` is not `"sublet-device-profile"`: the text is some other JSON.
     OtherFormat,
     /// The profile was written for another version of the schema. Remedy: a newer Sublet.
     Version {
         /// The version, if there was a number.
         version: Option<u64>,
     },
-    /// The values describe no device that could be.
+    /// The values describe an impossible device.
     Invalid(InvalidProfile),
 }
 
@@ -70,7 +70,7 @@ impl From<InvalidProfile> for ReadProfileError {
     }
 }
 
-/// What is wrong with the values of a profile.
+/// The fault in the values of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidProfile {
@@ -85,17 +85,17 @@ pub enum InvalidProfile {
     },
     /// There are no heaps, or more than Vulkan's 16.
     HeapCount {
-        /// How many there are.
+        /// Their count.
         count: usize,
     },
     /// There are no memory types, or more than Vulkan's 32.
     TypeCount {
-        /// How many there are.
+        /// Their count.
         count: usize,
     },
     /// A heap of no bytes.
     EmptyHeap {
-        /// Which.
+        /// Its index.
         heap: usize,
     },
     /// A memory type is in a heap that is not there.
@@ -104,7 +104,7 @@ pub enum InvalidProfile {
         memory_type: usize,
         /// The heap that it names.
         heap: u32,
-        /// How many there are.
+        /// Their count.
         heaps: usize,
     },
     /// A memory type is device-local and its heap is not, or the other way round.
@@ -118,14 +118,14 @@ pub enum InvalidProfile {
     NotPowerOfTwo {
         /// Which member.
         what: &'static str,
-        /// What it says.
+        /// Its value.
         value: u64,
     },
     /// A number is smaller or larger than it can be.
     OutOfRange {
         /// Which member.
         what: &'static str,
-        /// What it says.
+        /// Its value.
         value: u64,
         /// The least that it may be.
         least: u64,

@@ -29,12 +29,12 @@ use super::{
 
 pub(super) use names::flags;
 
-/// What the first member of every profile says.
+/// The value of the first member of every profile.
 pub(super) const FORMAT: &str = "sublet-device-profile";
 /// The version of the schema.
 pub(super) const VERSION: u64 = 1;
 
-/// What says whether the rest can be read.
+/// The members that say whether the rest can be read.
 #[derive(Deserialize)]
 struct Head {
     format: Option<String>,
@@ -259,7 +259,7 @@ fn keep_once(document: Document) -> &'static Profile {
 }
 
 fn text_of(document: &Document) -> String {
-    // Strings, numbers and lists: there is nothing in it that JSON does not have.
+    // A profile has only strings, numbers and lists, so that JSON can hold it.
     serde_json::to_string_pretty(document).unwrap_or_default()
 }
 
@@ -271,7 +271,7 @@ impl Profile {
         text_of(&Document::from(self)) + "\n"
     }
 
-    /// Reads a profile that [`to_json`](Self::to_json) or `sublet profile` wrote, or that somebody wrote by hand.
+    /// Reads a profile that [`to_json`](Self::to_json) or `sublet profile` wrote, or that was written by hand.
     ///
     /// It stays until the process ends, as those of [`ALL`](super::ALL) do; the same text read again is the same
     /// profile. [`by_name`](Self::by_name) does not know it.

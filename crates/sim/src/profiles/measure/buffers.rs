@@ -1,4 +1,4 @@
-//! The rules of buffers.
+//! Finds the rules of buffers.
 #![forbid(unsafe_code)]
 
 use ash::vk::BufferUsageFlags as Usage;
@@ -21,9 +21,9 @@ const USAGES: [Usage; 9] = [
     Usage::VERTEX_BUFFER,
     Usage::INDIRECT_BUFFER,
 ];
-/// Sizes that no alignment divides, from small to large.
+/// Sizes that are multiples of no alignment, from small to large.
 const SIZES: [u64; 8] = [1, 3, 17, 100, 1000, 4097, 65_537, 1_000_001];
-/// No driver is known to begin to prefer a dedicated allocation beyond that.
+/// The largest size to try: no known driver begins to prefer a dedicated allocation beyond it.
 const LARGEST: u64 = 1 << 30;
 
 pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Buffers {

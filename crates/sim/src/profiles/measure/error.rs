@@ -16,12 +16,12 @@ pub enum MeasureError {
     Driver {
         /// The function that was called.
         call: &'static str,
-        /// What it answered.
+        /// The driver's result.
         result: vk::Result,
     },
-    /// The device has no queue, so that no device can be made of it.
+    /// The physical device has no queue, so that no device can be made of it.
     NoQueue,
-    /// What the driver says is not possible: a fault of the driver.
+    /// The driver reports something impossible, which is a fault of the driver.
     Invalid(InvalidProfile),
 }
 

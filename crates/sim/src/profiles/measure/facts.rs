@@ -12,15 +12,15 @@ use super::error::MeasureError;
 use crate::arithmetic::{index, widen};
 use crate::state::NEWEST_MINOR;
 
-/// The newest version of Vulkan that the simulated device plays.
+/// The newest version of Vulkan that the simulated device can have.
 const NEWEST: u32 = vk::make_api_version(0, 1, NEWEST_MINOR, 0);
 
 pub(super) struct Facts {
     pub(super) properties: vk::PhysicalDeviceProperties,
     pub(super) device_name: String,
-    /// What a program may use: the older of instance and device.
+    /// The version that a program may use: the older of instance and device.
     pub(super) version: u32,
-    /// What the device says that it has, as far as the simulated device has it.
+    /// The features of the device that the simulated device has too.
     pub(super) api_version: u32,
     pub(super) driver_id: vk::DriverId,
     pub(super) heaps: Vec<HeapProfile>,
@@ -28,7 +28,7 @@ pub(super) struct Facts {
     pub(super) limits: LimitsProfile,
     pub(super) features: FeaturesProfile,
     pub(super) has_queue: bool,
-    /// What could not be asked for, in words.
+    /// Facts that could not be queried, in words.
     pub(super) missing: Vec<&'static str>,
     extensions: Vec<vk::ExtensionProperties>,
 }
@@ -108,7 +108,7 @@ impl MoreFeatures {
         more
     }
 
-    /// Whether the device has what heaps of descriptors need of descriptor indexing.
+    /// Whether the device has the features of descriptor indexing that descriptor heaps need.
     fn has_indexing(&self) -> bool {
         let indexing = &self.indexing;
         [
@@ -159,7 +159,7 @@ impl Facts {
             (More::default(), MoreFeatures::default())
         };
         let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
-        // A count beyond Vulkan's maximum is not believed.
+        // A count beyond Vulkan's maximum is cut.
         let heaps = memory.memory_heaps.iter().take(index(memory.memory_heap_count));
         let types = memory.memory_types.iter().take(index(memory.memory_type_count));
         let mut facts = Self {
@@ -200,10 +200,10 @@ impl Facts {
         Ok(facts)
     }
 
-    /// What depends on extensions, and what stands in for answers that are not there.
+    /// The limits that depend on extensions, with stand-ins for those that the device does not report.
     fn complete(&mut self, more: &More) {
         self.features.memory_budget = self.has(ash::ext::memory_budget::NAME);
-        // The simulated device plays one part of maintenance5, which came with the other extension.
+        // The simulated device has the part of maintenance5 that came with the other extension.
         self.features.maintenance5 =
             self.has(ash::khr::maintenance5::NAME) || self.has(ash::khr::map_memory2::NAME);
         self.features.push_descriptor = self.has(ash::khr::push_descriptor::NAME);
@@ -232,7 +232,8 @@ impl Facts {
     }
 }
 
-/// The version that a simulated device can have; the patch number stays where it can.
+/// The newest version that a simulated device can have and that is not above this one; the patch number stays if
+/// possible.
 fn newest_of(version: u32) -> u32 {
     if vk::api_version_minor(version) > NEWEST_MINOR { NEWEST } else { version }
 }
@@ -244,7 +245,7 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
         max_memory_allocation_count: said.max_memory_allocation_count,
         max_memory_allocation_size: more.maintenance3.max_memory_allocation_size,
         max_buffer_size: more.maintenance4.max_buffer_size,
-        // A driver may say more.
+        // A driver may report more.
         min_memory_map_alignment: widen(said.min_memory_map_alignment).min(MAX_MAP_ALIGNMENT),
         min_texel_buffer_offset_alignment: said.min_texel_buffer_offset_alignment,
         min_uniform_buffer_offset_alignment: said.min_uniform_buffer_offset_alignment,
@@ -265,8 +266,8 @@ const LEAST_PER_SET: u32 = 1024;
 /// The same for `maxPushDescriptors`.
 const LEAST_PUSHED: u32 = 32;
 
-/// Where an extension is missing its limits are 0, and nobody may ask for more. Of two the profiles say what every
-/// device has.
+/// The limits of a missing extension are 0, so that no program may use it. Two of them are what every device has, as in
+/// the profiles.
 fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits {
     let (after, inline) = (&more.indexing, &more.inline);
     let said_or = |count: u32, least: u32| if count == 0 { least } else { count };
@@ -345,7 +346,7 @@ fn descriptor_buffer(said: &vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>)
             .max(said.storage_texel_buffer_descriptor_size),
         uniform_buffer: said.uniform_buffer_descriptor_size,
         storage_buffer: said.storage_buffer_descriptor_size,
-        // Without ray tracing there is none, and nobody asks for it.
+        // Without ray tracing the device has no such size, and no program reads it.
         acceleration_structure: said.acceleration_structure_descriptor_size.max(8),
         max_range: said.max_sampler_descriptor_buffer_range.min(said.max_resource_descriptor_buffer_range),
         address_space: said.descriptor_buffer_address_space_size,

@@ -1,10 +1,10 @@
-//! The tile whose arithmetic gives images the sizes that a driver gives them.
+//! Finds the tile that gives images the sizes that a driver reports.
 #![forbid(unsafe_code)]
 
 use super::super::Tile;
 use crate::format::{ImageDescription, tiled_size};
 
-/// An image, and what size and alignment the driver says that it has, in bytes.
+/// An image, with the size and the alignment that the driver reports, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Sized {
     pub(super) image: ImageDescription,
@@ -12,8 +12,8 @@ pub(super) struct Sized {
     pub(super) alignment: u64,
 }
 
-/// How many of the images are not as large with a tile as the driver has them, as far as `most`, and by how much all of
-/// them are off, in millionths.
+/// The count of images, up to `most`, whose size with a tile differs from the driver's, and the sum of the errors in
+/// millionths.
 fn misses(tile: Tile, images: &[Sized], most: usize) -> Option<(usize, u64)> {
     let (mut count, mut off) = (0, 0_u64);
     for image in images {
@@ -35,16 +35,16 @@ fn relative(size: u64, right: u64) -> u64 {
     u64::try_from(millionths).unwrap_or(u64::MAX)
 }
 
-/// How many of the images are as large with a tile as the driver has them.
+/// The count of images that have the driver's size with a tile.
 pub(super) fn exact(tile: Tile, images: &[Sized]) -> usize {
     misses(tile, images, images.len()).map_or(0, |(count, _)| images.len() - count)
 }
 
-/// The best tile of all that there could be, powers of two that they are. Of equals the one with the least rounding.
+/// The best of all possible tiles, whose sides are powers of two. Among equals, the one that rounds least.
 ///
 /// # Complexity
 ///
-/// Some 15,000 tiles are tried. Nearly all of them are out after a few images.
+/// It tries some 15,000 tiles, and drops nearly all of them after a few images.
 pub(super) fn tile(from: u64, alignment: u64, images: &[Sized]) -> Tile {
     let mut best = Tile { from, row_bytes: 1, min_rows: 1, max_rows: 1, level_bytes: 1, alignment };
     let mut least = misses(best, images, images.len()).unwrap_or((images.len(), u64::MAX));

@@ -1,4 +1,4 @@
-//! The rules of images.
+//! Finds the rules of images.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -37,7 +37,7 @@ const COMPRESSED: [Format; 4] = [
     Format::ETC2_R8G8B8_UNORM_BLOCK,
     Format::ASTC_4X4_UNORM_BLOCK,
 ];
-/// Sides in texels. The first ones distinguish most tiles.
+/// Sides in texels. The first few are enough to tell most tiles apart.
 const SIDES: [(u32, u32); 22] = [
     (300, 200),
     (1, 1),
@@ -66,11 +66,11 @@ const SIDES: [(u32, u32); 22] = [
 /// The rules, and how well they fit.
 pub(super) struct Measured {
     pub(super) rules: Images,
-    /// Images that the tiles were found by.
+    /// The count of images that were used to find the tiles.
     pub(super) sized: usize,
-    /// Those of them that have the driver's size with these tiles.
+    /// The count of those that have the driver's size with these tiles.
     pub(super) exact: usize,
-    /// What could not be measured, in words.
+    /// Properties that could not be measured, in words.
     pub(super) missing: Vec<&'static str>,
 }
 
@@ -148,7 +148,7 @@ pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
             linear_types: linear_types(probe) & all_types,
             transient_types: transient_types(probe, color_types) & all_types,
             format_types,
-            // Where attachments are no exception there is one rule for all.
+            // If attachments are no exception, one rule serves all images.
             prefers_dedicated_target_from: targets.filter(|from| plain.is_none_or(|plain| *from < plain)),
             prefers_dedicated_from: plain,
             external_requires_dedicated: shared.is_some_and(|answer| answer.requires_dedicated),
@@ -193,12 +193,12 @@ fn sizes(probe: &Probe<'_>, images: impl Iterator<Item = ImageDescription>) -> V
     images.filter_map(sized).collect()
 }
 
-/// A square, or half of one, of so many texels as a power of two.
+/// A square, or half of one, whose count of texels is this power of two.
 fn square(log2: u32) -> (u32, u32) {
     (1 << log2.div_ceil(2), 1 << (log2 / 2))
 }
 
-/// The tiles of optimal images. Where one begins is where the alignment changes.
+/// The tiles of optimal images. A new one begins at each size at which the alignment changes.
 fn tiles(probe: &Probe<'_>, images: &[Sized]) -> Vec<Tile> {
     let alignment = |sides| probe.image(&flat(COLORS[0], sides)).map(|answer| answer.alignment);
     let mut classes: Vec<(u64, u64)> = Vec::new();
@@ -212,7 +212,7 @@ fn tiles(probe: &Probe<'_>, images: &[Sized]) -> Vec<Tile> {
                     u32::try_from(width).ok().and_then(|width| alignment((width, height))) == Some(found)
                 };
                 let width = first(u64::from(width) + 1, u64::from(width) * 2, wider);
-                // A driver that changes back and forth does not decide by size.
+                // A driver that changes back and forth does not decide by size alone.
                 let from = width.map_or(1 << log2, |width| width * u64::from(height));
                 classes.push((from, found));
             }
@@ -235,7 +235,7 @@ fn tiles(probe: &Probe<'_>, images: &[Sized]) -> Vec<Tile> {
         .collect()
 }
 
-/// How many images have the driver's size with the tile that is theirs.
+/// The count of images that have the driver's size with their own tile.
 fn tiles_exact(tiles: &[Tile], images: &[Sized]) -> usize {
     let is_exact = |sized: &Sized| {
         let tile = tile_of(tiles, bare_size(&sized.image)?)?;
@@ -244,7 +244,7 @@ fn tiles_exact(tiles: &[Tile], images: &[Sized]) -> usize {
     images.iter().filter_map(is_exact).sum()
 }
 
-/// The tile of compressed images, if they do not have those of all others.
+/// The tile of compressed images, if it differs from that of all others.
 fn compressed(tiles: &[Tile], images: &[Sized]) -> Option<Tile> {
     let alignment = images.first()?.alignment;
     let usual = |sized: &Sized| Some(tile_of(tiles, bare_size(&sized.image)?)?.alignment);
@@ -269,8 +269,8 @@ fn kind(format: Format) -> ImageDescription {
     if DEPTHS.contains(&format) { target(format, (64, 64)) } else { flat(format, (64, 64)) }
 }
 
-/// The memory types that images of all these formats have, of `all` that there are, and those that images of one have
-/// beyond.
+/// The memory types, out of `all`, that images of all these formats have, and the further ones that images of single
+/// formats have.
 fn types(probe: &Probe<'_>, formats: &[Format], all: u32) -> (u32, Vec<FormatTypes>) {
     let types = |format| Some(FormatTypes { format, types: types_of(probe, kind(format))? & all });
     let mut each: Vec<FormatTypes> = formats.iter().copied().filter_map(types).collect();
@@ -284,15 +284,15 @@ fn linear_types(probe: &Probe<'_>) -> u32 {
     types_of(probe, linear(COLORS[1], (64, 64))).unwrap_or(0)
 }
 
-/// The memory types of attachments that need not exist, beyond those of all images.
+/// The further memory types of transient attachments.
 fn transient_types(probe: &Probe<'_>, color_types: u32) -> u32 {
     let image = target(COLORS[1], (64, 64));
     let usage = image.usage | Usage::TRANSIENT_ATTACHMENT;
     probe.image(&ImageDescription { usage, ..image }).map_or(0, |answer| answer.types & !color_types)
 }
 
-/// The size from which on a dedicated allocation is preferred: the least that was found, by squares first and by rows
-/// then.
+/// The size from which on a dedicated allocation is preferred: the least that was found, with squares first and then
+/// with rows.
 fn prefers_dedicated(
     probe: &Probe<'_>,
     image: impl Fn(Format, (u32, u32)) -> ImageDescription,

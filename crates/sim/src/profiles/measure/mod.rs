@@ -1,5 +1,5 @@
-//! A profile of a device that is there: what Vulkan says, and the rules behind its requirements, found by asking for
-//! those of many buffers and images.
+//! Makes a profile of a real device: what Vulkan reports, and the rules behind its requirements, which it finds by
+//! querying many buffers and images.
 //!
 //! ```text
 //! facts    what the physical device says: heaps, types, limits, features
@@ -32,14 +32,14 @@ impl Profile {
     /// Measures a device: a simulated one with this profile has its heaps, memory types, limits, features, and, as far
     /// as the model of this crate goes, its requirements. `api_version` is what the **instance** was made for.
     ///
-    /// Takes fractions of a second: a device is made, several hundred buffers and images are created on it and
-    /// destroyed, no memory is allocated. What was measured, and what was not, stands in [`source`](Self::source).
+    /// It takes fractions of a second: it makes a device, creates several hundred buffers and images on it, and
+    /// destroys them. It allocates no memory. [`source`](Self::source) says what was measured, and what was not.
     ///
     /// The profile stays until the process ends.
     ///
     /// # Errors
     ///
-    /// If no device can be made of it, and if what its driver says is not to be believed. Nothing stays on the device.
+    /// If no device can be made of it, or if its driver reports impossible values. Nothing stays on the device.
     ///
     /// # Safety
     ///
@@ -105,7 +105,7 @@ fn name(device: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Where the numbers come from, and which of them were not measured.
+/// The text that says where the numbers come from, and which of them were not measured.
 fn source(facts: &Facts, probe: &Probe<'_>, images: &images::Measured) -> String {
     let mut source = format!(
         "Measured by Sublet {} through Vulkan: heaps, types, limits, features, when descriptor pools refuse, and the \

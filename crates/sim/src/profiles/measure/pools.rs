@@ -5,15 +5,15 @@ use ash::vk;
 use super::super::DescriptorPoolPolicy;
 use super::probe::Probe;
 
-/// Sets that the pool is made for.
+/// The count of sets that the pool is made for.
 const SETS: u32 = 4;
-/// Sets beyond that: a driver that allocates so many allocates any number.
+/// The count of sets beyond that which are tried: a driver that allocates them allocates any number.
 const BEYOND: u32 = 64;
 
 /// Finds the rule by filling a pool that is made for a few sets and one descriptor. Vulkan lets a driver go past both,
 /// and asks it to say so when it does not (`VK_ERROR_OUT_OF_POOL_MEMORY`).
 ///
-/// A driver that cannot even make such a pool counts as strict, as one does that Vulkan 1.0 allows nothing else.
+/// A driver that cannot even make such a pool counts as strict. So does one of Vulkan 1.0, which must not refuse.
 pub(super) fn measure(probe: &Probe<'_>) -> DescriptorPoolPolicy {
     if !probe.may_overfill_pools() {
         return DescriptorPoolPolicy::Strict;
@@ -25,7 +25,7 @@ pub(super) fn measure(probe: &Probe<'_>) -> DescriptorPoolPolicy {
     })
 }
 
-/// Sets of one descriptor that come out of a pool for one descriptor, as far as [`BEYOND`].
+/// The count of sets of one descriptor that a pool for one descriptor yields, up to [`BEYOND`].
 fn sets_until_refusal(device: &ash::Device) -> Result<u32, vk::Result> {
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)

@@ -1,4 +1,4 @@
-//! A device for asking what buffers and images need.
+//! A device to query the requirements of buffers and images.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use super::error::MeasureError;
 use super::facts::Facts;
 use crate::format::ImageDescription;
 
-/// What a driver says that a resource needs. Units: bytes.
+/// The requirements that a driver reports for a resource. Units: bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) size: u64,
@@ -18,12 +18,12 @@ pub(super) struct Answer {
     pub(super) requires_dedicated: bool,
 }
 
-/// The device, which nobody else has.
+/// The device, which the probe owns.
 pub(super) struct Probe<'a> {
     instance: &'a ash::Instance,
     physical_device: vk::PhysicalDevice,
     device: ash::Device,
-    /// Vulkan 1.1: requirements come with what the driver thinks of a dedicated allocation.
+    /// Vulkan 1.1: the driver also reports whether it prefers a dedicated allocation.
     has_1_1: bool,
     has_protected: bool,
     has_external: bool,
@@ -50,7 +50,7 @@ impl<'a> Probe<'a> {
         for (name, wanted) in [
             (ash::khr::external_memory_fd::NAME, has_external),
             (ash::ext::descriptor_buffer::NAME, has.descriptor_buffer),
-            // A device that is a layer over something else demands that the program says that it knows.
+            // A device that is a layer over another API demands that the program enables this extension.
             (c"VK_KHR_portability_subset", facts.has(c"VK_KHR_portability_subset")),
             // Core since 1.2, 1.2 and 1.3.
             (
@@ -94,7 +94,7 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// How many buffers and images the driver was asked about.
+    /// The count of buffers and images that were queried.
     pub(super) fn asked(&self) -> u32 {
         self.asked.get()
     }
@@ -109,7 +109,7 @@ impl<'a> Probe<'a> {
         &self.device
     }
 
-    /// What a buffer needs; `None` if the driver makes none such.
+    /// The requirements of a buffer; `None` if the driver cannot make it.
     pub(super) fn buffer(&self, size: u64, usage: vk::BufferUsageFlags) -> Option<Answer> {
         self.buffer_with(size, usage, vk::BufferCreateFlags::empty())
     }
@@ -147,7 +147,7 @@ impl<'a> Probe<'a> {
         Some(answer(plain, &dedicated))
     }
 
-    /// What an image needs; `None` if the driver makes none such.
+    /// The requirements of an image; `None` if the driver cannot make it.
     pub(super) fn image(&self, image: &ImageDescription) -> Option<Answer> {
         let protected = image.flags.contains(vk::ImageCreateFlags::PROTECTED);
         if protected && !self.has_protected || image.external && !self.has_external || !self.takes(image) {
@@ -215,7 +215,7 @@ impl<'a> Probe<'a> {
         .ok()
     }
 
-    /// The same for images that another program can see, if there are such.
+    /// The same for images that can be shared with another program.
     fn shared_limits(&self, image: &ImageDescription) -> Option<vk::ImageFormatProperties> {
         let mut external = vk::PhysicalDeviceExternalImageFormatInfo::default()
             .handle_type(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
