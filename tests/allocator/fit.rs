@@ -21,13 +21,16 @@ fn look_and_take(
     let returned = rig.gpu.calls("vkFreeMemory");
     let taken = rig.allocator.allocate_memory(requirements, info);
     let (said, taken) = match (said, taken) {
-        (Ok(said), Ok(taken)) => (said, taken),
-        (Err(error), Ok(taken)) => {
-            // Before an allocation fails, empty blocks go back to the driver. A look does not count them.
-            assert!(rig.gpu.calls("vkFreeMemory") > returned, "{error:?}, and {taken:?}");
+        // Before an allocation fails, or goes to a worse memory type, empty blocks go back to the driver. A look does not
+        // count them.
+        (said, Ok(taken))
+            if rig.gpu.calls("vkFreeMemory") > returned
+                && said.map(|said| said.memory_type_index) != Ok(taken.memory_type_index()) =>
+        {
             let size = rig.memory_size(&taken);
             return Ok((taken, FitPlace::NewBlock { size }));
         }
+        (Ok(said), Ok(taken)) => (said, taken),
         (said, taken) => {
             assert_eq!(said.err(), taken.as_ref().err().copied());
             return taken.map(|_| unreachable!("one of them is an error"));
