@@ -370,9 +370,25 @@ impl Core {
         }
     }
 
-    /// Tools that a list is done with. What the list used for nothing goes to a ticket that is done.
-    pub(crate) fn give_tools(&self, tools: Tools) {
+    /// Tools that a list is done with.
+    pub(crate) fn give_tools(&self, mut tools: Tools) {
+        if self.is_lost() {
+            return self.settle(&mut tools);
+        }
         self.tools.lock().push(tools);
+    }
+
+    /// Takes back all that tools have made, as every ticket is done.
+    fn settle(&self, tools: &mut Tools) {
+        let ticket = self.clock.open(self.queues[0].lane);
+        if let Some(arena) = &mut tools.arena {
+            // What was uploaded for a list that was never submitted. The tickets are of this clock.
+            let _ = arena.flush(ticket).map(|()| arena.collect(&self.clock));
+        }
+        if let Some(binder) = &mut tools.binder {
+            // As above; pools that are not reset are destroyed.
+            let _ = binder.flush(ticket).map(|()| binder.collect(&self.clock));
+        }
     }
 
     /// The tools that no list has at the moment.
@@ -398,16 +414,7 @@ impl Core {
         self.collect();
         self.lose();
         let mut tools = std::mem::take(&mut *self.tools.lock());
-        let ticket = self.clock.open(self.queues[0].lane);
-        for tools in &mut tools {
-            // What was uploaded for a list that was never submitted. All tickets are done.
-            let _ =
-                tools.arena.as_mut().map(|arena| arena.flush(ticket).map(|()| arena.collect(&self.clock)));
-            let _ = tools
-                .binder
-                .as_mut()
-                .map(|binder| binder.flush(ticket).map(|()| binder.collect(&self.clock)));
-        }
+        tools.iter_mut().for_each(|tools| self.settle(tools));
         drop(tools);
         if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
             tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");

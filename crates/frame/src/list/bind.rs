@@ -94,6 +94,7 @@ struct Bound {
     usage: Use,
 }
 
+const READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 const VERTICES: u32 = u32::MAX;
 const INDICES: u32 = u32::MAX - 1;
 
@@ -321,6 +322,13 @@ impl CommandList {
                 ..Use::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER)
             },
             _ => Use::sampled(stages),
+        };
+        let depth = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
+        let usage = if usage.layout == READ_ONLY && image.aspects().intersects(depth) {
+            // The layout in which it can be an attachment too, that is tested and not written.
+            Use { layout: vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL, ..usage }
+        } else {
+            usage
         };
         part::needs(
             image,

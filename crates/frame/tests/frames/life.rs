@@ -78,6 +78,18 @@ fn resources_may_outlive_the_frames() {
 }
 
 #[test]
+fn lists_may_outlive_the_frames() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let buffer = bench.buffer(64);
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.upload(&buffer, 0, &[1; 64]).unwrap();
+    drop(bench.frames.take());
+    drop((list, buffer));
+    bench.finish();
+}
+
+#[test]
 fn a_list_that_is_dropped_leaves_nothing() {
     let mut bench = Bench::new("lavapipe", 1);
     let buffer = bench.buffer(64);

@@ -7,6 +7,7 @@ mod judge;
 mod minimal;
 mod program;
 mod random;
+mod revoke;
 
 /// How many programs each test runs. `SUBLET_CASES` says how many.
 fn cases() -> u64 {

@@ -1,0 +1,221 @@
+//! A warm frame takes no memory from the host: lists, uploads, copies, states, submission to queues of two families, and
+//! what is taken back. The functions of commands and queues do nothing here, and take none either.
+#![allow(
+    clippy::as_conversions,
+    clippy::multiple_unsafe_ops_per_block,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    reason = "a test; what its unsafe code promises is the test's set-up"
+)]
+
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../../../tests/shared/counting.rs"]
+mod counting;
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use ash::vk::{self, Handle as _};
+use counting::count;
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+use sublet_frame::{Features, Frames, FramesCreateInfo, QueueInfo};
+
+unsafe extern "system" fn create_pool(
+    _: vk::Device,
+    _: *const vk::CommandPoolCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    pool: *mut vk::CommandPool,
+) -> vk::Result {
+    unsafe { pool.write(vk::CommandPool::from_raw(1)) };
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn destroy_pool(
+    _: vk::Device,
+    _: vk::CommandPool,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+}
+
+unsafe extern "system" fn reset_pool(
+    _: vk::Device,
+    _: vk::CommandPool,
+    _: vk::CommandPoolResetFlags,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn allocate(
+    _: vk::Device,
+    _: *const vk::CommandBufferAllocateInfo<'_>,
+    buffers: *mut vk::CommandBuffer,
+) -> vk::Result {
+    for at in 0..2 {
+        unsafe { buffers.add(at).write(vk::CommandBuffer::from_raw(2)) };
+    }
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn begin(
+    _: vk::CommandBuffer,
+    _: *const vk::CommandBufferBeginInfo<'_>,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn end(_: vk::CommandBuffer) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn fill(_: vk::CommandBuffer, _: vk::Buffer, _: u64, _: u64, _: u32) {}
+
+unsafe extern "system" fn copy(
+    _: vk::CommandBuffer,
+    _: vk::Buffer,
+    _: vk::Buffer,
+    _: u32,
+    _: *const vk::BufferCopy,
+) {
+}
+
+unsafe extern "system" fn barrier(_: vk::CommandBuffer, _: *const vk::DependencyInfo<'_>) {}
+
+unsafe extern "system" fn submit(
+    _: vk::Queue,
+    _: u32,
+    _: *const vk::SubmitInfo2<'_>,
+    _: vk::Fence,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn wait(_: vk::Device, _: *const vk::SemaphoreWaitInfo<'_>, _: u64) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+/// Whatever was submitted is done.
+unsafe extern "system" fn counter(_: vk::Device, _: vk::Semaphore, value: *mut u64) -> vk::Result {
+    unsafe { value.write(1 << 40) };
+    vk::Result::SUCCESS
+}
+
+/// Two families that are alike.
+unsafe extern "system" fn families(
+    _: vk::PhysicalDevice,
+    count: *mut u32,
+    properties: *mut vk::QueueFamilyProperties,
+) {
+    unsafe { count.write(2) };
+    if !properties.is_null() {
+        let family = vk::QueueFamilyProperties {
+            queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER,
+            queue_count: 1,
+            min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
+            ..Default::default()
+        };
+        for at in 0..2 {
+            unsafe { properties.add(at).write(family) };
+        }
+    }
+}
+
+fn quiet(name: &CStr) -> Option<*const c_void> {
+    macro_rules! typed {
+        ($pfn:ident, $function:expr) => {{
+            // Whoever asks for the name calls it with this type.
+            let typed: vk::$pfn = $function;
+            typed as *const c_void
+        }};
+    }
+    Some(match name.to_str().ok()? {
+        "vkCreateCommandPool" => typed!(PFN_vkCreateCommandPool, create_pool),
+        "vkDestroyCommandPool" => typed!(PFN_vkDestroyCommandPool, destroy_pool),
+        "vkResetCommandPool" => typed!(PFN_vkResetCommandPool, reset_pool),
+        "vkAllocateCommandBuffers" => typed!(PFN_vkAllocateCommandBuffers, allocate),
+        "vkBeginCommandBuffer" => typed!(PFN_vkBeginCommandBuffer, begin),
+        "vkEndCommandBuffer" => typed!(PFN_vkEndCommandBuffer, end),
+        "vkCmdFillBuffer" => typed!(PFN_vkCmdFillBuffer, fill),
+        "vkCmdCopyBuffer" => typed!(PFN_vkCmdCopyBuffer, copy),
+        "vkCmdPipelineBarrier2" => typed!(PFN_vkCmdPipelineBarrier2, barrier),
+        "vkQueueSubmit2" => typed!(PFN_vkQueueSubmit2, submit),
+        "vkWaitSemaphores" => typed!(PFN_vkWaitSemaphores, wait),
+        "vkGetPhysicalDeviceQueueFamilyProperties" => {
+            typed!(PFN_vkGetPhysicalDeviceQueueFamilyProperties, families)
+        }
+        "vkGetSemaphoreCounterValue" => typed!(PFN_vkGetSemaphoreCounterValue, counter),
+        _ => return None,
+    })
+}
+
+#[test]
+fn a_warm_frame_takes_no_memory_from_the_host() {
+    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    let get = gpu.instance().fp_v1_0().get_device_proc_addr;
+    let real = gpu.device().handle();
+    let (get_instance, instance) = (gpu.entry().static_fn().get_instance_proc_addr, gpu.instance().handle());
+    let lookup_instance = |name: &CStr| {
+        quiet(name).unwrap_or_else(|| {
+            let found = unsafe { get_instance(instance, name.as_ptr()) };
+            found.map_or(std::ptr::null(), |found| found as *const c_void)
+        })
+    };
+    let instance = unsafe { ash::Instance::load_with(lookup_instance, instance) };
+    let lookup = |name: &CStr| {
+        quiet(name).unwrap_or_else(|| {
+            let found = unsafe { get(real, name.as_ptr()) };
+            found.map_or(std::ptr::null(), |found| found as *const c_void)
+        })
+    };
+    let device = unsafe { ash::Device::load_with(lookup, real) };
+    let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap());
+    let queues = [0, 1].map(|family| QueueInfo { queue: gpu.queue(), family });
+    let info = FramesCreateInfo {
+        features: Features { synchronization2: true, timeline_semaphore: true, ..Features::default() },
+        ..FramesCreateInfo::new(
+            &instance,
+            &device,
+            gpu.physical_device(),
+            vk::API_VERSION_1_3,
+            &allocator,
+            &queues,
+        )
+    };
+    let mut frames = unsafe { Frames::new(&info) }.unwrap();
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(4096).usage(usage);
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let buffers: Vec<_> = (0..8).map(|_| unsafe { frames.create_buffer(&info, &auto) }.unwrap()).collect();
+    let region = [vk::BufferCopy { src_offset: 0, dst_offset: 1024, size: 512 }];
+    let mut frame = || {
+        frames.begin().unwrap();
+        for queue in [frames.queue(0), frames.queue(1)] {
+            let mut first = frames.list(queue).unwrap();
+            let mut second = frames.list(queue).unwrap();
+            // What the other family has written.
+            let other = vk::BufferCopy { src_offset: 1024, dst_offset: 2048, size: 512 };
+            first.copy_buffer(&buffers[0], &buffers[1], &[other]).unwrap();
+            for pair in buffers.windows(2) {
+                first.upload(&pair[0], 0, &[1; 512]).unwrap();
+                first.copy_buffer(&pair[0], &pair[1], &region).unwrap();
+                second.fill_buffer(&pair[1], 64..128, 0).unwrap();
+                second.copy_buffer(&pair[1], &pair[0], &region).unwrap();
+            }
+            frames.submit(queue, [first, second]).unwrap();
+        }
+        frames.end();
+    };
+    let before = count();
+    for _ in 0..8 {
+        frame();
+    }
+    assert!(count() > before, "the count does not count");
+    let before = count();
+    for _ in 0..100 {
+        frame();
+    }
+    assert_eq!(count() - before, 0);
+    let statistics = frames.statistics();
+    assert!(statistics.waits >= 100, "queues wait for one another");
+    assert!(statistics.releases >= 100, "families give their buffers away");
+}
