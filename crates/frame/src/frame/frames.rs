@@ -380,7 +380,11 @@ impl Frames {
     ///
     /// # Errors
     /// [`StateError`] if the resource is of other frames.
-    pub fn acquired(
+    ///
+    /// # Safety
+    /// It is so: the next [`submit_with`](Self::submit_with) to the queue has that semaphore, and whoever had the
+    /// resource leaves it in the layout that lists left it in.
+    pub unsafe fn acquired(
         &self,
         resource: impl Into<ResourceId>,
         queue: Queue,
@@ -393,7 +397,10 @@ impl Frames {
     ///
     /// # Errors
     /// [`StateError`] if the resource is of other frames.
-    pub fn idle(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+    ///
+    /// # Safety
+    /// It is so: every submission that uses the resource is done, and the host waited for it.
+    pub unsafe fn idle(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         self.core.submitter.lock().global.idle(resource)
     }
 

@@ -62,7 +62,8 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::COMPUTE)?;
         let size = u64::try_from(size_of::<vk::DispatchIndirectCommand>()).unwrap_or(u64::MAX);
         let range = arguments(buffer, offset, 1, 0, size)?;
-        self.use_buffer(buffer, range, Use::INDIRECT)?;
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
         self.commit(BindPoint::Compute)?;
         // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer, which has usage and bytes;
         // the rest is the caller's promise.
@@ -129,7 +130,8 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let size = u64::try_from(size_of::<vk::DrawIndirectCommand>()).unwrap_or(u64::MAX);
         let range = arguments(buffer, offset, count, stride, size)?;
-        self.use_buffer(buffer, range, Use::INDIRECT)?;
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
         // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the
@@ -154,7 +156,8 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let size = u64::try_from(size_of::<vk::DrawIndexedIndirectCommand>()).unwrap_or(u64::MAX);
         let range = arguments(buffer, offset, count, stride, size)?;
-        self.use_buffer(buffer, range, Use::INDIRECT)?;
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
         // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the

@@ -1,10 +1,12 @@
 //! Commands on images whose regions are Vulkan's own.
 
+use std::ops::Range;
+
 use ash::vk;
 
 use super::part::declare;
 use super::{CommandList, ListError, buffers};
-use crate::resource::{Buffer, Image};
+use crate::resource::{Buffer, Image, format_layout};
 use crate::track::{Subresources, Use};
 
 const SOURCE: vk::ImageUsageFlags = vk::ImageUsageFlags::TRANSFER_SRC;
@@ -13,6 +15,25 @@ const SOURCE_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 const TARGET_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const RESOLVE_SOURCE: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_SOURCE };
 const RESOLVE_TARGET: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_TARGET };
+
+/// The bytes from the first to the last that a region has in the buffer. No more than those: a reader of what is not
+/// read would be waited for, and not the write before it.
+fn bytes_of(image: &Image, region: &vk::BufferImageCopy) -> Range<u64> {
+    let start = region.buffer_offset;
+    let vk::Extent3D { width, height, depth } = region.image_extent;
+    let Some(layout) = format_layout(image.format(), region.image_subresource.aspect_mask) else {
+        return start..u64::MAX;
+    };
+    let or = |given: u32, extent: u32| if given == 0 { extent } else { given };
+    let (pitch, rows) =
+        layout.blocks(or(region.buffer_row_length, width), or(region.buffer_image_height, height));
+    let (columns, last_rows) = layout.blocks(width, height);
+    let slices = u64::from(depth) * u64::from(region.image_subresource.layer_count);
+    let before =
+        (slices.saturating_sub(1)).saturating_mul(u64::from(rows)) + u64::from(last_rows.saturating_sub(1));
+    let blocks = before.saturating_mul(u64::from(pitch)).saturating_add(u64::from(columns));
+    start..start.saturating_add(blocks.saturating_mul(layout.block_bytes))
+}
 
 impl CommandList {
     /// `vkCmdCopyImage`.
@@ -62,9 +83,10 @@ impl CommandList {
         buffers::needs(from, vk::BufferUsageFlags::TRANSFER_SRC)?;
         self.transfer_image(to, TARGET, regions.iter().map(|region| region.image_subresource))?;
         self.keep_buffer(from)?;
-        let start = regions.iter().map(|region| region.buffer_offset).min().unwrap_or(0);
         self.declare(|recorder| {
-            recorder.use_buffer(from.id(), start..u64::MAX, Use::COPY_SOURCE)?;
+            for region in regions {
+                recorder.use_buffer(from.id(), bytes_of(to, region), Use::COPY_SOURCE)?;
+            }
             declare(recorder, to, regions.iter().map(|region| (region.image_subresource, Use::COPY_TARGET)))
         })?;
         self.flush()?;
@@ -92,9 +114,13 @@ impl CommandList {
         buffers::needs(to, vk::BufferUsageFlags::TRANSFER_DST)?;
         self.transfer_image(from, SOURCE, regions.iter().map(|region| region.image_subresource))?;
         self.keep_buffer(to)?;
-        let start = regions.iter().map(|region| region.buffer_offset).min().unwrap_or(0);
+        // Rows of several regions may lie between one another: all of it is one write.
+        let written = regions.iter().map(|region| bytes_of(from, region));
+        let written = written.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
         self.declare(|recorder| {
-            recorder.use_buffer(to.id(), start..u64::MAX, Use::COPY_TARGET)?;
+            if let Some(written) = written {
+                recorder.use_buffer(to.id(), written, Use::COPY_TARGET)?;
+            }
             declare(recorder, from, regions.iter().map(|region| (region.image_subresource, Use::COPY_SOURCE)))
         })?;
         self.flush()?;

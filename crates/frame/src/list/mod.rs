@@ -133,7 +133,16 @@ impl CommandList {
     ///
     /// # Errors
     /// [`ListError`].
-    pub fn use_buffer(&mut self, buffer: &Buffer, range: Range<u64>, usage: Use) -> Result<(), ListError> {
+    ///
+    /// # Safety
+    /// Barriers may name the use: the queue has its stages, and the device what they and the accesses need
+    /// (VUID-vkCmdPipelineBarrier2-srcStageMask-09673, VUID-VkMemoryBarrier2-dstStageMask-03929).
+    pub unsafe fn use_buffer(
+        &mut self,
+        buffer: &Buffer,
+        range: Range<u64>,
+        usage: Use,
+    ) -> Result<(), ListError> {
         self.keep_buffer(buffer)?;
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, usage))
     }
@@ -143,8 +152,17 @@ impl CommandList {
     ///
     /// # Errors
     /// [`ListError`].
+    ///
+    /// # Safety
+    /// As of [`use_buffer`](Self::use_buffer), and the image was made for the layout
+    /// (VUID-VkImageMemoryBarrier2-oldLayout-01208 and those that follow).
     #[doc(alias = "TransitionBarrier")]
-    pub fn use_image(&mut self, image: &Image, part: &Subresources, usage: Use) -> Result<(), ListError> {
+    pub unsafe fn use_image(
+        &mut self,
+        image: &Image,
+        part: &Subresources,
+        usage: Use,
+    ) -> Result<(), ListError> {
         self.keep_image(image)?;
         self.declare(|recorder| recorder.use_image(image.id(), part, usage))
     }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo};
-use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+use sublet::{Allocator, AllocatorCreateInfo, sim};
 use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo, Image, QueueInfo};
+
+pub(crate) use crate::make::{auto, buffer, image, image_info};
 
 /// With everything, without synchronization2, and without timelines too.
 pub(crate) const PROFILES: [&str; 3] = ["lavapipe", "nvidia-gtx-1060", "imagination-powervr-gx6250"];
@@ -80,41 +82,4 @@ impl Bench {
         let messages = gpu.finish();
         assert!(messages.is_empty(), "{messages:#?}");
     }
-}
-
-pub(crate) fn auto() -> AllocationCreateInfo<'static> {
-    AllocationCreateInfo::new(MemoryUsage::Auto)
-}
-
-pub(crate) fn buffer(frames: &Frames, size: u64) -> Buffer {
-    let usage = vk::BufferUsageFlags::TRANSFER_SRC
-        | vk::BufferUsageFlags::TRANSFER_DST
-        | vk::BufferUsageFlags::STORAGE_BUFFER
-        | vk::BufferUsageFlags::UNIFORM_BUFFER
-        | vk::BufferUsageFlags::INDIRECT_BUFFER;
-    let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-    // SAFETY: the create-info is valid.
-    unsafe { frames.create_buffer(&info, &auto()) }.unwrap()
-}
-
-/// A two-dimensional image that is copied.
-pub(crate) fn image_info(
-    format: vk::Format,
-    (width, height): (u32, u32),
-    mips: u32,
-    layers: u32,
-) -> vk::ImageCreateInfo<'static> {
-    vk::ImageCreateInfo::default()
-        .image_type(vk::ImageType::TYPE_2D)
-        .format(format)
-        .extent(vk::Extent3D { width, height, depth: 1 })
-        .mip_levels(mips)
-        .array_layers(layers)
-        .samples(vk::SampleCountFlags::TYPE_1)
-        .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST)
-}
-
-pub(crate) fn image(frames: &Frames, info: &vk::ImageCreateInfo<'_>) -> Image {
-    // SAFETY: the create-info is valid.
-    unsafe { frames.create_image(info, &auto()) }.unwrap()
 }

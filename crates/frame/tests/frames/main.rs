@@ -13,5 +13,7 @@ mod bench;
 mod faults;
 mod images;
 mod life;
+mod make;
+mod programs;
 mod random;
 mod shaders;

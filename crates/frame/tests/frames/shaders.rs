@@ -134,7 +134,7 @@ fn arguments_come_from_a_buffer() {
     assert!(matches!(unsafe { list.dispatch_indirect(&arguments, 56) }, Err(ListError::OutOfRange { .. })));
     unsafe { list.dispatch_indirect(&arguments, 4) }.unwrap();
     // Commands that the list does not know.
-    list.use_buffer(&two, 0..4, Use::CLEAR).unwrap();
+    unsafe { list.use_buffer(&two, 0..4, Use::CLEAR) }.unwrap();
     let handle = two.handle();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, handle, 0, 4, 9)) }.unwrap();
     let read = list.read_buffer(&two, 0..8).unwrap();

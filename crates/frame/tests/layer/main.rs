@@ -11,6 +11,10 @@
 )]
 
 mod device;
+#[path = "../frames/make.rs"]
+mod make;
+#[path = "../frames/random.rs"]
+mod random;
 
 use std::sync::Arc;
 
@@ -269,7 +273,7 @@ fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
         unsafe { list.draw_indexed(0..3, 0, 0..1) }.unwrap();
         assert_eq!(frames.statistics().barrier_calls, before);
         // Rendering is interrupted for a use that needs a barrier.
-        list.use_image(&picture, &Subresources::ALL, Use::COPY_SOURCE).unwrap();
+        unsafe { list.use_image(&picture, &Subresources::ALL, Use::COPY_SOURCE) }.unwrap();
         list.flush().unwrap();
         unsafe { list.draw(0..3, 0..1) }.unwrap();
         assert!(frames.statistics().barrier_calls > before);
@@ -310,6 +314,9 @@ fn run(features: Features) -> bool {
     let mut frames = unsafe { Frames::new(&info) }.unwrap();
 
     transfers(&mut frames);
+    for seed in 0..20 {
+        random::program(&mut frames, 1, seed);
+    }
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
     let add = layouts(&device, &descriptors, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
