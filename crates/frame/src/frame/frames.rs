@@ -66,6 +66,8 @@ use crate::track::{Global, Queue, ResourceId, StateError, Use};
 /// # gpu.assert_silent();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "CommandQueue")]
+#[doc(alias = "CommandAllocatorPool")]
 pub struct Frames {
     pub(super) core: Arc<Core>,
     /// By frame in flight: the last submission to each queue.

@@ -166,8 +166,6 @@ impl CommandList {
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
-    #[doc(alias = "UpdateSubresources")]
-    #[doc(alias = "UploadBuffer")]
     pub fn upload(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
@@ -188,7 +186,6 @@ impl CommandList {
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
-    #[doc(alias = "download")]
     pub fn read_buffer(&mut self, buffer: &Buffer, range: Range<u64>) -> Result<ReadBack, ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_SRC)?;

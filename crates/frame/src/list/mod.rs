@@ -52,8 +52,7 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// | all else | [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image), then [`raw`](Self::raw) |
 ///
 /// A command that fails records nothing, and the list goes on, unless a use failed: then it cannot be submitted.
-#[doc(alias = "ID3D12GraphicsCommandList")]
-#[doc(alias = "CommandBuffer")]
+#[doc(alias = "CommandContext")]
 pub struct CommandList {
     core: Arc<Core>,
     queue: Queue,

@@ -50,7 +50,6 @@ impl ReadState {
 ///
 /// It is ready when [`Frames::begin`](crate::Frames::begin), [`collect`](crate::Frames::collect) or
 /// [`wait`](crate::Frames::wait) finds that the list is done. It is also a [`Future`], which they wake.
-#[doc(alias = "download")]
 pub struct ReadBack {
     state: Arc<ReadState>,
     buffer: Buffer,

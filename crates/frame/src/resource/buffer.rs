@@ -39,7 +39,6 @@ struct Inner {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-#[doc(alias = "RAII")]
 pub struct Buffer(Arc<Inner>);
 
 impl Buffer {

@@ -124,7 +124,6 @@ impl Facts {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-#[doc(alias = "Texture")]
 pub struct Image(Arc<Inner>);
 
 impl Image {

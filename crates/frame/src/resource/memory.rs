@@ -20,7 +20,6 @@ struct Inner {
 /// Cheap to clone. It is freed when the last clone and the last resource in it are gone, and no list that uses one is
 /// in flight.
 #[derive(Clone)]
-#[doc(alias = "ID3D12Heap")]
 pub struct SharedMemory(Arc<Inner>);
 
 impl SharedMemory {
