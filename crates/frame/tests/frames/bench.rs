@@ -20,9 +20,9 @@ pub(crate) struct Bench {
     pub(crate) gpu: sim::Gpu,
 }
 
-/// A GPU with so many queues.
+/// A GPU with so many queues, which looks for hazards.
 pub(crate) fn gpu(profile: &str, queues: u32) -> sim::Gpu {
-    sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(queues).build()
+    sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(queues).hazards(true).build()
 }
 
 /// What is made on a GPU before any frames.

@@ -323,3 +323,21 @@ fn shared_memory_goes_from_one_to_the_other() {
     drop((first, second, third, one, two, image, memory));
     bench.finish();
 }
+
+/// The simulated GPU looks for hazards in all of these tests.
+#[test]
+fn what_is_not_declared_is_a_hazard() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let buffer = bench.buffer(64);
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&buffer, 0..64, 1).unwrap();
+    let handle = buffer.handle();
+    unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, handle, 0, 64, 2)) }.unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    let messages = bench.gpu.take_messages();
+    assert!(messages.iter().any(|message| message.vuid == "SYNC-HAZARD-WRITE-AFTER-WRITE"), "{messages:#?}");
+    drop(buffer);
+    bench.finish();
+}
