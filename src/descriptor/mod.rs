@@ -33,6 +33,7 @@ mod heap;
 mod layout;
 mod models;
 mod pool;
+mod pool_view;
 mod quirks;
 mod sets;
 mod sizes;
@@ -54,6 +55,7 @@ pub use heap::*;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
 pub use models::BindingModel;
 pub use pool::CreateDescriptorPoolError;
+pub use pool_view::{DescriptorPoolState, DescriptorPoolView};
 pub use quirks::DescriptorQuirks;
 pub use sets::{
     AllocateDescriptorSetError, DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet,

@@ -60,8 +60,9 @@ pub use perfetto::perfetto;
 pub use recording::recording_to_perfetto;
 #[cfg(feature = "snapshots")]
 pub use snapshot::{
-    Block, Chunk, Dedicated, DescriptorHeapMap, DescriptorPools, Device, Entry, FaultPosition, Heap, Located,
-    MemoryType, ReadSnapshotError, SlotUse, Slots, Snapshot, SnapshotFault, Vector,
+    Block, Chunk, Dedicated, DescriptorHeapMap, DescriptorPoolMap, DescriptorPools, Device, Entry,
+    FaultPosition, Heap, Located, MemoryType, PoolDescriptors, PoolState, ReadSnapshotError, SlotUse, Slots,
+    Snapshot, SnapshotFault, Vector,
 };
 pub use stats_string::{stats_string, stats_string_of_map, virtual_block_stats_string};
 #[cfg(feature = "snapshots")]

@@ -16,7 +16,7 @@ use crate::base::append_table::AppendTable;
 use crate::base::cast::index;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::descriptor::pool::DescriptorPool;
-use crate::descriptor::{DescriptorDevice, SetLayout};
+use crate::descriptor::{DescriptorDevice, DescriptorPoolView, SetLayout};
 use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
@@ -299,6 +299,16 @@ impl<T: Threading> PersistentSets<T> {
             statistics.add(&bucket.books.lock());
         }
         statistics
+    }
+
+    /// Shows all pools: for debugging. Those of one kind are locked meanwhile.
+    ///
+    /// # Complexity
+    /// O(pools).
+    pub fn walk_pools(&self, mut visit: impl FnMut(DescriptorPoolView)) {
+        for bucket in self.buckets.iter() {
+            bucket.books.lock().walk_pools(&mut visit);
+        }
     }
 
     /// The device that it was made with.

@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::books::Books;
+use super::bucket::Shape;
 use crate::base::cast::narrow;
+use crate::descriptor::pool::DescriptorPool;
+use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
 
 /// What [`PersistentSets`](super::PersistentSets) have. Units: pools; sets.
 ///
@@ -52,6 +55,30 @@ impl PersistentSetsStatistics {
                 self.room += u64::from(pool.room);
                 self.lost += u64::from(pool.lost);
             }
+        }
+    }
+}
+
+impl Books<Shape, DescriptorPool> {
+    /// Shows the pools of the bucket.
+    pub(super) fn walk_pools(&self, visit: &mut dyn FnMut(DescriptorPoolView)) {
+        let Some(shape) = self.shape else { return };
+        for entry in self.pools() {
+            let free_sets = if entry.sealed { 0 } else { entry.room + entry.ready };
+            let state = match (entry.sealed, entry.live) {
+                (true, _) => DescriptorPoolState::Sealed,
+                (false, 0) => DescriptorPoolState::Idle,
+                (false, _) => DescriptorPoolState::Open,
+            };
+            visit(DescriptorPoolView {
+                handle: entry.pool.handle(),
+                sets: entry.capacity,
+                counts: *entry.pool.counts(),
+                live_sets: entry.live,
+                free_sets,
+                left: shape.counts.times(free_sets),
+                state,
+            });
         }
     }
 }

@@ -76,6 +76,13 @@ pub(super) struct List {
     pub(super) len: usize,
 }
 
+impl Slot {
+    /// For the device.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.pending != 0
+    }
+}
+
 impl List {
     pub(super) fn new(learned: Learned) -> Self {
         Self {

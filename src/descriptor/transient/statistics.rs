@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::TransientSets;
+use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
+use crate::metadata::CountedCapacity;
 
 /// How [`TransientSets`] do, over their life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,5 +58,38 @@ impl TransientSets {
             sum.resets += list.sums.resets;
         }
         sum
+    }
+
+    /// Shows all pools: for debugging.
+    ///
+    /// # Complexity
+    /// O(pools).
+    pub fn walk_pools(&self, mut visit: impl FnMut(DescriptorPoolView)) {
+        for list in &self.lists {
+            for region in list.regions() {
+                let Some(slot) = list.slot(region) else { continue };
+                let usage = list.engine.region_counts(region);
+                let is_open = [list.current.region, list.second.region].contains(&region);
+                let state = if slot.is_waiting() {
+                    DescriptorPoolState::Waiting
+                } else if is_open {
+                    DescriptorPoolState::Open
+                } else if usage.grants == 0 {
+                    DescriptorPoolState::Idle
+                } else {
+                    DescriptorPoolState::Sealed
+                };
+                let room = if usage.sealed { CountedCapacity::default() } else { usage.room };
+                visit(DescriptorPoolView {
+                    handle: slot.pool.handle(),
+                    sets: slot.pool.max_sets(),
+                    counts: *slot.pool.counts(),
+                    live_sets: usage.grants,
+                    free_sets: room.grants,
+                    left: room.counts,
+                    state,
+                });
+            }
+        }
     }
 }

@@ -160,6 +160,7 @@ class Page {
     const { descriptor_heaps: slots = [], descriptor_pools: pools = [] } = this.data.now;
     if (slots.length > 0) tables.push(descriptorHeapTable(slots));
     if (pools.length > 0) tables.push(descriptorPoolTable(pools));
+    if (pools.some((owner) => (owner.each || []).length > 0)) tables.push(eachPoolTable(pools));
     tables.push(chunkTable('largest', 'Largest allocations', now.allocations, pick));
     tables.push(sumTable('by-name', 'By name', 'Name', sumsBy(now.allocations, (chunk) => chunk.name || null), 'unnamed', searchFor('name')));
     if (now.allocations.some((chunk) => chunk.allocation.caller)) {

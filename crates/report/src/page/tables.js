@@ -199,6 +199,21 @@ function descriptorHeapTable(heaps) {
   return new Table({ id: 'descriptor-heaps', title: 'Descriptor heaps', columns, rows: heaps, sort: 2, isWide: true });
 }
 
+// Pool by pool, for all who allocate sets.
+function eachPoolTable(pools) {
+  const rows = pools.flatMap((owner) => (owner.each || []).map((pool, at) => ({ ...pool, name: owner.name, at })));
+  const columns = [
+    textColumn('Name', (row) => row.name, 'unnamed'),
+    numberColumn('Pool', (row) => row.at),
+    textColumn('State', (row) => row.state),
+    numberColumn('Sets', (row) => row.sets),
+    numberColumn('Live', (row) => row.live_sets),
+    numberColumn('Free', (row) => row.free_sets),
+    textColumn('Descriptors left', (row) => row.descriptors.map((sum) => `${exact(sum.left)} of ${exact(sum.made)} ${sum.kind}`).join(', ')),
+  ];
+  return new Table({ id: 'each-descriptor-pool', title: 'Descriptor pools, each', columns, rows, sort: 4, isWide: true });
+}
+
 function descriptorPoolTable(pools) {
   const columns = [
     textColumn('Name', (row) => row.name, 'unnamed'),

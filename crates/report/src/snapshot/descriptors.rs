@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use sublet::Threading;
 use sublet::descriptor::{
-    DescriptorHeap, HeapStatistics, HeapStore, HostHeap, PersistentSets, SlotRun, SlotState, TransientSets,
+    DescriptorHeap, DescriptorPoolState, DescriptorPoolView, HeapStatistics, HeapStore, HostHeap,
+    PersistentSets, SlotRun, SlotState, TransientSets,
 };
 
 use super::Snapshot;
@@ -72,6 +73,68 @@ pub struct DescriptorPools {
     pub waiting_sets: u64,
     /// Sets that the pools can still give; of transient sets it is not kept.
     pub free_sets: Option<u64>,
+    /// Each of the pools.
+    #[serde(default)]
+    pub each: Vec<DescriptorPoolMap>,
+}
+
+/// One `VkDescriptorPool`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DescriptorPoolMap {
+    /// Sets that it was made for.
+    pub sets: u32,
+    /// Sets that were allocated and not freed; those that wait for the GPU are among them.
+    pub live_sets: u32,
+    /// Sets that it still gives.
+    pub free_sets: u32,
+    /// What it does. In JSON: `open`, `idle`, `sealed`, `waiting`.
+    pub state: PoolState,
+    /// Its descriptors by type.
+    pub descriptors: Vec<PoolDescriptors>,
+}
+
+/// The descriptors of one type in a [`DescriptorPoolMap`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PoolDescriptors {
+    /// The type: the name of a [`DescriptorKind`](sublet::descriptor::DescriptorKind).
+    pub kind: Box<str>,
+    /// How many the pool was made for. Bytes of inline uniform blocks.
+    pub made: u32,
+    /// How many of them are left for its free sets.
+    pub left: u32,
+}
+
+/// What a descriptor pool does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum PoolState {
+    /// Sets come from it, or it is full.
+    Open,
+    /// It has no live sets, and is kept.
+    Idle,
+    /// Nothing comes from it until it is empty.
+    Sealed,
+    /// It waits for the GPU.
+    Waiting,
+}
+
+impl From<DescriptorPoolView> for DescriptorPoolMap {
+    fn from(view: DescriptorPoolView) -> Self {
+        let state = match view.state {
+            DescriptorPoolState::Idle => PoolState::Idle,
+            DescriptorPoolState::Sealed => PoolState::Sealed,
+            DescriptorPoolState::Waiting => PoolState::Waiting,
+            _ => PoolState::Open,
+        };
+        let of_kind = |(kind, made)| {
+            let (kind, left) = (format!("{kind:?}").into(), view.left.get(kind));
+            PoolDescriptors { kind, made, left }
+        };
+        let DescriptorPoolView { sets, live_sets, free_sets, counts, .. } = view;
+        Self { sets, live_sets, free_sets, state, descriptors: counts.iter().map(of_kind).collect() }
+    }
 }
 
 impl DescriptorHeapMap {
@@ -161,6 +224,8 @@ impl Snapshot {
     /// Adds the pools of sets that stay, under a name of the program's. O(sets).
     pub fn add_descriptor_sets<T: Threading>(&mut self, name: &str, sets: &PersistentSets<T>) {
         let statistics = sets.statistics();
+        let mut each = Vec::new();
+        sets.walk_pools(|pool| each.push(pool.into()));
         self.descriptor_pools.push(DescriptorPools {
             name: name.into(),
             transient: false,
@@ -170,12 +235,15 @@ impl Snapshot {
             live_sets: statistics.live_sets,
             waiting_sets: statistics.retired_sets,
             free_sets: Some(statistics.ready_sets + statistics.room),
+            each,
         });
     }
 
     /// Adds the pools of sets of recordings, under a name of the program's. O(pools).
     pub fn add_transient_sets(&mut self, name: &str, sets: &TransientSets) {
         let statistics = sets.statistics();
+        let mut each = Vec::new();
+        sets.walk_pools(|pool| each.push(pool.into()));
         self.descriptor_pools.push(DescriptorPools {
             name: name.into(),
             transient: true,
@@ -185,6 +253,7 @@ impl Snapshot {
             live_sets: statistics.live_sets,
             waiting_sets: 0,
             free_sets: None,
+            each,
         });
     }
 }

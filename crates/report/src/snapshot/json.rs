@@ -35,7 +35,9 @@ impl Snapshot {
     ///   "descriptor_heaps": [{ "name": "materials", "slots": 1024, "ranges": 1, "peak": 5, "runs": [
     ///     { "first": 0, "count": 5, "use": "live" }, { "first": 5, "count": 1019, "use": "free" }] }],
     ///   "descriptor_pools": [{ "name": "frames", "transient": true, "pools": 3, "idle_pools": 1, "waiting_pools": 2,
-    ///     "live_sets": 600, "waiting_sets": 0, "free_sets": null }]
+    ///     "live_sets": 600, "waiting_sets": 0, "free_sets": null, "each": [
+    ///       { "sets": 256, "live_sets": 200, "free_sets": 56, "state": "open", "descriptors": [
+    ///         { "kind": "UniformBuffer", "made": 512, "left": 112 }] }] }]
     /// }
     /// ```
     ///

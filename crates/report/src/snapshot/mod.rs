@@ -10,7 +10,9 @@ mod parts;
 mod text;
 mod vma;
 
-pub use descriptors::{DescriptorHeapMap, DescriptorPools, SlotUse, Slots};
+pub use descriptors::{
+    DescriptorHeapMap, DescriptorPoolMap, DescriptorPools, PoolDescriptors, PoolState, SlotUse, Slots,
+};
 pub use error::{FaultPosition, ReadSnapshotError, SnapshotFault};
 pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
 

@@ -9,7 +9,7 @@ use sublet::descriptor::{
 use sublet::retire::Clock;
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo};
-use sublet_report::{Page, ReadSnapshotError, SlotUse, Snapshot, SnapshotFault};
+use sublet_report::{Page, PoolState, ReadSnapshotError, SlotUse, Snapshot, SnapshotFault};
 
 /// A heap of 16 slots with a live range of 5, 3 that wait, and 2 of a frame; one set that stays, and two of a frame.
 fn taken() -> Snapshot {
@@ -87,6 +87,28 @@ fn a_snapshot_holds_what_heaps_and_pools_held() {
     let [meshes, frames] = &*snapshot.descriptor_pools else { panic!("{:?}", snapshot.descriptor_pools) };
     assert_eq!((meshes.transient, meshes.pools, meshes.live_sets, meshes.free_sets), (false, 1, 1, Some(15)));
     assert_eq!((frames.transient, frames.pools, frames.waiting_pools, frames.live_sets), (true, 1, 1, 2));
+}
+
+#[test]
+fn a_snapshot_holds_each_pool_with_its_sets_and_descriptors() {
+    let snapshot = taken();
+    let [meshes, frames] = &*snapshot.descriptor_pools else { panic!("{:?}", snapshot.descriptor_pools) };
+    let ([stays], [recorded]) = (&*meshes.each, &*frames.each) else { panic!("{meshes:?} {frames:?}") };
+    assert_eq!((stays.sets, stays.live_sets, stays.free_sets, stays.state), (16, 1, 15, PoolState::Open));
+    let [uniforms] = &*stays.descriptors else { panic!("{stays:?}") };
+    assert_eq!((&*uniforms.kind, uniforms.made, uniforms.left), ("UniformBuffer", 16, 15));
+    assert_eq!((recorded.live_sets, recorded.free_sets, recorded.state), (2, 0, PoolState::Waiting));
+    let json = snapshot.to_json();
+    assert!(
+        json.contains(r#""state":"open","descriptors":[{"kind":"UniformBuffer","made":16,"left":15}]"#),
+        "{json}"
+    );
+    // As earlier versions wrote it.
+    let start = json.find(r#","each":["#).unwrap();
+    let end = start + json[start..].find(r#""state":"open""#).unwrap();
+    let end = end + json[end..].find("]}]").unwrap() + 3;
+    let earlier = Snapshot::from_json(&format!("{}{}", &json[..start], &json[end..])).unwrap();
+    assert!(earlier.descriptor_pools[0].each.is_empty());
 }
 
 #[test]
