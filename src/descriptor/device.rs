@@ -153,6 +153,9 @@ impl DescriptorDevice {
             BindingModel::Buffer if !has_buffers => {
                 return Err(CreateDescriptorDeviceError::NoDescriptorBuffer);
             }
+            BindingModel::Heap if !features.contains(DescriptorFeatures::DESCRIPTOR_HEAP) => {
+                return Err(CreateDescriptorDeviceError::NoDescriptorHeap);
+            }
             chosen => chosen,
         };
         if let (true, Some(missing)) = (has_buffers, driver.missing_for_descriptor_buffer()) {
@@ -268,6 +271,8 @@ pub enum CreateDescriptorDeviceError {
     Missing(MissingFunction),
     /// [`BindingModel::Buffer`] without [`DescriptorFeatures::DESCRIPTOR_BUFFER`].
     NoDescriptorBuffer,
+    /// The program asked for [`BindingModel::Heap`] without [`DescriptorFeatures::DESCRIPTOR_HEAP`].
+    NoDescriptorHeap,
 }
 
 impl From<MissingFunction> for CreateDescriptorDeviceError {
@@ -280,6 +285,9 @@ impl fmt::Display for CreateDescriptorDeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(error) => write!(f, "the device does not have what descriptors need: {error}"),
+            Self::NoDescriptorHeap => {
+                f.write_str("the model is descriptor heaps, and the program has not enabled them")
+            }
             Self::NoDescriptorBuffer => {
                 f.write_str("descriptor buffers are asked for, and the feature is not enabled")
             }
@@ -291,7 +299,7 @@ impl Error for CreateDescriptorDeviceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Missing(missing) => missing.source(),
-            Self::NoDescriptorBuffer => None,
+            Self::NoDescriptorBuffer | Self::NoDescriptorHeap => None,
         }
     }
 }

@@ -24,6 +24,9 @@ pub enum BindingModel {
     Sets,
     /// `VK_EXT_descriptor_buffer`.
     Buffer,
+    /// `VK_EXT_descriptor_heap`, for heaps alone: pipelines have no sets then. Only programs that ask for it get it. **It
+    /// has run on the simulated driver alone, on no hardware.**
+    Heap,
 }
 
 /// What is known of a driver on some of its devices.
@@ -46,6 +49,10 @@ const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 
 /// Each row has its source above it: a measurement of this repository, or a pull request of DXVK, which chooses by
 /// driver too. Drivers that are not listed get sets, which every driver is tuned for.
+///
+/// No row says heaps. The library has run there on no hardware, and no source names a driver on which they are better:
+/// NVIDIA's 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK, which takes
+/// them from 595.84 on, says that they were slower with the first such drivers.
 const TABLE: [Known; 8] = [
     // Fewer cycles of the processor by half (H200, driver 580: `benches/RESULTS.md`). On the GPU's side nothing, or up
     // to 5 % slower: doitsujin/dxvk#4964.
@@ -69,7 +76,7 @@ const TABLE: [Known; 8] = [
 impl BindingModel {
     /// The model that a driver is known to be best at, on a device with this number
     /// (`VkPhysicalDeviceProperties::deviceID`). [`Self::Sets`] for drivers of which nothing is known. Never
-    /// [`Self::Auto`].
+    /// [`Self::Auto`], and not [`Self::Heap`] yet: no source has a driver on which that is better.
     ///
     /// [The guide](crate::guide::descriptors#which-driver-gets-what) has the table, with sources. A program that has
     /// measured better sets [`DescriptorDeviceCreateInfo::model`](super::DescriptorDeviceCreateInfo::model).
@@ -93,6 +100,12 @@ mod tests {
         assert_eq!(of(vk::DriverId::AMD_PROPRIETARY, 0x744c), BindingModel::Buffer, "RX 7900");
         assert_eq!(of(vk::DriverId::AMD_OPEN_SOURCE, 0x744c), BindingModel::Sets);
         assert_eq!(of(vk::DriverId::ARM_PROPRIETARY, 0), BindingModel::Sets, "not listed");
+    }
+
+    /// A row needs a source, and hardware that the library has run on.
+    #[test]
+    fn no_driver_gets_heaps_unasked() {
+        assert!(TABLE.iter().all(|known| known.model != BindingModel::Heap));
     }
 
     #[test]

@@ -7,9 +7,10 @@ use sublet::descriptor::{
     BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, CreateHeapError, DescriptorFeatures,
     DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace, OwnedRange,
 };
-use sublet::sim::{Gpu, Profile};
+use sublet::sim::{DescriptorHeapLimits, Gpu, Kernel, Profile};
 
 use crate::common::{Bindless, Held, Rig, hold};
+use crate::native::{dispatch, rig as native_rig, word};
 use crate::shader::{POINT, Shader, TYPES, fill, profiles};
 
 const FRAMES: u32 = 3;
@@ -93,6 +94,102 @@ fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_in
     assert_eq!(old(BindingModel::Auto), BindingModel::Sets, "Pascal");
     assert_eq!(old(BindingModel::Buffer), BindingModel::Buffer);
     assert_eq!(Rig::new("nvidia-h200").device.model(), BindingModel::Buffer);
+}
+
+/// The parts of the program that differ are its pipelines and its push constants.
+#[test]
+fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
+    use sublet::descriptor::{
+        DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorSource, HeapWriteError, PipelineLayoutError,
+        PipelineLayoutInfo, SetLayout,
+    };
+
+    let rig = native_rig(DescriptorHeapLimits::NVIDIA);
+    assert_ne!(rig.device.model(), BindingModel::Heap, "nobody gets them unasked");
+    let asked = DescriptorDeviceCreateInfo {
+        model: BindingModel::Heap,
+        ..DescriptorDeviceCreateInfo::for_gpu(&rig.gpu)
+    };
+    // SAFETY: the rig keeps the GPU for longer.
+    let device = unsafe { DescriptorDevice::new(&asked) }.unwrap();
+    let defaults = [rig.uniform(14), rig.storage(15)];
+    let info = info(&defaults);
+    let growing = HeapCreateInfo { slots: 2, max_slots: 12, ..info.heap };
+    // SAFETY: the rig's buffer and samplers outlive the heaps, here and below.
+    let made = unsafe {
+        BindlessHeap::create(&device, &rig.allocator, &BindlessHeapCreateInfo { heap: growing, ..info })
+    };
+    let heap = hold(Bindless(made.unwrap()));
+    let defaults = [rig.sampler(0)];
+    let of_samplers =
+        BindlessHeapCreateInfo { defaults: &defaults, ..BindlessHeapCreateInfo::new(HeapKind::Sampler) };
+    // SAFETY: as above.
+    let samplers =
+        hold(Bindless(unsafe { BindlessHeap::create(&device, &rig.allocator, &of_samplers) }.unwrap()));
+    assert_eq!([heap.kind(), samplers.kind()], [BindlessKind::Native; 2]);
+    assert!(heap.set_layout().is_none() && heap.layout() == vk::DescriptorSetLayout::null());
+
+    let sampler = samplers.allocate(1).unwrap();
+    let create_info = vk::SamplerCreateInfo::default();
+    let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &create_info };
+    // SAFETY: no shader looks at the slot, and the create-info is valid.
+    assert_eq!(unsafe { samplers.write_source(sampler.id(), 0, &source) }, Ok(sampler.first()));
+    // SAFETY: as above.
+    let refused = unsafe { samplers.write(sampler.id(), 0, &rig.sampler(0)) };
+    assert!(matches!(refused, Err(HeapWriteError::Data(_))), "a handle says too little: {refused:?}");
+
+    let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
+        .map(|kind| heap.binding(kind).unwrap());
+    let mut alive = Vec::new();
+    for frame in 0..8 {
+        let ticket = rig.clock.begin_frame(rig.lane, frame % FRAMES);
+        heap.collect(&rig.clock).unwrap();
+        let at = u64::from(frame);
+        rig.put(at, 100 + frame);
+        let range = fill(&rig, &heap, at, at + 1);
+        // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+        assert_eq!(unsafe { heap.flush(frame) }, 0);
+        let kernel = move |kernel: &mut Kernel<'_>| {
+            let value = kernel.buffer(0, uniforms, word(kernel, 0)).read_u32(0);
+            kernel.buffer(0, buffers, word(kernel, 0) + 1).write_u32(0, value + 1);
+        };
+        dispatch(&rig, heap.mappings(0).chain(samplers.mappings(1)), kernel, |commands| {
+            let place = HeapPlace { bind_point: POINT, layout: vk::PipelineLayout::null(), first_set: 0 };
+            // SAFETY: the command buffer is being recorded, and there is one heap of each kind.
+            unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap, &samplers]) };
+            // SAFETY: as above, with one word.
+            unsafe { device.cmd_push_data(commands, 0, &range.first().to_le_bytes()) };
+        });
+        assert_eq!(rig.get(at + 1), 101 + frame, "frame {frame}");
+        alive.push(range);
+        if alive.len() > 2 {
+            // SAFETY: no later recording uses it.
+            unsafe { heap.retire(ticket, alive.remove(0)) }.unwrap();
+        }
+        // SAFETY: what is recorded later binds the heap as it is now.
+        unsafe { heap.retire_outgrown(ticket) };
+        rig.clock.end_frame(ticket).unwrap();
+    }
+    assert!(heap.statistics().growths >= 2);
+
+    // Sets are bound by nobody there, and the extension has to be enabled.
+    let create_info = vk::DescriptorSetLayoutCreateInfo::default();
+    // SAFETY: the create-info is valid.
+    let handle = unsafe { rig.gpu.device().create_descriptor_set_layout(&create_info, None) }.unwrap();
+    // SAFETY: the layout was made from it.
+    let layout = unsafe { SetLayout::new(handle, &create_info) }.unwrap();
+    // SAFETY: there is no pipeline layout to speak of: it is refused.
+    let refused = unsafe { PipelineLayoutInfo::new(&device, vk::PipelineLayout::null(), &[layout], &[]) };
+    assert_eq!(refused.unwrap_err(), PipelineLayoutError::WrongModel { set: 0, model: BindingModel::Heap });
+    // SAFETY: nothing uses it.
+    unsafe { rig.gpu.device().destroy_descriptor_set_layout(handle, None) };
+    let lacking = DescriptorDeviceCreateInfo {
+        features: asked.features - DescriptorFeatures::DESCRIPTOR_HEAP,
+        ..asked
+    };
+    // SAFETY: as above.
+    let refused = unsafe { DescriptorDevice::new(&lacking) };
+    assert!(matches!(refused, Err(sublet::descriptor::CreateDescriptorDeviceError::NoDescriptorHeap)));
 }
 
 /// Resources and samplers, at two bind points.

@@ -71,8 +71,12 @@ fn sets() -> Vec<Told> {
         AllocateDescriptorSetError::TooManySets,
     ]));
     all.extend(
-        [CreateDescriptorDeviceError::Missing(MISSING), CreateDescriptorDeviceError::NoDescriptorBuffer]
-            .map(told),
+        [
+            CreateDescriptorDeviceError::Missing(MISSING),
+            CreateDescriptorDeviceError::NoDescriptorBuffer,
+            CreateDescriptorDeviceError::NoDescriptorHeap,
+        ]
+        .map(told),
     );
 
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());

@@ -257,7 +257,7 @@ fn check(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), PipelineLa
 
 fn check_model(device: &DescriptorDevice, set: u32, layout: &SetLayout) -> Result<(), PipelineLayoutError> {
     let model = device.model();
-    if layout.is_descriptor_buffer() != (model == BindingModel::Buffer) {
+    if model == BindingModel::Heap || layout.is_descriptor_buffer() != (model == BindingModel::Buffer) {
         return Err(PipelineLayoutError::WrongModel { set, model });
     }
     let dynamic =

@@ -14,6 +14,8 @@ use super::classic::ClassicStore;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
 use super::error::HeapWriteError;
 use super::heap::DescriptorHeap;
+use super::mapping::BindingMapping;
+use super::native::NativeStore;
 use super::set::SetStore;
 use super::slot::HeapSlot;
 use super::store::HeapStore;
@@ -26,6 +28,7 @@ use crate::upload::AllocatorRef;
 ///
 /// | [`kind`](Self::kind) | where | a write |
 /// |---|---|---|
+/// | [`Native`](BindlessKind::Native) | the device's [model](DescriptorDevice::model) is Vulkan's own heaps, which the program asks for | is seen at once |
 /// | [`Buffer`](BindlessKind::Buffer) | the device's [model](DescriptorDevice::model) is descriptor buffers | is seen at once |
 /// | [`Set`](BindlessKind::Set) | descriptor indexing is enabled | is seen at once |
 /// | [`Classic`](BindlessKind::Classic) | everywhere else | is seen from the next [`flush`](Self::flush) on |
@@ -35,6 +38,13 @@ use crate::upload::AllocatorRef;
 /// [`cmd_bind`](Self::cmd_bind), [`retire`](DescriptorHeap::retire) what later frames do not use, and submit. Shaders
 /// find descriptors of a type at [`binding`](Self::binding). Pipelines are made with
 /// [`pipeline_flags`](Self::pipeline_flags).
+///
+/// Pipelines for Vulkan's own heaps differ in three things, because there are no layouts:
+/// [`mappings`](Self::mappings) go into the chain of each stage, with the flag
+/// [`PIPELINE_CREATE_2_DESCRIPTOR_HEAP`](crate::descriptor::heap_ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP); the pipeline layout
+/// is null; and push constants are [push data](DescriptorDevice::cmd_push_data). Images and samplers are written with
+/// [`write_source`](DescriptorHeap::write_source), which every kind takes. One heap of resources and one of samplers are
+/// bound at a time.
 ///
 /// To override the choice, set [`DescriptorDeviceCreateInfo::model`](super::super::DescriptorDeviceCreateInfo::model).
 ///
@@ -74,6 +84,8 @@ pub type BindlessHeap<A, T = Shared> = DescriptorHeap<BindlessStore<A>, T>;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum BindlessKind {
+    /// A [`NativeStore`].
+    Native,
     /// A [`BufferStore`].
     Buffer,
     /// A [`SetStore`].
@@ -136,6 +148,7 @@ enum Inner<A: AllocatorRef> {
     Buffer(Box<BufferStore<A>>),
     Set(Box<SetStore>),
     Classic(Box<ClassicStore>),
+    Native(Box<NativeStore<A>>),
 }
 
 /// Calls whichever store it is.
@@ -145,6 +158,7 @@ macro_rules! each {
             Inner::Buffer($store) => $call,
             Inner::Set($store) => $call,
             Inner::Classic($store) => $call,
+            Inner::Native($store) => $call,
         }
     };
 }
@@ -161,11 +175,18 @@ impl<A: AllocatorRef> BindlessStore<A> {
     ) -> Result<Self, CreateHeapError> {
         let BindlessHeapCreateInfo { heap, frames, defaults } = info;
         ClassicStore::check(heap, *frames, defaults)?;
-        if device.model() == BindingModel::Buffer {
-            let store = BufferStore::new(device, allocator, heap)?;
-            return Ok(Self { device: device.clone(), inner: Inner::Buffer(Box::new(store)) });
-        }
-        let inner = match SetStore::new(device, heap) {
+        let sets = match device.model() {
+            BindingModel::Buffer => {
+                let store = BufferStore::new(device, allocator, heap)?;
+                return Ok(Self { device: device.clone(), inner: Inner::Buffer(Box::new(store)) });
+            }
+            BindingModel::Heap => {
+                let store = NativeStore::new(device, allocator, heap)?;
+                return Ok(Self { device: device.clone(), inner: Inner::Native(Box::new(store)) });
+            }
+            BindingModel::Auto | BindingModel::Sets => SetStore::new(device, heap),
+        };
+        let inner = match sets {
             Ok(store) => Inner::Set(Box::new(store)),
             Err(CreateHeapError::Unsupported { missing })
                 if !missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) =>
@@ -179,10 +200,10 @@ impl<A: AllocatorRef> BindlessStore<A> {
         Ok(Self { device: device.clone(), inner })
     }
 
-    /// The set that a frame binds. Not for descriptor buffers.
+    /// The set that a frame binds. Not for descriptor buffers or Vulkan's own heaps.
     fn set(&self, frame: u32) -> Option<vk::DescriptorSet> {
         match &self.inner {
-            Inner::Buffer(_) => None,
+            Inner::Buffer(_) | Inner::Native(_) => None,
             Inner::Set(store) => Some(store.set()),
             Inner::Classic(store) => Some(store.set(frame)),
         }
@@ -191,7 +212,14 @@ impl<A: AllocatorRef> BindlessStore<A> {
     fn as_buffer(&self) -> Option<&BufferStore<A>> {
         match &self.inner {
             Inner::Buffer(store) => Some(store),
-            Inner::Set(_) | Inner::Classic(_) => None,
+            Inner::Set(_) | Inner::Classic(_) | Inner::Native(_) => None,
+        }
+    }
+
+    fn as_native(&self) -> Option<&NativeStore<A>> {
+        match &self.inner {
+            Inner::Native(store) => Some(store),
+            Inner::Set(_) | Inner::Classic(_) | Inner::Buffer(_) => None,
         }
     }
 }
@@ -242,19 +270,32 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
             Inner::Buffer(_) => BindlessKind::Buffer,
             Inner::Set(_) => BindlessKind::Set,
             Inner::Classic(_) => BindlessKind::Classic,
+            Inner::Native(_) => BindlessKind::Native,
         }
     }
 
-    /// The layout, for pipeline layouts.
+    /// The layout, for pipeline layouts. Null for Vulkan's own heaps.
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
-        each!(&self.store().inner, store => store.layout())
+        self.set_layout().map_or(vk::DescriptorSetLayout::null(), SetLayout::handle)
     }
 
-    /// The layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    /// The layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo). `None` for
+    /// Vulkan's own heaps.
     #[must_use]
-    pub fn set_layout(&self) -> &SetLayout {
-        each!(&self.store().inner, store => store.set_layout())
+    pub fn set_layout(&self) -> Option<&SetLayout> {
+        match &self.store().inner {
+            Inner::Buffer(store) => Some(store.set_layout()),
+            Inner::Set(store) => Some(store.set_layout()),
+            Inner::Classic(store) => Some(store.set_layout()),
+            Inner::Native(_) => None,
+        }
+    }
+
+    /// For Vulkan's own heaps, where shaders find the heap that they declare as set number `set`: for
+    /// [`HeapMappings`](crate::descriptor::HeapMappings), with those of the other heap. Nothing for all others.
+    pub fn mappings(&self, set: u32) -> impl Iterator<Item = BindingMapping> {
+        self.store().as_native().into_iter().flat_map(move |store| store.mappings(set))
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
@@ -268,7 +309,9 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     pub fn pipeline_flags(&self) -> vk::PipelineCreateFlags {
         match self.kind() {
             BindlessKind::Buffer => vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
-            BindlessKind::Set | BindlessKind::Classic => vk::PipelineCreateFlags::empty(),
+            BindlessKind::Set | BindlessKind::Classic | BindlessKind::Native => {
+                vk::PipelineCreateFlags::empty()
+            }
         }
     }
 
@@ -282,14 +325,15 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     /// 2. What the slots describe is live.
     pub unsafe fn flush(&self, frame: u32) -> u32 {
         match &self.store().inner {
-            Inner::Buffer(_) | Inner::Set(_) => 0,
+            Inner::Buffer(_) | Inner::Set(_) | Inner::Native(_) => 0,
             // SAFETY: clauses 1 and 2 are those of `update`.
             Inner::Classic(store) => unsafe { store.update(frame) },
         }
     }
 
     /// Binds heaps at all places where a command buffer uses them. Call it once for each command buffer, with all heaps
-    /// and all places: descriptor buffers that are bound undo what was bound before.
+    /// and all places: descriptor buffers that are bound undo what was bound before. Vulkan's own heaps are bound for all
+    /// places at once, whatever `places` says.
     ///
     /// # Panics
     /// If there are more than four heaps.
@@ -299,10 +343,18 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     ///    of each heap.
     /// 2. The heaps are of one device, which allows so many descriptor buffers at once; one for resources and one for
     ///    samplers it always does.
-    /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on.
+    /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on. Of Vulkan's own heaps
+    ///    there is one of each [kind](HeapKind) at most, and the command buffer inherits none.
     pub unsafe fn cmd_bind(commands: vk::CommandBuffer, frame: u32, places: &[HeapPlace], heaps: &[&Self]) {
         assert!(heaps.len() <= MOST, "{} heaps are bound at once", heaps.len());
         let Some(first) = heaps.first() else { return };
+        if first.kind() == BindlessKind::Native {
+            for store in heaps.iter().filter_map(|heap| heap.store().as_native()) {
+                // SAFETY: clauses 1 and 3.
+                unsafe { store.cmd_bind(commands) };
+            }
+            return;
+        }
         let mut buffers = [None; MOST];
         let mut sets = [vk::DescriptorSet::null(); MOST];
         for (heap, (buffer, set)) in heaps.iter().zip(buffers.iter_mut().zip(&mut sets)) {

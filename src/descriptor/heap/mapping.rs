@@ -30,6 +30,13 @@ pub enum MappingSource {
     PushAddress(u32),
     /// The address of a buffer stands in memory, whose address stands in push data.
     IndirectAddress(ffi::DescriptorMappingSourceIndirectAddressEXT),
+    /// In a heap, at an index in the shader's record of a shader binding table. This one and the two below are for
+    /// pipelines of ray tracing. The simulated driver has none: nothing has run with them.
+    HeapWithShaderRecordIndex(ffi::DescriptorMappingSourceShaderRecordIndexEXT),
+    /// The shader's record is a uniform buffer, from this offset on.
+    ShaderRecordData(u32),
+    /// The address of a buffer stands in the shader's record, at this offset.
+    ShaderRecordAddress(u32),
 }
 
 impl fmt::Debug for MappingSource {
@@ -57,6 +64,15 @@ impl MappingSource {
             Self::PushData(push_data_offset) => (source::PUSH_DATA, Data { push_data_offset }),
             Self::PushAddress(push_address_offset) => (source::PUSH_ADDRESS, Data { push_address_offset }),
             Self::IndirectAddress(indirect_address) => (source::INDIRECT_ADDRESS, Data { indirect_address }),
+            Self::HeapWithShaderRecordIndex(shader_record_index) => {
+                (source::HEAP_WITH_SHADER_RECORD_INDEX, Data { shader_record_index })
+            }
+            Self::ShaderRecordData(shader_record_data_offset) => {
+                (source::SHADER_RECORD_DATA, Data { shader_record_data_offset })
+            }
+            Self::ShaderRecordAddress(shader_record_address_offset) => {
+                (source::SHADER_RECORD_ADDRESS, Data { shader_record_address_offset })
+            }
         }
     }
 }
