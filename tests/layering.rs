@@ -176,6 +176,7 @@ const UNSAFE_FILES_OF_SIM: &[&str] = &[
     "commands/clear.rs",
     "commands/descriptors.rs",
     "commands/dispatch.rs",
+    "commands/events.rs",
     "commands/images/buffer.rs",
     "commands/images/copy.rs",
     "commands/pool.rs",

@@ -117,7 +117,7 @@ impl Context {
             let known = sim::Profile::names().collect::<Vec<_>>().join(", ");
             format!("there is no simulated device {name:?}; there are: {known}")
         })?;
-        Self::on_gpu(sim::Gpu::new(profile))
+        Self::on_gpu(sim::Gpu::builder(profile).hazards(true).build())
     }
 
     /// A simulated device that the caller made.

@@ -24,7 +24,7 @@
 //!   | `SUBLET-overlap` | two resources share bytes, and neither [`Gpu::allow_aliasing`], [`Gpu::declare_aliasing`] nor `VK_IMAGE_CREATE_ALIAS_BIT` on both says that they may |
 //!   | `SUBLET-granularity` | a linear and an optimal resource share a page of `bufferImageGranularity` |
 //!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
-//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
+//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck`, `SUBLET-vkCmdWaitEvents-never-set` | the program waits for what nothing that is submitted will do |
 //!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
 //!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
 //!   | `SUBLET-update-while-pending` | a descriptor with `UPDATE_AFTER_BIND` and without `UPDATE_UNUSED_WHILE_PENDING` is updated after a submission that still uses its set |
@@ -56,13 +56,16 @@
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`].
-//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear or indirect
-//!   dispatch is compared with those before it, by bytes of buffers and by subresources and areas of images, across
-//!   command buffers, submissions, queues, barriers of either interface and semaphores. Two that nothing orders as it
-//!   should are reported under the layers' names (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`,
-//!   `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with both calls, what they share, and what is missing: a
-//!   semaphore, an execution dependency, an availability or a visibility. The validation layer agrees on a common list of
-//!   programs. Not seen are the accesses of shaders and of the host, and images that share memory.
+//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, indirect
+//!   dispatch, and of a [`Kernel`]'s buffers is compared with those before it, by bytes of buffers and by subresources
+//!   and areas of images. Barriers and events of either interface, semaphores and their stages, and waits of the host
+//!   order them, also across command buffers, submissions and queues. Two that nothing orders as it should are reported
+//!   under the layers' names (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-`
+//!   on two queues), with both calls, what they share, and what is missing: a semaphore, an execution dependency, an
+//!   availability or a visibility. The validation layer agrees on a common list of programs. A shader's access is what
+//!   its closure reads and writes, and not what its descriptors allow. Not seen are images in shaders, what shaders
+//!   reach by address, in descriptor heaps or inline, the descriptors themselves, the host's own reads and writes, and
+//!   images that share memory with something else.
 //! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
 //!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].

@@ -41,6 +41,8 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 pub(super) struct SyncState {
     pub(super) fences: BTreeMap<vk::Fence, Fence>,
     pub(super) semaphores: BTreeMap<vk::Semaphore, Semaphore>,
+    /// Events, and whether they are set.
+    pub(super) events: BTreeMap<vk::Event, bool>,
 }
 
 /// A `VkFence`.

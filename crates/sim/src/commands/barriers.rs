@@ -71,22 +71,7 @@ pub(super) unsafe extern "system" fn barrier(
     let images = unsafe { chain::array(p_images, image_count) };
     let recording = "VUID-vkCmdPipelineBarrier-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPipelineBarrier"), recording, |device, state| {
-        for barrier in buffers {
-            check_buffer(device, state, barrier.buffer, &FIRST);
-        }
-        let changes = images.iter().map(|barrier| Change {
-            image: barrier.image,
-            old: barrier.old_layout,
-            new: barrier.new_layout,
-            range: barrier.subresource_range,
-            rules: &FIRST,
-        });
-        let mut commands = Vec::new();
-        if state.hazards.is_some() {
-            commands.push(Command::Barrier(bars(src, dst, memory, buffers, images)));
-        }
-        commands.extend(changes.filter_map(|change| transition(device, state, change)));
-        Ok(commands)
+        Ok(of_first(device, state, (src, dst), memory, buffers, images).commands())
     });
 }
 
@@ -98,35 +83,104 @@ pub(super) unsafe extern "system" fn barrier2(
     let Some(info) = (unsafe { chain::input(p_info) }) else {
         return;
     };
-    // SAFETY: VUID-VkDependencyInfo-pMemoryBarriers-parameter.
-    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
-    // SAFETY: VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter.
-    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
-    // SAFETY: VUID-VkDependencyInfo-pImageMemoryBarriers-parameter.
-    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
     let recording = "VUID-vkCmdPipelineBarrier2-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPipelineBarrier2"), recording, |device, state| {
         if !device.features.synchronization2 {
             let text = "the feature synchronization2 is not enabled";
             device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
         }
-        for barrier in buffers {
-            check_buffer(device, state, barrier.buffer, &SECOND);
-        }
-        let changes = images.iter().map(|barrier| Change {
-            image: barrier.image,
-            old: barrier.old_layout,
-            new: barrier.new_layout,
-            range: barrier.subresource_range,
-            rules: &SECOND,
-        });
-        let mut commands = Vec::new();
-        if state.hazards.is_some() {
-            commands.push(Command::Barrier(bars2(memory, buffers, images)));
-        }
-        commands.extend(changes.filter_map(|change| transition(device, state, change)));
-        Ok(commands)
+        // SAFETY: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter: a valid structure.
+        Ok(unsafe { of_second(device, state, info) }.commands())
     });
+}
+
+/// What the barriers of a call are recorded as.
+pub(super) struct Barriers {
+    /// What they order, if hazards are looked for.
+    pub(super) bars: Option<Vec<Bar>>,
+    /// The layouts that they change.
+    pub(super) changes: Vec<Command>,
+}
+
+impl Barriers {
+    fn commands(self) -> Vec<Command> {
+        self.bars.map(Command::Barrier).into_iter().chain(self.changes).collect()
+    }
+}
+
+/// Checks and reads the barriers of a call of the first form.
+pub(super) fn of_first(
+    device: &Device,
+    state: &DeviceState,
+    (src, dst): (vk::PipelineStageFlags, vk::PipelineStageFlags),
+    memory: &[vk::MemoryBarrier<'_>],
+    buffers: &[vk::BufferMemoryBarrier<'_>],
+    images: &[vk::ImageMemoryBarrier<'_>],
+) -> Barriers {
+    for barrier in buffers {
+        check_buffer(device, state, barrier.buffer, &FIRST);
+    }
+    let changes = images.iter().map(|barrier| Change {
+        image: barrier.image,
+        old: barrier.old_layout,
+        new: barrier.new_layout,
+        range: barrier.subresource_range,
+        rules: &FIRST,
+    });
+    Barriers {
+        bars: state.hazards.is_some().then(|| bars(src, dst, memory, buffers, images)),
+        changes: changes.filter_map(|change| transition(device, state, change)).collect(),
+    }
+}
+
+/// Checks and reads the barriers of a call of the second form.
+///
+/// # Safety
+///
+/// The arrays of `info` have as many elements as it says.
+pub(super) unsafe fn of_second(
+    device: &Device,
+    state: &DeviceState,
+    info: &vk::DependencyInfo<'_>,
+) -> Barriers {
+    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
+    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
+    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
+    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
+    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pImageMemoryBarriers-parameter).
+    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
+    for barrier in buffers {
+        check_buffer(device, state, barrier.buffer, &SECOND);
+    }
+    let changes = images.iter().map(|barrier| Change {
+        image: barrier.image,
+        old: barrier.old_layout,
+        new: barrier.new_layout,
+        range: barrier.subresource_range,
+        rules: &SECOND,
+    });
+    Barriers {
+        bars: state.hazards.is_some().then(|| bars2(memory, buffers, images)),
+        changes: changes.filter_map(|change| transition(device, state, change)).collect(),
+    }
+}
+
+/// The stages that the barriers of a call of the second form wait for.
+///
+/// # Safety
+///
+/// The arrays of `info` have as many elements as it says.
+pub(super) unsafe fn first_stages(info: &vk::DependencyInfo<'_>) -> vk::PipelineStageFlags2 {
+    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
+    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
+    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
+    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
+    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pImageMemoryBarriers-parameter).
+    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
+    let memory = memory.iter().map(|barrier| barrier.src_stage_mask);
+    let buffers = buffers.iter().map(|barrier| barrier.src_stage_mask);
+    let images = images.iter().map(|barrier| barrier.src_stage_mask);
+    memory.chain(buffers).chain(images).fold(vk::PipelineStageFlags2::NONE, |all, stages| all | stages)
 }
 
 /// The barriers of a call of the first form, and what the call orders without any.

@@ -40,12 +40,12 @@ pub(crate) fn resolve(
         }
         match command {
             Command::Dispatch { groups } => {
-                works.extend(kernel::start(device, &bindings, Groups::Given(*groups)));
+                works.extend(kernel::start(device, &bindings, Groups::Given(*groups), actor));
                 continue;
             }
             Command::DispatchIndirect { buffer: from, offset } => {
                 let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
-                works.extend(from.and_then(|groups| kernel::start(device, &bindings, groups)));
+                works.extend(from.and_then(|groups| kernel::start(device, &bindings, groups, actor)));
                 continue;
             }
             _ => {}
@@ -141,7 +141,32 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         // They are for the judge.
         | Command::By(_)
         | Command::Barrier(_) => Vec::new(),
+        Command::SetEvent { event, .. } => vec![set_event(*event, true)],
+        Command::ResetEvent { event } => vec![set_event(*event, false)],
+        Command::WaitEvents { events, .. } => {
+            let events = events.clone();
+            vec![Box::new(move |device: &Device| wait_for(device, &events))]
+        }
     }
+}
+
+fn set_event(event: vk::Event, set: bool) -> Work {
+    Box::new(move |device: &Device| {
+        if let Some(event) = device.state.lock().sync.events.get_mut(&event) {
+            *event = set;
+        }
+        true
+    })
+}
+
+/// A queue that waits finds its events set: whatever sets them is before it on the same queue, or the host has done it.
+fn wait_for(device: &Device, events: &[vk::Event]) -> bool {
+    let state = device.state.lock();
+    for event in events.iter().filter(|event| state.sync.events.get(event) != Some(&true)) {
+        let text = format!("{} is waited for, and nothing has set it", state.name(*event));
+        device.report("SUBLET-vkCmdWaitEvents-never-set", text);
+    }
+    true
 }
 
 fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {

@@ -9,6 +9,7 @@ mod buffers;
 mod clear;
 mod descriptors;
 mod dispatch;
+mod events;
 mod execute;
 mod images;
 mod pool;
@@ -24,7 +25,7 @@ use super::describe::{Broken, refuse_if};
 use super::descriptor_heap::HeapBinding;
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer_checked};
-use super::hazards::{Bar, Site};
+use super::hazards::{Bar, Scope, Site};
 use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
@@ -73,6 +74,20 @@ entries! {
     Device void vk::PFN_vkCmdDispatchIndirect = dispatch::indirect: core 0 "vkCmdDispatchIndirect";
     Device void vk::PFN_vkCmdPushConstants = descriptors::push_constants: core 0 "vkCmdPushConstants";
     Device void vk::PFN_vkCmdPipelineBarrier = barriers::barrier: core 0 "vkCmdPipelineBarrier";
+    Device result vk::PFN_vkCreateEvent = events::create: core 0 "vkCreateEvent";
+    Device void vk::PFN_vkDestroyEvent = events::destroy: core 0 "vkDestroyEvent";
+    Device result vk::PFN_vkGetEventStatus = events::status: core 0 "vkGetEventStatus";
+    Device result vk::PFN_vkSetEvent = events::set_now: core 0 "vkSetEvent";
+    Device result vk::PFN_vkResetEvent = events::reset_now: core 0 "vkResetEvent";
+    Device void vk::PFN_vkCmdSetEvent = events::set: core 0 "vkCmdSetEvent";
+    Device void vk::PFN_vkCmdResetEvent = events::reset: core 0 "vkCmdResetEvent";
+    Device void vk::PFN_vkCmdWaitEvents = events::wait: core 0 "vkCmdWaitEvents";
+    Device void vk::PFN_vkCmdSetEvent2 = events::set2:
+        core 3 "vkCmdSetEvent2", ext "VK_KHR_synchronization2" "vkCmdSetEvent2KHR";
+    Device void vk::PFN_vkCmdResetEvent2 = events::reset2:
+        core 3 "vkCmdResetEvent2", ext "VK_KHR_synchronization2" "vkCmdResetEvent2KHR";
+    Device void vk::PFN_vkCmdWaitEvents2 = events::wait2:
+        core 3 "vkCmdWaitEvents2", ext "VK_KHR_synchronization2" "vkCmdWaitEvents2KHR";
     Device void vk::PFN_vkCmdPipelineBarrier2 = barriers::barrier2:
         core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
 }
@@ -238,6 +253,17 @@ pub(super) enum Command {
     /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
     By(Site),
     Barrier(Vec<Bar>),
+    SetEvent {
+        event: vk::Event,
+        first: Scope,
+    },
+    ResetEvent {
+        event: vk::Event,
+    },
+    WaitEvents {
+        events: Vec<vk::Event>,
+        bars: Vec<Bar>,
+    },
 }
 
 /// An image in a command, the layout that the command names, and the rule that another layout breaks.
@@ -303,6 +329,9 @@ impl Uses {
             | Command::SetOffsets { .. }
             | Command::By(_)
             | Command::Barrier(_)
+            | Command::SetEvent { .. }
+            | Command::ResetEvent { .. }
+            | Command::WaitEvents { .. }
             | Command::Dispatch { .. } => {}
         }
     }

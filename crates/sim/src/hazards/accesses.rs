@@ -67,6 +67,22 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
     uses
 }
 
+/// What a compute shader reads or writes of a buffer: an offset and a size.
+pub(super) fn of_shader(
+    state: &DeviceState,
+    from: vk::Buffer,
+    range: (u64, u64),
+    write: bool,
+) -> Option<Use> {
+    let access = if write {
+        Access::SHADER_STORAGE_WRITE
+    } else {
+        // Which of them it is depends on the descriptor; what makes one visible is enough here.
+        Access::SHADER_STORAGE_READ | Access::SHADER_SAMPLED_READ | Access::UNIFORM_READ
+    };
+    buffer(state, from, [range], Stages::COMPUTE_SHADER, (access, write))
+}
+
 /// What a barrier is about; `None` if it is about everything, or its resource is gone.
 pub(super) fn place(state: &DeviceState, on: &On) -> Option<Place> {
     match on {

@@ -28,7 +28,7 @@ use std::ops::Range;
 use ash::vk;
 
 use super::commands::Command;
-use super::state::Device;
+use super::state::{Device, DeviceState};
 use past::{Access1, Missing, Past, Step};
 pub(super) use scope::Scope;
 use spaces::Space;
@@ -123,12 +123,14 @@ pub(super) struct Judge {
     signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
     /// The submission that signaled each fence.
     fences: BTreeMap<vk::Fence, (usize, u64)>,
+    /// The last two calls between which a shader had a hazard.
+    reported: Option<(Actor, Actor)>,
 }
 
 impl Judge {
     /// The accesses of one call: each is compared with those before the call, and then all become one of them.
     fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Hazard> {
-        let found = uses.iter().filter_map(|usage| self.check(actor.lane, usage)).collect();
+        let found = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
         for usage in uses {
             let past = Past::new(actor, usage.place.of, usage.access);
             let space = self.spaces.entry(usage.place.space).or_default();
@@ -142,7 +144,7 @@ impl Judge {
         found
     }
 
-    fn check(&self, lane: usize, usage: &Use) -> Option<Hazard> {
+    fn check(&self, actor: Actor, usage: &Use) -> Option<Hazard> {
         let space = self.spaces.get(&usage.place.space)?;
         let cells = usage.place.ranges.iter().flat_map(|range| {
             space
@@ -152,7 +154,7 @@ impl Judge {
         for (range, cell) in cells {
             let seen = cell.past.iter().any(|past| past.shows(&usage.access));
             for before in cell.reads_first() {
-                if let Some(missing) = before.missing(lane, &usage.access, seen) {
+                if let Some(missing) = before.missing(actor, &usage.access, seen) {
                     let (before, place) = (before.clone(), usage.place.clone());
                     return Some(Hazard { before, place, range, missing, next: Some(usage.access) });
                 }
@@ -162,7 +164,12 @@ impl Judge {
     }
 
     /// The barriers of one call, each with what it is about.
-    fn barrier(&mut self, actor: Actor, bars: &[(Bar, Option<Place>)], event: past::Event) -> Vec<Hazard> {
+    fn barrier(
+        &mut self,
+        actor: Actor,
+        bars: &[(Bar, Option<Place>)],
+        events: past::Events<'_>,
+    ) -> Vec<Hazard> {
         for place in bars.iter().filter_map(|(_, place)| place.as_ref()) {
             if let Some(space) = self.spaces.get_mut(&place.space) {
                 place.ranges.iter().for_each(|range| {
@@ -198,7 +205,7 @@ impl Judge {
                 let steps = steps(place.space, range.start);
                 let own = steps.get(index)?;
                 cell.reads_first().find_map(|before| {
-                    let missing = before.missing_before(actor.lane, &steps, own, event)?;
+                    let missing = before.missing_before(actor.lane, &steps, own, events)?;
                     let (before, place, range) = (before.clone(), place.clone(), range.clone());
                     Some(Hazard { before, place, range, missing, next: None })
                 })
@@ -207,7 +214,7 @@ impl Judge {
         for (&name, space) in &mut self.spaces {
             for (start, cell) in space.cells() {
                 let steps = steps(name, start);
-                cell.past.iter_mut().for_each(|past| past.wait(actor.lane, &steps, event));
+                cell.past.iter_mut().for_each(|past| past.wait(actor.lane, &steps, events));
             }
         }
         for (_, bar, place) in changes() {
@@ -291,18 +298,51 @@ fn satisfying(signals: &[Signal], value: u64) -> Option<Signal> {
     signals.iter().filter(|signal| signal.value >= value).min_by_key(|signal| signal.value).copied()
 }
 
+/// Barriers, each with what it is about.
+fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<Place>)> {
+    bars.iter().map(|bar| (bar.clone(), accesses::place(state, &bar.on))).collect()
+}
+
 /// Judges one command that a queue runs now, and reports what it finds.
 pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };
     let found = match command {
-        Command::Barrier(bars) => {
-            let placed: Vec<_> =
-                bars.iter().map(|bar| (bar.clone(), accesses::place(&state, &bar.on))).collect();
-            judge.barrier(actor, &placed, None)
+        Command::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
+        Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
+        Command::SetEvent { event, first } => {
+            judge.each(|past| past.mark(actor.lane, *event, first.order));
+            Vec::new()
+        }
+        Command::ResetEvent { event } => {
+            judge.each(|past| past.unmark(*event));
+            Vec::new()
         }
         command => judge.access(actor, &accesses::of(device, &state, command)),
     };
     state.hazards = Some(judge);
     found.iter().for_each(|hazard| report::report(device, &state, actor, hazard));
+}
+
+/// Judges what a shader reads or writes: `len` bytes of a buffer. Of a dispatch only the first of several hazards with
+/// the same call is reported.
+pub(super) fn judge_shader(
+    device: &Device,
+    actor: Actor,
+    buffer: vk::Buffer,
+    range: (u64, u64),
+    write: bool,
+) {
+    let mut state = device.state.lock();
+    let Some(mut judge) = state.hazards.take() else { return };
+    let uses: Vec<_> = accesses::of_shader(&state, buffer, range, write).into_iter().collect();
+    let found = judge.access(actor, &uses);
+    for hazard in &found {
+        let pair = (actor, hazard.before.actor);
+        if judge.reported != Some(pair) {
+            judge.reported = Some(pair);
+            report::report(device, &state, actor, hazard);
+        }
+    }
+    state.hazards = Some(judge);
 }

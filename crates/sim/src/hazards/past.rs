@@ -143,9 +143,14 @@ impl Past {
         }
     }
 
-    /// What this lacks to be before `next` on `lane`. `seen` says whether somebody has read between the two what this
-    /// wrote.
-    pub(super) fn missing(&self, lane: usize, next: &Access1, seen: bool) -> Option<Missing> {
+    /// What this lacks to be before `next`, which `actor` does. `seen` says whether somebody has read between the two
+    /// what this wrote.
+    pub(super) fn missing(&self, actor: Actor, next: &Access1, seen: bool) -> Option<Missing> {
+        // What the invocations of a shader do among themselves is its own affair.
+        if self.actor == actor {
+            return None;
+        }
+        let lane = actor.lane;
         if !self.access.overlaps(next) || !(self.access.write || next.write) {
             return None;
         }
@@ -197,9 +202,9 @@ impl Past {
         lane: usize,
         steps: &[Step],
         own: &Step,
-        event: Event,
+        events: Events<'_>,
     ) -> Option<Missing> {
-        let reached = self.reached_at(lane, event);
+        let reached = self.reached_at(lane, events);
         if !reached.is_some_and(|reached| reached.intersects(own.first.order)) {
             return Some(if self.order(lane).is_none() { Missing::Semaphore } else { Missing::Execution });
         }
@@ -208,16 +213,19 @@ impl Past {
         if available { None } else { Some(Missing::Available) }
     }
 
-    fn reached_at(&self, lane: usize, event: Event) -> Option<Stages> {
-        match event {
+    fn reached_at(&self, lane: usize, events: Events<'_>) -> Option<Stages> {
+        match events {
             None => Some(self.reached(lane)),
-            Some(event) => self.marks.iter().find(|mark| mark.event == event).map(|mark| mark.reached),
+            Some(events) => {
+                let set = self.marks.iter().filter(|mark| events.contains(&mark.event));
+                set.map(|mark| mark.reached).reduce(|all, reached| all | reached)
+            }
         }
     }
 
     /// What the barriers of one call do: all start from what was before the call, or before the event was set.
-    pub(super) fn wait(&mut self, lane: usize, steps: &[Step], event: Event) {
-        let Some(reached) = self.reached_at(lane, event) else { return };
+    pub(super) fn wait(&mut self, lane: usize, steps: &[Step], events: Events<'_>) {
+        let Some(reached) = self.reached_at(lane, events) else { return };
         self.available |= steps.iter().any(|step| self.makes_available(lane, step));
         let available = self.available && self.access.write;
         for step in steps.iter().filter(|step| reached.intersects(step.first.order)) {
@@ -243,7 +251,6 @@ impl Past {
         self.order(lane).is_some_and(|order| order.done <= submission)
     }
 
-    #[expect(dead_code, reason = "the driver has no events yet")]
     /// Remembers what has been reached when an event is set.
     pub(super) fn mark(&mut self, lane: usize, event: vk::Event, first: Stages) {
         self.unmark(event);
@@ -258,5 +265,5 @@ impl Past {
     }
 }
 
-/// The event that a barrier waits for, if it is one in two halves.
-pub(super) type Event = Option<vk::Event>;
+/// The events that a barrier waits for, if it is one in two halves.
+pub(super) type Events<'a> = Option<&'a [vk::Event]>;

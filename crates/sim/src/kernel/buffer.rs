@@ -1,14 +1,23 @@
 //! The bytes that a shader sees behind a descriptor or an address.
 #![forbid(unsafe_code)]
 
+use ash::vk;
+
 use crate::arithmetic::{host_size, widen};
+use crate::hazards::{self, Actor};
 use crate::state::{Bytes, Device};
 
 /// The bytes behind a [`KernelBuffer`].
 #[derive(Debug, Clone)]
 pub(super) enum BufferBytes {
     /// In device memory.
-    Bytes { bytes: Bytes, len: u64, writable: bool },
+    Bytes {
+        bytes: Bytes,
+        len: u64,
+        writable: bool,
+        /// The buffer, and where in it they begin, if a descriptor says so.
+        of: Option<(vk::Buffer, u64)>,
+    },
     /// In a descriptor set or in push descriptors: an inline uniform block.
     Inline(Vec<u8>),
     /// Nowhere; the reason has been reported.
@@ -36,6 +45,7 @@ pub struct KernelBuffer<'a> {
     /// Its name in messages.
     pub(super) name: String,
     pub(super) source: BufferBytes,
+    pub(super) actor: Option<Actor>,
 }
 
 impl std::fmt::Debug for KernelBuffer<'_> {
@@ -68,6 +78,7 @@ impl KernelBuffer<'_> {
         if !self.contains(offset, to.len(), "read") {
             return;
         }
+        self.judge(offset, to.len(), false);
         match &self.source {
             BufferBytes::Bytes { bytes, .. } => {
                 if !bytes.store.read(bytes.offset + offset, to) {
@@ -89,6 +100,7 @@ impl KernelBuffer<'_> {
         }
         match &self.source {
             BufferBytes::Bytes { bytes, writable: true, .. } => {
+                self.judge(offset, from.len(), true);
                 if !bytes.store.write(bytes.offset + offset, from) {
                     self.report("SUBLET-transfer-failed", "there are no bytes behind it");
                 }
@@ -110,6 +122,14 @@ impl KernelBuffer<'_> {
     /// Writes a number as four bytes, little-endian.
     pub fn write_u32(&self, offset: u64, value: u32) {
         self.write(offset, &value.to_le_bytes());
+    }
+
+    fn judge(&self, offset: u64, len: usize, write: bool) {
+        if let (Some(actor), BufferBytes::Bytes { of: Some((buffer, start)), .. }) =
+            (self.actor, &self.source)
+        {
+            hazards::judge_shader(self.device, actor, *buffer, (start + offset, widen(len)), write);
+        }
     }
 
     /// Whether bytes may be read or written. If not, it reports why, unless the whole source was reported before.

@@ -48,7 +48,7 @@ pub(super) fn in_heap(
             of_buffer(&state, kind, buffer, offset, range).map(Found::Buffer)
         }
         Seen::Bytes { bytes, len, writable } => {
-            Ok(Found::Buffer(BufferBytes::Bytes { bytes, len, writable }))
+            Ok(Found::Buffer(BufferBytes::Bytes { bytes, len, writable, of: None }))
         }
         Seen::Data(bytes) => Ok(Found::Buffer(BufferBytes::Inline(bytes))),
         Seen::Image(image) => Ok(Found::HeapImage(image.image)),
@@ -91,7 +91,12 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
             if shape.kind == Type::INLINE_UNIFORM_BLOCK {
                 let mut parts = descriptor_buffer::parts(&limits, &state, address, layout, at)?;
                 let (bytes, size) = parts.pop().ok_or_else(unwritten)?;
-                return Ok(Found::Buffer(BufferBytes::Bytes { bytes, len: widen(size), writable: false }));
+                return Ok(Found::Buffer(BufferBytes::Bytes {
+                    bytes,
+                    len: widen(size),
+                    writable: false,
+                    of: None,
+                }));
             }
             (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
@@ -159,7 +164,7 @@ fn of_buffer(
     let len = if range == vk::WHOLE_SIZE { left } else { range };
     refuse_if!(len > left => "SUBLET-descriptor-range", "{len} bytes from {start} on, and {name} has {size}");
     bytes.offset += start;
-    Ok(BufferBytes::Bytes { bytes, len, writable: is_writable(kind) })
+    Ok(BufferBytes::Bytes { bytes, len, writable: is_writable(kind), of: Some((buffer, start)) })
 }
 
 fn image(

@@ -20,6 +20,7 @@ use super::Gpu;
 use super::commands::Bindings;
 use super::describe::Broken;
 use super::descriptor_heap::{self, Asked};
+use super::hazards::Actor;
 use super::pipeline::Program;
 use super::state::Device;
 use crate::arithmetic::narrow;
@@ -148,6 +149,8 @@ pub struct Kernel<'a> {
     program: &'a Arc<Program>,
     bindings: &'a Bindings,
     groups: [u32; 3],
+    /// Whose accesses it has, if hazards are looked for.
+    actor: Option<Actor>,
 }
 
 impl std::fmt::Debug for Kernel<'_> {
@@ -321,7 +324,9 @@ impl<'a> Kernel<'a> {
         let name = format!("address {address:#x}");
         let found = self.device.state.lock().locate(address, vk::BufferUsageFlags::empty());
         let source = match found {
-            Some(found) => BufferBytes::Bytes { bytes: found.bytes, len: found.left, writable: true },
+            Some(found) => {
+                BufferBytes::Bytes { bytes: found.bytes, len: found.left, writable: true, of: None }
+            }
             None => {
                 let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the {name}");
                 self.report("SUBLET-address", &text);
@@ -332,7 +337,7 @@ impl<'a> Kernel<'a> {
     }
 
     fn view(&self, name: String, source: BufferBytes) -> KernelBuffer<'a> {
-        KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source }
+        KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source, actor: self.actor }
     }
 
     fn report(&self, rule: &'static str, text: &str) {

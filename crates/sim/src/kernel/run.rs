@@ -9,6 +9,7 @@ use ash::vk;
 
 use super::{Closure, Kernel};
 use crate::commands::{Bindings, Work, check_groups};
+use crate::hazards::Actor;
 use crate::pipeline::Program;
 use crate::state::{Bytes, Device};
 
@@ -20,7 +21,12 @@ pub(crate) enum Groups {
 }
 
 /// The work of a dispatch, with what is bound now. If there is nothing to run, it reports that and answers `None`.
-pub(crate) fn start(device: &Device, bindings: &Bindings, groups: Groups) -> Option<Work> {
+pub(crate) fn start(
+    device: &Device,
+    bindings: &Bindings,
+    groups: Groups,
+    actor: Option<Actor>,
+) -> Option<Work> {
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
     let name = &program.entry_point;
     let Some(closure) = device.hub.kernels.get(name) else {
@@ -29,15 +35,15 @@ pub(crate) fn start(device: &Device, bindings: &Bindings, groups: Groups) -> Opt
         return None;
     };
     let bindings = bindings.clone();
-    Some(Box::new(move |device: &Device| run(device, &program, &bindings, &*closure, &groups)))
+    Some(Box::new(move |device: &Device| run(device, (&program, &bindings), &*closure, &groups, actor)))
 }
 
 fn run(
     device: &Device,
-    program: &Arc<Program>,
-    bindings: &Bindings,
+    (program, bindings): (&Arc<Program>, &Bindings),
     closure: &Closure,
     groups: &Groups,
+    actor: Option<Actor>,
 ) -> bool {
     let groups = match groups {
         Groups::Given(groups) => *groups,
@@ -49,7 +55,7 @@ fn run(
     if groups.contains(&0) {
         return true;
     }
-    let mut kernel = Kernel { device, program, bindings, groups };
+    let mut kernel = Kernel { device, program, bindings, groups, actor };
     // A closure that panics must not end the queue: the test finds the report.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(&mut kernel))) {
         let text = format!("{}: the closure panicked: {}", program.entry_point, message(panic.as_ref()));

@@ -306,7 +306,8 @@ impl DeviceState {
         let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
         let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
         let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
-        pools.chain(fences).chain(semaphores)
+        let events = self.sync.events.keys().map(|&handle| self.name(handle));
+        pools.chain(fences).chain(semaphores).chain(events)
     }
 
     fn next_number(&mut self) -> u64 {

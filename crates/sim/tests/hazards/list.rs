@@ -105,6 +105,7 @@ pub(crate) fn programs() -> Vec<Program> {
     all.extend(ranges());
     all.extend(chains());
     all.extend(images());
+    all.extend(events());
     all.extend(submissions());
     all
 }
@@ -381,6 +382,33 @@ fn images() -> Vec<Program> {
                 FromImage(B, CORNER, SRC),
                 copy(B, C),
             ],
+        ),
+    ]
+}
+
+fn events() -> Vec<Program> {
+    let halves = |src, dst| (Op::Set(vec![Bar::memory(src, dst)]), Op::Wait(vec![Bar::memory(src, dst)]));
+    let between = |before: Op, (set, wait): (Op, Op), after: Op| vec![before, set, wait, after];
+    let behind = |before: Op, (set, wait): (Op, Op), after: Op| vec![set, before, wait, after];
+    let all = |old, new| {
+        let bar = vec![Bar::image(WHOLE, (old, new), (T, W), (T, R))];
+        (Op::Set(bar.clone()), Op::Wait(bar))
+    };
+    let (set, wait) = all(DST, SRC);
+    vec![
+        good("an event", between(fill(A), halves((T, W), (T, R)), copy(A, B))),
+        bad("an event, execution only", RAW, between(fill(A), halves((T, NO), (T, NO)), copy(A, B))),
+        bad(
+            "an event after another stage",
+            RAW,
+            between(fill(A), halves((COMPUTE, Access::SHADER_WRITE), (T, R)), copy(A, B)),
+        ),
+        bad("a write behind the event", RAW, behind(fill(A), halves((T, W), (T, R)), copy(A, B))),
+        good("a write after a read, by an event", between(copy(A, B), halves((T, NO), (T, NO)), fill(A))),
+        bad("a read behind the event", WAR, behind(copy(A, B), halves((T, NO), (T, NO)), fill(A))),
+        good(
+            "a change of layout by an event",
+            vec![fresh(), Clear(WHOLE), set, wait, FromImage(B, CORNER, SRC)],
         ),
     ]
 }

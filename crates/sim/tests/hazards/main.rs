@@ -8,6 +8,7 @@
 
 mod layer;
 mod list;
+mod queues;
 mod rig;
 
 use layer::Layer;

@@ -64,6 +64,9 @@ pub(crate) enum Op {
     Clear(Part),
     /// All barriers of a call have the same stages, so that either interface can say it.
     Barrier(Vec<Bar>),
+    /// The two halves of a dependency. Both name the same barriers.
+    Set(Vec<Bar>),
+    Wait(Vec<Bar>),
     /// Another command buffer of the same submission.
     Again,
     /// Another submission.
@@ -85,6 +88,7 @@ pub(crate) struct Rig<'a> {
     pool: vk::CommandPool,
     buffers: Vec<vk::Buffer>,
     image: vk::Image,
+    event: vk::Event,
     memories: Vec<vk::DeviceMemory>,
 }
 
@@ -122,7 +126,33 @@ impl<'a> Rig<'a> {
         let image = unsafe { device.create_image(&info, None) }.unwrap();
         let bound = memory(unsafe { device.get_image_memory_requirements(image) });
         unsafe { device.bind_image_memory(image, bound, 0) }.unwrap();
-        Self { device, queue, pool, buffers: buffers.to_vec(), image, memories }
+        let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.unwrap();
+        Self { device, queue, pool, buffers: buffers.to_vec(), image, event, memories }
+    }
+
+    /// Submits commands to some queue. What it waits for is a semaphore, its value, and the stages that wait.
+    pub(crate) fn batch(
+        &self,
+        queue: vk::Queue,
+        ops: &[Op],
+        waits: &[(vk::Semaphore, u64, Stages)],
+        signals: &[(vk::Semaphore, u64, Stages)],
+        fence: vk::Fence,
+    ) {
+        let commands = self.begin();
+        ops.iter().for_each(|op| self.record(commands, op, Form::Second));
+        unsafe { self.device.end_command_buffer(commands) }.unwrap();
+        let info = |&(semaphore, value, stages): &(vk::Semaphore, u64, Stages)| {
+            vk::SemaphoreSubmitInfo::default().semaphore(semaphore).value(value).stage_mask(stages)
+        };
+        let waits: Vec<_> = waits.iter().map(info).collect();
+        let signals: Vec<_> = signals.iter().map(info).collect();
+        let commands = [vk::CommandBufferSubmitInfo::default().command_buffer(commands)];
+        let work = vk::SubmitInfo2::default()
+            .command_buffer_infos(&commands)
+            .wait_semaphore_infos(&waits)
+            .signal_semaphore_infos(&signals);
+        unsafe { self.device.queue_submit2(queue, &[work], fence) }.unwrap();
     }
 
     /// Records and submits a program, and waits for it.
@@ -189,13 +219,15 @@ impl<'a> Rig<'a> {
                 let range = [range(part)];
                 unsafe { device.cmd_clear_color_image(commands, self.image, layout, &color, &range) };
             }
-            Op::Barrier(bars) if form == Form::First => self.first(commands, bars),
-            Op::Barrier(bars) => self.second(commands, bars),
+            Op::Barrier(bars) | Op::Set(bars) | Op::Wait(bars) if form == Form::First => {
+                self.first(commands, op, bars);
+            }
+            Op::Barrier(bars) | Op::Set(bars) | Op::Wait(bars) => self.second(commands, op, bars),
             Op::Again | Op::Submit | Op::Idle => unreachable!(),
         }
     }
 
-    fn first(&self, commands: vk::CommandBuffer, bars: &[Bar]) {
+    fn first(&self, commands: vk::CommandBuffer, op: &Op, bars: &[Bar]) {
         let stages = |stages: Stages| vk::PipelineStageFlags::from_raw(stages.as_raw().try_into().unwrap());
         let access = |access: Access| vk::AccessFlags::from_raw(access.as_raw().try_into().unwrap());
         let (mut memory, mut buffers, mut images) = (Vec::new(), Vec::new(), Vec::new());
@@ -232,11 +264,19 @@ impl<'a> Rig<'a> {
         }
         let (src, dst) = (stages(bars[0].src.0), stages(bars[0].dst.0));
         let none = vk::DependencyFlags::empty();
-        let device = self.device;
-        unsafe { device.cmd_pipeline_barrier(commands, src, dst, none, &memory, &buffers, &images) };
+        let (device, events) = (self.device, [self.event]);
+        match op {
+            Op::Set(_) => unsafe { device.cmd_set_event(commands, self.event, src) },
+            Op::Wait(_) => unsafe {
+                device.cmd_wait_events(commands, &events, src, dst, &memory, &buffers, &images);
+            },
+            _ => unsafe {
+                device.cmd_pipeline_barrier(commands, src, dst, none, &memory, &buffers, &images);
+            },
+        }
     }
 
-    fn second(&self, commands: vk::CommandBuffer, bars: &[Bar]) {
+    fn second(&self, commands: vk::CommandBuffer, op: &Op, bars: &[Bar]) {
         let (mut memory, mut buffers, mut images) = (Vec::new(), Vec::new(), Vec::new());
         for Bar { src, dst, on } in bars {
             match *on {
@@ -278,7 +318,12 @@ impl<'a> Rig<'a> {
             .memory_barriers(&memory)
             .buffer_memory_barriers(&buffers)
             .image_memory_barriers(&images);
-        unsafe { self.device.cmd_pipeline_barrier2(commands, &info) };
+        let (device, event) = (self.device, self.event);
+        match op {
+            Op::Set(_) => unsafe { device.cmd_set_event2(commands, event, &info) },
+            Op::Wait(_) => unsafe { device.cmd_wait_events2(commands, &[event], &[info]) },
+            _ => unsafe { device.cmd_pipeline_barrier2(commands, &info) },
+        }
     }
 }
 
@@ -289,6 +334,7 @@ impl Drop for Rig<'_> {
             unsafe { self.device.destroy_buffer(buffer, None) };
         }
         unsafe { self.device.destroy_image(self.image, None) };
+        unsafe { self.device.destroy_event(self.event, None) };
         for &memory in &self.memories {
             unsafe { self.device.free_memory(memory, None) };
         }

@@ -16,6 +16,7 @@ use vk::DescriptorType as Type;
 
 use self::bench::{Bench, Buffer, POINT, STAGE};
 use super::*;
+use crate::profiles::Profile;
 
 /// A set of a pool of its own.
 fn set(
@@ -325,4 +326,52 @@ fn texel_buffers_and_inline_uniform_blocks_are_bytes_too() {
     unsafe { bench.device().destroy_descriptor_pool(pool, None) };
     unsafe { bench.device().destroy_buffer_view(view, None) };
     bench.end();
+}
+
+/// One dispatch after another, with a barrier between them that makes `from` visible to shaders, if there is one.
+fn hazards_of(entry: &'static str, barrier: Option<vk::AccessFlags>) -> Vec<&'static str> {
+    let gpu = Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build();
+    let bench = Bench::of(gpu);
+    let set_layout = bench.set_layout(LayoutFlags::empty(), &UNIFORM_AND_STORAGE);
+    let layout = bench.layout(&[set_layout]);
+    let pipeline = bench.pipeline(layout, &std::ffi::CString::new(entry).unwrap());
+    let (from, to) = uniform_and_storage(&bench);
+    let (pool, set) = set(&bench, set_layout, &[Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER]);
+    write_buffer(&bench, set, 0, Type::UNIFORM_BUFFER, (from.handle, 0, 16));
+    write_buffer(&bench, set, 1, Type::STORAGE_BUFFER, (to.handle, 0, 16));
+    bench.gpu.set_kernel("copy", copy);
+    bench.gpu.set_kernel("count", |kernel| {
+        let buffer = kernel.buffer(0, 1, 0);
+        buffer.write_u32(4, buffer.read_u32(4) + 1);
+        buffer.write_u32(4, buffer.read_u32(4) + 1);
+    });
+    bench.gpu.set_kernel("read", |kernel| {
+        let _ = kernel.buffer(0, 1, 0).read_u32(0) + kernel.buffer(0, 0, 0).read_u32(0);
+    });
+    bench.run(|commands| {
+        dispatch(&bench, commands, pipeline, layout, set, &[]);
+        if let Some(from) = barrier {
+            let shader = vk::PipelineStageFlags::COMPUTE_SHADER;
+            let both = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
+            let bars = [vk::MemoryBarrier::default().src_access_mask(from).dst_access_mask(both)];
+            let none = vk::DependencyFlags::empty();
+            unsafe { bench.device().cmd_pipeline_barrier(commands, shader, shader, none, &bars, &[], &[]) };
+        }
+        dispatch(&bench, commands, pipeline, layout, set, &[]);
+    });
+    let reports = bench.reports();
+    unsafe { bench.device().destroy_descriptor_pool(pool, None) };
+    bench.end();
+    reports
+}
+
+#[test]
+fn dispatches_that_write_the_same_bytes_need_a_barrier() {
+    let written = Some(vk::AccessFlags::SHADER_WRITE);
+    assert_eq!(hazards_of("copy", None), ["SYNC-HAZARD-WRITE-AFTER-WRITE"]);
+    assert_eq!(hazards_of("copy", Some(vk::AccessFlags::SHADER_READ)), ["SYNC-HAZARD-WRITE-AFTER-WRITE"]);
+    assert_eq!(hazards_of("copy", written), [""; 0]);
+    assert_eq!(hazards_of("count", None), ["SYNC-HAZARD-READ-AFTER-WRITE"]);
+    assert_eq!(hazards_of("count", written), [""; 0]);
+    assert_eq!(hazards_of("read", None), [""; 0]);
 }

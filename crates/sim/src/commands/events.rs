@@ -1,0 +1,194 @@
+//! Events: a dependency whose two halves are apart.
+//!
+//! Submissions of a queue run in order, so that a command that waits finds its event set, or nothing on this queue will
+//! set it: that is reported, and the command waits for nothing.
+
+use ash::vk;
+
+use super::barriers::{self, Barriers};
+use super::{Command, record};
+use crate::describe::{Broken, refuse_if};
+use crate::entry::{Call, call, checked, on_device};
+use crate::hazards::Scope;
+use crate::state::{Device, DeviceState};
+use crate::{chain, host};
+
+pub(super) unsafe extern "system" fn create(
+    device: vk::Device,
+    p_info: *const vk::EventCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_event: *mut vk::Event,
+) -> vk::Result {
+    checked(device, call!("vkCreateEvent"), |device| {
+        // SAFETY: VUID-vkCreateEvent-pCreateInfo-parameter.
+        unsafe { chain::given(p_info, "VUID-vkCreateEvent-pCreateInfo-parameter") }?;
+        let handle = device.hub.handle();
+        device.state.lock().sync.events.insert(handle, false);
+        // SAFETY: VUID-vkCreateEvent-pEvent-parameter.
+        unsafe { chain::output(p_event, handle) };
+        Ok(vk::Result::SUCCESS)
+    })
+}
+
+pub(super) unsafe extern "system" fn destroy(
+    device: vk::Device,
+    event: vk::Event,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyEvent"), |device| {
+        let rule = "VUID-vkDestroyEvent-event-parameter";
+        host::forget(device, event, rule, |state, _| state.sync.events.remove(&event));
+    });
+}
+
+pub(super) unsafe extern "system" fn status(device: vk::Device, event: vk::Event) -> vk::Result {
+    checked(device, call!("vkGetEventStatus"), |device| {
+        let state = device.state.lock();
+        let set = known(device, &state, event, "VUID-vkGetEventStatus-event-parameter")?;
+        Ok(if set { vk::Result::EVENT_SET } else { vk::Result::EVENT_RESET })
+    })
+}
+
+pub(super) unsafe extern "system" fn set_now(device: vk::Device, event: vk::Event) -> vk::Result {
+    of_host(device, event, call!("vkSetEvent"), "VUID-vkSetEvent-event-parameter", true)
+}
+
+pub(super) unsafe extern "system" fn reset_now(device: vk::Device, event: vk::Event) -> vk::Result {
+    of_host(device, event, call!("vkResetEvent"), "VUID-vkResetEvent-event-parameter", false)
+}
+
+fn of_host(device: vk::Device, event: vk::Event, call: Call, rule: &'static str, set: bool) -> vk::Result {
+    checked(device, call, |device| {
+        let mut state = device.state.lock();
+        known(device, &state, event, rule)?;
+        state.sync.events.insert(event, set);
+        Ok(vk::Result::SUCCESS)
+    })
+}
+
+/// Whether an event is set.
+fn known(device: &Device, state: &DeviceState, event: vk::Event, rule: &'static str) -> Result<bool, Broken> {
+    state.known(device, event, state.sync.events.get(&event).copied(), rule)
+}
+
+pub(super) unsafe extern "system" fn set(
+    command_buffer: vk::CommandBuffer,
+    event: vk::Event,
+    stages: vk::PipelineStageFlags,
+) {
+    let recording = "VUID-vkCmdSetEvent-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdSetEvent"), recording, |device, state| {
+        known(device, state, event, "VUID-vkCmdSetEvent-event-parameter")?;
+        let stages = vk::PipelineStageFlags2::from_raw(u64::from(stages.as_raw()));
+        Ok(vec![Command::SetEvent { event, first: Scope::first(stages, vk::AccessFlags2::NONE) }])
+    });
+}
+
+pub(super) unsafe extern "system" fn set2(
+    command_buffer: vk::CommandBuffer,
+    event: vk::Event,
+    p_info: *const vk::DependencyInfo<'_>,
+) {
+    // SAFETY: VUID-vkCmdSetEvent2-pDependencyInfo-parameter.
+    let Some(info) = (unsafe { chain::input(p_info) }) else {
+        return;
+    };
+    let recording = "VUID-vkCmdSetEvent2-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdSetEvent2"), recording, |device, state| {
+        refuse_if!(!device.features.synchronization2 => "VUID-vkCmdSetEvent2-synchronization2-03824",
+            "the feature synchronization2 is not enabled");
+        known(device, state, event, "VUID-vkCmdSetEvent2-event-parameter")?;
+        // SAFETY: VUID-vkCmdSetEvent2-pDependencyInfo-parameter: a valid structure.
+        let stages = unsafe { barriers::first_stages(info) };
+        Ok(vec![Command::SetEvent { event, first: Scope::first(stages, vk::AccessFlags2::NONE) }])
+    });
+}
+
+pub(super) unsafe extern "system" fn reset(
+    command_buffer: vk::CommandBuffer,
+    event: vk::Event,
+    _: vk::PipelineStageFlags,
+) {
+    let recording = "VUID-vkCmdResetEvent-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdResetEvent"), recording, |device, state| {
+        known(device, state, event, "VUID-vkCmdResetEvent-event-parameter")?;
+        Ok(vec![Command::ResetEvent { event }])
+    });
+}
+
+pub(super) unsafe extern "system" fn reset2(
+    command_buffer: vk::CommandBuffer,
+    event: vk::Event,
+    _: vk::PipelineStageFlags2,
+) {
+    let recording = "VUID-vkCmdResetEvent2-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdResetEvent2"), recording, |device, state| {
+        refuse_if!(!device.features.synchronization2 => "VUID-vkCmdResetEvent2-synchronization2-03829",
+            "the feature synchronization2 is not enabled");
+        known(device, state, event, "VUID-vkCmdResetEvent2-event-parameter")?;
+        Ok(vec![Command::ResetEvent { event }])
+    });
+}
+
+pub(super) unsafe extern "system" fn wait(
+    command_buffer: vk::CommandBuffer,
+    count: u32,
+    p_events: *const vk::Event,
+    src: vk::PipelineStageFlags,
+    dst: vk::PipelineStageFlags,
+    memory_count: u32,
+    p_memory: *const vk::MemoryBarrier<'_>,
+    buffer_count: u32,
+    p_buffers: *const vk::BufferMemoryBarrier<'_>,
+    image_count: u32,
+    p_images: *const vk::ImageMemoryBarrier<'_>,
+) {
+    // SAFETY: VUID-vkCmdWaitEvents-pEvents-parameter.
+    let events = unsafe { chain::array(p_events, count) };
+    // SAFETY: VUID-vkCmdWaitEvents-pMemoryBarriers-parameter.
+    let memory = unsafe { chain::array(p_memory, memory_count) };
+    // SAFETY: VUID-vkCmdWaitEvents-pBufferMemoryBarriers-parameter.
+    let buffers = unsafe { chain::array(p_buffers, buffer_count) };
+    // SAFETY: VUID-vkCmdWaitEvents-pImageMemoryBarriers-parameter.
+    let images = unsafe { chain::array(p_images, image_count) };
+    let recording = "VUID-vkCmdWaitEvents-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdWaitEvents"), recording, |device, state| {
+        for event in events {
+            known(device, state, *event, "VUID-vkCmdWaitEvents-pEvents-parameter")?;
+        }
+        let all = barriers::of_first(device, state, (src, dst), memory, buffers, images);
+        Ok(waiting(events.to_vec(), all))
+    });
+}
+
+pub(super) unsafe extern "system" fn wait2(
+    command_buffer: vk::CommandBuffer,
+    count: u32,
+    p_events: *const vk::Event,
+    p_infos: *const vk::DependencyInfo<'_>,
+) {
+    // SAFETY: VUID-vkCmdWaitEvents2-pEvents-parameter.
+    let events = unsafe { chain::array(p_events, count) };
+    // SAFETY: VUID-vkCmdWaitEvents2-pDependencyInfos-parameter.
+    let infos = unsafe { chain::array(p_infos, count) };
+    let recording = "VUID-vkCmdWaitEvents2-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdWaitEvents2"), recording, |device, state| {
+        refuse_if!(!device.features.synchronization2 => "VUID-vkCmdWaitEvents2-synchronization2-03836",
+            "the feature synchronization2 is not enabled");
+        let mut commands = Vec::new();
+        for (&event, info) in events.iter().zip(infos) {
+            known(device, state, event, "VUID-vkCmdWaitEvents2-pEvents-parameter")?;
+            // SAFETY: VUID-vkCmdWaitEvents2-pDependencyInfos-parameter: a valid structure.
+            let all = unsafe { barriers::of_second(device, state, info) };
+            commands.extend(waiting(vec![event], all));
+        }
+        Ok(commands)
+    });
+}
+
+/// The wait, and the changes of layout behind it.
+fn waiting(events: Vec<vk::Event>, all: Barriers) -> Vec<Command> {
+    let mut commands = vec![Command::WaitEvents { events, bars: all.bars.unwrap_or_default() }];
+    commands.extend(all.changes);
+    commands
+}
