@@ -92,20 +92,20 @@ fn churn<T: Threading>(
     live: usize,
     alignments: Alignments,
 ) {
-    churn_as(bencher, allocator, live, alignments, &AllocationCreateInfo::new(MemoryUsage::GpuOnly));
+    let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    churn_by(bencher, allocator, live, alignments, |needs| allocator.allocate_memory(needs, &create).ok());
 }
 
-fn churn_as<T: Threading>(
+fn churn_by<T: Threading>(
     bencher: Bencher<'_, '_>,
     allocator: &Allocator<T>,
     live: usize,
     alignments: Alignments,
-    create: &AllocationCreateInfo<'_>,
+    allocate: impl Fn(&vk::MemoryRequirements) -> Option<Allocation>,
 ) {
     let mut random = Random::new(SEED);
-    let mut held: Vec<Option<Allocation>> = (0..live)
-        .map(|_| allocator.allocate_memory(&requirements(&mut random, alignments), create).ok())
-        .collect();
+    let mut held: Vec<Option<Allocation>> =
+        (0..live).map(|_| allocate(&requirements(&mut random, alignments))).collect();
     assert!(held.iter().all(Option::is_some));
     let operations: Vec<(usize, vk::MemoryRequirements)> = (0..PAIRS)
         .map(|_| (random.below(live as u64) as usize, requirements(&mut random, alignments)))
@@ -115,7 +115,7 @@ fn churn_as<T: Threading>(
             if let Some(allocation) = held[*at].take() {
                 free(allocator, allocation);
             }
-            held[*at] = allocator.allocate_memory(requirements, create).ok();
+            held[*at] = allocate(requirements);
         }
     });
     assert_eq!(live_count(allocator), live as u64);
@@ -147,7 +147,22 @@ fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
     let named =
         AllocationCreateInfo { name: Some("terrain"), ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
-    churn_as(bencher, &shared(&gpu), live, Alignments::Usual, &named);
+    let allocator = shared(&gpu);
+    let allocate = |needs: &_| allocator.allocate_memory(needs, &named).ok();
+    churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
+}
+
+/// As `churn_usual`, with a prepared request.
+#[divan::bench(args = [10_000])]
+fn churn_usual_prepared(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    let allocator = shared(&gpu);
+    let prepared = allocator.prepare(!0, &AllocationCreateInfo::new(MemoryUsage::GpuOnly));
+    let prepared = prepared.expect("the null device has such a type");
+    let allocate = |needs: &vk::MemoryRequirements| {
+        allocator.allocate_prepared(&prepared, needs.size, needs.alignment).ok()
+    };
+    churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
 }
 
 /// A map of everything that lives.
@@ -200,18 +215,26 @@ fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
     assert!(leaks.is_ok_and(|leaks| leaks.is_empty()));
 }
 
-/// A buffer with its memory: create, requirements, allocate, bind; destroy, free.
-#[divan::bench]
-fn create_and_destroy_buffer(bencher: Bencher<'_, '_>) {
+/// A buffer with its memory: create, requirements, allocate, bind; destroy, free. With a prepared request or without.
+#[divan::bench(args = [false, true])]
+fn create_and_destroy_buffer(bencher: Bencher<'_, '_>, prepares: bool) {
     const COUNT: usize = 1_000;
     let gpu = gpu();
     let allocator = shared(&gpu);
     let create = AllocationCreateInfo::new(MemoryUsage::Auto);
     let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    // SAFETY: the create-info is valid, and the request is for such buffers.
+    let prepared = unsafe { allocator.prepare_buffer(&buffer_info, &create) };
+    let prepared = prepared.expect("the null device has such a type");
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         for _ in 0..COUNT {
-            // SAFETY: the create-info is valid.
-            let made = unsafe { allocator.create_buffer(&buffer_info, &create) };
+            let made = if prepares {
+                // SAFETY: the create-info is valid.
+                unsafe { allocator.create_prepared_buffer(&prepared, &buffer_info) }
+            } else {
+                // SAFETY: the create-info is valid.
+                unsafe { allocator.create_buffer(&buffer_info, &create) }
+            };
             let (buffer, allocation) = made.expect("the null device has memory");
             // SAFETY: no device uses it.
             unsafe { allocator.destroy_buffer(buffer, allocation) }.expect("it is this allocator's");

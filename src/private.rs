@@ -4,7 +4,7 @@
 //! | item | why it is here |
 //! |---|---|
 //! | [`RecordedCall`], [`Outcome`], `record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
-//! | [`Requirements`], [`Resource`], `allocate` | C passes a `VkMemoryRequirements`, which is read late, after the request is checked |
+//! | [`Requirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and a create-info of its own, which are read late |
 //! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, with the mapping that they need |
 //! | [`OpenDefragmentation`], [`PlannedMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`Device`], `device` | the C interface destroys resources with the allocator's functions |
@@ -23,7 +23,7 @@ use crate::defragment::{DefragmentationInfo, DefragmentationStatistics, MoveErro
 use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
-pub use crate::allocator::{Outcome, RecordedCall, Resource, Visibility};
+pub use crate::allocator::{CreateInside, Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::cast::{host_size, index, narrow, widen};
 pub use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 pub use crate::device::{Device, Requirements};
@@ -38,17 +38,17 @@ pub fn thread_token() -> u32 {
 
 /// Makes a trait of methods that only this crate sees.
 macro_rules! inside {
-    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
+    ($(fn $name:ident$(<$life:lifetime, $result:ident>)?(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
         /// Methods of an [`Allocator`] that are not public. Each is described where it is defined.
         #[allow(missing_docs, reason = "see above")]
         pub trait AllocatorInside {
-            $(fn $name(&self $(, $argument: $type)*) $(-> $answer)?;)*
+            $(fn $name$(<$life, $result>)?(&self $(, $argument: $type)*) $(-> $answer)?;)*
         }
 
         impl<T: Threading> AllocatorInside for Allocator<T> {
             $(
                 #[inline(always)]
-                fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+                fn $name$(<$life, $result>)?(&self $(, $argument: $type)*) $(-> $answer)? {
                     // The method of the type goes before that of the trait.
                     Self::$name(self $(, $argument)*)
                 }
@@ -58,9 +58,10 @@ macro_rules! inside {
 }
 
 inside! {
-    fn allocate(
-        &self, resource: Resource, info: &AllocationCreateInfo<'_>, caller: &'static Location<'static>
-    ) -> Result<Allocation, AllocationError>;
+    fn allocate_as<'i, R>(
+        &self, resource: Resource, info: impl Fn(bool) -> AllocationCreateInfo<'i>, caller: &'static Location<'static>,
+        put: impl Fn(Allocation) -> R
+    ) -> Result<R, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);
     fn device(&self) -> &Device;
     fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError>;

@@ -50,6 +50,7 @@ const UNSAFE_FILES: &[&str] = &[
     "allocator/map.rs",
     "allocator/mod.rs",
     "allocator/pools.rs",
+    "allocator/prepared.rs",
     "allocator/retire/mod.rs",
     "allocator/retire/timelines.rs",
     "allocator/scopes.rs",

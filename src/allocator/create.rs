@@ -1,5 +1,6 @@
 //! Buffers and images together with their memory.
 
+use std::borrow::Borrow;
 use std::panic::Location;
 
 use ash::vk;
@@ -9,7 +10,7 @@ use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, MemoryAllocateNext};
+use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::CreateError;
 
 impl<T: Threading> Allocator<T> {
@@ -63,7 +64,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, info, caller) }
+        unsafe { self.provide(buffer, resource, |_| info, caller, |buffer, allocation| (buffer, allocation)) }
     }
 
     /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -107,6 +108,20 @@ impl<T: Threading> Allocator<T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Resource), CreateError> {
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
+        let (buffer, requirements, usage) = unsafe { self.bare_buffer(buffer_info) }?;
+        Ok((buffer, Resource::buffer(requirements, buffer, Some(usage))))
+    }
+
+    /// [`Self::unbound_buffer`] in parts.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(super) unsafe fn bare_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<(vk::Buffer, Requirements, vk::BufferUsageFlags2KHR), CreateError> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
@@ -126,7 +141,7 @@ impl<T: Threading> Allocator<T> {
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now.
         let requirements = unsafe { device.requirements(BufferOrImage::Buffer(buffer)) };
-        Ok((buffer, Resource::buffer(requirements, buffer, Some(usage))))
+        Ok((buffer, requirements, usage))
     }
 
     /// Creates an image, allocates memory for it and binds the two (unless
@@ -162,7 +177,15 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide(image, resource, info, Location::caller()) }
+        unsafe {
+            self.provide(
+                image,
+                resource,
+                |_| info,
+                Location::caller(),
+                |image, allocation| (image, allocation),
+            )
+        }
     }
 
     /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -196,6 +219,20 @@ impl<T: Threading> Allocator<T> {
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> Result<(vk::Image, Resource), CreateError> {
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
+        let (image, requirements) = unsafe { self.bare_image(image_info) }?;
+        Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
+    }
+
+    /// [`Self::unbound_image`] in parts.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(super) unsafe fn bare_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<(vk::Image, Requirements), CreateError> {
         let vk::Extent3D { width, height, depth } = image_info.extent;
         if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
             return Err(CreateError::ZeroExtent);
@@ -210,34 +247,38 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the image was created just now, and is not disjoint.
-        let requirements = unsafe { device.requirements(BufferOrImage::Image(image)) };
-        Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
+        Ok((image, unsafe { device.requirements(BufferOrImage::Image(image)) }))
     }
 
-    /// Allocates and binds; destroys the resource if either fails.
+    /// Allocates and binds; destroys the resource if either fails. `info` and `put` are those of
+    /// [`Self::allocate_as`].
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
     #[inline(always)]
-    unsafe fn provide<H: Copy + Into<BufferOrImage>>(
+    unsafe fn provide<'i, H: Copy + Into<BufferOrImage>, I: Borrow<AllocationCreateInfo<'i>>, R>(
         &self,
         handle: H,
         resource: Resource,
-        info: &AllocationCreateInfo<'_>,
+        info: impl Fn(bool) -> I,
         caller: &'static Location<'static>,
-    ) -> Result<(H, Allocation), CreateError> {
-        match self.allocate_usual(&resource, info, self.inner.bookkeeping.any()) {
+        put: impl Fn(H, Allocation) -> R,
+    ) -> Result<R, CreateError> {
+        let asked = info(false);
+        let asked = asked.borrow();
+        match self.allocate_usual(&resource, asked, self.inner.bookkeeping.any()) {
             Ok(allocation) => {
                 // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
                 // bound.
-                let allocation = unsafe { self.bind_new(handle.into(), allocation, info) }?;
-                Ok((handle, allocation))
+                let allocation = unsafe { self.bind_new(handle.into(), allocation, asked.flags) }?;
+                Ok(put(handle, allocation))
             }
             Err(miss) => {
-                let mut made = None;
+                let (info, mut made) = (info(true), None);
+                let info = info.borrow();
                 // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
                 unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
-                Ok((handle, made.expect(MADE)))
+                Ok(put(handle, made.expect(MADE)))
             }
         }
     }
@@ -257,7 +298,7 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
-        let allocation = match self.allocate_in_shard(&resource, info, miss) {
+        let allocation = match self.allocate_in_shard(&resource, info, miss, None) {
             Ok(allocation) => allocation,
             Err(miss) => {
                 let allocated = self.allocate_slow(resource, info, miss, caller, made);
@@ -270,7 +311,7 @@ impl<T: Threading> Allocator<T> {
             }
         };
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        *made = Some(unsafe { self.bind_new(handle, allocation, info) }?);
+        *made = Some(unsafe { self.bind_new(handle, allocation, info.flags) }?);
         Ok(())
     }
 
@@ -298,13 +339,13 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// `handle` was created a moment ago and is not bound, and the allocation meets its requirements.
     #[inline(always)]
-    unsafe fn bind_new(
+    pub(super) unsafe fn bind_new(
         &self,
         handle: BufferOrImage,
         allocation: Allocation,
-        info: &AllocationCreateInfo<'_>,
+        flags: AllocationCreateFlags,
     ) -> Result<Allocation, CreateError> {
-        if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
+        if !flags.contains(AllocationCreateFlags::DONT_BIND) {
             let (memory, offset) = (allocation.memory, allocation.offset);
             // SAFETY: the caller's promise: it is not bound, and the allocation meets its requirements. Nobody has
             // freed the memory.
@@ -384,5 +425,55 @@ impl<T: Threading> Allocator<T> {
             next = link.p_next;
         }
         vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()))
+    }
+}
+
+/// Creating for the C interface, whose create-infos are of another kind: see [`Allocator::allocate_as`].
+#[doc(hidden)]
+pub trait CreateInside {
+    /// # Safety
+    /// As for [`Allocator::create_buffer`].
+    unsafe fn create_buffer_as<'i, R>(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        put: impl Fn(vk::Buffer, Allocation) -> R,
+    ) -> Result<R, CreateError>;
+
+    /// # Safety
+    /// As for [`Allocator::create_image`].
+    unsafe fn create_image_as<'i, R>(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        put: impl Fn(vk::Image, Allocation) -> R,
+    ) -> Result<R, CreateError>;
+}
+
+impl<T: Threading> CreateInside for Allocator<T> {
+    #[inline(always)]
+    unsafe fn create_buffer_as<'i, R>(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        put: impl Fn(vk::Buffer, Allocation) -> R,
+    ) -> Result<R, CreateError> {
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
+        let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
+        // SAFETY: the buffer was created just now and these are its requirements.
+        unsafe { self.provide(buffer, resource, info, Location::caller(), put) }
+    }
+
+    #[inline(always)]
+    unsafe fn create_image_as<'i, R>(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        put: impl Fn(vk::Image, Allocation) -> R,
+    ) -> Result<R, CreateError> {
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
+        let (image, resource) = unsafe { self.unbound_image(image_info) }?;
+        // SAFETY: the image was created just now and these are its requirements.
+        unsafe { self.provide(image, resource, info, Location::caller(), put) }
     }
 }

@@ -16,6 +16,7 @@ mod fit;
 mod map;
 mod memory_map;
 mod pools;
+mod prepared;
 mod priority;
 mod recorded_call;
 #[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
@@ -48,11 +49,13 @@ use debug::DebugState;
 pub use recorded_call::{Outcome, RecordedCall};
 use recording::Recording;
 
+pub use create::CreateInside;
 pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
 pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
 pub use map::Visibility;
+pub use prepared::PreparedAllocation;
 pub use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 use route::Bookkeeping;

@@ -101,10 +101,11 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Nor are
-    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped.
+    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped. No other thread is in a
+    /// call with a [`PreparedAllocation`](crate::PreparedAllocation) that names the pool; later calls get an error.
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
-            Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
+            Ok(vector) if self.has_pool(&pool) => {
                 self.record(RecordedCall::DestroyPool(&pool));
                 // First: who looks at margins relies on the memory of those that it knows.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
@@ -138,6 +139,11 @@ impl<T: Threading> Allocator<T> {
     #[inline]
     pub(crate) fn pool_facts<'a>(&self, pool: &'a Pool) -> Result<&'a VectorFacts, ForeignHandle> {
         if pool.allocator == self.inner.id { Ok(&pool.facts) } else { Err(ForeignHandle::Pool) }
+    }
+
+    /// Whether a pool lives, of which this may be a copy.
+    pub(super) fn has_pool(&self, pool: &Pool) -> bool {
+        self.pool_vector(pool).is_ok_and(|vector| vector.config(Some(pool.generation)).is_some())
     }
 
     pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector<T>, ForeignHandle> {

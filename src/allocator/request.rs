@@ -157,6 +157,19 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::WITHIN_BUDGET)
     .union(Flags::STRATEGY_MASK);
 
+/// The flags of an allocation that shares a block.
+#[inline(always)]
+pub(super) fn flags_of(info: &AllocationCreateInfo<'_>, facts: &VectorFacts, mapped: bool) -> u8 {
+    let mut flags = facts.host;
+    if mapped {
+        flags |= allocation_flags::MAPPED;
+    }
+    if !needs_host_access_flag(info) || info.flags.intersects(Flags::HOST_ACCESS_MASK) {
+        flags |= allocation_flags::HOST_ACCESS;
+    }
+    flags
+}
+
 /// What is asked: memory for a resource, and the options beside it.
 pub(super) struct AllocationRequest<'a> {
     pub(super) resource: &'a Resource,

@@ -1,12 +1,13 @@
 //! Where an allocation comes from: a pool, the default vector of the best memory type, or dedicated memory.
 #![forbid(unsafe_code)]
 
+use std::borrow::Borrow;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::events;
 use super::relief::Need;
-use super::request::{AllocationRequest, ORDINARY, Resource, check_flags, needs_host_access_flag};
+use super::request::{AllocationRequest, ORDINARY, Resource, check_flags, flags_of};
 use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::Alignment;
@@ -18,7 +19,7 @@ use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::{Candidates, Wish};
 use crate::metadata::Algorithm;
-use crate::pool::VectorFacts;
+use crate::pool::{Pool, VectorFacts};
 
 /// The vector that most requests are granted from.
 type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>);
@@ -162,9 +163,23 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        match self.allocate_usual(&resource, info, self.inner.bookkeeping.any()) {
-            Ok(allocation) => Ok(allocation),
-            Err(miss) => self.make_up_for(resource, info, miss, caller),
+        self.allocate_as(resource, |_| info, caller, |allocation| allocation)
+    }
+
+    /// [`Self::allocate`] for a program that has a create-info of another kind, and a place for the allocation. `info`
+    /// makes a create-info, and on the slow path makes it once more, with `true`; `put` is there once for each path. So
+    /// neither the create-info nor the allocation is in memory on the fast path before it is where it stays.
+    #[inline(always)]
+    pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>, R>(
+        &self,
+        resource: Resource,
+        info: impl Fn(bool) -> I,
+        caller: &'static Location<'static>,
+        put: impl Fn(Allocation) -> R,
+    ) -> Result<R, AllocationError> {
+        match self.allocate_usual(&resource, info(false).borrow(), self.inner.bookkeeping.any()) {
+            Ok(allocation) => Ok(put(allocation)),
+            Err(miss) => self.make_up_for(resource, info(true).borrow(), miss, caller).map(put),
         }
     }
 
@@ -189,7 +204,7 @@ impl<T: Threading> Allocator<T> {
     pub(super) fn allocate_usual<'a>(
         &'a self,
         resource: &Resource,
-        info: &'a AllocationCreateInfo<'_>,
+        info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
     ) -> Result<Allocation, Miss<'a, T>> {
         let usual = self.usual_vector(resource, info, keeps_books).ok_or(Miss::Unusual)?;
@@ -204,22 +219,24 @@ impl<T: Threading> Allocator<T> {
             return Err(Miss::InShard(usual, home));
         }
         let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant(&request))
+        self.hand_out(usual, &asked, &request, vector.grant(&request, None))
     }
 
-    /// The fast path of a thread that has a shard. Other misses stay what they are.
+    /// The fast path of a thread that has a shard, in a vector of the generation that is expected. Other misses stay
+    /// what they are.
     #[inline(always)]
     pub(super) fn allocate_in_shard<'a>(
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         miss: Miss<'a, T>,
+        expected: Option<u32>,
     ) -> Result<Allocation, Miss<'a, T>> {
         let Miss::InShard(usual, home) = miss else { return Err(miss) };
         let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
         let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant_in_shard(home, &request))
+        self.hand_out(usual, &asked, &request, vector.grant_in_shard(home, &request, expected))
     }
 
     /// What comes of the one visit to a vector.
@@ -250,7 +267,7 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), AllocationError> {
-        let miss = match self.allocate_in_shard(&resource, info, miss) {
+        let miss = match self.allocate_in_shard(&resource, info, miss, None) {
             Ok(allocation) => {
                 *made = Some(allocation);
                 return Ok(());
@@ -319,7 +336,7 @@ impl<T: Threading> Allocator<T> {
     fn usual_vector<'a>(
         &'a self,
         resource: &Resource,
-        info: &'a AllocationCreateInfo<'_>,
+        info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
     ) -> Option<Usual<'a, T>> {
         let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
@@ -366,14 +383,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<W::Answer, AllocationError> {
         let AllocationRequest { resource, info, .. } = *asked;
         if let Some(pool) = info.pool {
-            let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
-            let memory_type_bits = resource.requirements.memory_type_bits;
-            if memory_type_bits & (1 << facts.config.memory_type) == 0 {
-                return Err(AllocationError::PoolMemoryType {
-                    memory_type: facts.config.memory_type,
-                    memory_type_bits,
-                });
-            }
+            let facts = self.facts_for(pool, resource.requirements.memory_type_bits)?;
             return self.place_in(way, asked, facts, self.vector_at(facts));
         }
         if let Some(scope) = info.scope {
@@ -383,6 +393,20 @@ impl<T: Threading> Allocator<T> {
             let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
             self.place_in(way, asked, facts, vector)
         })
+    }
+
+    /// What is fixed for a pool, if the resource can be in its memory type.
+    pub(super) fn facts_for<'a>(
+        &self,
+        pool: &'a Pool,
+        memory_type_bits: u32,
+    ) -> Result<&'a VectorFacts, AllocationError> {
+        let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
+        let memory_type = facts.config.memory_type;
+        if memory_type_bits & (1 << memory_type) == 0 {
+            return Err(AllocationError::PoolMemoryType { memory_type, memory_type_bits });
+        }
+        Ok(facts)
     }
 
     /// Looks for a place in one memory type after the other, from the best on, until there is one.
@@ -601,19 +625,26 @@ impl<T: Threading> Allocator<T> {
         flags: u8,
     ) -> Allocation {
         let AllocationRequest { resource, info, .. } = *asked;
-        let mut flags = flags | facts.host;
-        if mapped {
-            flags |= allocation_flags::MAPPED;
-        }
-        if !needs_host_access_flag(info) || info.flags.intersects(Flags::HOST_ACCESS_MASK) {
-            flags |= allocation_flags::HOST_ACCESS;
-        }
+        let flags = flags | flags_of(info, facts, mapped);
+        self.granted(facts, grant, resource.requirements.size, info.user_data, flags)
+    }
+
+    /// What the caller gets for a grant, with its flags.
+    #[inline(always)]
+    pub(super) fn granted(
+        &self,
+        facts: &VectorFacts,
+        grant: Grant,
+        size: u64,
+        user_data: u64,
+        flags: u8,
+    ) -> Allocation {
         Allocation {
             memory: grant.memory,
             offset: grant.offset,
-            size: resource.requirements.size,
+            size,
             mapped: grant.mapped,
-            user_data: info.user_data,
+            user_data,
             key: grant.key,
             vector: facts.vector,
             generation: grant.generation,

@@ -236,6 +236,7 @@ impl Device {
     }
 
     /// The allocation callbacks for every call of the driver.
+    #[inline]
     fn host(&self) -> *const vk::AllocationCallbacks<'_> {
         self.host_callbacks.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }

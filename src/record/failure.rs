@@ -12,7 +12,8 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::Contradiction(_) => 4,
         AllocationError::NoMemoryType(_) => 5,
         AllocationError::PoolMemoryType { .. } => 6,
-        AllocationError::ForeignPool => 7,
+        // A foreign request is not recorded.
+        AllocationError::ForeignPool | AllocationError::ForeignRequest => 7,
         AllocationError::UpperAddress { .. } => 8,
         AllocationError::UpperAddressInRing => 9,
         AllocationError::BlockTooSmall { .. } => 10,

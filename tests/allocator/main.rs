@@ -33,6 +33,7 @@ mod memory_type;
 mod placement;
 mod policy;
 mod pools;
+mod prepared;
 mod priority;
 mod reentry;
 mod rollback;

@@ -27,9 +27,10 @@ use crate::workloads::threads::{Plan, threads};
 use crate::workloads::{self, Maker, Scale};
 
 /// Columns of the tables of allocators.
-const WHOLE: [PeerKind; 7] = [
+const WHOLE: [PeerKind; 8] = [
     PeerKind::Sublet,
     PeerKind::SubletLocal,
+    PeerKind::SubletPrepared,
     PeerKind::Vma,
     PeerKind::GpuAllocator,
     PeerKind::GpuAlloc,

@@ -106,12 +106,26 @@ pub(super) unsafe fn create_info<'a>(
     has_priorities: bool,
 ) -> AllocationCreateInfo<'a> {
     // SAFETY: the caller's promise: `info.pool` is null or a live pool.
+    unsafe { create_info_once(info, has_priorities, false) }
+}
+
+/// [`create_info`], which logs what is wrong unless it is made `again`.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn create_info_once<'a>(
+    info: &VmaAllocationCreateInfo,
+    has_priorities: bool,
+    again: bool,
+) -> AllocationCreateInfo<'a> {
+    // SAFETY: the caller's promise: `info.pool` is null or a live pool.
     let pool = unsafe { info.pool.cast_const().as_ref() };
     let flags = AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
     let strategies = (flags & AllocationCreateFlags::STRATEGY_MASK).bits();
     AllocationCreateInfo {
         flags: if strategies & strategies.wrapping_sub(1) == 0 { flags } else { one_strategy(flags) },
-        usage: usage(info.usage),
+        usage: usage(info.usage, again),
         required_flags: info.required_flags,
         preferred_flags: info.preferred_flags,
         memory_type_bits: info.memory_type_bits,
@@ -151,7 +165,7 @@ pub(super) fn pointer(address: u64) -> *mut c_void {
 
 /// The usage of that number. What VMA does not know is nothing in particular.
 #[inline(always)]
-fn usage(usage: u32) -> MemoryUsage {
+fn usage(usage: u32, again: bool) -> MemoryUsage {
     match usage {
         0 => MemoryUsage::Unknown,
         1 => MemoryUsage::GpuOnly,
@@ -164,7 +178,9 @@ fn usage(usage: u32) -> MemoryUsage {
         8 => MemoryUsage::AutoPreferDevice,
         9 => MemoryUsage::AutoPreferHost,
         _ => {
-            misused("VmaAllocationCreateInfo", "usage is not one of VmaMemoryUsage");
+            if !again {
+                misused("VmaAllocationCreateInfo", "usage is not one of VmaMemoryUsage");
+            }
             MemoryUsage::Unknown
         }
     }

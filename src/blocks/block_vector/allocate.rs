@@ -64,12 +64,16 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// Grants what is usual, balanced and from below, out of the core if nobody else is there. If it is to be mapped
-    /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`].
+    /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`]; nor is there
+    /// anything in a vector that does not have the generation that is asked for.
     #[inline(always)]
-    pub(crate) fn grant(&self, request: &VectorRequest) -> Option<Grant> {
+    pub(crate) fn grant(&self, request: &VectorRequest, expected: Option<u32>) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
         let core: &mut Core = &mut guard;
         let generation = core.generation;
+        if expected.is_some_and(|expected| expected != generation) {
+            return None;
+        }
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request.placed(granularity, min_alignment);
@@ -83,8 +87,13 @@ impl<T: Threading> BlockVector<T> {
 
     /// [`Self::grant`], out of the shard of the calling thread.
     #[inline(always)]
-    pub(crate) fn grant_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
-        self.shards.get(home)?.grant(request, home)
+    pub(crate) fn grant_in_shard(
+        &self,
+        home: u8,
+        request: &VectorRequest,
+        expected: Option<u32>,
+    ) -> Option<Grant> {
+        self.shards.get(home)?.grant(request, home, expected)
     }
 
     /// Grants memory out of a block that there is. `None` changes nothing.

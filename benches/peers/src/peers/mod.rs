@@ -118,6 +118,8 @@ pub(crate) enum PeerKind {
     Sublet,
     /// Sublet's allocator for one thread.
     SubletLocal,
+    /// Sublet's thread-safe allocator, with requests that are prepared.
+    SubletPrepared,
     Vma,
     GpuAllocator,
     /// Sublet behind gpu-allocator's interface. Only in replays with wgpu's sizes.
@@ -136,9 +138,10 @@ pub(crate) enum PeerKind {
 }
 
 impl PeerKind {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Sublet,
         Self::SubletLocal,
+        Self::SubletPrepared,
         Self::Vma,
         Self::GpuAllocator,
         Self::StandIn,
@@ -157,6 +160,7 @@ impl PeerKind {
         match self {
             Self::Sublet => "sublet",
             Self::SubletLocal => "sublet-local",
+            Self::SubletPrepared => "sublet-prepared",
             Self::Vma => "vma",
             Self::GpuAllocator => "gpu-allocator",
             Self::StandIn => "stand-in",
@@ -176,6 +180,7 @@ impl PeerKind {
         match self {
             Self::Sublet => "Sublet",
             Self::SubletLocal => "Sublet local",
+            Self::SubletPrepared => "Sublet prepared",
             Self::Vma => "VMA",
             Self::SubletEngine => "Sublet engine",
             Self::SubletVirtual => "Sublet virtual block",
@@ -192,7 +197,7 @@ impl PeerKind {
         }
         match self {
             // Here the resource is held beside the allocation, so the peers' own types are asked.
-            Self::Sublet | Self::SubletLocal => size_of::<::sublet::Allocation>(),
+            Self::Sublet | Self::SubletLocal | Self::SubletPrepared => size_of::<::sublet::Allocation>(),
             Self::Vma => vma::HANDLES.0,
             Self::GpuAllocator => size_of::<::gpu_allocator::vulkan::Allocation>(),
             Self::StandIn => size_of::<::gpu_allocator_stand_in::vulkan::Allocation>(),
@@ -265,6 +270,7 @@ pub(crate) fn make<V: Visit>(
     Ok(match kind {
         PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::SubletLocal => sublet::local(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
+        PeerKind::SubletPrepared => sublet::prepared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::Vma => vma::Vma::new(gpu, shape, count_heap)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::GpuAllocator => {
             gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| whole(peer, shape, visit))

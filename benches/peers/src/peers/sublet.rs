@@ -1,11 +1,11 @@
-//! Sublet: the allocator, shared and for one thread, its engines, and its virtual block.
+//! Sublet: the allocator, shared, for one thread, and with prepared requests, its engines, and its virtual block.
 
 use ash::vk;
 use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};
 use sublet::{
     Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local, LocalAllocator,
-    MemoryUsage, Pool, PoolCreateInfo, Shared, Threading, VirtualAllocation, VirtualAllocationCreateInfo,
-    VirtualBlock, VirtualBlockCreateInfo,
+    MemoryUsage, Pool, PoolCreateInfo, PreparedAllocation, Shared, Threading, VirtualAllocation,
+    VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
 };
 
 use super::{Creates, Peer, Resource, Shape, SharedPeer};
@@ -181,6 +181,71 @@ impl SharedPeer for Sublet<Shared> {
 
     fn finish(self) -> Result<(), String> {
         self.end()
+    }
+}
+
+/// An allocator whose requests are prepared: for memory, for buffers, and for images of 64 texels a side.
+pub(super) struct Prepared {
+    plain: Sublet<Shared>,
+    memory: PreparedAllocation,
+    buffer: PreparedAllocation,
+    image: PreparedAllocation,
+}
+
+pub(super) fn prepared(gpu: &Gpu, shape: Shape) -> Result<Option<Prepared>, String> {
+    let Some(plain) = shared(gpu, shape)? else { return Ok(None) };
+    let any = Request { size: 64, alignment: 1, kind: Kind::Buffer };
+    let (buffer_info, image_info) = (super::buffer_info(&any), super::image_info(&any));
+    let allocator = &plain.allocator;
+    let memory = allocator.prepare(u32::MAX, &plain.info).map_err(|error| error.to_string())?;
+    // SAFETY: the create-info is complete, and only such buffers get the memory.
+    let buffer = unsafe { allocator.prepare_buffer(&buffer_info, &plain.automatic) };
+    let buffer = buffer.map_err(|error| error.to_string())?;
+    // SAFETY: the create-info is complete, and only such images get the memory.
+    let image = unsafe { allocator.prepare_image(&image_info, &plain.automatic) };
+    let image = image.map_err(|error| error.to_string())?;
+    Ok(Some(Prepared { plain, memory, buffer, image }))
+}
+
+impl Peer for Prepared {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+        self.plain.allocator.allocate_prepared(&self.memory, request.size, request.alignment).ok()
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Allocation) {
+        self.plain.give_back(allocation);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.plain.count())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.plain.end()
+    }
+}
+
+impl Creates for Prepared {
+    #[inline]
+    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
+        let allocator = &self.plain.allocator;
+        if request.kind == Kind::Image {
+            // SAFETY: the create-info is complete.
+            let made = unsafe { allocator.create_prepared_image(&self.image, &super::image_info(request)) };
+            return made.ok().map(|(image, allocation)| (Resource::Image(image), allocation));
+        }
+        // SAFETY: the create-info is complete.
+        let made = unsafe { allocator.create_prepared_buffer(&self.buffer, &super::buffer_info(request)) };
+        made.ok().map(|(buffer, allocation)| (Resource::Buffer(buffer), allocation))
+    }
+
+    #[inline]
+    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
+        self.plain.destroy(resource, allocation);
     }
 }
 

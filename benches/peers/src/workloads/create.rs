@@ -8,10 +8,11 @@ use crate::script::{Kind, Phase, Request};
 
 /// The driver alone, and each allocator above it.
 pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
-    const PEERS: [PeerKind; 6] = [
+    const PEERS: [PeerKind; 7] = [
         PeerKind::Driver,
         PeerKind::Sublet,
         PeerKind::SubletLocal,
+        PeerKind::SubletPrepared,
         PeerKind::Vma,
         PeerKind::GpuAllocator,
         PeerKind::GpuAlloc,

@@ -55,9 +55,10 @@ pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
 pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
 
 /// The allocators that a program would choose from.
-const WHOLE: [PeerKind; 6] = [
+const WHOLE: [PeerKind; 7] = [
     PeerKind::Sublet,
     PeerKind::SubletLocal,
+    PeerKind::SubletPrepared,
     PeerKind::Vma,
     PeerKind::GpuAllocator,
     PeerKind::GpuAlloc,

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use ash::vk;
 
-use crate::allocator::{Front, address, create_info, describe, each};
+use crate::allocator::{Front, address, create_info, create_info_once, describe, each};
 use crate::guard::{answer, exported, foreign, given, misused};
 use crate::refusal::failed;
 use crate::types::{
@@ -51,22 +51,19 @@ impl<T: Threading> Front<T> {
         description: *mut VmaAllocationInfo,
     ) -> vk::Result {
         // SAFETY: C1.
-        let asked = unsafe { create_info(info, self.has_priorities) };
+        let asked = |again| unsafe { create_info_once(info, self.has_priorities, again) };
         // VMA does not look whether a pool's memory type is among them.
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
         let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
         // `allocate_memory`, in line: a call more, and what it moves, would be felt.
-        let allocated = self.allocator.allocate(Resource::unknown(needed), &asked, Location::caller());
-        match &allocated {
-            Ok(allocation) => {
-                // SAFETY: C3.
-                unsafe { self.publish(allocation, info, handle, description) };
-                vk::Result::SUCCESS
-            }
+        // SAFETY: C3.
+        let put = |allocation| unsafe { self.publish(&allocation, info, handle, description) };
+        match self.allocator.allocate_as(Resource::unknown(needed), asked, Location::caller(), put) {
+            Ok(()) => vk::Result::SUCCESS,
             Err(error) => {
                 // SAFETY: C3.
                 unsafe { handle.write(std::ptr::null_mut()) };
-                failed("vmaAllocateMemory", error)
+                failed("vmaAllocateMemory", &error)
             }
         }
     }

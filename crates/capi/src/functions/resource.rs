@@ -4,14 +4,14 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocator::{Front, create_info, each};
+use crate::allocator::{Front, create_info_once, each};
 use crate::guard::{answer, exported, given, misused};
 use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
 use sublet::AllocationCreateInfo;
 use sublet::MemoryAllocateNext;
 use sublet::Threading;
-use sublet::private::AllocatorInside;
+use sublet::private::{AllocatorInside, CreateInside};
 
 /// Alters what the structure asks for: see each use.
 #[derive(Clone, Copy)]
@@ -25,8 +25,8 @@ impl Also {
     const NOTHING: Self = Self { min_alignment: 0, dedicated: None };
 
     #[inline(always)]
-    fn apply(self, asked: &mut AllocationCreateInfo<'_>) {
-        asked.min_alignment = asked.min_alignment.max(self.min_alignment);
+    fn applied(self, asked: AllocationCreateInfo<'_>) -> AllocationCreateInfo<'_> {
+        AllocationCreateInfo { min_alignment: asked.min_alignment.max(self.min_alignment), ..asked }
     }
 
     /// # Safety
@@ -53,24 +53,29 @@ macro_rules! creating {
                 also: Also,
                 (made, handle, description): (*mut $handle, *mut VmaAllocation, *mut VmaAllocationInfo),
             ) -> vk::Result {
-                // SAFETY: C1.
-                let mut asked = unsafe { create_info(info, self.has_priorities) };
-                also.apply(&mut asked);
+                let asked = |again| {
+                    // SAFETY: C1.
+                    let asked = unsafe { create_info_once(info, self.has_priorities, again) };
+                    also.applied(asked)
+                };
+                let put = |resource, allocation| {
+                    // SAFETY: C3.
+                    unsafe { made.write(resource) };
+                    // SAFETY: C3.
+                    unsafe { self.publish(&allocation, info, handle, description) };
+                };
                 // SAFETY: C3.
                 let created = match unsafe { also.next() } {
                     // SAFETY: C3.
-                    None => unsafe { self.allocator.$create(resource_info, &asked) },
-                    // SAFETY: C3.
-                    Some(next) => unsafe { self.allocator.$dedicated(resource_info, &asked, next) },
+                    None => unsafe { self.allocator.$create(resource_info, asked, put) },
+                    Some(next) => {
+                        // SAFETY: C3.
+                        let created = unsafe { self.allocator.$dedicated(resource_info, &asked(false), next) };
+                        created.map(|(resource, allocation)| put(resource, allocation))
+                    }
                 };
                 match created {
-                    Ok((resource, allocation)) => {
-                        // SAFETY: C3.
-                        unsafe { made.write(resource) };
-                        // SAFETY: C3.
-                        unsafe { self.publish(&allocation, info, handle, description) };
-                        vk::Result::SUCCESS
-                    }
+                    Ok(()) => vk::Result::SUCCESS,
                     Err(error) => not_created(function, &error),
                 }
             }
@@ -119,7 +124,7 @@ creating!(
     create_buffer,
     vk::Buffer,
     vk::BufferCreateInfo<'_>,
-    create_buffer,
+    create_buffer_as,
     create_dedicated_buffer,
     "pBuffer and pAllocation must not be null"
 );
@@ -127,7 +132,7 @@ creating!(
     create_image,
     vk::Image,
     vk::ImageCreateInfo<'_>,
-    create_image,
+    create_image_as,
     create_dedicated_image,
     "pImage and pAllocation must not be null",
     |info: &vk::ImageCreateInfo<'_>| info.flags.contains(vk::ImageCreateFlags::DISJOINT),

@@ -134,7 +134,7 @@ fn the_fast_way_is_the_usual_one() {
     let home = rig.settle(1);
     let mut held = vec![rig.get(64, 1)];
     let wanted = request(64, 1);
-    let slow = (0..160).filter(|_| match rig.vector.grant_in_shard(home, &wanted) {
+    let slow = (0..160).filter(|_| match rig.vector.grant_in_shard(home, &wanted, None) {
         Some(grant) => {
             held.push(Held { grant, request: wanted });
             false
