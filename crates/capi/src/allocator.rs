@@ -280,21 +280,27 @@ impl<T: Threading> Front<T> {
         // SAFETY: 2: it came from a live allocator, and no other call uses it.
         let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
         let allocation = slot.allocation();
-        if slot.map_count() != 0 {
+        // SAFETY: 2: no other call uses the handle.
+        if !unsafe { slot.is_plain() } {
             self.unmap_all(function, allocation, slot.map_count());
+            // SAFETY: 2: no other call uses the handle.
+            unsafe { slot.clean() };
         }
         // SAFETY: 1: the device no longer uses the memory. The slot is given up just below, so that it is freed once.
         if let Err(error) = unsafe { self.allocator.free_in_place(allocation) } {
             foreign(function, &error);
         }
-        // SAFETY: 2: no other call uses the handle.
-        unsafe { self.slab.remove(slot) };
+        // SAFETY: 2: no other call uses the handle; it is plain, or was made so above.
+        unsafe { self.slab.remove_plain(slot) };
     }
 
     /// Takes back the mappings that the program left.
     #[cold]
     #[inline(never)]
     fn unmap_all(&self, function: &'static str, allocation: &Allocation, count: u32) {
+        if count == 0 {
+            return;
+        }
         misused(function, "the allocation is still mapped");
         for _ in 0..count {
             // SAFETY: each was counted when it was made, and the program has no use for the memory any more.

@@ -82,7 +82,8 @@ pub(super) fn foreign(function: &'static str, error: &dyn Error) {
     let _ = refused(function, error, true, vk::Result::ERROR_UNKNOWN);
 }
 
-/// Defines functions of the interface: exported under their own names, and guarded.
+/// Defines functions of the interface: exported under their own names, and guarded. The body owns the arguments: what it
+/// borrowed would have to be in memory.
 macro_rules! exported {
     ($( $(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block )*) => {$(
         $(#[$attribute])*
@@ -91,7 +92,7 @@ macro_rules! exported {
         /// C1 to C3 of [`capi`](crate).
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            $crate::guard::guard(stringify!($name), || $body)
+            $crate::guard::guard(stringify!($name), move || $body)
         }
     )*};
 }

@@ -14,16 +14,16 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use sublet::Allocation;
+use sublet::private::index;
 use sublet::private::{CoreGuard, CoreMutex, Threading, thread_token};
-use sublet::private::{index, narrow};
 
 use super::types::VmaAllocation;
 
 #[cfg(test)]
 mod tests;
 
-/// Stripes of a slab that threads share. A power of two.
-const STRIPES: u32 = 64;
+/// Stripes of a slab, of which one that is not shared uses the first. A power of two.
+const STRIPES: usize = 64;
 /// Slots of a stripe's first chunk; each further chunk has twice as many, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 32;
 /// Slots of a chunk at most.
@@ -168,13 +168,23 @@ impl Slot {
         self.map_count.load(Ordering::Relaxed)
     }
 
+    /// Whether it has neither a name nor a mapping that was counted.
+    ///
+    /// # Safety
+    /// No other call uses the slot.
+    #[inline(always)]
+    pub(super) unsafe fn is_plain(&self) -> bool {
+        // SAFETY: the caller's promise: no other call uses the slot.
+        unsafe { &*self.name.get() }.is_none() && self.map_count() == 0
+    }
+
     /// Forgets name and mappings.
     ///
     /// # Safety
     /// No other call uses the slot.
     #[cold]
     #[inline(never)]
-    unsafe fn clean(&self) {
+    pub(super) unsafe fn clean(&self) {
         self.map_count.store(0, Ordering::Relaxed);
         self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: the caller's promise: no other call uses the slot.
@@ -205,9 +215,10 @@ struct Stripe<T: Threading> {
 /// All the objects of one allocator.
 pub(super) struct Slab<T: Threading> {
     id: u32,
-    /// One less than the number of stripes.
-    mask: u32,
-    stripes: Box<[Stripe<T>]>,
+    /// Whether each thread has its stripe.
+    shared: bool,
+    /// Of fixed size, so that no look is checked.
+    stripes: Box<[Stripe<T>; STRIPES]>,
 }
 
 impl<T: Threading> fmt::Debug for Slab<T> {
@@ -217,19 +228,23 @@ impl<T: Threading> fmt::Debug for Slab<T> {
 }
 
 impl<T: Threading> Slab<T> {
-    /// With stripes for threads that share it, or one for a program that does not.
+    /// For threads that share it, or for a program that has one.
     pub(super) fn new(shared: bool) -> Self {
         static SLABS: AtomicU32 = AtomicU32::new(0);
         let id = SLABS.fetch_add(1, Ordering::Relaxed);
         let stripe = |_| Stripe { free: CoreMutex::new(Free { head: std::ptr::null(), chunks: Vec::new() }) };
-        let stripes: Box<[_]> = (0..if shared { STRIPES } else { 1 }).map(stripe).collect();
-        Self { id, mask: narrow(stripes.len()) - 1, stripes }
+        Self { id, shared, stripes: Box::new(std::array::from_fn(stripe)) }
     }
 
     /// The calling thread's stripe.
     #[inline(always)]
     fn home(&self) -> u32 {
-        if self.mask == 0 { 0 } else { thread_token() & self.mask }
+        if self.shared { thread_token() } else { 0 }
+    }
+
+    #[inline(always)]
+    fn stripe(&self, number: u32) -> &Stripe<T> {
+        &self.stripes[index(number) % STRIPES]
     }
 
     /// Gives an allocation a slot and a handle. By reference, so that it is copied once, from where it was made.
@@ -239,7 +254,7 @@ impl<T: Threading> Slab<T> {
     #[inline(always)]
     pub(super) unsafe fn insert(&self, allocation: &Allocation) -> VmaAllocation {
         let home = self.home();
-        let stripe = &self.stripes[index(home)];
+        let stripe = self.stripe(home);
         let mut free = stripe.free.lock();
         if free.head.is_null() {
             drop(free);
@@ -278,7 +293,7 @@ impl<T: Threading> Slab<T> {
         // SAFETY: the caller's promise is 1 of `Slot::of`; without the lock only the slot's numbers are read, for which
         // 2 is not needed.
         let slot = unsafe { self.own(handle) }?;
-        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        let _free = self.stripe(slot.stripe).free.lock();
         // SAFETY: 1 of `Slot::of` as above; 2: under the lock the slot is neither removed nor replaced.
         let slot = unsafe { self.own(handle) }?;
         // SAFETY: the slot is used; the caller frees nothing by the copy.
@@ -292,7 +307,7 @@ impl<T: Threading> Slab<T> {
     /// 2. No other call uses it.
     pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
         // A walk over the slab reads the slot under this lock.
-        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        let _free = self.stripe(slot.stripe).free.lock();
         // SAFETY: 2: no other call uses the slot. What is overwritten needs no drop.
         unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };
     }
@@ -302,14 +317,23 @@ impl<T: Threading> Slab<T> {
     /// # Safety
     /// 1. The slot is from [`Self::own`] and was not removed since.
     /// 2. No other call uses it.
-    #[inline(always)]
     pub(super) unsafe fn remove(&self, slot: &Slot) {
         // SAFETY: 2: no other call uses the slot.
-        if unsafe { &*slot.name.get() }.is_some() || slot.map_count.load(Ordering::Relaxed) != 0 {
+        if !unsafe { slot.is_plain() } {
             // SAFETY: 2: no other call uses the slot.
             unsafe { slot.clean() };
         }
-        let mut free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        // SAFETY: the caller's promises 1 and 2.
+        unsafe { self.remove_plain(slot) };
+    }
+
+    /// [`Self::remove`] of a slot that [`Slot::is_plain`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(super) unsafe fn remove_plain(&self, slot: &Slot) {
+        let mut free = self.stripe(slot.stripe).free.lock();
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
         slot.generation.store(generation, Ordering::Relaxed);
         // SAFETY: `next` is of whoever holds the stripe's lock.
@@ -319,7 +343,7 @@ impl<T: Threading> Slab<T> {
 
     /// Calls `visit` with each used slot and its handle. Nothing is allocated or freed meanwhile.
     pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &Slot)) {
-        for stripe in &self.stripes {
+        for stripe in self.stripes.iter() {
             let free = stripe.free.lock();
             for slot in free.chunks.iter().flat_map(|chunk| chunk.iter()) {
                 let generation = slot.generation.load(Ordering::Relaxed);

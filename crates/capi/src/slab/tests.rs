@@ -160,7 +160,7 @@ fn threads_free_what_others_have_made() {
     });
     slab.for_each(|_, _| panic!("nothing is left"));
     // Slots went back to the stripes that they are of, so that no stripe has more than its own threads ever held.
-    for stripe in &slab.stripes {
+    for stripe in slab.stripes.iter() {
         let free = stripe.free.lock();
         let slots: usize = free.chunks.iter().map(|chunk| chunk.len()).sum();
         let mut in_list = 0;
