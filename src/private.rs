@@ -38,17 +38,17 @@ pub fn thread_token() -> u32 {
 
 /// Makes a trait of methods that only this crate sees.
 macro_rules! inside {
-    ($(fn $name:ident$(<$life:lifetime, $result:ident>)?(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
+    ($(fn $name:ident$(<$life:lifetime>)?(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
         /// Methods of an [`Allocator`] that are not public. Each is described where it is defined.
         #[allow(missing_docs, reason = "see above")]
         pub trait AllocatorInside {
-            $(fn $name$(<$life, $result>)?(&self $(, $argument: $type)*) $(-> $answer)?;)*
+            $(fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)?;)*
         }
 
         impl<T: Threading> AllocatorInside for Allocator<T> {
             $(
                 #[inline(always)]
-                fn $name$(<$life, $result>)?(&self $(, $argument: $type)*) $(-> $answer)? {
+                fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)? {
                     // The method of the type goes before that of the trait.
                     Self::$name(self $(, $argument)*)
                 }
@@ -58,10 +58,9 @@ macro_rules! inside {
 }
 
 inside! {
-    fn allocate_as<'i, R>(
-        &self, resource: Resource, info: impl Fn(bool) -> AllocationCreateInfo<'i>, caller: &'static Location<'static>,
-        put: impl Fn(Allocation) -> R
-    ) -> Result<R, AllocationError>;
+    fn allocate_as<'i>(
+        &self, resource: Resource, info: impl Fn(bool) -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
+    ) -> Result<Allocation, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);
     fn device(&self) -> &Device;
     fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError>;

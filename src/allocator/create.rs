@@ -64,7 +64,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, |_| info, caller, |buffer, allocation| (buffer, allocation)) }
+        unsafe { self.provide(buffer, resource, |_| info, caller) }
     }
 
     /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -177,15 +177,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe {
-            self.provide(
-                image,
-                resource,
-                |_| info,
-                Location::caller(),
-                |image, allocation| (image, allocation),
-            )
-        }
+        unsafe { self.provide(image, resource, |_| info, Location::caller()) }
     }
 
     /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -250,20 +242,18 @@ impl<T: Threading> Allocator<T> {
         Ok((image, unsafe { device.requirements(BufferOrImage::Image(image)) }))
     }
 
-    /// Allocates and binds; destroys the resource if either fails. `info` and `put` are those of
-    /// [`Self::allocate_as`].
+    /// Allocates and binds; destroys the resource if either fails. `info` is that of [`Self::allocate_as`].
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
     #[inline(always)]
-    unsafe fn provide<'i, H: Copy + Into<BufferOrImage>, I: Borrow<AllocationCreateInfo<'i>>, R>(
+    unsafe fn provide<'i, H: Copy + Into<BufferOrImage>, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
         handle: H,
         resource: Resource,
         info: impl Fn(bool) -> I,
         caller: &'static Location<'static>,
-        put: impl Fn(H, Allocation) -> R,
-    ) -> Result<R, CreateError> {
+    ) -> Result<(H, Allocation), CreateError> {
         let asked = info(false);
         let asked = asked.borrow();
         match self.allocate_usual(&resource, asked, self.inner.bookkeeping.any()) {
@@ -271,14 +261,14 @@ impl<T: Threading> Allocator<T> {
                 // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
                 // bound.
                 let allocation = unsafe { self.bind_new(handle.into(), allocation, asked.flags) }?;
-                Ok(put(handle, allocation))
+                Ok((handle, allocation))
             }
             Err(miss) => {
                 let (info, mut made) = (info(true), None);
                 let info = info.borrow();
                 // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
                 unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
-                Ok(put(handle, made.expect(MADE)))
+                Ok((handle, made.expect(MADE)))
             }
         }
     }
@@ -433,47 +423,43 @@ impl<T: Threading> Allocator<T> {
 pub trait CreateInside {
     /// # Safety
     /// As for [`Allocator::create_buffer`].
-    unsafe fn create_buffer_as<'i, R>(
+    unsafe fn create_buffer_as<'i>(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: impl Fn(bool) -> AllocationCreateInfo<'i>,
-        put: impl Fn(vk::Buffer, Allocation) -> R,
-    ) -> Result<R, CreateError>;
+    ) -> Result<(vk::Buffer, Allocation), CreateError>;
 
     /// # Safety
     /// As for [`Allocator::create_image`].
-    unsafe fn create_image_as<'i, R>(
+    unsafe fn create_image_as<'i>(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
         info: impl Fn(bool) -> AllocationCreateInfo<'i>,
-        put: impl Fn(vk::Image, Allocation) -> R,
-    ) -> Result<R, CreateError>;
+    ) -> Result<(vk::Image, Allocation), CreateError>;
 }
 
 impl<T: Threading> CreateInside for Allocator<T> {
     #[inline(always)]
-    unsafe fn create_buffer_as<'i, R>(
+    unsafe fn create_buffer_as<'i>(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: impl Fn(bool) -> AllocationCreateInfo<'i>,
-        put: impl Fn(vk::Buffer, Allocation) -> R,
-    ) -> Result<R, CreateError> {
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, info, Location::caller(), put) }
+        unsafe { self.provide(buffer, resource, info, Location::caller()) }
     }
 
     #[inline(always)]
-    unsafe fn create_image_as<'i, R>(
+    unsafe fn create_image_as<'i>(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
         info: impl Fn(bool) -> AllocationCreateInfo<'i>,
-        put: impl Fn(vk::Image, Allocation) -> R,
-    ) -> Result<R, CreateError> {
+    ) -> Result<(vk::Image, Allocation), CreateError> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide(image, resource, info, Location::caller(), put) }
+        unsafe { self.provide(image, resource, info, Location::caller()) }
     }
 }

@@ -163,23 +163,21 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate_as(resource, |_| info, caller, |allocation| allocation)
+        self.allocate_as(resource, |_| info, caller)
     }
 
-    /// [`Self::allocate`] for a program that has a create-info of another kind, and a place for the allocation. `info`
-    /// makes a create-info, and on the slow path makes it once more, with `true`; `put` is there once for each path. So
-    /// neither the create-info nor the allocation is in memory on the fast path before it is where it stays.
+    /// [`Self::allocate`] for a program that has a create-info of another kind. `info` makes ours of it, and on the slow
+    /// path makes it once more, with `true`: so the first one never leaves the registers.
     #[inline(always)]
-    pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>, R>(
+    pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
         resource: Resource,
         info: impl Fn(bool) -> I,
         caller: &'static Location<'static>,
-        put: impl Fn(Allocation) -> R,
-    ) -> Result<R, AllocationError> {
+    ) -> Result<Allocation, AllocationError> {
         match self.allocate_usual(&resource, info(false).borrow(), self.inner.bookkeeping.any()) {
-            Ok(allocation) => Ok(put(allocation)),
-            Err(miss) => self.make_up_for(resource, info(true).borrow(), miss, caller).map(put),
+            Ok(allocation) => Ok(allocation),
+            Err(miss) => self.make_up_for(resource, info(true).borrow(), miss, caller),
         }
     }
 

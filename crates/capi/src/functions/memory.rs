@@ -56,14 +56,17 @@ impl<T: Threading> Front<T> {
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
         let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
         // `allocate_memory`, in line: a call more, and what it moves, would be felt.
-        // SAFETY: C3.
-        let put = |allocation| unsafe { self.publish(&allocation, info, handle, description) };
-        match self.allocator.allocate_as(Resource::unknown(needed), asked, Location::caller(), put) {
-            Ok(()) => vk::Result::SUCCESS,
+        let allocated = self.allocator.allocate_as(Resource::unknown(needed), asked, Location::caller());
+        match &allocated {
+            Ok(allocation) => {
+                // SAFETY: C3.
+                unsafe { self.publish(allocation, info, handle, description) };
+                vk::Result::SUCCESS
+            }
             Err(error) => {
                 // SAFETY: C3.
                 unsafe { handle.write(std::ptr::null_mut()) };
-                failed("vmaAllocateMemory", &error)
+                failed("vmaAllocateMemory", error)
             }
         }
     }

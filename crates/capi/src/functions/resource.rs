@@ -58,24 +58,21 @@ macro_rules! creating {
                     let asked = unsafe { create_info_once(info, self.has_priorities, again) };
                     also.applied(asked)
                 };
-                let put = |resource, allocation| {
-                    // SAFETY: C3.
-                    unsafe { made.write(resource) };
-                    // SAFETY: C3.
-                    unsafe { self.publish(&allocation, info, handle, description) };
-                };
                 // SAFETY: C3.
                 let created = match unsafe { also.next() } {
                     // SAFETY: C3.
-                    None => unsafe { self.allocator.$create(resource_info, asked, put) },
-                    Some(next) => {
-                        // SAFETY: C3.
-                        let created = unsafe { self.allocator.$dedicated(resource_info, &asked(false), next) };
-                        created.map(|(resource, allocation)| put(resource, allocation))
-                    }
+                    None => unsafe { self.allocator.$create(resource_info, asked) },
+                    // SAFETY: C3.
+                    Some(next) => unsafe { self.allocator.$dedicated(resource_info, &asked(false), next) },
                 };
                 match created {
-                    Ok(()) => vk::Result::SUCCESS,
+                    Ok((resource, allocation)) => {
+                        // SAFETY: C3.
+                        unsafe { made.write(resource) };
+                        // SAFETY: C3.
+                        unsafe { self.publish(&allocation, info, handle, description) };
+                        vk::Result::SUCCESS
+                    }
                     Err(error) => not_created(function, &error),
                 }
             }
