@@ -254,6 +254,16 @@ fn chains() -> Vec<Program> {
                 copy(A, B),
             ],
         ),
+        bad(
+            "a write made available, and another buffer made visible",
+            RAW,
+            vec![
+                fill(A),
+                memory((T, W), (COMPUTE, shader)),
+                on(B, ALL_BYTES, (COMPUTE, NO), (T, R)),
+                copy(A, C),
+            ],
+        ),
         good(
             "a chain through later stages of a draw",
             vec![fill(A), memory((T, W), (VERTEX, shader)), memory((FRAGMENT, NO), (T, R)), copy(A, B)],
