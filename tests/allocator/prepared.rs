@@ -246,7 +246,7 @@ fn alike<T: Form>(
             }
         }
     }
-    assert!(requests.len() > shapes / 3, "too many shapes are refused");
+    assert!(requests.len() > shapes / 8, "too many shapes are refused");
     // From here on, because a shape that cannot be prepared is not asked for again.
     for (rig, tape) in rigs.iter().zip(&tapes).filter(|_| records) {
         rig.allocator.start_recording(tape.clone()).unwrap();
