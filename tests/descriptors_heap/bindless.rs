@@ -1,6 +1,7 @@
 //! One program for all kinds of heaps: shaders read what was written, whatever the device has.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use ash::vk;
 use sublet::descriptor::{
@@ -83,9 +84,10 @@ fn the_same_program_reads_what_it_wrote_on_every_profile_and_every_kind() {
 fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_insists() {
     use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo};
 
+    static OLD: LazyLock<Profile> =
+        LazyLock::new(|| Profile { device_id: 0x1c03, ..*Profile::by_name("nvidia-h200").unwrap() });
     let old = |model| {
-        let new = Profile::by_name("nvidia-h200").unwrap();
-        let gpu = Gpu::new(Box::leak(Box::new(Profile { device_id: 0x1c03, ..*new })));
+        let gpu = Gpu::new(&OLD);
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
         assert!(info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER));
         // SAFETY: the GPU outlives the value.
