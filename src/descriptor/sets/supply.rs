@@ -15,6 +15,7 @@ use crate::descriptor::events::{self, PoolEvent, What};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
+use crate::vector::policy::surplus;
 
 /// The most sets that the driver is asked for at once: the lists of layouts and sets that it wants are host memory.
 const MOST_AT_ONCE: u32 = 1 << 16;
@@ -453,7 +454,7 @@ impl<T: Threading> PersistentSets<T> {
             Some(narrow(books.pools().filter(|pool| pool.live == 0).count()))
         };
         let idle: u32 = (0..buckets).filter_map(idle_of).sum();
-        let mut surplus = idle.saturating_sub(keep);
+        let mut surplus = surplus(idle, self.pools.load(Ordering::Relaxed), keep, 0);
         let mut released = 0;
         let start = self.hand.load(Ordering::Relaxed);
         for step in 0..buckets {
