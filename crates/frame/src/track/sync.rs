@@ -152,6 +152,8 @@ impl Sync {
 
     fn write(&mut self, next: &Use) -> Option<Edge> {
         if self.continues(next) {
+            // S3: a dependency whose reader never came has shown only the writes before it.
+            self.visible = [Scope::NONE; 2];
             return None;
         }
         let moves = self.moves(next);

@@ -513,6 +513,23 @@ fn a_dependency_in_two_halves_is_one_and_nothing_is_used_between_them() {
 }
 
 #[test]
+fn an_unordered_write_behind_a_dependency_in_two_halves_is_not_shown_by_it() {
+    let mut world = World::new();
+    let buffer = world.buffer(64);
+    let (write, read) = (Use::storage_write(Stages::COMPUTE_SHADER).unordered(), Use::COPY_SOURCE);
+    let mut list = world.list();
+    let mut split = Split::new();
+    list.use_buffer(buffer, 0..64, write).unwrap();
+    list.flush();
+    assert!(list.split_buffer(buffer, 0..64, read, &mut split).unwrap());
+    list.join(&mut split);
+    list.use_buffer(buffer, 0..64, write).unwrap();
+    assert!(list.flush().is_none());
+    list.use_buffer(buffer, 0..64, read).unwrap();
+    assert_eq!(list.flush().unwrap().len(), 1);
+}
+
+#[test]
 fn lists_are_recorded_on_many_threads_in_any_order() {
     let mut world = World::new();
     let images: Vec<ImageId> = (0..8).map(|_| world.image(1, 1)).collect();
