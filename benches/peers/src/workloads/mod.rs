@@ -51,7 +51,7 @@ impl Scale {
 /// Workloads that make rows of one table.
 pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
 
-/// All groups of workloads for whole allocators; those for [`engines`] are apart.
+/// All groups of workloads for whole allocators; those for [`engines()`] are apart.
 pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
 
 /// The allocators that a program would choose from.
