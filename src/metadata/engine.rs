@@ -125,7 +125,7 @@ impl Engine {
         match algorithm {
             // Who divides down to single units counts them.
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
-            Algorithm::Tlsf => Self::Tlsf(Tlsf::with_slabs(max_region_capacity)),
+            Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
             Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
         }
@@ -206,13 +206,6 @@ impl Engine {
         match self {
             Self::Tlsf(tlsf) => tlsf.allocate_at(before, region, offset, size, tag),
             _ => None,
-        }
-    }
-
-    /// Gives back what a [`Tlsf`] keeps free for sizes that come again: it is in the way of who chooses places.
-    pub(crate) fn give_slabs_back(&mut self) {
-        if let Self::Tlsf(tlsf) = self {
-            tlsf.give_slabs_back();
         }
     }
 

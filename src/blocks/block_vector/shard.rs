@@ -244,7 +244,7 @@ impl ShardState {
         let open = self.open.get_or_insert_with(|| {
             Box::new(Open {
                 lending: *lending,
-                engine: Tlsf::with_slabs(lending.largest_loan),
+                engine: Tlsf::new(lending.largest_loan),
                 loans: Vec::new(),
                 bytes: 0,
                 empty: 0,

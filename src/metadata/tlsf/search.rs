@@ -15,7 +15,6 @@
 
 use super::Tlsf;
 use super::bins::{class_above, class_of};
-use crate::metadata::Alignment;
 use crate::metadata::chunks::NONE;
 
 /// How many chunks of one list [`Tlsf::find_small`] compares.
@@ -67,8 +66,7 @@ impl Tlsf {
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
-            // The class above is the tight one itself where it starts at `size`, else the next.
-            if let Some(find) = self.fit_head(class - u32::from(size & step != 0), size, mask) {
+            if let Some(find) = self.fit_head(class_of(size), size, mask) {
                 return Some(find);
             }
         }
@@ -181,10 +179,7 @@ impl Tlsf {
     }
 
     /// The least empty region that is large enough, as far as a few looks find it.
-    pub(super) fn find_empty(&self, size: u64, alignment: Alignment) -> Option<Find> {
-        if self.is_over_aligned(alignment.mask()) {
-            return None;
-        }
+    pub(super) fn find_empty(&self, size: u64) -> Option<Find> {
         let chunk = self.empties.find(&self.chunks, size)?;
         // The start of a region has any alignment that is not above a region's addresses.
         self.fit(chunk, size, 0)
