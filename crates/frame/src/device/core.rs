@@ -396,17 +396,16 @@ impl Core {
         self.tools.lock()
     }
 
-    /// Waits for everything that was submitted, and lets go of what it used.
-    pub(crate) fn close(&self) {
+    /// Waits for everything that was submitted, and lets go of what it used. False if the device may still use it: then
+    /// the core must not be dropped any more.
+    #[must_use]
+    pub(crate) fn close(&self) -> bool {
         let serials: Vec<u64> = self.submitter.lock().submitted().collect();
         for (queue, serial) in serials.into_iter().enumerate() {
             if let Err(error) = self.wait(queue, serial) {
                 if !self.is_lost() {
-                    // It may still be in use: it stays.
                     tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "frames were dropped and could not be waited for: what they use is leaked");
-                    let mut retired = self.retired.lock();
-                    retired.drain().for_each(std::mem::forget);
-                    return;
+                    return false;
                 }
             }
         }
@@ -419,6 +418,7 @@ impl Core {
         if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
             tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");
         }
+        true
     }
 }
 

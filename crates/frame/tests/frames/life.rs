@@ -289,6 +289,35 @@ fn a_lost_device_lets_go_of_everything() {
 }
 
 #[test]
+fn what_cannot_be_waited_for_stays() {
+    // A list that keeps a buffer, and one that keeps nothing.
+    for (profile, keeps) in PROFILES.into_iter().flat_map(|profile| [(profile, true), (profile, false)]) {
+        let mut bench = Bench::new(profile, 1);
+        bench.gpu.hold_submissions(true);
+        let buffer = bench.buffer(64);
+        let frames = bench.frames();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        if keeps {
+            list.upload(&buffer, 0, &[1; 64]).unwrap();
+        }
+        frames.submit(queue, [list]).unwrap();
+        drop(buffer);
+        let live = || {
+            let live = bench.gpu.live();
+            (live.semaphores, live.fences, live.command_pools, live.buffers)
+        };
+        let before = live();
+        for call in ["vkWaitSemaphores", "vkWaitForFences"] {
+            bench.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        }
+        drop(bench.frames.take());
+        assert_eq!(live(), before, "{profile}");
+        assert!(bench.gpu.take_messages().is_empty(), "{profile}");
+    }
+}
+
+#[test]
 fn shared_memory_goes_from_one_to_the_other() {
     let mut bench = Bench::new("lavapipe", 1);
     bench.gpu.allow_aliasing(true);
