@@ -16,7 +16,7 @@ use super::tools::ToolInfo;
 use super::{Api, Pool, Submitter, Tools};
 use crate::frame::OpenError;
 use crate::list::ListError;
-use crate::track::Queue;
+use crate::track::{Batch, Queue};
 
 /// A queue, and what counts its submissions.
 pub(crate) struct QueueData {
@@ -314,6 +314,18 @@ impl Core {
         // SAFETY: the caller's promise.
         let ended = unsafe { self.api.device().end_command_buffer(commands) };
         ended.map_err(|result| self.note(DriverError { call: "vkEndCommandBuffer", result }))
+    }
+
+    /// Records and counts barriers.
+    ///
+    /// # Safety
+    /// As of [`Api::barrier`]: the command buffer is being recorded outside of rendering, by the owner of its pool, and
+    /// what the barriers name is live.
+    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
+        Counts::add(&self.counts.barrier_calls, 1);
+        Counts::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
+        // SAFETY: the caller's promise.
+        unsafe { self.api.barrier(commands, batch) };
     }
 
     /// Tools and a pool whose main command buffer is being recorded.

@@ -7,7 +7,7 @@ use sublet::retire::Ticket;
 use super::{Frames, SubmitError};
 use crate::device::{Core, Counts, Point, Retired, Submitter};
 use crate::list::CommandList;
-use crate::track::{Batch, Queue, Submission, Wait};
+use crate::track::{Batch, Queue, Release, Submission, Wait};
 
 /// A semaphore of the program's own in a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -178,22 +178,17 @@ unsafe fn hand_over(
     ticket: Ticket,
     released: &mut bool,
 ) -> Result<(), DriverError> {
-    submitter.commands.clear();
     for (at, list) in lists.iter().enumerate() {
-        if let Some(batch) = submission.front(at) {
-            match at.checked_sub(1) {
-                // SAFETY: the list before is still being recorded, outside of rendering, and this thread owns it.
-                Some(before) => unsafe { barrier(core, lists[before].commands(), batch) },
-                None => {
-                    let front = list.front();
-                    // SAFETY: it is empty, and this thread owns the list's pool.
-                    unsafe { record(core, front, batch) }?;
-                    Counts::add(&core.counts.fronts, 1);
-                    submitter.commands.push(front);
-                }
+        let Some(batch) = submission.front(at) else { continue };
+        match at.checked_sub(1) {
+            // SAFETY: the list before is still being recorded, outside of rendering, and this thread owns it.
+            Some(before) => unsafe { core.barrier(lists[before].commands(), batch) },
+            None => {
+                // SAFETY: it is empty, and this thread owns the list's pool.
+                unsafe { record(core, list.front(), batch) }?;
+                Counts::add(&core.counts.fronts, 1);
             }
         }
-        submitter.commands.push(list.commands());
     }
     for list in lists {
         // SAFETY: the list is being recorded, outside of rendering, and this thread owns it.
@@ -204,32 +199,55 @@ unsafe fn hand_over(
         unsafe { give_away(core, submitter, release) }?;
         *released = true;
     }
-    let data = &core.queues[queue.index()];
+    // Of fronts only that of the first list is a command buffer of its own.
+    let front = submission.front(0).and(lists.first()).map(CommandList::front);
+    submitter.commands.clear();
+    submitter.commands.extend(front.into_iter().chain(lists.iter().map(CommandList::commands)));
+    // SAFETY: all of the command buffers are executable and not pending, and the semaphores of the program are the
+    // caller's promise.
+    unsafe { send(core, submitter, queue, submission.serial(), submission.waits(), info, ticket) }
+}
+
+/// Gives the command buffers of the submitter to a queue: they wait for other queues, and signal what counts.
+///
+/// # Safety
+/// They are executable and not pending. As [`Frames::submit_with`] for what is in `info`.
+unsafe fn send(
+    core: &Core,
+    submitter: &mut Submitter,
+    queue: Queue,
+    serial: u64,
+    waits: &[Wait],
+    info: &SubmitInfo<'_>,
+    ticket: Ticket,
+) -> Result<(), DriverError> {
     submitter.waits.clear();
     submitter.waits.extend(info.waits.iter().map(SemaphorePoint::point));
-    let waited = wait_for(core, submitter, submission.waits());
     let from = info.waits.len();
-    let fence = waited.and_then(|()| fence_for(core, submitter));
-    let made = fence.and_then(|fence| {
+    let ready = wait_for(core, submitter, waits).and_then(|()| fence_for(core, submitter));
+    let sent = ready.and_then(|fence| {
         submitter.signals.clear();
-        submitter.signals.extend(own_signal(core, queue, submission.serial()));
+        submitter.signals.extend(own_signal(core, queue, serial));
         submitter.signals.extend(info.signals.iter().map(SemaphorePoint::point));
         let Submitter { commands, waits, signals, scratch, .. } = &mut *submitter;
-        // SAFETY: the queue is locked, all of the command buffers are executable and not pending, the semaphores of
-        // the frames are right, and those of the program are the caller's promise.
-        let submitted = unsafe { core.api.submit(data.handle, commands, waits, signals, fence, scratch) };
+        let handle = core.queues[queue.index()].handle;
+        // SAFETY: the queue is locked, the command buffers are the caller's promise, the semaphores of the frames are
+        // right, and those of the program are the caller's promise.
+        let submitted = unsafe { core.api.submit(handle, commands, waits, signals, fence, scratch) };
         submitted.map(|()| fence).map_err(|error| {
             submitter.give_fence(fence);
             core.note(error)
         })
     });
     let binary = if core.api.has_timeline() { from..from } else { from..submitter.waits.len() };
-    match made {
+    match sent {
         Ok(fence) => {
             for at in binary {
                 core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
             }
-            enter(core, submitter, queue, submission.serial(), fence, ticket);
+            submitter.enter(queue.index(), serial, fence);
+            // The ticket is open, unless the device was lost meanwhile: then it is done.
+            let _ = core.clock.submit(ticket, serial);
             Ok(())
         }
         Err(error) => {
@@ -241,20 +259,6 @@ unsafe fn hand_over(
             Err(error)
         }
     }
-}
-
-/// The driver has it.
-fn enter(
-    core: &Core,
-    submitter: &mut Submitter,
-    queue: Queue,
-    serial: u64,
-    fence: vk::Fence,
-    ticket: Ticket,
-) {
-    submitter.enter(queue.index(), serial, fence);
-    // The ticket is open, unless the device was lost meanwhile: then it is done.
-    let _ = core.clock.submit(ticket, serial);
 }
 
 /// What a submission signals of the frames' own.
@@ -305,15 +309,6 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
     Ok(())
 }
 
-/// # Safety
-/// The command buffer is being recorded outside of rendering, by the owner of its pool.
-unsafe fn barrier(core: &Core, commands: vk::CommandBuffer, batch: &Batch) {
-    Counts::add(&core.counts.barrier_calls, 1);
-    Counts::add(&core.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
-    // SAFETY: the caller's promise; what the barriers name is kept by lists.
-    unsafe { core.api.barrier(commands, batch) };
-}
-
 /// Records barriers alone.
 ///
 /// # Safety
@@ -322,7 +317,7 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Res
     // SAFETY: the caller's promise.
     unsafe { core.begin(commands) }?;
     // SAFETY: it is being recorded.
-    unsafe { barrier(core, commands, batch) };
+    unsafe { core.barrier(commands, batch) };
     // SAFETY: as above.
     unsafe { core.end(commands) }
 }
@@ -331,50 +326,25 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Res
 ///
 /// # Safety
 /// As [`settle`].
-unsafe fn give_away(
-    core: &Core,
-    submitter: &mut Submitter,
-    release: &crate::track::Release,
-) -> Result<(), DriverError> {
-    let (queue, serial) = (release.queue(), release.serial());
-    let data = &core.queues[queue.index()];
+unsafe fn give_away(core: &Core, submitter: &mut Submitter, release: &Release) -> Result<(), DriverError> {
+    let data = &core.queues[release.queue().index()];
     let pool = core.pool(data.family)?;
-    let commands = pool.front;
-    submitter.waits.clear();
+    let ticket = core.clock.open(data.lane);
+    submitter.commands.clear();
+    submitter.commands.push(pool.front);
     // SAFETY: the pool is empty, and this thread's.
-    let ready = unsafe { record(core, commands, release.batch()) }
-        .and_then(|()| wait_for(core, submitter, release.waits()))
-        .and_then(|()| fence_for(core, submitter));
-    let submitted = ready.and_then(|fence| {
-        submitter.signals.clear();
-        submitter.signals.extend(own_signal(core, queue, serial));
-        let Submitter { waits, signals, scratch, .. } = &mut *submitter;
-        // SAFETY: the queue is locked, the command buffer is executable, and the semaphores are the frames' own.
-        let submitted = unsafe { core.api.submit(data.handle, &[commands], waits, signals, fence, scratch) };
-        submitted.map(|()| fence).map_err(|error| {
-            submitter.give_fence(fence);
-            core.note(error)
-        })
+    let sent = unsafe { record(core, pool.front, release.batch()) }.and_then(|()| {
+        let (queue, serial, info) = (release.queue(), release.serial(), SubmitInfo::default());
+        // SAFETY: the command buffer was recorded just now, and there is no semaphore of the program.
+        unsafe { send(core, submitter, queue, serial, release.waits(), &info, ticket) }
     });
-    let binary = if core.api.has_timeline() { 0 } else { submitter.waits.len() };
-    match submitted {
-        Ok(fence) => {
-            let ticket = core.clock.open(data.lane);
-            for at in 0..binary {
-                core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
-            }
-            enter(core, submitter, queue, serial, fence, ticket);
-            core.retire(ticket, Retired::Pool(pool));
-            Counts::add(&core.counts.releases, 1);
-            Ok(())
-        }
-        Err(error) => {
-            for at in 0..binary {
-                let semaphore = submitter.waits[at].semaphore;
-                submitter.spoil(semaphore);
-            }
-            core.recycle(pool);
-            Err(error)
-        }
+    if sent.is_ok() {
+        core.retire(ticket, Retired::Pool(pool));
+        Counts::add(&core.counts.releases, 1);
+    } else {
+        // It was opened above, and not submitted.
+        let _ = core.clock.discard(ticket);
+        core.recycle(pool);
     }
+    sent
 }

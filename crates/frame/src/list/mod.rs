@@ -30,7 +30,7 @@ use sublet::retire::Ticket;
 use sublet::upload::FlushError;
 
 use self::rendering::Rendering;
-use crate::device::{Core, Counts, Kept, Pool, Tools};
+use crate::device::{Core, Kept, Pool, Tools};
 use crate::frame::SubmitError;
 use crate::resource::{Buffer, Image};
 use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
@@ -191,11 +191,9 @@ impl CommandList {
                 return Err(ListError::RenderingNeedsBarrier);
             }
         }
-        Counts::add(&self.core.counts.barrier_calls, 1);
-        Counts::add(&self.core.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
         // SAFETY: the command buffer is being recorded by the list's owner, outside of rendering; the list keeps what
         // the barriers name.
-        unsafe { self.core.api.barrier(self.pool.main, batch) };
+        unsafe { self.core.barrier(self.pool.main, batch) };
         Ok(())
     }
 
