@@ -1,5 +1,7 @@
-//! A warm frame takes no memory from the host: lists, uploads, copies, states, submission to queues of two families, and
-//! what is taken back. The functions of commands and queues do nothing here, and take none either.
+//! Frames on queues of two families. The functions of commands and queues do nothing here.
+//!
+//! A warm frame takes no memory from the host: lists, uploads, copies, states, submission, and what is taken back. And
+//! what the driver refuses after another family has given resources away is half done.
 #![allow(
     clippy::as_conversions,
     clippy::multiple_unsafe_ops_per_block,
@@ -13,13 +15,19 @@
 #[path = "../../../tests/shared/counting.rs"]
 mod counting;
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use ash::vk::{self, Handle as _};
 use counting::count;
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
-use sublet_frame::{Features, Frames, FramesCreateInfo, QueueInfo};
+use sublet_frame::{Buffer, Features, Frames, FramesCreateInfo, OpenError, QueueInfo, SubmitError};
+
+thread_local! {
+    /// How many submissions the driver takes before it refuses one.
+    static TAKES: Cell<u64> = const { Cell::new(u64::MAX) };
+}
 
 unsafe extern "system" fn create_pool(
     _: vk::Device,
@@ -87,7 +95,9 @@ unsafe extern "system" fn submit(
     _: *const vk::SubmitInfo2<'_>,
     _: vk::Fence,
 ) -> vk::Result {
-    vk::Result::SUCCESS
+    let takes = TAKES.get();
+    TAKES.set(takes.wrapping_sub(1));
+    if takes == 0 { vk::Result::ERROR_OUT_OF_HOST_MEMORY } else { vk::Result::SUCCESS }
 }
 
 unsafe extern "system" fn wait(_: vk::Device, _: *const vk::SemaphoreWaitInfo<'_>, _: u64) -> vk::Result {
@@ -148,9 +158,8 @@ fn quiet(name: &CStr) -> Option<*const c_void> {
     })
 }
 
-#[test]
-fn a_warm_frame_takes_no_memory_from_the_host() {
-    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// Frames on two queues of two families, and buffers.
+fn set_up(gpu: &sim::Gpu) -> (Frames, Vec<Buffer>) {
     let get = gpu.instance().fp_v1_0().get_device_proc_addr;
     let real = gpu.device().handle();
     let (get_instance, instance) = (gpu.entry().static_fn().get_instance_proc_addr, gpu.instance().handle());
@@ -168,7 +177,7 @@ fn a_warm_frame_takes_no_memory_from_the_host() {
         })
     };
     let device = unsafe { ash::Device::load_with(lookup, real) };
-    let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap());
+    let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap());
     let queues = [0, 1].map(|family| QueueInfo { queue: gpu.queue(), family });
     let info = FramesCreateInfo {
         features: Features { synchronization2: true, timeline_semaphore: true, ..Features::default() },
@@ -181,11 +190,18 @@ fn a_warm_frame_takes_no_memory_from_the_host() {
             &queues,
         )
     };
-    let mut frames = unsafe { Frames::new(&info) }.unwrap();
+    let frames = unsafe { Frames::new(&info) }.unwrap();
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let info = vk::BufferCreateInfo::default().size(4096).usage(usage);
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    let buffers: Vec<_> = (0..8).map(|_| unsafe { frames.create_buffer(&info, &auto) }.unwrap()).collect();
+    let buffers = (0..8).map(|_| unsafe { frames.create_buffer(&info, &auto) }.unwrap()).collect();
+    (frames, buffers)
+}
+
+#[test]
+fn a_warm_frame_takes_no_memory_from_the_host() {
+    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    let (mut frames, buffers) = set_up(&gpu);
     let region = [vk::BufferCopy { src_offset: 0, dst_offset: 1024, size: 512 }];
     let mut frame = || {
         frames.begin().unwrap();
@@ -218,4 +234,47 @@ fn a_warm_frame_takes_no_memory_from_the_host() {
     let statistics = frames.statistics();
     assert!(statistics.waits >= 100, "queues wait for one another");
     assert!(statistics.releases >= 100, "families give their buffers away");
+}
+
+/// The first family has written a buffer that the second one reads: that takes a release and a submission.
+#[test]
+fn what_is_refused_after_a_release_is_half_done() {
+    for takes in [0, 1] {
+        let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+        let (mut frames, buffers) = set_up(&gpu);
+        let (first, second) = (frames.queue(0), frames.queue(1));
+        frames.begin().unwrap();
+        let mut list = frames.list(first).unwrap();
+        list.fill_buffer(&buffers[0], 0..4096, 1).unwrap();
+        frames.submit(first, [list]).unwrap();
+        let copy = |frames: &Frames| {
+            let mut list = frames.list(second).unwrap();
+            let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 4096 };
+            list.copy_buffer(&buffers[0], &buffers[1], &[region]).unwrap();
+            list
+        };
+        let (list, other) = (copy(&frames), copy(&frames));
+        TAKES.set(takes);
+        let refused = frames.submit(second, [list]).unwrap_err();
+        TAKES.set(u64::MAX);
+        if takes == 0 {
+            // The release was refused: it is as if nothing had been.
+            assert!(matches!(refused, SubmitError::Driver(_)), "{refused:?}");
+            frames.submit(second, [other]).unwrap();
+            assert_eq!(frames.statistics().releases, 1);
+        } else {
+            assert!(matches!(refused, SubmitError::HalfDone(_)), "{refused:?}");
+            let closed = frames.submit(second, [other]).unwrap_err();
+            assert_eq!(closed, SubmitError::Lost);
+            assert_eq!(frames.list(first).unwrap_err(), OpenError::Lost);
+            for message in [closed.to_string(), OpenError::Lost.to_string()] {
+                assert!(message.contains("half done"), "{message}");
+            }
+        }
+        // What runs comes to its end, and is taken back.
+        frames.wait_idle().unwrap();
+        assert_eq!(frames.statistics().in_flight, 0);
+        frames.end();
+        frames.begin().unwrap();
+    }
 }

@@ -90,11 +90,13 @@ impl Error for BeginError {
     }
 }
 
+const CLOSED: &str = "the device is lost, or a submission was half done before";
+
 /// Why there is no list. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The device is lost, or a submission was half done.
+    /// The device is lost, or a submission was [half done](SubmitError::HalfDone) before.
     Lost,
     /// The queue is of other frames.
     NoSuchQueue,
@@ -105,7 +107,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost => f.write_str("the device is lost"),
+            Self::Lost => f.write_str(CLOSED),
             Self::NoSuchQueue => f.write_str("the queue is of other frames"),
             Self::Driver(error) => error.fmt(f),
         }
@@ -122,11 +124,12 @@ impl Error for OpenError {
 }
 
 /// Why lists were not submitted. The lists are gone, with all that they used, and nothing of them runs; the states are
-/// what they were, so that the same may be recorded again. Read-backs of the lists say that they will not be ready.
+/// what they were, so that the same may be recorded again, except after [`HalfDone`](Self::HalfDone). Read-backs of the
+/// lists say that they will not be ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// The device is lost.
+    /// The device is lost, or a submission was [half done](Self::HalfDone) before.
     Lost,
     /// A list was made by other frames, or for another queue.
     WrongQueue {
@@ -149,22 +152,31 @@ pub enum SubmitError {
     Resolve(ResolveError),
     /// The driver refused.
     Driver(DriverError),
-    /// The driver refused, after another queue had given away resources for these lists. The frames take no more
-    /// submissions: nobody knows who owns those resources.
+    /// The driver refused, after a queue of another family had given away resources for these lists. Nobody knows who
+    /// owns those resources, so the frames make no lists and take no submissions any more: both are `Lost`.
+    ///
+    /// What was submitted runs, can be waited for and read back, and is taken back. Then make new frames and, with
+    /// them, the resources. It needs queues of several families and resources that are exclusive to one; those made with
+    /// `VK_SHARING_MODE_CONCURRENT` are never given away.
     HalfDone(DriverError),
 }
 
 impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost => f.write_str("the device is lost"),
+            Self::Lost => f.write_str(CLOSED),
             Self::WrongQueue { list } => write!(f, "list {list} is of other frames or another queue"),
             Self::Rendering { list } => write!(f, "list {list} begins rendering and does not end it"),
             Self::Broken { list } => write!(f, "a use in list {list} was refused, so that it is not whole"),
             Self::Flush(error) => error.fmt(f),
             Self::Resolve(error) => error.fmt(f),
             Self::Driver(error) => error.fmt(f),
-            Self::HalfDone(error) => write!(f, "{error}, after another queue had released resources"),
+            Self::HalfDone(error) => {
+                write!(
+                    f,
+                    "{error}, after another queue had released resources: the frames submit nothing any more"
+                )
+            }
         }
     }
 }

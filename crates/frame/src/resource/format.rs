@@ -36,7 +36,8 @@ impl FormatLayout {
     }
 }
 
-/// The blocks of ASTC, in the order of the formats.
+/// The blocks of ASTC, in the order of the formats. The simulated driver has tables of its own, so that a fault in
+/// either one is found.
 const ASTC: [(u32, u32); 14] = [
     (4, 4),
     (5, 4),
