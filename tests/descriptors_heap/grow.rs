@@ -6,7 +6,9 @@ use sublet::descriptor::{
     BufferStore, ClassicStore, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
     HeapArrays, HeapCreateInfo, HeapError, HeapKind, HeapStore, HeapWriteError, NativeStore, SetStore,
 };
+use sublet::retire::{Clock, OtherClock};
 use sublet::sim::{self, DescriptorHeapLimits, Gpu, Kernel, Profile};
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
 use crate::common::{Rig, hold};
 use crate::native::{dispatch, rig as native_rig, word};
@@ -178,6 +180,86 @@ fn a_growth_that_fails_leaves_the_heap_as_it_was() {
     let info = growing(TYPES);
     let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
     a_failed_growth(&rig, &heap, &["vkCreateBuffer", "vkBindBufferMemory"]);
+}
+
+/// A growth that no block has room for gets no memory of the driver.
+fn a_growth_without_memory<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>) {
+    let (all, asked) = (heap.allocate(4).unwrap(), 1 << 18);
+    // What the blocks have room for.
+    let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 1, memory_type_bits: !0 };
+    let info = AllocationCreateInfo {
+        flags: AllocationCreateFlags::NEVER_ALLOCATE,
+        required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
+        ..AllocationCreateInfo::new(MemoryUsage::Unknown)
+    };
+    let fill = || rig.allocator.allocate_memory(&requirements, &info).ok();
+    let filled: Vec<_> = std::iter::from_fn(fill).collect();
+    let (live, statistics) = (rig.gpu.live(), heap.statistics());
+    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let Err(HeapError::NotGrown { asked: found, source }) = heap.allocate(asked) else {
+        panic!("there is no memory for so many slots");
+    };
+    assert!(found == asked && matches!(*source, CreateHeapError::Buffer(_)), "{source}");
+    assert!(source.to_string().contains("vkAllocateMemory"), "{source}");
+    assert_eq!((rig.gpu.live(), heap.statistics()), (live, statistics));
+    assert_eq!(heap.check(all.id()), Ok(()));
+    rig.gpu.faults().clear();
+    assert_eq!(heap.allocate(asked).unwrap().first(), 4, "with memory it grows");
+    for memory in filled {
+        // SAFETY: nothing was ever bound to it.
+        unsafe { rig.allocator.free_memory(memory) }.unwrap();
+    }
+}
+
+#[test]
+fn a_growth_that_gets_no_memory_leaves_the_heap_as_it_was() {
+    let info = HeapCreateInfo { max_slots: 1 << 19, ..growing(STORAGE) };
+    let rig = Rig::new(NVIDIA);
+    a_growth_without_memory(&rig, &rig.buffer_heap(&info));
+    drop(rig);
+    let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
+    let store = NativeStore::new(&rig.device, &rig.allocator, &info).unwrap();
+    a_growth_without_memory(&rig, &hold(DescriptorHeap::new(store)));
+}
+
+/// Whoever has the heap may ask its store to grow. It keeps the slots that the heap gave out.
+fn a_store_that_is_asked<S: HeapStore>(heap: &DescriptorHeap<S>) {
+    let (_first, _second) = (heap.allocate(4).unwrap(), heap.allocate(1).unwrap());
+    let store = heap.store();
+    assert_eq!((store.slots(), store.grow(1), store.grow(8), store.slots()), (8, Ok(()), Ok(()), 8));
+    assert_eq!((store.grow(33), store.slots()), (Err(CreateHeapError::Fixed { slots: 33 }), 8));
+    assert_eq!((store.grow(32), store.slots(), heap.statistics().capacity), (Ok(()), 32, 8));
+    // The heap catches up.
+    assert_eq!(heap.allocate(4).unwrap().first(), 5);
+    assert_eq!((heap.statistics().capacity, heap.statistics().growths, store.slots()), (16, 2, 32));
+}
+
+#[test]
+fn a_store_never_has_fewer_slots_than_before() {
+    let rig = Rig::new(NVIDIA);
+    a_store_that_is_asked(&rig.set_heap(&growing(STORAGE)));
+    a_store_that_is_asked(&rig.buffer_heap(&growing(STORAGE)));
+    drop(rig);
+    let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
+    let store = NativeStore::new(&rig.device, &rig.allocator, &growing(STORAGE)).unwrap();
+    a_store_that_is_asked(&hold(DescriptorHeap::new(store)));
+}
+
+#[test]
+fn what_is_outgrown_with_the_ticket_of_another_clock_is_told_with_the_slots_that_were_freed() {
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.set_heap(&growing(STORAGE));
+    let (all, _more) = (heap.allocate(4).unwrap(), heap.allocate(1).unwrap());
+    let other = Clock::new();
+    let ticket = other.open(other.add_lane().unwrap());
+    // SAFETY: nothing was submitted.
+    assert_eq!(unsafe { heap.retire_outgrown(ticket) }, 1);
+    // SAFETY: as above.
+    unsafe { heap.retire(rig.done(), all) }.unwrap();
+    assert_eq!(heap.collect(&rig.clock), Err(OtherClock { ticket, tickets: 1, collected: 4 }));
+    assert_eq!(heap.statistics().live, 1);
+    other.discard(ticket).unwrap();
+    assert_eq!(heap.collect(&other), Ok(0));
 }
 
 #[test]

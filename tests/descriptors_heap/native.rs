@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::descriptor::{
     BindingMapping, CreateHeapError, Descriptor, DescriptorDataError, DescriptorFeatures, DescriptorHeap,
     DescriptorKind, DescriptorSource, HeapCreateInfo, HeapKind, HeapMappings, HeapStore, HeapWriteError,
-    ImageDescriptor, NativeStore, heap_ffi,
+    ImageDescriptor, MappingSource, NativeStore, heap_ffi,
 };
 use sublet::sim::{DescriptorHeapLimits, Gpu, Kernel, Profile};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
@@ -327,4 +327,37 @@ fn a_stage_has_its_mappings_in_its_chain() {
     // SAFETY: the source is a constant offset.
     let constant = unsafe { second.source_data.constant_offset };
     assert_eq!((constant.heap_offset, constant.heap_array_stride), (128, 64));
+}
+
+/// Nothing runs with these: their numbers and places are the specification's.
+#[test]
+fn sources_in_a_record_of_a_shader_are_as_vulkan_has_them() {
+    let of = |source| {
+        let resources = heap_ffi::resource_type::UNIFORM_BUFFER;
+        BindingMapping { set: 2, binding: 3, count: 1, resources, source }.to_vk()
+    };
+    let index = heap_ffi::DescriptorMappingSourceShaderRecordIndexEXT {
+        heap_offset: 64,
+        shader_record_offset: 8,
+        heap_index_stride: 32,
+        heap_array_stride: 16,
+        p_embedded_sampler: std::ptr::null(),
+        use_combined_image_sampler_index: 0,
+        sampler_heap_offset: 0,
+        sampler_shader_record_offset: 0,
+        sampler_heap_index_stride: 0,
+        sampler_heap_array_stride: 0,
+    };
+    let raw = of(MappingSource::HeapWithShaderRecordIndex(index));
+    assert_eq!((raw.source, raw.descriptor_set, raw.first_binding, raw.binding_count), (8, 2, 3, 1));
+    // SAFETY: the source is an index in a record.
+    let found = unsafe { raw.source_data.shader_record_index };
+    assert_eq!((found.heap_offset, found.shader_record_offset), (64, 8));
+    assert_eq!((found.heap_index_stride, found.heap_array_stride), (32, 16));
+    let raw = of(MappingSource::ShaderRecordData(24));
+    // SAFETY: the source is data of a record.
+    assert_eq!((raw.source, unsafe { raw.source_data.shader_record_data_offset }), (9, 24));
+    let raw = of(MappingSource::ShaderRecordAddress(40));
+    // SAFETY: the source is an address in a record.
+    assert_eq!((raw.source, unsafe { raw.source_data.shader_record_address_offset }), (10, 40));
 }

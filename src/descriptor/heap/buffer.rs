@@ -76,14 +76,7 @@ pub struct BufferStore<A: AllocatorRef> {
     name: Box<str>,
     /// Who made the store: where its buffers come from.
     caller: &'static Location<'static>,
-    current: Current<Bytes>,
-}
-
-/// What is bound.
-#[derive(Debug)]
-struct Bytes {
-    buffer: MappedBuffer,
-    slots: u32,
+    current: Current<MappedBuffer>,
 }
 
 /// Where the descriptors of a type are, in bytes from the start of the set.
@@ -93,6 +86,17 @@ struct ArrayBytes {
     first: usize,
     stride: usize,
     size: usize,
+}
+
+impl ArrayBytes {
+    fn at(&self, index: u32) -> usize {
+        self.first + self.stride * crate::base::cast::index(index)
+    }
+
+    /// It lies in the buffer. Of a driver for which that overflows every address is nonsense.
+    fn address_in(&self, buffer: &MappedBuffer, index: u32) -> vk::DeviceAddress {
+        buffer.address().wrapping_add(widen(self.first) + widen(self.stride) * u64::from(index))
+    }
 }
 
 /// The set's places, and its bytes as far as they are known to be enough for all slots.
@@ -137,15 +141,6 @@ impl Plan {
         let end = |place: &ArrayBytes| widen(place.first) + widen(place.stride) * u64::from(slots);
         self.places.iter().map(end).max().unwrap_or(0)
     }
-}
-
-/// What a buffer is to be.
-struct Wish<'a> {
-    plan: &'a Plan,
-    usage: vk::BufferUsageFlags,
-    name: &'a str,
-    caller: &'static Location<'static>,
-    slots: u32,
 }
 
 /// The usages of a buffer for such a set, of so many bytes, if the device allows it.
@@ -207,14 +202,14 @@ impl<A: AllocatorRef> BufferStore<A> {
         } else {
             Plan::new(device, &arrays).and_then(|plan| {
                 let usage = usage_of(device, &arrays, plan.size)?;
-                let wish = Wish { plan: &plan, usage, name: info.name, caller, slots: arrays.slots() };
-                let bytes = Self::make_bytes(device, &allocator, &arrays, &wish)?;
-                Ok((plan, usage, bytes))
+                let bytes = if arrays.may_grow() { plan.bytes_of(arrays.slots()) } else { plan.size };
+                let buffer = Self::make_buffer(device, &allocator, bytes, usage, (info.name, caller))?;
+                Ok((plan, usage, buffer))
             })
         };
         match made {
-            Ok((plan, usage, bytes)) => {
-                let current = Current::new(bytes, arrays.may_grow());
+            Ok((plan, usage, buffer)) => {
+                let current = Current::new(buffer, arrays.slots(), arrays.max_slots());
                 let (device, name) = (device.clone(), info.name.into());
                 Ok(Self { allocator, device, arrays, plan, usage, name, caller, current })
             }
@@ -226,20 +221,18 @@ impl<A: AllocatorRef> BufferStore<A> {
         }
     }
 
-    fn make_bytes(
+    fn make_buffer(
         device: &DescriptorDevice,
         allocator: &A,
-        arrays: &Arrays,
-        wish: &Wish<'_>,
-    ) -> Result<Bytes, CreateHeapError> {
-        let &Wish { plan, usage, name, caller, slots } = wish;
-        let bytes = if arrays.may_grow() { plan.bytes_of(slots) } else { plan.size };
+        bytes: u64,
+        usage: vk::BufferUsageFlags,
+        (name, caller): (&str, &'static Location<'static>),
+    ) -> Result<MappedBuffer, CreateHeapError> {
         let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment.max(1);
         let wish = BufferWish { bytes: bytes.max(1), alignment, usage, name, caller };
         // SAFETY: `new` has looked at whose the allocator is; the size is not zero, and the features of the usages are
         // enabled.
-        let buffer = unsafe { MappedBuffer::create(device, allocator, &wish) }?;
-        Ok(Bytes { buffer, slots })
+        unsafe { MappedBuffer::create(device, allocator, &wish) }
     }
 
     layout_getters!(arrays);
@@ -255,9 +248,7 @@ impl<A: AllocatorRef> BufferStore<A> {
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind)?;
-        let address = self.current.with(|bytes| (index < bytes.slots).then(|| bytes.buffer.address()))?;
-        // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
-        Some(address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
+        self.current.with(|buffer, slots| (index < slots).then(|| place.address_in(buffer, index)))
     }
 
     #[inline]
@@ -272,7 +263,7 @@ impl<A: AllocatorRef> BufferStore<A> {
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
-        let address = self.current.with(|bytes| bytes.buffer.address());
+        let address = self.current.with(|buffer, _| buffer.address());
         vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(self.usage)
     }
 
@@ -325,7 +316,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         // SAFETY: the caller promises that the device is done with the heap, and the value goes with it.
         unsafe { arrays.destroy(&device) };
         // SAFETY: as above; the allocator made the buffers.
-        current.into_each(|bytes| unsafe { bytes.buffer.destroy(&allocator) });
+        current.into_each(|buffer| unsafe { buffer.destroy(&allocator) });
     }
 
     /// Puts bytes into a slot.
@@ -335,12 +326,11 @@ impl<A: AllocatorRef> BufferStore<A> {
     #[inline]
     unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
         debug_assert!(bytes.len() <= place.stride);
-        let at = place.first + place.stride * crate::base::cast::index(index);
-        self.current.with(|current| {
-            debug_assert!(index < current.slots);
+        self.current.with(|buffer, slots| {
+            debug_assert!(index < slots);
             // SAFETY: `Plan::new` has seen that the arrays lie in the set; nobody else writes the slot: the caller's
             // promise.
-            unsafe { current.buffer.put(at, bytes) };
+            unsafe { buffer.put(place.at(index), bytes) };
         });
     }
 }
@@ -356,7 +346,7 @@ impl<A: AllocatorRef> fmt::Debug for BufferStore<A> {
 
 impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     fn slots(&self) -> u32 {
-        self.current.with(|bytes| bytes.slots)
+        self.current.slots()
     }
 
     fn max_slots(&self) -> u32 {
@@ -366,22 +356,15 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     /// With one buffer, into which the bytes of the old one are copied. They are read where they are mapped, which is
     /// slow: each slot once, or about as often as it is written.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
-        if slots > self.max_slots() || !self.arrays.may_grow() {
-            return Err(CreateHeapError::Fixed { slots });
-        }
-        let (usage, caller) = (self.usage, self.caller);
-        let wish = Wish { plan: &self.plan, usage, name: &self.name, caller, slots };
-        let next = Self::make_bytes(&self.device, &self.allocator, &self.arrays, &wish)?;
-        let replaced = self.current.replace(next, |old, next| {
-            let bytes = host_size(self.plan.bytes_of(old.slots.min(slots))).unwrap_or(0);
+        let make = || {
+            let bytes = self.plan.bytes_of(slots);
+            Self::make_buffer(&self.device, &self.allocator, bytes, self.usage, (&self.name, self.caller))
+        };
+        self.current.grow(slots, self.arrays.types().len(), make, |old, next, had| {
+            let bytes = host_size(self.plan.bytes_of(had)).unwrap_or(0);
             // SAFETY: both buffers have the bytes of so many slots; nobody writes the one meanwhile, and nobody knows of
             // the other.
-            unsafe { next.buffer.copy_from(&old.buffer, bytes) };
-        });
-        replaced.map_err(|next| {
-            // SAFETY: nobody knows of it.
-            unsafe { next.buffer.destroy(&self.allocator) };
-            CreateHeapError::HostMemory { slots, types: self.arrays.types().len(), copies: 1 }
+            unsafe { next.copy_from(old, bytes) };
         })
     }
 
@@ -391,7 +374,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
 
     fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
-        self.current.collect(clock, |bytes| unsafe { bytes.buffer.destroy(&self.allocator) })
+        self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
     }
 
     fn transient(&self) -> u32 {
@@ -445,11 +428,13 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
 
     fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
         let place = self.place(kind)?;
-        let at = place.first + place.stride * crate::base::cast::index(index);
-        let pointer = self.current.with(|bytes| bytes.buffer.pointer(at))?;
+        // Both in one buffer.
+        let (pointer, device) = self.current.with(|buffer, slots| {
+            (buffer.pointer(place.at(index)), (index < slots).then(|| place.address_in(buffer, index)))
+        });
         Some(HeapSlot {
-            host: Some(HostSlot::Mapped { pointer, bytes: place.size }),
-            device: self.address_of(kind, index),
+            host: Some(HostSlot::Mapped { pointer: pointer?, bytes: place.size }),
+            device,
             ..HeapSlot::new(index)
         })
     }

@@ -5,17 +5,21 @@ use std::fmt;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::create_info::CreateHeapError;
 use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
-/// The parts of a store: those that are written and bound, and those that frames in flight may still see. A store that
-/// never grows has no lock for them.
+/// The parts of a store, and the slots that they are for: those that are written and bound, and those that frames in
+/// flight may still see. A store that never grows has no lock for them.
 pub(super) enum Current<P> {
-    Fixed(P),
+    Fixed(P, u32),
     Growing(Box<Growing<P>>),
 }
 
 pub(super) struct Growing<P> {
-    now: RwLock<P>,
+    max_slots: u32,
+    /// Whoever makes the parts larger holds it.
+    turn: Mutex<()>,
+    now: RwLock<(P, u32)>,
     outgrown: Mutex<Outgrown<P>>,
 }
 
@@ -26,34 +30,61 @@ struct Outgrown<P> {
 }
 
 impl<P> Current<P> {
-    pub(super) fn new(parts: P, may_grow: bool) -> Self {
-        if !may_grow {
-            return Self::Fixed(parts);
+    pub(super) fn new(parts: P, slots: u32, max_slots: u32) -> Self {
+        if slots == max_slots {
+            return Self::Fixed(parts, slots);
         }
-        let outgrown = Outgrown { unretired: Vec::new(), waiting: Retire::new() };
-        Self::Growing(Box::new(Growing { now: RwLock::new(parts), outgrown: Mutex::new(outgrown) }))
+        let outgrown = Mutex::new(Outgrown { unretired: Vec::new(), waiting: Retire::new() });
+        let (turn, now) = (Mutex::new(()), RwLock::new((parts, slots)));
+        Self::Growing(Box::new(Growing { max_slots, turn, now, outgrown }))
     }
 
-    /// Looks at the parts as they are now. Nobody replaces them meanwhile.
+    /// Looks at the parts and their slots as they are now. Nobody replaces them meanwhile.
     #[inline]
-    pub(super) fn with<R>(&self, look: impl FnOnce(&P) -> R) -> R {
+    pub(super) fn with<R>(&self, look: impl FnOnce(&P, u32) -> R) -> R {
         match self {
-            Self::Fixed(parts) => look(parts),
-            Self::Growing(growing) => look(&growing.now.read()),
+            Self::Fixed(parts, slots) => look(parts, *slots),
+            Self::Growing(growing) => {
+                let (parts, slots) = &*growing.now.read();
+                look(parts, *slots)
+            }
         }
     }
 
-    /// Puts `next` in the place of the parts, once `copy` has brought over what they hold. Nobody looks at them
-    /// meanwhile. `next` comes back if the host has no memory for the note of the old ones.
-    pub(super) fn replace(&self, next: P, copy: impl FnOnce(&P, &P)) -> Result<(), P> {
-        let Self::Growing(growing) = self else { return Err(next) };
-        let mut outgrown = growing.outgrown.lock();
-        if outgrown.unretired.try_reserve(1).is_err() {
-            return Err(next);
+    pub(super) fn slots(&self) -> u32 {
+        self.with(|_, slots| slots)
+    }
+
+    /// Puts what `make` makes for so many slots in the place of the parts, once `copy` has brought over what those slots
+    /// hold that there were. Nobody looks at the parts while they are copied. If there are so many slots already, there
+    /// is nothing to do: they never become fewer, because the heap gave them out.
+    pub(super) fn grow(
+        &self,
+        slots: u32,
+        types: usize,
+        make: impl FnOnce() -> Result<P, CreateHeapError>,
+        copy: impl FnOnce(&P, &P, u32),
+    ) -> Result<(), CreateHeapError> {
+        let _turn = match self {
+            Self::Fixed(..) => None,
+            Self::Growing(growing) => Some(growing.turn.lock()),
+        };
+        if slots <= self.slots() {
+            return Ok(());
         }
+        let Self::Growing(growing) = self else { return Err(CreateHeapError::Fixed { slots }) };
+        if slots > growing.max_slots {
+            return Err(CreateHeapError::Fixed { slots });
+        }
+        // First, so that nothing has to be taken back. Nobody else puts anything there.
+        let reserved = growing.outgrown.lock().unretired.try_reserve(1);
+        reserved.map_err(|_| CreateHeapError::HostMemory { slots, types, copies: 1 })?;
+        let next = make()?;
         let mut now = growing.now.write();
-        copy(&now, &next);
-        outgrown.unretired.push(std::mem::replace(&mut now, next));
+        copy(&now.0, &next, now.1);
+        let (old, _) = std::mem::replace(&mut *now, (next, slots));
+        drop(now);
+        growing.outgrown.lock().unretired.push(old);
         Ok(())
     }
 
@@ -75,11 +106,11 @@ impl<P> Current<P> {
     /// Hands out all parts there are.
     pub(super) fn into_each(self, mut end: impl FnMut(P)) {
         match self {
-            Self::Fixed(parts) => end(parts),
+            Self::Fixed(parts, _) => end(parts),
             Self::Growing(growing) => {
-                let Growing { now, outgrown } = *growing;
+                let Growing { now, outgrown, .. } = *growing;
                 let Outgrown { unretired, mut waiting } = outgrown.into_inner();
-                end(now.into_inner());
+                end(now.into_inner().0);
                 unretired.into_iter().chain(waiting.drain()).for_each(end);
             }
         }
@@ -88,6 +119,8 @@ impl<P> Current<P> {
 
 impl<P: fmt::Debug> fmt::Debug for Current<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with(|parts| parts.fmt(f))
+        self.with(|parts, slots| {
+            f.debug_struct("Current").field("parts", parts).field("slots", &slots).finish()
+        })
     }
 }

@@ -15,7 +15,7 @@ use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::cast::narrow;
-use crate::base::sync::{CoreMutex, Shared, Threading};
+use crate::base::sync::{CoreMutex, Mutex, Shared, Threading};
 use crate::retire::{Clock, OtherClock, ReserveError, Ticket};
 
 /// The number of the next heap.
@@ -112,7 +112,7 @@ pub(super) fn next_id() -> u32 {
 pub struct DescriptorHeap<S, T: Threading = Shared> {
     slots: CoreMutex<T, Slots>,
     /// Whoever makes the store larger holds it.
-    growing: CoreMutex<T, ()>,
+    growing: Mutex<T, ()>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
     dropped: CoreMutex<T, Vec<DescriptorRange>>,
     store: S,
@@ -132,7 +132,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         let all = store.slots();
         let transient = store.transient().min(all);
         let slots = Slots::new(next_id(), all - transient, transient, store.max_slots());
-        let (growing, dropped) = (CoreMutex::new(()), CoreMutex::new(Vec::new()));
+        let (growing, dropped) = (Mutex::<T, _>::new(()), CoreMutex::new(Vec::new()));
         Self { slots: CoreMutex::new(slots), growing, dropped, store }
     }
 
@@ -439,13 +439,16 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// example.
     ///
     /// # Errors
-    /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free
-    /// nonetheless.
+    /// [`OtherClock`] if ranges, or what the heap has outgrown, wait for tickets of another clock. All that this clock
+    /// says is done is free nonetheless.
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
         let freed = self.slots.lock().collect(clock, |ended| self.store.retired(ended));
-        self.store.collect_outgrown(clock)?;
-        freed
+        let outgrown = self.store.collect_outgrown(clock);
+        let freed = freed?;
+        // Counted in slots, whatever the error is of.
+        outgrown.map_err(|other| OtherClock { collected: freed, ..other })?;
+        Ok(freed)
     }
 
     /// The most slots that [`allocate`](Self::allocate) grants now.

@@ -83,14 +83,7 @@ pub struct NativeStore<A: AllocatorRef> {
     name: Box<str>,
     /// Who made the store: where its buffers come from.
     caller: &'static Location<'static>,
-    current: Current<Bytes>,
-}
-
-/// What is bound.
-#[derive(Debug)]
-struct Bytes {
-    buffer: MappedBuffer,
-    slots: u32,
+    current: Current<MappedBuffer>,
 }
 
 /// How the bytes of a heap are divided. Slots first, so that index and offset go together; then what is reserved.
@@ -247,25 +240,24 @@ impl<A: AllocatorRef> NativeStore<A> {
             return Err(CreateHeapError::ForeignAllocator);
         }
         let shape = Shape::new(device, info, embedded)?;
-        let bytes = Self::make_bytes(device, &allocator, &shape, (info.name, caller), info.slots)?;
-        let current = Current::new(bytes, shape.max_slots != info.slots);
+        let buffer = Self::make_buffer(device, &allocator, &shape, (info.name, caller), info.slots)?;
+        let current = Current::new(buffer, info.slots, shape.max_slots);
         let (device, types, name) = (device.clone(), info.actual_types().into(), info.name.into());
         Ok(Self { allocator, device, shape, types, name, caller, current })
     }
 
-    fn make_bytes(
+    fn make_buffer(
         device: &DescriptorDevice,
         allocator: &A,
         shape: &Shape,
         (name, caller): (&str, &'static Location<'static>),
         slots: u32,
-    ) -> Result<Bytes, CreateHeapError> {
+    ) -> Result<MappedBuffer, CreateHeapError> {
         let usage = ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
         let (bytes, alignment) = (shape.size(slots), shape.alignment);
         let wish = BufferWish { bytes, alignment, usage, name, caller };
         // SAFETY: `make` has looked at whose the allocator is and at the features; there is one slot at least.
-        let buffer = unsafe { MappedBuffer::create(device, allocator, &wish) }?;
-        Ok(Bytes { buffer, slots })
+        unsafe { MappedBuffer::create(device, allocator, &wish) }
     }
 
     /// Resources or samplers.
@@ -290,9 +282,9 @@ impl<A: AllocatorRef> NativeStore<A> {
     /// Where the GPU finds a slot: for commands that write descriptors on the GPU. `None` if there is no such slot.
     #[must_use]
     pub fn address_of(&self, index: u32) -> Option<vk::DeviceAddress> {
+        let offset = u64::from(self.shape.stride) * u64::from(index);
         // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
-        let address = self.current.with(|bytes| bytes.buffer.address());
-        self.offset_of(index).map(|offset| address.wrapping_add(offset))
+        self.current.with(|buffer, slots| (index < slots).then(|| buffer.address().wrapping_add(offset)))
     }
 
     /// The bytes that the driver keeps for itself, counted from the start of the heap. Nobody else reads or writes them
@@ -306,7 +298,7 @@ impl<A: AllocatorRef> NativeStore<A> {
     /// What [`cmd_bind`](Self::cmd_bind) binds: for `VkCommandBufferInheritanceDescriptorHeapInfoEXT` of secondary
     /// command buffers.
     pub fn bind_info(&self) -> ffi::BindHeapInfoEXT {
-        let (address, slots) = self.current.with(|bytes| (bytes.buffer.address(), bytes.slots));
+        let (address, slots) = self.current.with(|buffer, slots| (buffer.address(), slots));
         ffi::BindHeapInfoEXT {
             heap_range: ffi::DeviceAddressRangeKHR { address, size: self.shape.size(slots) },
             reserved_range_offset: self.shape.reserved_offset(slots),
@@ -367,7 +359,7 @@ impl<A: AllocatorRef> NativeStore<A> {
     pub unsafe fn destroy(self) {
         let Self { allocator, current, .. } = self;
         // SAFETY: the allocator made the buffers, and the caller promises that the device is done with them.
-        current.into_each(|bytes| unsafe { bytes.buffer.destroy(&allocator) });
+        current.into_each(|buffer| unsafe { buffer.destroy(&allocator) });
     }
 
     /// What the driver is to be asked for, if the heap holds such descriptors and the source says enough.
@@ -442,12 +434,12 @@ impl<A: AllocatorRef> NativeStore<A> {
             // room for each of the heap's types.
             unsafe { driver.write_resources(&infos[..batch.len()], &to[..batch.len()]) }?;
         }
-        self.current.with(|current| {
+        self.current.with(|buffer, slots| {
             for (&(index, ..), bytes) in batch.iter().zip(&bytes) {
-                debug_assert!(index < current.slots);
+                debug_assert!(index < slots);
                 // SAFETY: the slot lies in the buffer, because the index is one of the heap's; and nobody else writes
                 // it: the caller's promise.
-                unsafe { current.buffer.put(stride * host_index(index), &bytes[..stride]) };
+                unsafe { buffer.put(stride * host_index(index), &bytes[..stride]) };
             }
         });
         Ok(())
@@ -496,7 +488,7 @@ impl<A: AllocatorRef> fmt::Debug for NativeStore<A> {
 
 impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     fn slots(&self) -> u32 {
-        self.current.with(|bytes| bytes.slots)
+        self.current.slots()
     }
 
     fn max_slots(&self) -> u32 {
@@ -506,21 +498,13 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     /// With one buffer, into which the bytes of the old slots are copied: as a
     /// [`BufferStore`](super::BufferStore).
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
-        if slots > self.shape.max_slots {
-            return Err(CreateHeapError::Fixed { slots });
-        }
-        let next =
-            Self::make_bytes(&self.device, &self.allocator, &self.shape, (&self.name, self.caller), slots)?;
-        let replaced = self.current.replace(next, |old, next| {
-            let bytes = host_size(self.shape.reserved_offset(old.slots.min(slots))).unwrap_or(0);
+        let from = (&*self.name, self.caller);
+        let make = || Self::make_buffer(&self.device, &self.allocator, &self.shape, from, slots);
+        self.current.grow(slots, self.types.len(), make, |old, next, had| {
+            let bytes = host_size(self.shape.reserved_offset(had)).unwrap_or(0);
             // SAFETY: both buffers have so many slots; nobody writes those of the one meanwhile, and nobody knows of the
             // other. What the driver has reserved is not read.
-            unsafe { next.buffer.copy_from(&old.buffer, bytes) };
-        });
-        replaced.map_err(|next| {
-            // SAFETY: nobody knows of it.
-            unsafe { next.buffer.destroy(&self.allocator) };
-            CreateHeapError::HostMemory { slots, types: self.types.len(), copies: 1 }
+            unsafe { next.copy_from(old, bytes) };
         })
     }
 
@@ -530,7 +514,7 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
 
     fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no command buffer has them bound.
-        self.current.collect(clock, |bytes| unsafe { bytes.buffer.destroy(&self.allocator) })
+        self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
     }
 
     fn transient(&self) -> u32 {

@@ -86,7 +86,7 @@ impl SetStore {
         let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
         match Self::make_set(device, &arrays, info.name, arrays.slots()) {
             Ok(sets) => {
-                let current = Current::new(sets, arrays.may_grow());
+                let current = Current::new(sets, arrays.slots(), arrays.max_slots());
                 Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
             }
             Err(error) => {
@@ -119,7 +119,7 @@ impl SetStore {
     /// The set, for programs that bind it with others: the current one, where the heap [grows](super::DescriptorHeap#growing).
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {
-        self.current.with(|sets| sets.all[0])
+        self.current.with(|sets, _| sets.all[0])
     }
 
     /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
@@ -154,7 +154,7 @@ impl SetStore {
 
 impl HeapStore for SetStore {
     fn slots(&self) -> u32 {
-        self.current.with(|sets| sets.slots)
+        self.current.slots()
     }
 
     fn max_slots(&self) -> u32 {
@@ -163,24 +163,16 @@ impl HeapStore for SetStore {
 
     /// With one pool, one set, and one copy of all descriptors, which those in flight do not see.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
-        if slots > self.max_slots() || !self.arrays.may_grow() {
-            return Err(CreateHeapError::Fixed { slots });
-        }
-        let next = Self::make_set(&self.device, &self.arrays, &self.name, slots)?;
-        let replaced = self.current.replace(next, |old, next| {
+        let make = || Self::make_set(&self.device, &self.arrays, &self.name, slots);
+        self.current.grow(slots, self.arrays.types().len(), make, |old, next, had| {
             let copy = vk::CopyDescriptorSet::default()
                 .src_set(old.all[0])
                 .dst_set(next.all[0])
-                .descriptor_count(old.slots.min(slots));
+                .descriptor_count(had);
             // SAFETY: both sets are live and of one layout, at whose only binding each has so many descriptors
             // (VUID-VkCopyDescriptorSet-srcArrayElement-00346, -dstArrayElement-00348); a copy does not use what a
             // descriptor names; nobody writes the one meanwhile, and nobody knows of the other.
             unsafe { self.device.driver().update_sets(&[], &[copy]) };
-        });
-        replaced.map_err(|next| {
-            // SAFETY: nobody knows of it.
-            unsafe { next.destroy(&self.device) };
-            CreateHeapError::HostMemory { slots, types: self.arrays.types().len(), copies: 1 }
         })
     }
 
@@ -199,7 +191,7 @@ impl HeapStore for SetStore {
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
         let binding = self.arrays.binding_of(descriptor.kind())?;
-        self.current.with(|sets| {
+        self.current.with(|sets, _| {
             descriptor.with_write(sets.all[0], binding, index, |write| {
                 // SAFETY: the slot is in the array, and the binding takes the type
                 // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
@@ -221,7 +213,7 @@ impl HeapStore for SetStore {
             batch.push(binding, index, descriptor);
         }
         if !batch.is_empty() {
-            self.current.with(|sets| {
+            self.current.with(|sets, _| {
                 // SAFETY: as in `write`, of each of them.
                 batch.show(sets.all[0], |writes| unsafe { self.device.driver().update_sets(writes, &[]) });
             });

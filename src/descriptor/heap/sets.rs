@@ -13,8 +13,6 @@ pub(super) struct HeapSets {
     pool: DescriptorPool,
     /// At least one.
     pub(super) all: Box<[vk::DescriptorSet]>,
-    /// Of each set.
-    pub(super) slots: u32,
 }
 
 impl HeapSets {
@@ -55,7 +53,7 @@ impl HeapSets {
                 }
             }
         }
-        Ok(Self { pool, all: sets.into(), slots })
+        Ok(Self { pool, all: sets.into() })
     }
 
     /// # Safety

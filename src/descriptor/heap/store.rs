@@ -55,7 +55,7 @@ pub trait HeapStore {
         self.slots()
     }
 
-    /// Makes the store larger, for so many slots. They keep their numbers and what they hold, and whoever binds the
+    /// Makes the store larger, for so many slots; one that has them stays as it is. They keep their numbers and what they hold, and whoever binds the
     /// store from now on binds the larger one. What it was until now stays for those who have bound it, until
     /// [`Self::retire_outgrown`] names a ticket. The default refuses.
     ///
