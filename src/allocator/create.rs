@@ -99,6 +99,23 @@ impl<T: Threading> Allocator<T> {
         if size > max { Err(CreateError::BufferTooLarge { size, max }) } else { Ok(()) }
     }
 
+    /// What a buffer would need that was made from `buffer_info`, and its usages: with maintenance4 the driver is asked
+    /// directly, else a buffer is made and destroyed.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device.
+    pub(super) unsafe fn imagined_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<(Requirements, vk::BufferUsageFlags2KHR), CreateError> {
+        self.check_buffer_size(buffer_info)?;
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
+        let requirements = unsafe { self.device().requirements_for_buffer(buffer_info) };
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        Ok((requirements.map_err(CreateError::Resource)?, usage))
+    }
+
     /// Creates a buffer, and says what it needs.
     ///
     /// # Safety

@@ -116,12 +116,8 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
-        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
-        let requirements =
-            unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;
-        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
-        let usage = unsafe { self.buffer_usage(buffer_info) };
+        let (requirements, usage) = unsafe { self.imagined_buffer(buffer_info) }?;
         let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
         Ok(self.look(&resource, info)?)
     }

@@ -172,12 +172,8 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<PreparedAllocation, CreateError> {
-        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's promise 1: `buffer_info` is valid for the device.
-        let requirements =
-            unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;
-        // SAFETY: the caller's promise 1: `buffer_info` is valid for the device, so that its chain is valid.
-        let usage = unsafe { self.buffer_usage(buffer_info) };
+        let (requirements, usage) = unsafe { self.imagined_buffer(buffer_info) }?;
         let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
         Ok(self.prepare_for(resource, Shape::Buffer(usage), info)?)
     }
@@ -311,8 +307,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Creates a buffer, allocates memory for it as it was prepared, and binds the two (unless
-    /// [`DONT_BIND`](crate::AllocationCreateFlags::DONT_BIND)). Any buffer will do; one of another usage, or with other requirements, than
-    /// those that the request was prepared for takes as long as with [`Self::create_buffer`].
+    /// [`DONT_BIND`](crate::AllocationCreateFlags::DONT_BIND)). Any buffer will do; one of another usage, or with other
+    /// requirements, than those that the request was prepared for takes as long as with [`Self::create_buffer`].
     ///
     /// # Errors
     /// As [`Self::create_buffer`] and [`Self::allocate_prepared`]; nothing is left behind.
@@ -334,8 +330,9 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Creates an image, allocates memory for it as it was prepared, and binds the two (unless
-    /// [`DONT_BIND`](crate::AllocationCreateFlags::DONT_BIND)). Any image will do; one with other requirements than those that the request was
-    /// prepared for takes as long as with [`Self::create_image`].
+    /// [`DONT_BIND`](crate::AllocationCreateFlags::DONT_BIND)). Any image will do; one of another usage or tiling, or
+    /// with other requirements, than those that the request was prepared for takes as long as with
+    /// [`Self::create_image`].
     ///
     /// # Errors
     /// As [`Self::create_image`] and [`Self::allocate_prepared`]; nothing is left behind.

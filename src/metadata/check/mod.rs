@@ -1,9 +1,10 @@
 //! Tests for engines: yours as ours.
 //!
 //! [`any`] holds an engine to the contract of [`Metadata`]: keys that are stale or foreign, regions that are empty or
-//! not, closed ones in which nothing is granted, sums, and failure that changes nothing. [`ranges`] adds what a [`RangeMetadata`] promises: spans that are inside
-//! their region, aligned and apart, chunks that tile it. Both run seeded random programs, on the engine and on a twin
-//! that gets the same calls, must answer the same, and has keys that are foreign to the first.
+//! not, closed ones in which nothing is granted, sums, and failure that changes nothing. [`ranges`] adds what a
+//! [`RangeMetadata`] promises: spans that are inside their region, aligned and apart, chunks that tile it. Both run
+//! seeded random programs, on the engine and on a twin that gets the same calls, must answer the same, and has keys that
+//! are foreign to the first.
 //!
 //! [`Shadow`] is the model behind [`ranges`], slow and obviously right, for programs of your own.
 //!

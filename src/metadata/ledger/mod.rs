@@ -18,7 +18,7 @@ use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
     Usage, first_generation,
 };
-use crate::base::cast::{index, narrow, widen};
+use crate::base::cast::{index, widen};
 
 /// Says where in a region a request goes: the part of an engine that is its own. [`Ledger`] makes an engine of it.
 ///
@@ -192,8 +192,8 @@ impl<D: Divider> Ledger<D> {
         Ok((region, &self.region(region).chunks[at]))
     }
 
-    /// Takes a chunk of a region back. Whether the region is empty now.
-    fn take_back(&mut self, region: RegionId, at: usize) -> bool {
+    /// Takes a chunk of a region back.
+    fn take_back(&mut self, region: RegionId, at: usize) -> Freed {
         let slot = self.regions[index(region.0)].as_mut().expect("L2: a chunk has a region");
         let Used { offset, size, rounding, name, .. } = slot.chunks.remove(at);
         self.divider.give_back(&mut slot.own, offset..offset + size);
@@ -204,7 +204,7 @@ impl<D: Divider> Ledger<D> {
         }
         self.names[index(name)].live = false;
         self.vacant.push(name);
-        slot.chunks.is_empty()
+        Freed { span: Span { region, offset, size }, region_empty: slot.chunks.is_empty() }
     }
 }
 
@@ -278,9 +278,8 @@ impl<D: Divider> Metadata for Ledger<D> {
     }
 
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
-        let span = self.span(key)?;
         let (region, at) = self.find(key)?;
-        Ok(Freed { span, region_empty: self.take_back(region, at) })
+        Ok(self.take_back(region, at))
     }
 
     fn reset(&mut self, region: RegionId) {
@@ -370,6 +369,6 @@ impl<D: Divider> Metadata for Ledger<D> {
         vacant.dedup();
         assert!(vacant.iter().all(|&name| !self.names[index(name)].live), "L2: a vacant name is live");
         assert_eq!(widen(vacant.len()) + sum.used_chunks, widen(self.names.len()), "L2");
-        assert_eq!(narrow(vacant.len()), narrow(self.vacant.len()), "L2: a name is vacant twice");
+        assert_eq!(vacant.len(), self.vacant.len(), "L2: a name is vacant twice");
     }
 }
