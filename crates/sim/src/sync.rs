@@ -185,9 +185,8 @@ unsafe extern "system" fn wait_for_fences(
         let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
         let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
         let names = names.join(", ");
-        let result =
-            wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful);
-        let mut state = device.state.lock();
+        let rule = "SUBLET-vkWaitForFences-never-signaled";
+        let (mut state, result) = wait(device, state, timeout, &names, rule, done, hopeful);
         let DeviceState { hazards, sync, .. } = &mut *state;
         if let Some(judge) = hazards.as_deref_mut().filter(|_| result == vk::Result::SUCCESS) {
             let signaled = |fence: &&vk::Fence| sync.fences.get(fence).is_some_and(|fence| fence.signaled);
@@ -202,23 +201,26 @@ unsafe extern "system" fn wait_for_fences(
 ///
 /// A wait without a timeout that nothing is going to end is reported as `rule`, and returns `TIMEOUT` instead of
 /// waiting for ever: at once if it is not `hopeful`, else after [`PATIENCE`].
-fn wait(
-    device: &Device,
-    state: MutexGuard<'_, DeviceState>,
+///
+/// When it returns, the device is locked again.
+fn wait<'a>(
+    device: &'a Device,
+    state: MutexGuard<'a, DeviceState>,
     timeout: u64,
     names: &str,
     rule: &'static str,
     done: impl Fn(&DeviceState) -> bool,
     hopeful: impl Fn(&DeviceState) -> bool,
-) -> vk::Result {
+) -> (MutexGuard<'a, DeviceState>, vk::Result) {
     if done(&state) {
-        return vk::Result::SUCCESS;
+        return (state, vk::Result::SUCCESS);
     }
     if timeout == 0 {
-        return vk::Result::TIMEOUT;
+        return (state, vk::Result::TIMEOUT);
     }
     drop(state);
-    match queue::run_until(device, 0, timeout, done, hopeful).1 {
+    let (state, ended) = queue::run_until(device, 0, timeout, done, hopeful);
+    let result = match ended {
         Ok(()) => vk::Result::SUCCESS,
         Err(queue::Stuck::InTime) => vk::Result::TIMEOUT,
         Err(queue::Stuck::Lost) => vk::Result::ERROR_DEVICE_LOST,
@@ -227,7 +229,8 @@ fn wait(
             device.report(rule, text);
             vk::Result::TIMEOUT
         }
-    }
+    };
+    (state, result)
 }
 
 unsafe extern "system" fn create_semaphore(
@@ -339,8 +342,7 @@ unsafe extern "system" fn wait_semaphores(
         let names = names.join(", ");
         // Another thread may signal at any time, so there is always hope.
         let rule = "SUBLET-vkWaitSemaphores-never-signaled";
-        let result = wait(device, state, timeout, &names, rule, done, |_| true);
-        let mut state = device.state.lock();
+        let (mut state, result) = wait(device, state, timeout, &names, rule, done, |_| true);
         let DeviceState { hazards, sync, .. } = &mut *state;
         if let Some(judge) = hazards.as_deref_mut().filter(|_| result == vk::Result::SUCCESS) {
             for (&semaphore, &value) in semaphores.iter().zip(values) {
