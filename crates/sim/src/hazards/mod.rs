@@ -30,7 +30,7 @@ use ash::vk;
 use super::commands::Command;
 use super::state::{Device, DeviceState};
 use past::{Access1, Missing, Past, Step};
-pub(super) use scope::Scope;
+pub(super) use scope::{Scope, stages2};
 use spaces::Space;
 
 /// A recorded call: which one it is of its command buffer.

@@ -35,6 +35,11 @@ impl Scope {
     }
 }
 
+/// The flags of the first interface have the same bits in the second.
+pub(crate) fn stages2(stages: vk::PipelineStageFlags) -> Stages {
+    Stages::from_raw(u64::from(stages.as_raw()))
+}
+
 /// What `ALL_COMMANDS` stands for: all but the host, and the two ends of the pipe, in which nothing happens.
 const DEVICE: Stages = Stages::from_raw(
     !(Stages::HOST.as_raw() | Stages::TOP_OF_PIPE.as_raw() | Stages::BOTTOM_OF_PIPE.as_raw()),

@@ -86,7 +86,7 @@ pub(super) fn check(
     let mut kinds = BTreeMap::new();
     let mut once = BTreeSet::new();
     for batch in batches {
-        for &(semaphore, _) in &batch.waits {
+        for &(semaphore, ..) in &batch.waits {
             let kind = semaphore_kind(device, state, &kinds, semaphore, rules.wait_semaphore)?;
             refuse_if!(kind == (Kind::Binary { signaled: false }) => rules.wait_unsignaled,
                 "{} is waited for, and nothing submitted signals it", state.name(semaphore));
@@ -103,7 +103,7 @@ pub(super) fn check(
             refuse_if!(!once.insert(handle) && !simultaneous => rules.simultaneous,
                 "{} is submitted twice, without SIMULTANEOUS_USE", state.name(handle));
         }
-        for &(semaphore, value) in &batch.signals {
+        for &(semaphore, value, _) in &batch.signals {
             match semaphore_kind(device, state, &kinds, semaphore, rules.signal_semaphore)? {
                 Kind::Binary { signaled: true } => {
                     let text = format!("{} is signaled, and signaled again", state.name(semaphore));

@@ -26,7 +26,7 @@ use super::chain;
 use super::commands::{Command, Phase, Uses};
 use super::describe::{Broken, refuse_if};
 use super::entry::{call, entries, on_queue};
-use super::hazards::SemaphoreUse;
+use super::hazards::{self, SemaphoreUse};
 use super::state::{Device, DeviceState};
 use super::sync::Kind;
 pub(super) use run::{Held, Stuck, abandon, run, run_until};
@@ -105,11 +105,9 @@ struct Submission {
 /// One batch of a call, in either form.
 #[derive(Default)]
 pub(super) struct Batch {
-    waits: Vec<(vk::Semaphore, u64)>,
+    waits: Vec<SemaphoreUse>,
     command_buffers: Vec<vk::CommandBuffer>,
-    signals: Vec<(vk::Semaphore, u64)>,
-    /// The stages that wait for and signal each semaphore: all of them where nothing is said.
-    stages: [Vec<vk::PipelineStageFlags2>; 2],
+    signals: Vec<SemaphoreUse>,
 }
 
 unsafe extern "system" fn submit(
@@ -142,8 +140,9 @@ unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch
     let stages = unsafe { chain::array(info.p_wait_dst_stage_mask, info.wait_semaphore_count) };
     // SAFETY: 1 and 2 of `read_batch`.
     let mut batch = unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }?;
-    let wide = stages.iter().map(|stages| vk::PipelineStageFlags2::from_raw(u64::from(stages.as_raw())));
-    batch.stages[0].extend(wide);
+    for ((_, _, all), &stages) in batch.waits.iter_mut().zip(stages) {
+        *all = hazards::stages2(stages);
+    }
     Ok(batch)
 }
 
@@ -211,13 +210,13 @@ unsafe fn with_values(
     // Values for binary semaphores are ignored, and may be missing.
     let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
         let values = values.iter().copied().chain(std::iter::repeat(0));
-        semaphores.iter().copied().zip(values).collect()
+        let pairs = semaphores.iter().zip(values);
+        pairs.map(|(&semaphore, value)| (semaphore, value, vk::PipelineStageFlags2::ALL_COMMANDS)).collect()
     };
     Ok(Batch {
         waits: pair(waits, wait_values),
         command_buffers: command_buffers.to_vec(),
         signals: pair(signals, signal_values),
-        stages: [const { Vec::new() }; 2],
     })
 }
 
@@ -244,12 +243,11 @@ unsafe extern "system" fn submit2(
             // SAFETY: VUID-VkSubmitInfo2-pCommandBufferInfos-parameter.
             let buffers =
                 unsafe { chain::array(info.p_command_buffer_infos, info.command_buffer_info_count) };
-            batches.push(Batch {
-                waits: waits.iter().map(|info| (info.semaphore, info.value)).collect(),
-                command_buffers: buffers.iter().map(|info| info.command_buffer).collect(),
-                signals: signals.iter().map(|info| (info.semaphore, info.value)).collect(),
-                stages: [waits, signals].map(|infos| infos.iter().map(|info| info.stage_mask).collect()),
+            let [waits, signals] = [waits, signals].map(|infos| {
+                infos.iter().map(|info| (info.semaphore, info.value, info.stage_mask)).collect()
             });
+            let command_buffers = buffers.iter().map(|info| info.command_buffer).collect();
+            batches.push(Batch { waits, command_buffers, signals });
         }
         enqueue(device, device.lane(queue), &batches, fence, &SECOND)
     })
@@ -301,7 +299,7 @@ pub(super) fn enqueue_nothing(
 }
 
 impl DeviceState {
-    /// Command pools, fences and semaphores that are alive, in words.
+    /// Command pools, fences, semaphores and events that are alive, in words.
     pub(super) fn other_names(&self) -> impl Iterator<Item = String> {
         let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
         let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
@@ -321,7 +319,7 @@ impl DeviceState {
         let number = self.next_number();
         let command_buffers = batch.command_buffers.clone();
         let mut submission = Submission { number, command_buffers, ..Submission::default() };
-        for &(semaphore, value) in &batch.waits {
+        for &(semaphore, value, _) in &batch.waits {
             submission.semaphores.push(semaphore);
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
                 continue;
@@ -335,7 +333,7 @@ impl DeviceState {
                 Kind::Timeline { .. } => submission.waits.push((semaphore, value)),
             }
         }
-        for &(semaphore, value) in &batch.signals {
+        for &(semaphore, value, _) in &batch.signals {
             submission.semaphores.push(semaphore);
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
                 continue;
@@ -362,16 +360,7 @@ impl DeviceState {
         }
         self.count_uses(&submission.uses, |count| count.saturating_add(1));
         if self.hazards.is_some() {
-            let all = std::iter::repeat(vk::PipelineStageFlags2::ALL_COMMANDS);
-            let with = |uses: &[(vk::Semaphore, u64)], stages: &[vk::PipelineStageFlags2]| {
-                let stages = stages.iter().copied().chain(all.clone());
-                uses.iter()
-                    .zip(stages)
-                    .map(|(&(semaphore, value), stages)| (semaphore, value, stages))
-                    .collect()
-            };
-            let [waits, signals] = &batch.stages;
-            submission.ordered_by = [with(&batch.waits, waits), with(&batch.signals, signals)];
+            submission.ordered_by = [batch.waits.clone(), batch.signals.clone()];
         }
         submission
     }
