@@ -7,17 +7,8 @@ use ash::vk;
 use super::{Command, record};
 use crate::chain;
 use crate::entry::call;
-use crate::hazards::{Bar, On, Scope};
+use crate::hazards::{Bar, On, Scope, stages2};
 use crate::state::{Device, DeviceState};
-
-/// The fields that both forms of image barrier have.
-struct Change {
-    image: vk::Image,
-    old: vk::ImageLayout,
-    new: vk::ImageLayout,
-    range: vk::ImageSubresourceRange,
-    rules: &'static Rules,
-}
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
 struct Rules {
@@ -117,20 +108,38 @@ pub(super) fn of_first(
     buffers: &[vk::BufferMemoryBarrier<'_>],
     images: &[vk::ImageMemoryBarrier<'_>],
 ) -> Barriers {
-    for barrier in buffers {
-        check_buffer(device, state, barrier.buffer, &FIRST);
-    }
-    let changes = images.iter().map(|barrier| Change {
-        image: barrier.image,
-        old: barrier.old_layout,
-        new: barrier.new_layout,
-        range: barrier.subresource_range,
-        rules: &FIRST,
+    let (src, dst) = (stages2(src), stages2(dst));
+    // The flags of the first form have the same bits in the second.
+    let access = |flags: vk::AccessFlags| vk::AccessFlags2::from_raw(u64::from(flags.as_raw()));
+    // The call orders its stages without a barrier too.
+    let stages = vk::MemoryBarrier2::default().src_stage_mask(src).dst_stage_mask(dst);
+    let memory = memory.iter().map(|barrier| {
+        stages
+            .src_access_mask(access(barrier.src_access_mask))
+            .dst_access_mask(access(barrier.dst_access_mask))
     });
-    Barriers {
-        bars: state.hazards.is_some().then(|| bars(src, dst, memory, buffers, images)),
-        changes: changes.filter_map(|change| transition(device, state, change)).collect(),
-    }
+    let buffers = buffers.iter().map(|barrier| vk::BufferMemoryBarrier2 {
+        src_stage_mask: src,
+        src_access_mask: access(barrier.src_access_mask),
+        dst_stage_mask: dst,
+        dst_access_mask: access(barrier.dst_access_mask),
+        buffer: barrier.buffer,
+        offset: barrier.offset,
+        size: barrier.size,
+        ..Default::default()
+    });
+    let images = images.iter().map(|barrier| vk::ImageMemoryBarrier2 {
+        src_stage_mask: src,
+        src_access_mask: access(barrier.src_access_mask),
+        dst_stage_mask: dst,
+        dst_access_mask: access(barrier.dst_access_mask),
+        old_layout: barrier.old_layout,
+        new_layout: barrier.new_layout,
+        image: barrier.image,
+        subresource_range: barrier.subresource_range,
+        ..Default::default()
+    });
+    read(device, state, &FIRST, std::iter::once(stages).chain(memory), buffers, images)
 }
 
 /// Checks and reads the barriers of a call of the second form.
@@ -143,26 +152,9 @@ pub(super) unsafe fn of_second(
     state: &DeviceState,
     info: &vk::DependencyInfo<'_>,
 ) -> Barriers {
-    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
-    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
-    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
-    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
-    // SAFETY: the promise of `of_second` (VUID-VkDependencyInfo-pImageMemoryBarriers-parameter).
-    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
-    for barrier in buffers {
-        check_buffer(device, state, barrier.buffer, &SECOND);
-    }
-    let changes = images.iter().map(|barrier| Change {
-        image: barrier.image,
-        old: barrier.old_layout,
-        new: barrier.new_layout,
-        range: barrier.subresource_range,
-        rules: &SECOND,
-    });
-    Barriers {
-        bars: state.hazards.is_some().then(|| bars2(memory, buffers, images)),
-        changes: changes.filter_map(|change| transition(device, state, change)).collect(),
-    }
+    // SAFETY: the promise of `of_second`.
+    let (memory, buffers, images) = unsafe { arrays(info) };
+    read(device, state, &SECOND, memory.iter().copied(), buffers.iter().copied(), images.iter().copied())
 }
 
 /// The stages that the barriers of a call of the second form wait for.
@@ -171,66 +163,67 @@ pub(super) unsafe fn of_second(
 ///
 /// The arrays of `info` have as many elements as it says.
 pub(super) unsafe fn first_stages(info: &vk::DependencyInfo<'_>) -> vk::PipelineStageFlags2 {
-    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
-    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
-    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
-    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
-    // SAFETY: the promise of `first_stages` (VUID-VkDependencyInfo-pImageMemoryBarriers-parameter).
-    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
+    // SAFETY: the promise of `first_stages`.
+    let (memory, buffers, images) = unsafe { arrays(info) };
     let memory = memory.iter().map(|barrier| barrier.src_stage_mask);
     let buffers = buffers.iter().map(|barrier| barrier.src_stage_mask);
     let images = images.iter().map(|barrier| barrier.src_stage_mask);
     memory.chain(buffers).chain(images).fold(vk::PipelineStageFlags2::NONE, |all, stages| all | stages)
 }
 
-/// The barriers of a call of the first form, and what the call orders without any.
-fn bars(
-    src: vk::PipelineStageFlags,
-    dst: vk::PipelineStageFlags,
-    memory: &[vk::MemoryBarrier<'_>],
-    buffers: &[vk::BufferMemoryBarrier<'_>],
-    images: &[vk::ImageMemoryBarrier<'_>],
-) -> Vec<Bar> {
-    // The flags of the first form have the same bits in the second.
-    let stages = |flags: vk::PipelineStageFlags| vk::PipelineStageFlags2::from_raw(u64::from(flags.as_raw()));
-    let accesses = |flags: vk::AccessFlags| vk::AccessFlags2::from_raw(u64::from(flags.as_raw()));
-    let (src, dst) = (stages(src), stages(dst));
-    let bar = |from: vk::AccessFlags, to: vk::AccessFlags, on: On| Bar {
-        first: Scope::first(src, accesses(from)),
-        second: Scope::second(dst, accesses(to)),
-        on,
-    };
-    let mut all = vec![bar(vk::AccessFlags::empty(), vk::AccessFlags::empty(), On::All)];
-    all.extend(memory.iter().map(|barrier| bar(barrier.src_access_mask, barrier.dst_access_mask, On::All)));
-    all.extend(buffers.iter().map(|barrier| {
-        let on = On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size };
-        bar(barrier.src_access_mask, barrier.dst_access_mask, on)
-    }));
-    all.extend(images.iter().map(|barrier| {
-        let changes = barrier.old_layout != barrier.new_layout;
-        let on = On::Image { image: barrier.image, range: barrier.subresource_range, changes };
-        bar(barrier.src_access_mask, barrier.dst_access_mask, on)
-    }));
-    all
+/// The barriers of memory, of buffers and of images of a call of the second form.
+type Arrays<'a> =
+    (&'a [vk::MemoryBarrier2<'a>], &'a [vk::BufferMemoryBarrier2<'a>], &'a [vk::ImageMemoryBarrier2<'a>]);
+
+/// # Safety
+///
+/// The arrays of `info` have as many elements as it says.
+unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> Arrays<'a> {
+    // SAFETY: the promise of `arrays` (VUID-VkDependencyInfo-pMemoryBarriers-parameter).
+    let memory = unsafe { chain::array(info.p_memory_barriers, info.memory_barrier_count) };
+    // SAFETY: the promise of `arrays` (VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter).
+    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
+    // SAFETY: the promise of `arrays` (VUID-VkDependencyInfo-pImageMemoryBarriers-parameter).
+    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
+    (memory, buffers, images)
 }
 
-/// The barriers of a call of the second form.
-fn bars2(
-    memory: &[vk::MemoryBarrier2<'_>],
-    buffers: &[vk::BufferMemoryBarrier2<'_>],
-    images: &[vk::ImageMemoryBarrier2<'_>],
+/// Checks the barriers of a call, and reads what they order and change.
+fn read<'a>(
+    device: &Device,
+    state: &DeviceState,
+    rules: &Rules,
+    memory: impl Iterator<Item = vk::MemoryBarrier2<'a>>,
+    buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>> + Clone,
+    images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>> + Clone,
+) -> Barriers {
+    for barrier in buffers.clone() {
+        if !state.buffers.contains_key(&barrier.buffer) {
+            device.report(rules.buffer, state.missing(device, barrier.buffer));
+        }
+    }
+    Barriers {
+        bars: state.hazards.is_some().then(|| bars(memory, buffers, images.clone())),
+        changes: images.filter_map(|barrier| transition(device, state, &barrier, rules)).collect(),
+    }
+}
+
+fn bars<'a>(
+    memory: impl Iterator<Item = vk::MemoryBarrier2<'a>>,
+    buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>>,
+    images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>>,
 ) -> Vec<Bar> {
-    let memory = memory.iter().map(|barrier| Bar {
+    let memory = memory.map(|barrier| Bar {
         first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
         second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
         on: On::All,
     });
-    let buffers = buffers.iter().map(|barrier| Bar {
+    let buffers = buffers.map(|barrier| Bar {
         first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
         second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
         on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
     });
-    let images = images.iter().map(|barrier| Bar {
+    let images = images.map(|barrier| Bar {
         first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
         second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
         on: On::Image {
@@ -242,28 +235,24 @@ fn bars2(
     memory.chain(buffers).chain(images).collect()
 }
 
-fn check_buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer, rules: &Rules) {
-    if !state.buffers.contains_key(&buffer) {
-        device.report(rules.buffer, state.missing(device, buffer));
-    }
-}
-
 /// The command for a barrier, or the rule that it breaks.
-fn transition(device: &Device, state: &DeviceState, change: Change) -> Option<Command> {
-    let rules = change.rules;
-    let name = state.name(change.image);
+fn transition(
+    device: &Device,
+    state: &DeviceState,
+    change: &vk::ImageMemoryBarrier2<'_>,
+    rules: &Rules,
+) -> Option<Command> {
     let Some(found) = state.images.get(&change.image) else {
         device.report(rules.image, state.missing(device, change.image));
         return None;
     };
     let description = &found.description;
-    let range = change.range;
+    let range = change.subresource_range;
+    let (image, old, new) = (change.image, change.old_layout, change.new_layout);
     let broken = if found.bound.is_none() {
         Some((rules.bound, "it has no memory".to_owned()))
-    } else if change.old != change.new
-        && (change.new == vk::ImageLayout::UNDEFINED || change.new == vk::ImageLayout::PREINITIALIZED)
-    {
-        Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(change.new))))
+    } else if old != new && (new == vk::ImageLayout::UNDEFINED || new == vk::ImageLayout::PREINITIALIZED) {
+        Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(new))))
     } else if range.base_mip_level >= description.mip_levels {
         Some((rules.level, format!("level {} of {}", range.base_mip_level, description.mip_levels)))
     } else if range.level_count != vk::REMAINING_MIP_LEVELS
@@ -280,10 +269,9 @@ fn transition(device: &Device, state: &DeviceState, change: Change) -> Option<Co
         None
     };
     if let Some((rule, text)) = broken {
-        device.report(rule, format!("{name}: {text}"));
+        device.report(rule, format!("{}: {text}", state.name(image)));
         return None;
     }
-    let (image, old, new) = (change.image, change.old, change.new);
     Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
 }
 

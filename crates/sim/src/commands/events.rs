@@ -9,7 +9,7 @@ use super::barriers::{self, Barriers};
 use super::{Command, record};
 use crate::describe::{Broken, refuse_if};
 use crate::entry::{Call, call, checked, on_device};
-use crate::hazards::Scope;
+use crate::hazards::stages2;
 use crate::state::{Device, DeviceState};
 use crate::{chain, host};
 
@@ -79,8 +79,7 @@ pub(super) unsafe extern "system" fn set(
     let recording = "VUID-vkCmdSetEvent-commandBuffer-recording";
     record(command_buffer, call!("vkCmdSetEvent"), recording, |device, state| {
         known(device, state, event, "VUID-vkCmdSetEvent-event-parameter")?;
-        let stages = vk::PipelineStageFlags2::from_raw(u64::from(stages.as_raw()));
-        Ok(vec![Command::SetEvent { event, first: Scope::first(stages, vk::AccessFlags2::NONE) }])
+        Ok(vec![Command::SetEvent { event, stages: stages2(stages) }])
     });
 }
 
@@ -100,7 +99,7 @@ pub(super) unsafe extern "system" fn set2(
         known(device, state, event, "VUID-vkCmdSetEvent2-event-parameter")?;
         // SAFETY: VUID-vkCmdSetEvent2-pDependencyInfo-parameter: a valid structure.
         let stages = unsafe { barriers::first_stages(info) };
-        Ok(vec![Command::SetEvent { event, first: Scope::first(stages, vk::AccessFlags2::NONE) }])
+        Ok(vec![Command::SetEvent { event, stages }])
     });
 }
 

@@ -25,7 +25,7 @@ use super::describe::{Broken, refuse_if};
 use super::descriptor_heap::HeapBinding;
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer_checked};
-use super::hazards::{Bar, Scope, Site};
+use super::hazards::{Bar, Site};
 use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
@@ -255,7 +255,7 @@ pub(super) enum Command {
     Barrier(Vec<Bar>),
     SetEvent {
         event: vk::Event,
-        first: Scope,
+        stages: vk::PipelineStageFlags2,
     },
     ResetEvent {
         event: vk::Event,
@@ -338,7 +338,7 @@ impl Uses {
 }
 
 /// Runs the recording entry point `call`. `body` checks the command and returns what to record, or the rule that it
-/// breaks; or `None` if it has reported the rule itself.
+/// breaks; it records nothing if `body` has reported the rule itself.
 pub(super) fn record(
     command_buffer: vk::CommandBuffer,
     call: Call,

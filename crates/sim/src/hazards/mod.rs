@@ -310,7 +310,8 @@ pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
     let found = match command {
         Command::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
         Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
-        Command::SetEvent { event, first } => {
+        Command::SetEvent { event, stages } => {
+            let first = Scope::first(*stages, vk::AccessFlags2::NONE);
             judge.each(|past| past.mark(actor.lane, *event, first.order));
             Vec::new()
         }
