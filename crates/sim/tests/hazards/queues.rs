@@ -4,16 +4,19 @@ use ash::vk;
 use sublet_sim::{Gpu, Profile};
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
-use super::rig::{A, B, Bar, Op, Rig};
+use super::rig::{A, B, Bar, C, Op, Rig};
 
 const T: Stages = Stages::ALL_TRANSFER;
 const ALL: Stages = Stages::ALL_COMMANDS;
 const COMPUTE: Stages = Stages::COMPUTE_SHADER;
+const R: Access = Access::TRANSFER_READ;
+const W: Access = Access::TRANSFER_WRITE;
 
 const RACING_READ: &[&str] = &["SYNC-HAZARD-READ-RACING-WRITE"];
 const RACING_WRITE: &[&str] = &["SYNC-HAZARD-WRITE-RACING-WRITE"];
 const WRITE_RACING_READ: &[&str] = &["SYNC-HAZARD-WRITE-RACING-READ"];
 const READ: &[&str] = &["SYNC-HAZARD-READ-AFTER-WRITE"];
+const WRITE: &[&str] = &["SYNC-HAZARD-WRITE-AFTER-WRITE"];
 
 fn fill() -> Op {
     Op::Fill(A, (0, 256))
@@ -167,6 +170,30 @@ fn the_host_orders_what_it_has_waited_for() {
         two.batch(0, &[fill()], &[], &[]);
         unsafe { device(two).queue_wait_idle(two.gpu.queue_at(1)) }.unwrap();
         two.batch(1, &[copy()], &[], &[]);
+    });
+}
+
+/// What was unordered is reported once: what comes later has to be ordered after the write that took its place alone.
+#[test]
+fn a_write_takes_the_place_of_what_it_covers() {
+    let bar = |stages| Op::Barrier(vec![Bar::memory((stages, W), (stages, R))]);
+    finds(RACING_WRITE, |two| {
+        two.batch(0, &[fill()], &[], &[]);
+        two.batch(1, &[fill(), bar(T), copy()], &[], &[]);
+    });
+    finds(WRITE, |two| {
+        let onto = Op::Copy(B, A, (0, 256));
+        two.batch(0, &[fill(), onto, bar(Stages::COPY), Op::Copy(A, C, (0, 256))], &[], &[]);
+    });
+    finds(WRITE_RACING_READ, |two| {
+        two.batch(0, &[copy()], &[], &[]);
+        let again = Op::Barrier(vec![Bar::memory((T, W), (T, W))]);
+        two.batch(1, &[fill(), again, fill()], &[], &[]);
+    });
+    // Of a half, the other half is as it was.
+    finds(&[RACING_WRITE, RACING_READ].concat(), |two| {
+        two.batch(0, &[fill()], &[], &[]);
+        two.batch(1, &[Op::Fill(A, (0, 128)), bar(T), copy()], &[], &[]);
     });
 }
 

@@ -375,3 +375,46 @@ fn dispatches_that_write_the_same_bytes_need_a_barrier() {
     assert_eq!(hazards_of("count", written), [""; 0]);
     assert_eq!(hazards_of("read", None), [""; 0]);
 }
+
+/// A buffer is copied from, a dispatch whose size is in another one writes it, and that one is filled. The barriers
+/// before and behind the dispatch order execution, and have transfers on their other sides.
+fn hazards_around(before: vk::PipelineStageFlags, behind: vk::PipelineStageFlags) -> Vec<&'static str> {
+    let bench = Bench::of(Gpu::builder(Profile::by_name("nvidia-h200").unwrap()).hazards(true).build());
+    let device = bench.device();
+    let set_layout = bench.set_layout(LayoutFlags::empty(), &[(Type::STORAGE_BUFFER, 1)]);
+    let layout = bench.layout(&[set_layout]);
+    let pipeline = bench.pipeline(layout, c"write");
+    bench.gpu.set_kernel("write", |kernel| kernel.buffer(0, 0, 0).write_u32(0, 1));
+    let written = bench.buffer(64, Usage::STORAGE_BUFFER | Usage::TRANSFER_SRC);
+    let numbers = bench.buffer(64, Usage::INDIRECT_BUFFER | Usage::TRANSFER_DST);
+    let other = bench.buffer(64, Usage::TRANSFER_DST);
+    bench.write(numbers, 0, &[1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+    let (pool, set) = set(&bench, set_layout, &[Type::STORAGE_BUFFER]);
+    write_buffer(&bench, set, 0, Type::STORAGE_BUFFER, (written.handle, 0, 64));
+    bench.run(|commands| {
+        let (transfer, none) = (vk::PipelineStageFlags::TRANSFER, vk::DependencyFlags::empty());
+        let region = [vk::BufferCopy { size: 64, ..Default::default() }];
+        unsafe { device.cmd_copy_buffer(commands, written.handle, other.handle, &region) };
+        unsafe { device.cmd_pipeline_barrier(commands, transfer, before, none, &[], &[], &[]) };
+        unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
+        unsafe { device.cmd_bind_descriptor_sets(commands, POINT, layout, 0, &[set], &[]) };
+        unsafe { device.cmd_dispatch_indirect(commands, numbers.handle, 0) };
+        unsafe { device.cmd_pipeline_barrier(commands, behind, transfer, none, &[], &[], &[]) };
+        unsafe { device.cmd_fill_buffer(commands, numbers.handle, 0, 64, 0) };
+    });
+    let reports = bench.reports();
+    unsafe { device.destroy_descriptor_pool(pool, None) };
+    bench.end();
+    reports
+}
+
+#[test]
+fn a_barrier_orders_logically_earlier_stages_before_logically_later_ones() {
+    use vk::PipelineStageFlags as Stages;
+    let (indirect, shader) = (Stages::DRAW_INDIRECT, Stages::COMPUTE_SHADER);
+    // The shader is later than what waits, and the size is read earlier than what is waited for.
+    assert_eq!(hazards_around(indirect, shader), [""; 0]);
+    assert_eq!(hazards_around(shader, indirect), [""; 0]);
+    assert_eq!(hazards_around(Stages::VERTEX_SHADER, shader), ["SYNC-HAZARD-WRITE-AFTER-READ"]);
+    assert_eq!(hazards_around(indirect, Stages::TRANSFER), ["SYNC-HAZARD-WRITE-AFTER-READ"]);
+}
