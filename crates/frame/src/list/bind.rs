@@ -13,7 +13,7 @@ use sublet::descriptor::{
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, buffers, part};
 use crate::resource::{Buffer, Image, ViewInfo};
-use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use};
+use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use, UseError};
 
 /// A pipeline layout of the program's with its set layouts, which say at which stages a binding is used, and how.
 ///
@@ -266,26 +266,23 @@ impl CommandList {
         let end = range.end.min(buffer.size());
         check_range("bytes", range.start, end, buffer.size())?;
         let limits = &self.core.allocator.physical_device_properties().limits;
-        let described = BufferDescriptor::new(buffer.handle(), range.start, end - range.start);
-        let (descriptor, usage) = if kind == DescriptorKind::UniformBuffer {
-            buffers::needs(buffer, vk::BufferUsageFlags::UNIFORM_BUFFER)?;
-            check_multiple("the offset", range.start, limits.min_uniform_buffer_offset_alignment.max(1))?;
-            check_range(
-                "bytes of a descriptor",
-                0,
-                end - range.start,
-                limits.max_uniform_buffer_range.into(),
-            )?;
+        let uniform = kind == DescriptorKind::UniformBuffer;
+        // Whatever else the binding is of, it takes a storage buffer or refuses it.
+        let (needs, alignment, most) = if uniform {
+            let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
+            (usage, limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range)
+        } else {
+            let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+            (usage, limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range)
+        };
+        let size = end - range.start;
+        buffers::needs(buffer, needs)?;
+        check_multiple("the offset", range.start, alignment.max(1))?;
+        check_range("bytes of a descriptor", 0, size, most.into())?;
+        let described = BufferDescriptor::new(buffer.handle(), range.start, size);
+        let (descriptor, usage) = if uniform {
             (Descriptor::UniformBuffer(described), Use::uniform(stages))
         } else {
-            buffers::needs(buffer, vk::BufferUsageFlags::STORAGE_BUFFER)?;
-            check_multiple("the offset", range.start, limits.min_storage_buffer_offset_alignment.max(1))?;
-            check_range(
-                "bytes of a descriptor",
-                0,
-                end - range.start,
-                limits.max_storage_buffer_range.into(),
-            )?;
             (Descriptor::StorageBuffer(described), storage(stages, access))
         };
         self.keep_buffer(buffer)?;
@@ -315,13 +312,14 @@ impl CommandList {
         access: StorageAccess,
     ) -> Result<(), ListError> {
         let (kind, stages) = self.binding(point, set, binding)?;
-        let usage = match kind {
-            DescriptorKind::StorageImage => storage(stages, access),
-            DescriptorKind::InputAttachment => Use {
-                access: vk::AccessFlags2::INPUT_ATTACHMENT_READ,
-                ..Use::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER)
-            },
-            _ => Use::sampled(stages),
+        let (needs, usage) = match kind {
+            DescriptorKind::StorageImage => (vk::ImageUsageFlags::STORAGE, storage(stages, access)),
+            DescriptorKind::InputAttachment => {
+                let sampled = Use::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER);
+                let usage = Use { access: vk::AccessFlags2::INPUT_ATTACHMENT_READ, ..sampled };
+                (vk::ImageUsageFlags::INPUT_ATTACHMENT, usage)
+            }
+            _ => (vk::ImageUsageFlags::SAMPLED, Use::sampled(stages)),
         };
         let depth = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
         let usage = if usage.layout == READ_ONLY && image.aspects().intersects(depth) {
@@ -330,14 +328,7 @@ impl CommandList {
         } else {
             usage
         };
-        part::needs(
-            image,
-            match kind {
-                DescriptorKind::StorageImage => vk::ImageUsageFlags::STORAGE,
-                DescriptorKind::InputAttachment => vk::ImageUsageFlags::INPUT_ATTACHMENT,
-                _ => vk::ImageUsageFlags::SAMPLED,
-            },
-        )?;
+        part::needs(image, needs)?;
         let made = match view {
             None => image.view(),
             // SAFETY: the caller's promise: the image can have the view.
@@ -530,17 +521,15 @@ impl CommandList {
         self.tools.points[index(point)].merge();
         let (recorder, merged) = (&mut self.tools.recorder, &self.tools.points[index(point)].merged);
         for bound in merged {
-            let clash = match &bound.target {
-                Target::Image(id, part) => {
-                    let attached = self.rendering.as_ref().is_some_and(|now| now.attaches(*id, part));
-                    if attached { Some(ResourceId::from(*id)) } else { None }
-                }
-                Target::Buffer(..) => None,
+            let attached = |id: &ImageId, part: &Subresources| {
+                self.rendering.as_ref().is_some_and(|rendering| rendering.attaches(*id, part))
             };
-            let declared = match (&bound.target, clash) {
-                (_, Some(resource)) => Err(crate::track::UseError::Twice { resource }),
-                (Target::Buffer(id, range), None) => recorder.use_buffer(*id, range.clone(), bound.usage),
-                (Target::Image(id, part), None) => recorder.use_image(*id, part, bound.usage),
+            let declared = match &bound.target {
+                Target::Buffer(id, range) => recorder.use_buffer(*id, range.clone(), bound.usage),
+                Target::Image(id, part) if attached(id, part) => {
+                    Err(UseError::Twice { resource: ResourceId::from(*id) })
+                }
+                Target::Image(id, part) => recorder.use_image(*id, part, bound.usage),
             };
             if let Err(error) = declared {
                 self.broken = true;

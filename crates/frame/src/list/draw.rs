@@ -10,24 +10,8 @@ use super::{CommandList, ListError, buffers};
 use crate::resource::Buffer;
 use crate::track::Use;
 
-/// The bytes that `count` commands read, `stride` apart.
-fn arguments(
-    buffer: &Buffer,
-    offset: u64,
-    count: u32,
-    stride: u32,
-    size: u64,
-) -> Result<Range<u64>, ListError> {
-    buffers::needs(buffer, vk::BufferUsageFlags::INDIRECT_BUFFER)?;
-    check_multiple("the offset", offset, 4)?;
-    if count > 1 {
-        check_multiple("the stride", stride.into(), 4)?;
-        check_range("bytes of a command", 0, size, stride.into())?;
-    }
-    let more = u64::from(count.saturating_sub(1)) * u64::from(stride);
-    let end = offset.saturating_add(more).saturating_add(size);
-    check_range("bytes", offset, end, buffer.size())?;
-    Ok(offset..end)
+fn count(range: &Range<u32>) -> u32 {
+    range.end.saturating_sub(range.start)
 }
 
 impl CommandList {
@@ -60,10 +44,7 @@ impl CommandList {
     pub unsafe fn dispatch_indirect(&mut self, buffer: &Buffer, offset: u64) -> Result<(), ListError> {
         self.outside()?;
         self.needs_queue(vk::QueueFlags::COMPUTE)?;
-        let size = u64::try_from(size_of::<vk::DispatchIndirectCommand>()).unwrap_or(u64::MAX);
-        let range = arguments(buffer, offset, 1, 0, size)?;
-        self.keep_buffer(buffer)?;
-        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
+        self.arguments::<vk::DispatchIndirectCommand>(buffer, offset, 1, 0)?;
         self.commit(BindPoint::Compute)?;
         // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer, which has usage and bytes;
         // the rest is the caller's promise.
@@ -82,9 +63,7 @@ impl CommandList {
     #[doc(alias = "DrawInstanced")]
     pub unsafe fn draw(&mut self, vertices: Range<u32>, instances: Range<u32>) -> Result<(), ListError> {
         self.ready_to_draw()?;
-        let (count, copies) = (vertices.len(), instances.len());
-        let [count, copies] = [count, copies].map(|count| u32::try_from(count).unwrap_or(0));
-        let device = self.core.api.device();
+        let (device, count, copies) = (self.core.api.device(), count(&vertices), count(&instances));
         // SAFETY: the list is being recorded, within rendering; the rest is the caller's promise.
         unsafe { device.cmd_draw(self.pool.main, count, copies, vertices.start, instances.start) };
         Ok(())
@@ -105,10 +84,8 @@ impl CommandList {
         instances: Range<u32>,
     ) -> Result<(), ListError> {
         self.ready_to_draw()?;
-        let (count, copies) = (indices.len(), instances.len());
-        let [count, copies] = [count, copies].map(|count| u32::try_from(count).unwrap_or(0));
-        let (device, first) = (self.core.api.device(), instances.start);
-        let main = self.pool.main;
+        let (count, copies, first) = (count(&indices), count(&instances), instances.start);
+        let (device, main) = (self.core.api.device(), self.pool.main);
         // SAFETY: the list is being recorded, within rendering; the rest is the caller's promise.
         unsafe { device.cmd_draw_indexed(main, count, copies, indices.start, vertex_offset, first) };
         Ok(())
@@ -128,10 +105,8 @@ impl CommandList {
         count: u32,
         stride: u32,
     ) -> Result<(), ListError> {
-        let size = u64::try_from(size_of::<vk::DrawIndirectCommand>()).unwrap_or(u64::MAX);
-        let range = arguments(buffer, offset, count, stride, size)?;
-        self.keep_buffer(buffer)?;
-        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
+        self.inside()?;
+        self.arguments::<vk::DrawIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
         // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the
@@ -154,10 +129,8 @@ impl CommandList {
         count: u32,
         stride: u32,
     ) -> Result<(), ListError> {
-        let size = u64::try_from(size_of::<vk::DrawIndexedIndirectCommand>()).unwrap_or(u64::MAX);
-        let range = arguments(buffer, offset, count, stride, size)?;
-        self.keep_buffer(buffer)?;
-        self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::INDIRECT))?;
+        self.inside()?;
+        self.arguments::<vk::DrawIndexedIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
         // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the
@@ -166,10 +139,30 @@ impl CommandList {
         Ok(())
     }
 
-    fn ready_to_draw(&mut self) -> Result<(), ListError> {
-        if self.rendering.is_none() {
-            return Err(ListError::OutsideRendering);
+    /// Checks, keeps and declares what `count` commands read, `stride` bytes apart.
+    fn arguments<T>(
+        &mut self,
+        buffer: &Buffer,
+        offset: u64,
+        count: u32,
+        stride: u32,
+    ) -> Result<(), ListError> {
+        let size = u64::try_from(size_of::<T>()).unwrap_or(u64::MAX);
+        buffers::needs(buffer, vk::BufferUsageFlags::INDIRECT_BUFFER)?;
+        check_multiple("the offset", offset, 4)?;
+        if count > 1 {
+            check_multiple("the stride", stride.into(), 4)?;
+            check_range("bytes of a command", 0, size, stride.into())?;
         }
+        let more = u64::from(count.saturating_sub(1)) * u64::from(stride);
+        let end = offset.saturating_add(more).saturating_add(size);
+        check_range("bytes", offset, end, buffer.size())?;
+        self.keep_buffer(buffer)?;
+        self.declare(|recorder| recorder.use_buffer(buffer.id(), offset..end, Use::INDIRECT))
+    }
+
+    fn ready_to_draw(&mut self) -> Result<(), ListError> {
+        self.inside()?;
         self.commit(BindPoint::Graphics)?;
         self.resume_rendering();
         Ok(())

@@ -260,6 +260,11 @@ impl CommandList {
         if self.rendering.is_some() { Err(ListError::InsideRendering) } else { Ok(()) }
     }
 
+    /// Draws are for the inside of rendering.
+    fn inside(&self) -> Result<(), ListError> {
+        if self.rendering.is_none() { Err(ListError::OutsideRendering) } else { Ok(()) }
+    }
+
     fn needs_queue(&self, any: vk::QueueFlags) -> Result<(), ListError> {
         let has = self.core.families[self.core.queues[self.queue.index()].family].flags;
         if has.intersects(any) { Ok(()) } else { Err(ListError::Queue { needs: any, has }) }

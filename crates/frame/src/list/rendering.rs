@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ash::vk;
 
+use super::error::check_range;
 use super::{CommandList, ListError, part};
 use crate::device::Api;
 use crate::resource::{Image, ViewInfo};
@@ -204,7 +205,7 @@ impl CommandList {
         }
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         let count = u64::try_from(info.colors.len()).unwrap_or(u64::MAX);
-        super::error::check_range("colors", 0, count.max(1), MOST_COLORS.try_into().unwrap_or(0))?;
+        check_range("colors", 0, count.max(1), MOST_COLORS.try_into().unwrap_or(0))?;
         let mut rendering = Rendering {
             phase: Phase::Pending,
             area: info.area,
@@ -246,9 +247,7 @@ impl CommandList {
     /// # Errors
     /// [`ListError::OutsideRendering`] if it was not begun.
     pub fn end_rendering(&mut self) -> Result<(), ListError> {
-        if self.rendering.is_none() {
-            return Err(ListError::OutsideRendering);
-        }
+        self.inside()?;
         // Without a draw attachments are still cleared and stored.
         self.resume_rendering();
         self.rendering = None;
@@ -361,8 +360,8 @@ impl CommandList {
         needs: vk::ImageUsageFlags,
     ) -> Result<vk::ImageView, ListError> {
         part::needs(image, needs)?;
-        super::error::check_range("mips", mip.into(), u64::from(mip) + 1, image.mips().into())?;
-        super::error::check_range("layers", layers.start.into(), layers.end.into(), image.layers().into())?;
+        check_range("mips", mip.into(), u64::from(mip) + 1, image.mips().into())?;
+        check_range("layers", layers.start.into(), layers.end.into(), image.layers().into())?;
         self.keep_image(image)?;
         let view_type = match layers.len() {
             1 => vk::ImageViewType::TYPE_2D,
