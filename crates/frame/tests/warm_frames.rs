@@ -1,7 +1,8 @@
-//! Frames on queues of two families. The functions of commands and queues do nothing here.
+//! Frames on queues of several families. The functions of commands and queues do nothing here.
 //!
 //! A warm frame takes no memory from the host: lists, uploads, copies, states, submission, and what is taken back. And
-//! what the driver refuses after another family has given resources away is half done.
+//! what the driver refuses after another family has given resources away is half done. And what a family cannot do is
+//! refused.
 #![allow(
     clippy::as_conversions,
     clippy::multiple_unsafe_ops_per_block,
@@ -22,7 +23,9 @@ use std::sync::Arc;
 use ash::vk::{self, Handle as _};
 use counting::count;
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
-use sublet_frame::{Buffer, Features, Frames, FramesCreateInfo, OpenError, QueueInfo, SubmitError};
+use sublet_frame::{
+    Buffer, Features, Frames, FramesCreateInfo, ImageData, ListError, OpenError, QueueInfo, SubmitError,
+};
 
 thread_local! {
     /// How many submissions the driver takes before it refuses one.
@@ -110,22 +113,24 @@ unsafe extern "system" fn counter(_: vk::Device, _: vk::Semaphore, value: *mut u
     vk::Result::SUCCESS
 }
 
-/// Two families that are alike.
+/// Two families that are alike, and one that does not draw.
 unsafe extern "system" fn families(
     _: vk::PhysicalDevice,
     count: *mut u32,
     properties: *mut vk::QueueFamilyProperties,
 ) {
-    unsafe { count.write(2) };
+    unsafe { count.write(3) };
     if !properties.is_null() {
-        let family = vk::QueueFamilyProperties {
-            queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER,
+        let compute = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
+        let family = |queue_flags| vk::QueueFamilyProperties {
+            queue_flags,
             queue_count: 1,
             min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
             ..Default::default()
         };
-        for at in 0..2 {
-            unsafe { properties.add(at).write(family) };
+        let both = vk::QueueFlags::GRAPHICS | compute;
+        for (at, flags) in [both, both, compute].into_iter().enumerate() {
+            unsafe { properties.add(at).write(family(flags)) };
         }
     }
 }
@@ -158,7 +163,7 @@ fn quiet(name: &CStr) -> Option<*const c_void> {
     })
 }
 
-/// Frames on two queues of two families, and buffers.
+/// Frames on a queue of each family, and buffers.
 fn set_up(gpu: &sim::Gpu) -> (Frames, Vec<Buffer>) {
     let get = gpu.instance().fp_v1_0().get_device_proc_addr;
     let real = gpu.device().handle();
@@ -178,7 +183,7 @@ fn set_up(gpu: &sim::Gpu) -> (Frames, Vec<Buffer>) {
     };
     let device = unsafe { ash::Device::load_with(lookup, real) };
     let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap());
-    let queues = [0, 1].map(|family| QueueInfo { queue: gpu.queue(), family });
+    let queues = [0, 1, 2].map(|family| QueueInfo { queue: gpu.queue(), family });
     let info = FramesCreateInfo {
         features: Features { synchronization2: true, timeline_semaphore: true, ..Features::default() },
         ..FramesCreateInfo::new(
@@ -276,5 +281,31 @@ fn what_is_refused_after_a_release_is_half_done() {
         assert_eq!(frames.statistics().in_flight, 0);
         frames.end();
         frames.begin().unwrap();
+    }
+}
+
+#[test]
+fn what_needs_a_graphics_queue_is_refused_on_others() {
+    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    let (frames, buffers) = set_up(&gpu);
+    let info = vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(vk::Format::D16_UNORM)
+        .extent(vk::Extent3D { width: 1, height: 1, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(vk::ImageUsageFlags::TRANSFER_DST);
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let image = unsafe { frames.create_image(&info, &auto) }.unwrap();
+    let depth = ImageData { aspect: vk::ImageAspectFlags::DEPTH, ..ImageData::new(0, 0, &[0; 2]) };
+    let mut list = frames.list(frames.queue(2)).unwrap();
+    for refused in [
+        list.bind_vertex_buffer(0, &buffers[0], 0),
+        list.bind_index_buffer(&buffers[0], 0, true),
+        list.upload_image(&image, &[depth]),
+    ] {
+        let needs = vk::QueueFlags::GRAPHICS;
+        assert!(matches!(refused, Err(ListError::Queue { needs: n, .. }) if n == needs), "{refused:?}");
     }
 }

@@ -446,7 +446,7 @@ impl CommandList {
         Ok(())
     }
 
-    /// `vkCmdBindVertexBuffers`, of one: bytes from `offset` to its end.
+    /// `vkCmdBindVertexBuffers`, of one, on a graphics queue: bytes from `offset` to its end.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
@@ -457,32 +457,34 @@ impl CommandList {
         buffer: &Buffer,
         offset: u64,
     ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         buffers::needs(buffer, vk::BufferUsageFlags::VERTEX_BUFFER)?;
         let most = self.core.allocator.physical_device_properties().limits.max_vertex_input_bindings;
         check_range("vertex bindings", binding.into(), u64::from(binding) + 1, most.into())?;
         check_range("bytes", offset, buffer.size(), buffer.size())?;
         self.keep_buffer(buffer)?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded and keeps the buffer, which has the usage and the offset.
+        // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
         unsafe { device.cmd_bind_vertex_buffers(self.pool.main, binding, &[buffer.handle()], &[offset]) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
         self.tools.points[0].set((VERTICES, binding, 0), target, Use::VERTICES);
         Ok(())
     }
 
-    /// `vkCmdBindIndexBuffer`: bytes from `offset` to its end, of indices of 16 or 32 bits.
+    /// `vkCmdBindIndexBuffer`, on a graphics queue: bytes from `offset` to its end, of indices of 16 or 32 bits.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
     #[doc(alias = "IASetIndexBuffer")]
     pub fn bind_index_buffer(&mut self, buffer: &Buffer, offset: u64, wide: bool) -> Result<(), ListError> {
         let (kind, size) = if wide { (vk::IndexType::UINT32, 4) } else { (vk::IndexType::UINT16, 2) };
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         buffers::needs(buffer, vk::BufferUsageFlags::INDEX_BUFFER)?;
         check_range("bytes", offset, buffer.size(), buffer.size())?;
         check_multiple("the offset", offset, size)?;
         self.keep_buffer(buffer)?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded and keeps the buffer, which has the usage and the offset.
+        // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
         unsafe { device.cmd_bind_index_buffer(self.pool.main, buffer.handle(), offset, kind) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
         self.tools.points[0].set((INDICES, 0, 0), target, Use::INDICES);

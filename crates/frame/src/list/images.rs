@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ash::vk;
 
+use super::error::check_range;
 use super::part::declare;
 use super::{CommandList, ListError, buffers};
 use crate::resource::{Buffer, Image, format_layout};
@@ -270,10 +271,12 @@ impl CommandList {
         if !aspects.contains(image.aspects()) || aspect_mask.is_empty() {
             return Err(ListError::Format { format: image.format(), aspect: part.aspects & aspects });
         }
+        let end = mips.end.min(image.mips());
+        check_range("mips", mips.start.into(), end.into(), image.mips().into())?;
         let range = vk::ImageSubresourceRange {
             aspect_mask,
             base_mip_level: mips.start,
-            level_count: mips.end.min(image.mips()).saturating_sub(mips.start),
+            level_count: end - mips.start,
             base_array_layer: layers.start,
             layer_count: layers.end.min(image.layers()).saturating_sub(layers.start),
         };

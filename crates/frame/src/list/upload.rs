@@ -185,7 +185,8 @@ fn for_rows(data: &ImageData<'_>, region: &Region, mut f: impl FnMut(&[u8])) -> 
 
 impl CommandList {
     /// Writes texels of an image: any mips, layers and rectangles, with gaps between rows or without, of formats with
-    /// blocks too. The bytes go through the arena, and all of it is one copy behind one barrier.
+    /// blocks too. The bytes go through the arena, and all of it is one copy behind one barrier. Depth and stencil are
+    /// written on graphics queues.
     ///
     /// Subresources that are written whole lose what they had before without a thought.
     ///
@@ -227,6 +228,10 @@ impl CommandList {
         for one in data {
             let part = (one.mip, one.layers.clone(), one.aspect);
             let region = Region::of(image, part, one.offset, one.extent)?;
+            if one.aspect != vk::ImageAspectFlags::COLOR {
+                // VUID-vkCmdCopyBufferToImage-commandBuffer-07739.
+                self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+            }
             check_granularity(image, &region, granularity)?;
             // Checked before anything is written.
             for_rows(one, &region, |_| ())?;

@@ -9,7 +9,7 @@ use std::thread;
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, MemoryUsage};
-use sublet_frame::track::Use;
+use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{BeginError, ListError, ReadError, SubmitError};
 
 use crate::bench::{Bench, PROFILES, image_info};
@@ -258,6 +258,26 @@ fn what_is_wrong_is_said_and_records_nothing() {
     frames.end();
     drop((foreign, buffer, image));
     other.finish();
+    bench.finish();
+}
+
+#[test]
+fn what_is_refused_declares_nothing() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let buffer = bench.buffer(64);
+    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let frames = bench.frames();
+    let queue = frames.queue(0);
+    let mut list = frames.list(queue).unwrap();
+    assert_eq!(unsafe { list.draw_indirect(&buffer, 0, 1, 0) }, Err(ListError::OutsideRendering));
+    assert_eq!(unsafe { list.draw_indexed_indirect(&buffer, 0, 1, 0) }, Err(ListError::OutsideRendering));
+    let (none, black) = (Subresources::ALL.mips(0..0), vk::ClearColorValue::default());
+    let cleared = unsafe { list.clear_color(&image, &none, black) };
+    assert!(matches!(cleared, Err(ListError::OutOfRange { what: "mips", .. })), "{cleared:?}");
+    // Reading the buffer as arguments, and writing it, would be two uses by one command.
+    list.fill_buffer(&buffer, 0..64, 0).unwrap();
+    frames.submit(queue, [list]).unwrap();
+    drop((buffer, image));
     bench.finish();
 }
 
