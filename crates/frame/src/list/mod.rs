@@ -2,6 +2,7 @@
 
 mod bind;
 mod buffers;
+mod downsample;
 mod draw;
 mod error;
 mod images;
@@ -13,6 +14,7 @@ mod upload;
 
 pub(crate) use self::bind::BoundPoint;
 pub use self::bind::{PipelineLayout, StorageAccess};
+pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
