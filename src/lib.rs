@@ -89,7 +89,7 @@ pub use allocator::doc_example;
 pub use allocator::{
     Allocator, AllocatorCreateInfo, CollectError, CompleteMoveError, DebugSettings, Defragmentation,
     DefragmentationPass, FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, PreparedAllocation,
-    RetiredResources, TimelineError, Tracking,
+    RetiredResources, SharedDefragmentation, TimelineError, Tracking,
 };
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{

@@ -52,7 +52,9 @@ use recording::Recording;
 pub use create::CreateInside;
 pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
-pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
+pub use defragment::{
+    CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move, SharedDefragmentation,
+};
 pub use map::Mapping;
 pub use map::Visibility;
 pub use prepared::PreparedAllocation;

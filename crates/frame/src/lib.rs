@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 #[cfg(feature = "frame")]
+pub mod compact;
+#[cfg(feature = "frame")]
 mod device;
 #[cfg(feature = "frame")]
 mod frame;
@@ -10,6 +12,11 @@ mod list;
 mod resource;
 pub mod track;
 
+#[cfg(feature = "frame")]
+pub use compact::{
+    CompactError, CompactStep, Compactor, CompactorCreateInfo, CompactorStatistics, Moved, MovedResource,
+    MovedView,
+};
 #[cfg(feature = "frame")]
 pub use device::Features;
 #[cfg(feature = "frame")]

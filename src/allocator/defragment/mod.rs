@@ -3,6 +3,7 @@
 mod errors;
 mod moves;
 mod open;
+mod shared;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub use self::errors::{CompleteMoveError, FreeMoveError};
 pub use self::moves::Move;
 pub use self::open::{OpenDefragmentation, PlannedMove};
+use self::shared::Home;
+pub use self::shared::SharedDefragmentation;
 use super::Allocator;
 use crate::base::sync::{Shared, Threading};
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
@@ -105,7 +108,8 @@ impl<T: Threading> Defragmentation<'_, T> {
         };
         let planned = self.allocator.plan_moves(self.open.as_mut()?, &mut stop);
         let (allocator, open) = (self.allocator, self.open.as_ref()?);
-        let moves: Vec<_> = planned.into_iter().map(|planned| Move::new(allocator, open, planned)).collect();
+        let moves: Vec<_> =
+            planned.into_iter().map(|planned| Move::new(Home::Lent(allocator, open), planned)).collect();
         if let Some(payload) = panicked {
             drop(moves);
             resume_unwind(payload);

@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use super::{CompleteMoveError, FreeMoveError, OpenDefragmentation, PlannedMove};
+use super::shared::Home;
+use super::{CompleteMoveError, FreeMoveError, PlannedMove};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::allocator::Allocator;
 use crate::base::sync::{Shared, Threading};
 use crate::device::{BufferOrImage, DriverError};
 use crate::error::{BindError, CreateError};
@@ -41,19 +41,14 @@ use crate::error::{BindError, CreateError};
 #[must_use = "a move that is dropped rolls back"]
 #[doc(alias = "DEFRAGMENTATION_MOVE")]
 pub struct Move<'p, T: Threading = Shared> {
-    allocator: &'p Allocator<T>,
-    open: &'p OpenDefragmentation,
+    home: Home<'p, T>,
     /// `None` once it is resolved.
     planned: Option<Box<PlannedMove>>,
 }
 
 impl<'p, T: Threading> Move<'p, T> {
-    pub(super) fn new(
-        allocator: &'p Allocator<T>,
-        open: &'p OpenDefragmentation,
-        planned: PlannedMove,
-    ) -> Self {
-        Self { allocator, open, planned: Some(Box::new(planned)) }
+    pub(super) fn new(home: Home<'p, T>, planned: PlannedMove) -> Self {
+        Self { home, planned: Some(Box::new(planned)) }
     }
 
     /// A move is resolved by consuming it, so that whoever has one can look.
@@ -95,6 +90,12 @@ impl<'p, T: Threading> Move<'p, T> {
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.planned().memory_type
+    }
+
+    /// The device memory that the old place is in: what has to stay keeps all else in there from being moved in vain.
+    #[must_use]
+    pub fn source_memory(&self) -> vk::DeviceMemory {
+        self.planned().planned.source_memory
     }
 
     /// The device memory that the new place is in.
@@ -150,8 +151,8 @@ impl<'p, T: Threading> Move<'p, T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<vk::Buffer, CreateError> {
-        self.allocator.check_buffer_size(buffer_info)?;
-        let device = &self.allocator.inner.context.device;
+        self.home.allocator().check_buffer_size(buffer_info)?;
+        let device = &self.home.allocator().inner.context.device;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now, and is like the one that has been bound to the allocation.
@@ -178,7 +179,7 @@ impl<'p, T: Threading> Move<'p, T> {
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> Result<vk::Image, CreateError> {
-        let device = &self.allocator.inner.context.device;
+        let device = &self.home.allocator().inner.context.device;
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the image was created just now, and is like the one that has been bound to the allocation.
@@ -223,7 +224,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// # Safety
     /// As for [`Self::bind_buffer_memory`].
     unsafe fn bind(&self, resource: BufferOrImage) -> Result<(), DriverError> {
-        let device = &self.allocator.inner.context.device;
+        let device = &self.home.allocator().inner.context.device;
         // SAFETY: the caller's promise: the resource is not bound, and its requirements are met there. The memory is live
         // because the place in it is set aside.
         unsafe { device.bind(resource, self.memory(), self.offset(), std::ptr::null()) }
@@ -263,7 +264,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn complete(mut self, allocation: &mut Allocation) -> Result<(), CompleteMoveError<'p, T>> {
-        match self.allocator.complete_move(self.open, self.planned(), allocation, 0) {
+        match self.home.allocator().complete_move(self.home.open(), self.planned(), allocation, 0) {
             Ok(()) => {
                 self.planned = None;
                 Ok(())
@@ -276,7 +277,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// context. To drop the move does not say that.
     pub fn ignore(mut self) {
         if let Some(planned) = self.planned.take() {
-            self.allocator.ignore_move(self.open, &planned);
+            self.home.allocator().ignore_move(self.home.open(), &planned);
         }
     }
 
@@ -304,7 +305,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn free(mut self, allocation: Allocation) -> Result<(), FreeMoveError<'p, T>> {
-        match self.allocator.free_move(self.open, self.planned(), &allocation, 0) {
+        match self.home.allocator().free_move(self.home.open(), self.planned(), &allocation, 0) {
             Ok(()) => {
                 self.planned = None;
                 Ok(())
@@ -317,7 +318,7 @@ impl<'p, T: Threading> Move<'p, T> {
 impl<T: Threading> Drop for Move<'_, T> {
     fn drop(&mut self) {
         if let Some(planned) = self.planned.take() {
-            self.allocator.roll_back_move(self.open, &planned);
+            self.home.allocator().roll_back_move(self.home.open(), &planned);
         }
     }
 }

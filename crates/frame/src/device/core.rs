@@ -15,7 +15,8 @@ use sublet::{Allocator, RetiredResources};
 use super::tools::ToolInfo;
 use super::{Api, Pool, Submitter, Tools};
 use crate::frame::OpenError;
-use crate::list::{Downsampler, ListError};
+use crate::list::ListError;
+use crate::resource::Movables;
 use crate::track::{Batch, Queue};
 
 /// A queue, and what counts its submissions.
@@ -83,9 +84,11 @@ pub(crate) struct Core {
     pub(crate) submitter: Mutex<Submitter>,
     pub(crate) retired_resources: RetiredResources,
     pub(crate) counts: Counts,
+    /// What a compactor may move, and the lock under which it does.
+    pub(crate) movables: Movables,
+    pub(crate) moving: Mutex<()>,
     pub(crate) aspects_apart: bool,
     pub(crate) info: ToolInfo,
-    pub(crate) downsampler: Mutex<Downsampler>,
     tools: Mutex<Vec<Tools>>,
     retired: Mutex<Retire<Retired>>,
     /// Kept for its room.
@@ -121,9 +124,10 @@ impl Core {
             submitter: Mutex::new(submitter),
             retired_resources: RetiredResources::new(),
             counts: Counts::default(),
+            movables: Movables::default(),
+            moving: Mutex::new(()),
             aspects_apart,
             info,
-            downsampler: Mutex::default(),
             tools: Mutex::new(Vec::new()),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),
@@ -222,6 +226,11 @@ impl Core {
                 unsafe { self.api.device().destroy_fence(fence, None) };
             }
         }
+    }
+
+    /// Waits until nothing is being moved that was.
+    pub(crate) fn wait_for_moves(&self) {
+        drop(self.moving.lock());
     }
 
     /// Keeps something until its ticket is done.
@@ -449,11 +458,9 @@ impl Drop for Core {
             unsafe { self.destroy_pool(pool) };
         }
         let device = self.api.device();
-        // SAFETY: all submissions are done or the device is lost: `close`.
-        unsafe { self.downsampler.get_mut().destroy(device) };
         let (fences, semaphores) = self.submitter.lock().take_objects();
         for fence in fences {
-            // SAFETY: as above.
+            // SAFETY: all submissions are done or the device is lost: `close`.
             unsafe { device.destroy_fence(fence, None) };
         }
         let timelines = self.queues.iter().map(|queue| queue.timeline);

@@ -10,14 +10,15 @@ use sublet::descriptor::{Binder, DescriptorDevice};
 use sublet::upload::UploadArena;
 
 use crate::list::{BoundPoint, ReadState};
-use crate::resource::{Buffer, Image};
+use crate::resource::{Body, Buffer, Buffers, Images};
 use crate::track::{Queue, Recorder};
 
 /// Something that a list uses, until the device is done with it.
 #[expect(dead_code, reason = "what is kept is only dropped")]
 pub(crate) enum Kept {
-    Buffer(Buffer),
-    Image(Image),
+    Buffer(Arc<Body<Buffers>>),
+    Image(Arc<Body<Images>>),
+    /// What a compactor copies, which keeps lists from using it until it is submitted.
     /// Ready once the list is done.
     Read(ReadGuard),
     Any(Box<dyn Any + Send>),
@@ -69,13 +70,18 @@ impl Tools {
         }
     }
 
-    /// Whether this list has not seen the slot before.
-    pub(crate) fn is_new(&mut self, slot: u32) -> bool {
+    /// Whether this list has kept what is in the slot.
+    pub(crate) fn has_seen(&self, slot: u32) -> bool {
+        let at = usize::try_from(slot).unwrap_or(usize::MAX);
+        self.seen.get(at) == Some(&self.epoch)
+    }
+
+    pub(crate) fn see(&mut self, slot: u32) {
         let at = usize::try_from(slot).unwrap_or(usize::MAX);
         if self.seen.len() <= at {
             self.seen.resize(at + 1, 0);
         }
-        std::mem::replace(&mut self.seen[at], self.epoch) != self.epoch
+        self.seen[at] = self.epoch;
     }
 }
 

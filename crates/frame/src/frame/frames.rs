@@ -73,7 +73,7 @@ static LEFT: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::n
 #[doc(alias = "CommandQueue")]
 #[doc(alias = "CommandAllocatorPool")]
 pub struct Frames {
-    pub(super) core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     /// By frame in flight: the last submission to each queue.
     slots: Vec<Vec<u64>>,
     frames: u64,

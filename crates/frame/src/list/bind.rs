@@ -101,7 +101,6 @@ const INDICES: u32 = u32::MAX - 1;
 /// What is bound at a bind point.
 #[derive(Default)]
 pub(crate) struct BoundPoint {
-    pipeline: vk::Pipeline,
     layout: Option<PipelineLayout>,
     bound: Vec<Bound>,
     /// The same with one use of each resource that several bindings use alike.
@@ -111,7 +110,6 @@ pub(crate) struct BoundPoint {
 
 impl BoundPoint {
     pub(crate) fn forget(&mut self) {
-        self.pipeline = vk::Pipeline::null();
         self.layout = None;
         self.bound.clear();
         self.merged.clear();
@@ -242,9 +240,7 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let binder = self.core.binder(&mut self.tools.binder)?;
         binder.set_layout(point, &layout.info).map_err(ListError::Layout)?;
-        let bound = &mut self.tools.points[index(point)];
-        bound.set_layout(layout);
-        bound.pipeline = pipeline;
+        self.tools.points[index(point)].set_layout(layout);
         let device = self.core.api.device();
         // SAFETY: the list is being recorded; the pipeline is the caller's promise.
         unsafe { device.cmd_bind_pipeline(self.pool.main, point.to_vk(), pipeline) };
@@ -283,13 +279,13 @@ impl CommandList {
         buffers::needs(buffer, needs)?;
         check_multiple("the offset", range.start, alignment.max(1))?;
         check_range("bytes of a descriptor", 0, size, most.into())?;
+        self.keep_buffer(buffer)?;
         let described = BufferDescriptor::new(buffer.handle(), range.start, size);
         let (descriptor, usage) = if uniform {
             (Descriptor::UniformBuffer(described), Use::uniform(stages))
         } else {
             (Descriptor::StorageBuffer(described), storage(stages, access))
         };
-        self.keep_buffer(buffer)?;
         self.stage(point, (set, binding, element), descriptor)?;
         let target = Target::Buffer(buffer.id(), range.start..end);
         self.tools.points[index(point)].set((set, binding, element), target, usage);
@@ -333,6 +329,7 @@ impl CommandList {
             usage
         };
         part::needs(image, needs)?;
+        self.keep_image(image)?;
         let made = match view {
             None => image.view(),
             // SAFETY: the caller's promise: the image can have the view.
@@ -347,7 +344,6 @@ impl CommandList {
             DescriptorKind::InputAttachment => Descriptor::InputAttachment(described),
             _ => Descriptor::SampledImage(described),
         };
-        self.keep_image(image)?;
         self.stage(point, (set, binding, element), descriptor)?;
         let part = view.map_or(Subresources::ALL, |view| view.part.clone());
         let target = Target::Image(image.id(), part);
@@ -520,20 +516,6 @@ impl CommandList {
         bound.bound.retain(|bound| bound.place != (set, binding, element));
         bound.stale = true;
         Ok(())
-    }
-
-    /// Binds the compute pipeline again, and makes all descriptors stale: the list has bound others in between.
-    pub(super) fn bind_again(&mut self) {
-        let pipeline = self.tools.points[index(BindPoint::Compute)].pipeline;
-        if pipeline != vk::Pipeline::null() {
-            let (device, point) = (self.core.api.device(), BindPoint::Compute.to_vk());
-            // SAFETY: the list is being recorded; who bound it before has promised that it is live until the list is
-            // done.
-            unsafe { device.cmd_bind_pipeline(self.pool.main, point, pipeline) };
-        }
-        if let Some(binder) = &mut self.tools.binder {
-            binder.begin();
-        }
     }
 
     /// Declares what is bound, records the barriers, and binds what is stale: right before a draw or a dispatch.

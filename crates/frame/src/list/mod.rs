@@ -2,11 +2,11 @@
 
 mod bind;
 mod buffers;
-mod downsample;
 mod draw;
 mod error;
 mod images;
 mod mips;
+mod moving;
 mod part;
 mod read;
 mod rendering;
@@ -14,8 +14,8 @@ mod upload;
 
 pub(crate) use self::bind::BoundPoint;
 pub use self::bind::{PipelineLayout, StorageAccess};
-pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
+pub(crate) use self::moving::MovedImage;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
 pub use self::rendering::{Attachment, RenderingInfo};
@@ -34,7 +34,7 @@ use sublet::upload::FlushError;
 use self::rendering::Rendering;
 use crate::device::{Core, Kept, Pool, Tools};
 use crate::frame::SubmitError;
-use crate::resource::{Buffer, Image};
+use crate::resource::{Body, Buffer, Current, Image, Kind};
 use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 
 /// A list of commands that knows its barriers and keeps what it uses.
@@ -121,6 +121,7 @@ impl CommandList {
     /// The driver has it: what it uses waits for the ticket once it is dropped.
     pub(crate) fn submitted(&mut self, ticket: Ticket) {
         self.submitted = Some(ticket);
+        self.leave_kept();
         if self.has_reads {
             for kept in &self.pool.kept {
                 if let Kept::Read(guard) = kept {
@@ -238,23 +239,54 @@ impl CommandList {
     }
 
     fn keep_buffer(&mut self, buffer: &Buffer) -> Result<(), ListError> {
-        if !Arc::ptr_eq(buffer.core(), &self.core) {
-            return Err(ListError::OtherFrames);
-        }
-        if self.tools.is_new(ResourceId::from(buffer.id()).slot()) {
-            self.pool.kept.push(Kept::Buffer(buffer.clone()));
-        }
-        Ok(())
+        self.keep_current(buffer.core(), buffer.current(), Kept::Buffer)
     }
 
     fn keep_image(&mut self, image: &Image) -> Result<(), ListError> {
-        if !Arc::ptr_eq(image.core(), &self.core) {
+        self.keep_current(image.core(), image.current(), Kept::Image)
+    }
+
+    /// Keeps what a resource is at the moment. It stays that until the list is submitted.
+    fn keep_current<K: Kind>(
+        &mut self,
+        core: &Arc<Core>,
+        current: &Current<K>,
+        kept: fn(Arc<Body<K>>) -> Kept,
+    ) -> Result<(), ListError> {
+        if !Arc::ptr_eq(core, &self.core) {
             return Err(ListError::OtherFrames);
         }
-        if self.tools.is_new(ResourceId::from(image.id()).slot()) {
-            self.pool.kept.push(Kept::Image(image.clone()));
+        loop {
+            let Self { tools, pool, .. } = self;
+            let has = current.with(|body| {
+                let slot = body.slot();
+                if tools.has_seen(slot) {
+                    return true;
+                }
+                let entered = body.enter();
+                if entered {
+                    tools.see(slot);
+                    pool.kept.push(kept(Arc::clone(body)));
+                }
+                entered
+            });
+            if has {
+                return Ok(());
+            }
+            // It is being moved: soon there is another one.
+            self.core.wait_for_moves();
         }
-        Ok(())
+    }
+
+    /// Resources may be moved again.
+    fn leave_kept(&self) {
+        for kept in &self.pool.kept {
+            match kept {
+                Kept::Buffer(buffer) => buffer.leave(),
+                Kept::Image(image) => image.leave(),
+                Kept::Read(_) | Kept::Any(_) => {}
+            }
+        }
     }
 
     /// Transfers and dispatches are not for the inside of rendering.
@@ -281,6 +313,9 @@ impl AsRef<Recorder> for CommandList {
 
 impl Drop for CommandList {
     fn drop(&mut self) {
+        if self.submitted.is_none() {
+            self.leave_kept();
+        }
         let (mut tools, pool) = (std::mem::take(&mut self.tools), std::mem::take(&mut self.pool));
         if let Some(ticket) = self.submitted {
             self.core.retire(ticket, crate::device::Retired::Pool(pool));

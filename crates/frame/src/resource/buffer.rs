@@ -1,23 +1,102 @@
 //! A buffer that destroys itself.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ash::vk;
-use sublet::{Allocation, AllocationCreateInfo, CreateError};
+use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateError, Move};
 
-use super::memory::Memory;
+use super::body::{Body, Buffers, Current};
+use super::memory::{Memory, Movable};
 use super::{CreateResourceError, SharedMemory};
 use crate::device::Core;
 use crate::track::{BufferId, BufferInfo, Place};
 
-struct Inner {
+/// Whether what is allocated so may be moved, as far as that goes: it is of no use to the host, in the default memory of
+/// its type, and bound by the allocator.
+pub(super) fn may_move(info: &AllocationCreateInfo<'_>, made: &Allocation) -> bool {
+    let stays = AllocationCreateFlags::HOST_ACCESS_RANDOM
+        | AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE
+        | AllocationCreateFlags::MAPPED
+        | AllocationCreateFlags::CAN_ALIAS
+        | AllocationCreateFlags::DONT_BIND;
+    let default = info.pool.is_none() && info.scope.is_none();
+    default && !info.flags.intersects(stays) && !made.is_dedicated() && made.mapped_pointer().is_none()
+}
+
+/// What a buffer was made from.
+#[derive(Debug)]
+pub(crate) struct BufferFacts {
+    flags: vk::BufferCreateFlags,
+    pub(crate) size: u64,
+    pub(crate) usage: vk::BufferUsageFlags,
+    sharing_mode: vk::SharingMode,
+    families: Box<[u32]>,
+}
+
+impl BufferFacts {
+    /// # Safety
+    /// `info` is valid.
+    unsafe fn of(info: &vk::BufferCreateInfo<'_>) -> Self {
+        Self {
+            flags: info.flags,
+            size: info.size,
+            usage: info.usage,
+            sharing_mode: info.sharing_mode,
+            // SAFETY: the caller's own promise.
+            families: unsafe {
+                families(info.sharing_mode, info.p_queue_family_indices, info.queue_family_index_count)
+            },
+        }
+    }
+
+    /// As it was, but for what extends it.
+    pub(crate) fn create_info(&self) -> vk::BufferCreateInfo<'_> {
+        vk::BufferCreateInfo::default()
+            .flags(self.flags)
+            .size(self.size)
+            .usage(self.usage)
+            .sharing_mode(self.sharing_mode)
+            .queue_family_indices(&self.families)
+    }
+
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.sharing_mode == vk::SharingMode::CONCURRENT
+    }
+
+    /// Whether another one can be made like it, and the contents copied.
+    fn may_move(&self, info: &vk::BufferCreateInfo<'_>) -> bool {
+        let copied = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        self.usage.contains(copied) && self.flags.is_empty() && info.p_next.is_null()
+    }
+}
+
+/// The families that share a resource.
+///
+/// # Safety
+/// Where the mode is concurrent, there are as many families.
+pub(super) unsafe fn families(mode: vk::SharingMode, first: *const u32, count: u32) -> Box<[u32]> {
+    let count = usize::try_from(count).unwrap_or(0);
+    if mode != vk::SharingMode::CONCURRENT || first.is_null() || count == 0 {
+        return Box::default();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(first, count) }.into()
+}
+
+pub(crate) struct BufferInner {
     core: Arc<Core>,
-    handle: vk::Buffer,
-    id: BufferId,
-    size: u64,
-    usage: vk::BufferUsageFlags,
-    memory: Memory,
+    facts: BufferFacts,
+    current: Current<Buffers>,
+}
+
+/// A buffer that may be gone.
+pub(crate) struct WeakBuffer(Weak<BufferInner>);
+
+impl WeakBuffer {
+    pub(crate) fn upgrade(&self) -> Option<Buffer> {
+        self.0.upgrade().map(Buffer)
+    }
 }
 
 /// A buffer with its memory and its place in the books of states. Cheap to clone: a clone is the same buffer.
@@ -39,7 +118,7 @@ struct Inner {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Buffer(Arc<Inner>);
+pub struct Buffer(Arc<BufferInner>);
 
 impl Buffer {
     /// # Safety
@@ -51,8 +130,11 @@ impl Buffer {
         allocation: &AllocationCreateInfo<'_>,
     ) -> Result<Self, CreateError> {
         // SAFETY: the caller's promise.
-        let (handle, allocation) = unsafe { core.allocator.create_buffer(info, allocation) }?;
-        Ok(Self::register(core, handle, info, Memory::Own(Some(allocation))))
+        let (handle, made) = unsafe { core.allocator.create_buffer(info, allocation) }?;
+        // SAFETY: as above.
+        let facts = unsafe { BufferFacts::of(info) };
+        let movable = facts.may_move(info) && may_move(allocation, &made);
+        Ok(Self::register(core, handle, facts, Memory::own(made, movable)))
     }
 
     /// # Safety
@@ -72,88 +154,114 @@ impl Buffer {
         // SAFETY: the buffer was made just now.
         let size = unsafe { core.api.device().get_buffer_memory_requirements(handle) }.size;
         let place = Place { memory: allocation.memory(), offset: allocation.offset() + offset, size };
-        Ok(Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), place }))
+        // SAFETY: the caller's promise.
+        let facts = unsafe { BufferFacts::of(info) };
+        Ok(Self::register(core, handle, facts, Memory::Shared { memory: memory.clone(), place }))
     }
 
     /// A buffer that is somebody else's.
     ///
     /// # Safety
-    /// It was made from `info` and lives for as long as any clone.
+    /// It was made from `info`, which is valid, and lives for as long as any clone.
     pub(crate) unsafe fn import(
         core: &Arc<Core>,
         handle: vk::Buffer,
         info: &vk::BufferCreateInfo<'_>,
     ) -> Self {
-        Self::register(core, handle, info, Memory::Foreign)
+        // SAFETY: the caller's promise.
+        let facts = unsafe { BufferFacts::of(info) };
+        Self::register(core, handle, facts, Memory::Foreign)
     }
 
-    fn register(
-        core: &Arc<Core>,
-        handle: vk::Buffer,
-        info: &vk::BufferCreateInfo<'_>,
-        memory: Memory,
-    ) -> Self {
-        let concurrent = info.sharing_mode == vk::SharingMode::CONCURRENT;
-        let known = BufferInfo { concurrent, place: memory.place(), ..BufferInfo::new(handle, info.size) };
+    fn register(core: &Arc<Core>, handle: vk::Buffer, facts: BufferFacts, memory: Memory) -> Self {
+        let current = Current::new(Self::body(core, handle, &facts, memory));
+        let buffer = Self(Arc::new(BufferInner { core: Arc::clone(core), facts, current }));
+        if let Some(id) = buffer.0.current.home().and_then(|home| home.id()) {
+            core.movables.insert(id, Movable::Buffer(WeakBuffer(Arc::downgrade(&buffer.0))));
+        }
+        buffer
+    }
+
+    fn body(core: &Arc<Core>, handle: vk::Buffer, facts: &BufferFacts, memory: Memory) -> Body<Buffers> {
+        let (concurrent, place) = (facts.is_concurrent(), memory.place());
+        let known = BufferInfo { concurrent, place, ..BufferInfo::new(handle, facts.size) };
         let id = core.submitter.lock().global.add_buffer(&known);
-        let core = Arc::clone(core);
-        Self(Arc::new(Inner { core, handle, id, size: info.size, usage: info.usage, memory }))
+        Body::new(core, handle, id, memory)
     }
 
-    /// The buffer itself.
+    /// The buffer itself. A [`Compactor`](crate::Compactor) that moves it gives it another one.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Buffer {
-        self.0.handle
+        self.0.current.with(|body| body.handle)
     }
 
-    /// Its name in the books of states.
+    /// Its name in the books of states, which goes with the [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> BufferId {
-        self.0.id
+        self.0.current.with(|body| body.id)
     }
 
     /// In bytes.
     #[inline]
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.0.size
+        self.0.facts.size
     }
 
     /// What it was made for.
     #[must_use]
     pub fn usage(&self) -> vk::BufferUsageFlags {
-        self.0.usage
+        self.0.facts.usage
     }
 
-    /// Its memory; `None` if it is somebody else's.
+    /// Its memory; `None` if it is somebody else's, or if it [may be moved](Self::is_movable).
     #[must_use]
     pub fn allocation(&self) -> Option<&Allocation> {
-        self.0.memory.allocation()
+        match &self.0.current {
+            Current::Fixed(body) => body.memory().allocation(),
+            Current::Movable { .. } => None,
+        }
+    }
+
+    /// Where it is; `None` if it is somebody else's.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.0.current.place()
+    }
+
+    /// Whether a [`Compactor`](crate::Compactor) may move it.
+    #[must_use]
+    pub fn is_movable(&self) -> bool {
+        self.0.current.is_free()
+    }
+
+    /// Lets it stay where it is, or be moved again. When this returns nobody moves it any more.
+    ///
+    /// Subscribers of a compactor must not call it: it would never return.
+    pub fn pin(&self, pinned: bool) {
+        self.0.current.pin(&self.0.core, pinned);
+    }
+
+    /// Another body like this one, at the destination of a move. If it goes first the move is rolled back; if the old one
+    /// goes first, the move is complete. `None` if the buffer does not move.
+    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Buffers>>, CreateError> {
+        let Self(inner) = self;
+        let Some(home) = inner.current.home() else { return Ok(None) };
+        // SAFETY: the buffer was made from this. What is made here is destroyed before the move is rolled back: `Home`
+        // sees to that.
+        let handle = unsafe { moved.create_buffer(&inner.facts.create_info()) }?;
+        home.begin_move(moved, vk::Handle::as_raw(handle));
+        Ok(Some(Self::body(&inner.core, handle, &inner.facts, Memory::Movable(Arc::clone(home)))))
+    }
+
+    pub(crate) fn current(&self) -> &Current<Buffers> {
+        &self.0.current
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // It was there from the start, and nobody else removes it.
-        let _ = self.core.submitter.lock().global.remove(self.id);
-        match &mut self.memory {
-            Memory::Own(allocation) => {
-                let Some(allocation) = allocation.take() else { return };
-                // SAFETY: lists in flight would have a clone, so the device is done with it.
-                if let Err(error) = unsafe { self.core.allocator.destroy_buffer(self.handle, allocation) } {
-                    tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of a buffer was not freed");
-                }
-            }
-            // SAFETY: as above; the memory goes with the last resource in it.
-            Memory::Shared { .. } => unsafe { self.core.api.device().destroy_buffer(self.handle, None) },
-            Memory::Foreign => {}
-        }
     }
 }
 
@@ -169,8 +277,8 @@ impl Eq for Buffer {}
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer")
-            .field("handle", &self.0.handle)
-            .field("size", &self.0.size)
+            .field("handle", &self.handle())
+            .field("size", &self.size())
             .finish_non_exhaustive()
     }
 }

@@ -1,15 +1,16 @@
 //! An image that destroys itself, with its views.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ash::vk;
-use parking_lot::Mutex;
 use sublet::device::DriverError;
-use sublet::{Allocation, AllocationCreateInfo, CreateError};
+use sublet::{Allocation, AllocationCreateInfo, CreateError, Move};
 
-use super::memory::Memory;
-use super::{CreateResourceError, SharedMemory, ViewError, format_aspects};
+use super::body::{Body, Current, Images};
+use super::buffer::{families, may_move};
+use super::memory::{Memory, Movable};
+use super::{CreateResourceError, SharedMemory, ViewError, format_aspects, format_layout};
 use crate::device::Core;
 use crate::track::{ImageId, ImageInfo, Place, Subresources};
 
@@ -36,13 +37,21 @@ pub struct ViewInfo {
     pub part: Subresources,
 }
 
-struct Inner {
+pub(crate) struct ImageInner {
     core: Arc<Core>,
-    handle: vk::Image,
-    id: ImageId,
     facts: Facts,
-    memory: Memory,
-    views: Mutex<Vec<(ViewInfo, vk::ImageView)>>,
+    /// The families that share it; none if one at a time owns it.
+    families: Box<[u32]>,
+    current: Current<Images>,
+}
+
+/// An image that may be gone.
+pub(crate) struct WeakImage(Weak<ImageInner>);
+
+impl WeakImage {
+    pub(crate) fn upgrade(&self) -> Option<Image> {
+        self.0.upgrade().map(Image)
+    }
 }
 
 /// What an image was made from.
@@ -58,6 +67,8 @@ pub(crate) struct Facts {
     pub(crate) tiling: vk::ImageTiling,
     pub(crate) usage: vk::ImageUsageFlags,
     pub(crate) aspects: vk::ImageAspectFlags,
+    sharing_mode: vk::SharingMode,
+    initial_layout: vk::ImageLayout,
 }
 
 impl Facts {
@@ -73,7 +84,31 @@ impl Facts {
             tiling: info.tiling,
             usage: info.usage,
             aspects: format_aspects(info.format),
+            sharing_mode: info.sharing_mode,
+            initial_layout: info.initial_layout,
         }
+    }
+
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.sharing_mode == vk::SharingMode::CONCURRENT
+    }
+
+    /// Whether another one can be made like it, and the contents copied.
+    fn may_move(&self, info: &vk::ImageCreateInfo<'_>) -> bool {
+        let copied = vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST;
+        let stays = vk::ImageCreateFlags::SPARSE_BINDING
+            | vk::ImageCreateFlags::PROTECTED
+            | vk::ImageCreateFlags::DISJOINT
+            | vk::ImageCreateFlags::ALIAS;
+        let aspect =
+            vk::ImageAspectFlags::from_raw(self.aspects.as_raw() & self.aspects.as_raw().wrapping_neg());
+        self.usage.contains(copied)
+            && !self.flags.intersects(stays)
+            && self.tiling == vk::ImageTiling::OPTIMAL
+            && self.initial_layout == vk::ImageLayout::UNDEFINED
+            // Formats of several planes are copied plane by plane.
+            && format_layout(self.format, aspect).is_some()
+            && info.p_next.is_null()
     }
 
     /// The extent of a mip, in texels.
@@ -124,7 +159,7 @@ impl Facts {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Image(Arc<Inner>);
+pub struct Image(Arc<ImageInner>);
 
 impl Image {
     /// # Safety
@@ -136,8 +171,10 @@ impl Image {
         allocation: &AllocationCreateInfo<'_>,
     ) -> Result<Self, CreateError> {
         // SAFETY: the caller's promise.
-        let (handle, allocation) = unsafe { core.allocator.create_image(info, allocation) }?;
-        Ok(Self::register(core, handle, info, Memory::Own(Some(allocation))))
+        let (handle, made) = unsafe { core.allocator.create_image(info, allocation) }?;
+        let movable = Facts::of(info).may_move(info) && may_move(allocation, &made);
+        // SAFETY: as above.
+        Ok(unsafe { Self::register(core, handle, info, Memory::own(made, movable)) })
     }
 
     /// # Safety
@@ -157,46 +194,66 @@ impl Image {
         // SAFETY: the image was made just now.
         let size = unsafe { core.api.device().get_image_memory_requirements(handle) }.size;
         let place = Place { memory: allocation.memory(), offset: allocation.offset() + offset, size };
-        Ok(Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), place }))
+        // SAFETY: the caller's promise.
+        Ok(unsafe { Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), place }) })
     }
 
     /// An image that is somebody else's.
     ///
     /// # Safety
-    /// It was made as `info` says, and lives for as long as any clone.
+    /// It was made as `info` says, which is valid, and lives for as long as any clone.
     pub(crate) unsafe fn import(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Self {
-        Self::register(core, handle, info, Memory::Foreign)
+        // SAFETY: the caller's promise.
+        unsafe { Self::register(core, handle, info, Memory::Foreign) }
     }
 
-    fn register(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>, memory: Memory) -> Self {
+    /// # Safety
+    /// `info` is valid.
+    unsafe fn register(
+        core: &Arc<Core>,
+        handle: vk::Image,
+        info: &vk::ImageCreateInfo<'_>,
+        memory: Memory,
+    ) -> Self {
         let facts = Facts::of(info);
+        let (mode, first) = (info.sharing_mode, info.p_queue_family_indices);
+        // SAFETY: the caller's promise.
+        let families = unsafe { families(mode, first, info.queue_family_index_count) };
+        let current = Current::new(Self::body(core, handle, &facts, memory));
+        let image = Self(Arc::new(ImageInner { core: Arc::clone(core), facts, families, current }));
+        if let Some(id) = image.0.current.home().and_then(|home| home.id()) {
+            core.movables.insert(id, Movable::Image(WeakImage(Arc::downgrade(&image.0))));
+        }
+        image
+    }
+
+    fn body(core: &Arc<Core>, handle: vk::Image, facts: &Facts, memory: Memory) -> Body<Images> {
         let known = ImageInfo {
             aspects: facts.aspects,
             mips: facts.mips,
             layers: facts.layers,
-            initial_layout: info.initial_layout,
+            initial_layout: facts.initial_layout,
             aspects_apart: core.aspects_apart,
-            concurrent: info.sharing_mode == vk::SharingMode::CONCURRENT,
+            concurrent: facts.is_concurrent(),
             place: memory.place(),
             ..ImageInfo::new(handle)
         };
         let id = core.submitter.lock().global.add_image(&known);
-        let (core, views) = (Arc::clone(core), Mutex::new(Vec::new()));
-        Self(Arc::new(Inner { core, handle, id, facts, memory, views }))
+        Body::new(core, handle, id, memory)
     }
 
-    /// The image itself.
+    /// The image itself. A [`Compactor`](crate::Compactor) that moves it gives it another one, and other views.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Image {
-        self.0.handle
+        self.0.current.with(|body| body.handle)
     }
 
-    /// Its name in the books of states.
+    /// Its name in the books of states, which goes with the [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> ImageId {
-        self.0.id
+        self.0.current.with(|body| body.id)
     }
 
     /// Its format.
@@ -228,10 +285,30 @@ impl Image {
         self.0.facts.aspects
     }
 
-    /// Its memory; `None` if it is somebody else's.
+    /// Its memory; `None` if it is somebody else's, or if it [may be moved](Self::is_movable).
     #[must_use]
     pub fn allocation(&self) -> Option<&Allocation> {
-        self.0.memory.allocation()
+        match &self.0.current {
+            Current::Fixed(body) => body.memory().allocation(),
+            Current::Movable { .. } => None,
+        }
+    }
+
+    /// Where it is; `None` if it is somebody else's.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        self.0.current.place()
+    }
+
+    /// Whether a [`Compactor`](crate::Compactor) may move it.
+    #[must_use]
+    pub fn is_movable(&self) -> bool {
+        self.0.current.is_free()
+    }
+
+    /// Lets it stay where it is, or be moved again: as [`Buffer::pin`](crate::Buffer::pin).
+    pub fn pin(&self, pinned: bool) {
+        self.0.current.pin(&self.0.core, pinned);
     }
 
     /// A view of all of it: made at the first call, kept, and destroyed with the image.
@@ -256,6 +333,17 @@ impl Image {
     /// The image can have such a view: its type, its flags and its format allow it
     /// (VUID-VkImageViewCreateInfo-image-01003 and those that follow).
     pub unsafe fn view_with(&self, info: &ViewInfo) -> Result<vk::ImageView, ViewError> {
+        // SAFETY: the caller's own promise.
+        self.0.current.with(|body| unsafe { self.view_of(body, info) })
+    }
+
+    /// # Safety
+    /// As [`view_with`](Self::view_with); the body is one of the image's.
+    pub(crate) unsafe fn view_of(
+        &self,
+        body: &Body<Images>,
+        info: &ViewInfo,
+    ) -> Result<vk::ImageView, ViewError> {
         let Facts { usage, mips, layers, aspects, .. } = self.0.facts;
         let part = Subresources {
             mips: info.part.mips.start..info.part.mips.end.min(mips),
@@ -263,7 +351,7 @@ impl Image {
             aspects: info.part.aspects & aspects,
         };
         let info = ViewInfo { part, ..*info };
-        let mut views = self.0.views.lock();
+        let mut views = body.views.lock();
         if let Some((_, view)) = views.iter().find(|(known, _)| *known == info) {
             return Ok(*view);
         }
@@ -278,7 +366,7 @@ impl Image {
             layer_count: info.part.layers.end.saturating_sub(info.part.layers.start),
         };
         let create_info = vk::ImageViewCreateInfo::default()
-            .image(self.0.handle)
+            .image(body.handle)
             .view_type(info.view_type)
             .format(info.format)
             .subresource_range(range);
@@ -290,36 +378,40 @@ impl Image {
         Ok(view)
     }
 
+    /// As that of a buffer.
+    pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Images>>, CreateError> {
+        let ImageInner { core, facts, families, current } = &*self.0;
+        let Some(home) = current.home() else { return Ok(None) };
+        let info = vk::ImageCreateInfo::default()
+            .flags(facts.flags)
+            .image_type(facts.image_type)
+            .format(facts.format)
+            .extent(facts.extent)
+            .mip_levels(facts.mips)
+            .array_layers(facts.layers)
+            .samples(facts.samples)
+            .tiling(facts.tiling)
+            .usage(facts.usage)
+            .sharing_mode(facts.sharing_mode)
+            .queue_family_indices(families)
+            .initial_layout(facts.initial_layout);
+        // SAFETY: the image was made from this. What is made here is destroyed before the move is rolled back: `Home` sees
+        // to that.
+        let handle = unsafe { moved.create_image(&info) }?;
+        home.begin_move(moved, vk::Handle::as_raw(handle));
+        Ok(Some(Self::body(core, handle, facts, Memory::Movable(Arc::clone(home)))))
+    }
+
     pub(crate) fn facts(&self) -> &Facts {
         &self.0.facts
     }
 
+    pub(crate) fn current(&self) -> &Current<Images> {
+        &self.0.current
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.0.core
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // It was there from the start, and nobody else removes it.
-        let _ = self.core.submitter.lock().global.remove(self.id);
-        let device = self.core.api.device();
-        for (_, view) in self.views.get_mut().drain(..) {
-            // SAFETY: lists in flight would have a clone of the image, so the device is done with its views.
-            unsafe { device.destroy_image_view(view, None) };
-        }
-        match &mut self.memory {
-            Memory::Own(allocation) => {
-                let Some(allocation) = allocation.take() else { return };
-                // SAFETY: lists in flight would have a clone, so the device is done with it.
-                if let Err(error) = unsafe { self.core.allocator.destroy_image(self.handle, allocation) } {
-                    tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of an image was not freed");
-                }
-            }
-            // SAFETY: as above; the memory goes with the last resource in it.
-            Memory::Shared { .. } => unsafe { device.destroy_image(self.handle, None) },
-            Memory::Foreign => {}
-        }
     }
 }
 
@@ -336,7 +428,7 @@ impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Facts { format, extent, mips, layers, .. } = &self.0.facts;
         f.debug_struct("Image")
-            .field("handle", &self.0.handle)
+            .field("handle", &self.handle())
             .field("format", format)
             .field("extent", extent)
             .field("mips", mips)

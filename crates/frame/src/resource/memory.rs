@@ -1,10 +1,13 @@
 //! Memory that several resources use in turns.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use sublet::Allocation;
+use parking_lot::Mutex;
+use sublet::{Allocation, AllocationId, Move};
 
+use super::{Buffer, Image, WeakBuffer, WeakImage};
 use crate::device::Core;
 use crate::track::Place;
 
@@ -42,12 +45,7 @@ impl SharedMemory {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(allocation) = self.allocation.take() {
-            // SAFETY: the last resource in it is destroyed, and lists in flight would keep one.
-            if let Err(error) = unsafe { self.core.allocator.free_memory(allocation) } {
-                tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "shared memory was not freed");
-            }
-        }
+        free(&self.core, self.allocation.take());
     }
 }
 
@@ -59,8 +57,10 @@ impl fmt::Debug for SharedMemory {
 
 /// What a resource is in.
 pub(crate) enum Memory {
-    /// Its own; `None` once it is given back.
+    /// Its own, for good; `None` once it is given back.
     Own(Option<Allocation>),
+    /// Its own, which may be moved.
+    Movable(Arc<Home>),
     Shared {
         memory: SharedMemory,
         place: Place,
@@ -70,18 +70,165 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
+    pub(crate) fn own(allocation: Allocation, movable: bool) -> Self {
+        match movable {
+            true => Self::Movable(Arc::new(Home::new(allocation))),
+            false => Self::Own(Some(allocation)),
+        }
+    }
+
+    /// What stays where it is.
     pub(crate) fn allocation(&self) -> Option<&Allocation> {
         match self {
             Self::Own(allocation) => allocation.as_ref(),
             Self::Shared { memory, .. } => Some(memory.allocation()),
+            Self::Movable(_) | Self::Foreign => None,
+        }
+    }
+
+    /// Where it is, if other resources may be there too.
+    pub(crate) fn place(&self) -> Option<Place> {
+        match self {
+            Self::Shared { place, .. } => Some(*place),
+            Self::Own(_) | Self::Movable(_) | Self::Foreign => None,
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn where_it_is(&self) -> Option<Place> {
+        match self {
+            Self::Own(allocation) => allocation.as_ref().map(place_of),
+            Self::Movable(home) => home.place(),
+            Self::Shared { place, .. } => Some(*place),
             Self::Foreign => None,
         }
     }
 
-    pub(crate) fn place(&self) -> Option<Place> {
+    /// What had the handle is destroyed, and the device is done with it.
+    pub(crate) fn leave(&mut self, core: &Core, handle: u64) {
         match self {
-            Self::Shared { place, .. } => Some(*place),
-            Self::Own(_) | Self::Foreign => None,
+            Self::Own(allocation) => free(core, allocation.take()),
+            Self::Movable(home) => home.leave(core, handle),
+            // The memory goes with the last resource in it.
+            Self::Shared { .. } | Self::Foreign => {}
         }
     }
+}
+
+fn place_of(allocation: &Allocation) -> Place {
+    Place { memory: allocation.memory(), offset: allocation.offset(), size: allocation.size() }
+}
+
+fn free(core: &Core, allocation: Option<Allocation>) {
+    let Some(allocation) = allocation else { return };
+    // SAFETY: what was in it is destroyed, and lists in flight would have kept that.
+    if let Err(error) = unsafe { core.allocator.free_memory(allocation) } {
+        tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of a resource was not freed");
+    }
+}
+
+/// The memory of a resource that may be moved. While it is, two bodies have it: the one that it is copied from, and the
+/// one that it is copied to. Whichever goes first settles the move.
+pub(crate) struct Home(Mutex<Residence>);
+
+struct Residence {
+    /// `None` once it is given back.
+    allocation: Option<Allocation>,
+    /// A move that is under way, and the handle of what is at its destination.
+    moving: Option<(Move<'static>, u64)>,
+}
+
+impl Home {
+    fn new(allocation: Allocation) -> Self {
+        Self(Mutex::new(Residence { allocation: Some(allocation), moving: None }))
+    }
+
+    /// Names its allocation.
+    pub(crate) fn id(&self) -> Option<AllocationId> {
+        self.0.lock().allocation.as_ref().map(Allocation::id)
+    }
+
+    fn place(&self) -> Option<Place> {
+        let residence = self.0.lock();
+        let mut place = place_of(residence.allocation.as_ref()?);
+        if let Some((moved, _)) = &residence.moving {
+            (place.memory, place.offset) = (moved.memory(), moved.offset());
+        }
+        Some(place)
+    }
+
+    /// A move is under way to where `handle` is.
+    pub(crate) fn begin_move(&self, moved: Move<'static>, handle: u64) {
+        self.0.lock().moving = Some((moved, handle));
+    }
+
+    /// One of the bodies is gone.
+    fn leave(&self, core: &Core, handle: u64) {
+        let mut residence = self.0.lock();
+        let Residence { allocation, moving } = &mut *residence;
+        match (moving.take(), allocation) {
+            // The destination: it is free again.
+            (Some((moved, to)), _) if to == handle => drop(moved),
+            (Some((moved, _)), Some(allocation)) => {
+                let old = allocation.id();
+                // SAFETY: what was at the old place is destroyed, and lists in flight would have kept that. Nothing that
+                // is moved is mapped.
+                match unsafe { moved.complete(allocation) } {
+                    Ok(()) => core.movables.rename(old, allocation.id()),
+                    Err(error) => {
+                        tracing::warn!(name: "move_refused", target: "sublet::leak", error = %error.error(), "a move was not completed");
+                        // Something is at the destination, which must not be given to others.
+                        std::mem::forget(error.unfinished);
+                    }
+                }
+            }
+            (_, allocation) => {
+                let allocation = allocation.take();
+                drop(residence);
+                allocation.iter().for_each(|allocation| core.movables.remove(allocation.id()));
+                free(core, allocation);
+            }
+        }
+    }
+}
+
+/// A resource that may be moved.
+pub(crate) enum Movable {
+    Buffer(WeakBuffer),
+    Image(WeakImage),
+}
+
+/// What may be moved, by its allocation.
+#[derive(Default)]
+pub(crate) struct Movables(Mutex<HashMap<AllocationId, Movable>>);
+
+impl Movables {
+    pub(crate) fn insert(&self, id: AllocationId, movable: Movable) {
+        self.0.lock().insert(id, movable);
+    }
+
+    fn remove(&self, id: AllocationId) {
+        self.0.lock().remove(&id);
+    }
+
+    fn rename(&self, old: AllocationId, new: AllocationId) {
+        let mut movables = self.0.lock();
+        if let Some(movable) = movables.remove(&old) {
+            movables.insert(new, movable);
+        }
+    }
+
+    /// The buffer or image of an allocation.
+    pub(crate) fn find(&self, id: AllocationId) -> Option<Found> {
+        match self.0.lock().get(&id)? {
+            Movable::Buffer(buffer) => buffer.upgrade().map(Found::Buffer),
+            Movable::Image(image) => image.upgrade().map(Found::Image),
+        }
+    }
+}
+
+/// What an allocation is of.
+pub(crate) enum Found {
+    Buffer(Buffer),
+    Image(Image),
 }

@@ -1,13 +1,18 @@
 //! Resources that destroy themselves: [`Buffer`] and [`Image`], and the memory that several of them share.
 
+mod body;
 mod buffer;
 mod error;
 mod format;
 mod image;
 mod memory;
 
+pub(crate) use self::body::{Body, Buffers, Current, Images, Kind};
 pub use self::buffer::Buffer;
+pub(crate) use self::buffer::WeakBuffer;
 pub use self::error::{CreateResourceError, ViewError};
 pub use self::format::{FormatLayout, format_aspects, format_layout};
+pub(crate) use self::image::{Facts, WeakImage};
 pub use self::image::{Image, ViewInfo};
 pub use self::memory::SharedMemory;
+pub(crate) use self::memory::{Found, Movables};

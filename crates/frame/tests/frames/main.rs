@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod compact;
 mod faults;
 mod images;
 mod life;

@@ -1,10 +1,15 @@
 //! Random programs of lists, with a model on the host of every byte.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
+use sublet::DefragmentationAlgorithm;
 use sublet_frame::track::Subresources;
-use sublet_frame::{Buffer, CommandList, Frames, Image, ImageData, ReadBack};
+use sublet_frame::{
+    Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource, ReadBack,
+};
 
 use crate::make::{buffer, image, image_info};
 
@@ -152,10 +157,39 @@ fn command(list: &mut CommandList, world: &World, random: &mut fastrand::Rng) ->
     }
 }
 
-/// Runs a random program, on as many queues.
-pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) {
+/// A compactor that moves whatever can go further to the front, whenever it is asked.
+fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor {
+    let info = CompactorCreateInfo {
+        algorithm: DefragmentationAlgorithm::Full,
+        max_moves_per_frame: 3,
+        start_bytes: 0,
+        start_heap_usage: 0.0,
+        ..CompactorCreateInfo::new(frames.queue(queue))
+    };
+    let mut compactor = Compactor::new(info);
+    let told = Arc::clone(told);
+    compactor.subscribe(move |moved| {
+        match moved.resource {
+            MovedResource::Buffer { buffer, old } => assert_ne!(buffer.handle(), old),
+            MovedResource::Image { image, old, .. } => assert_ne!(image.handle(), old),
+            _ => unreachable!(),
+        }
+        told.fetch_add(1, Ordering::Relaxed);
+    });
+    compactor
+}
+
+/// Runs a random program, on as many queues, with compaction in between. Says how many resources were moved.
+pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
+    let told = Arc::new(AtomicU64::new(0));
+    let mut compactor = compactor(frames, random.usize(0..queues), &told);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
+    // What comes and goes around the resources of the program, so that there are holes in front of them.
+    let other = |frames: &Frames, random: &mut fastrand::Rng| {
+        (buffer(frames, random.u64(1..8) * BYTES), image(frames, &info))
+    };
+    let mut others: VecDeque<_> = (0..4).map(|_| other(frames, &mut random)).collect();
     let mut world = World {
         buffers: (0..3).map(|_| buffer(frames, BYTES)).collect(),
         images: (0..2).map(|_| image(frames, &info)).collect(),
@@ -179,6 +213,22 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) {
     zero(frames, &world);
     for _ in 0..random.usize(3..8) {
         frames.begin().unwrap();
+        if random.bool() {
+            compactor.request();
+        }
+        let early = (random.u32(0..3) == 0).then(|| frames.queue(random.usize(0..queues)));
+        let early = early.map(|queue| {
+            // What it uses stays where it is.
+            let mut list = frames.list(queue).unwrap();
+            let commands = 0..random.usize(1..4);
+            let effects: Vec<_> = commands.map(|_| command(&mut list, &world, &mut random)).collect();
+            (queue, list, effects)
+        });
+        compactor.step(frames).unwrap();
+        if let Some((queue, list, effects)) = early {
+            frames.submit(queue, [list]).unwrap();
+            effects.into_iter().for_each(|effect| model.apply(effect));
+        }
         for _ in 0..random.usize(1..4) {
             let queue = frames.queue(random.usize(0..queues));
             let mut effects = Vec::new();
@@ -198,6 +248,8 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) {
             effects.into_iter().for_each(|effect| model.apply(effect));
         }
         frames.end();
+        others.pop_front();
+        others.push_back(other(frames, &mut random));
         if random.u32(0..3) == 0 {
             // Another buffer and image, while lists that use the old ones may be in flight.
             let (b, i) = (random.usize(0..3), random.usize(0..2));
@@ -221,7 +273,10 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) {
     for (read, expected) in model.expected.drain(..) {
         assert_eq!(read.bytes().unwrap(), expected, "seed {seed}");
     }
-    drop(world);
+    drop((world, others));
     frames.wait_idle().unwrap();
     assert_eq!(frames.statistics().in_flight, 0);
+    let moves = compactor.statistics().moves;
+    assert_eq!(told.load(Ordering::Relaxed), moves);
+    moves
 }

@@ -130,6 +130,8 @@ pub(crate) struct Compaction {
 #[must_use = "its destination is set aside until the move is completed or rolled back"]
 pub(crate) struct Planned {
     pub(crate) source: Live,
+    /// What the source lies in.
+    pub(crate) source_memory: vk::DeviceMemory,
     /// Of the chunk that is set aside, in the core.
     pub(crate) key: Key,
     pub(crate) memory: vk::DeviceMemory,

@@ -32,7 +32,8 @@ impl<T: Threading> BlockVector<T> {
             if active.block_of(to).is_none_or(|block| block.empty) {
                 return None;
             }
-            let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
+            let block = &active.block_of(from)?.memory;
+            let (source_memory, is_mapped) = (block.memory, block.mapped().is_mapped());
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
             active.refused = None;
             active.annotations.insert(key, Annotation { is_set_aside: true, ..Annotation::default() });
@@ -40,7 +41,17 @@ impl<T: Threading> BlockVector<T> {
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
             (
-                Planned { source, key, memory, offset, size, tag, mapped, annotation: Annotation::default() },
+                Planned {
+                    source,
+                    source_memory,
+                    key,
+                    memory,
+                    offset,
+                    size,
+                    tag,
+                    mapped,
+                    annotation: Annotation::default(),
+                },
                 is_mapped,
             )
         };

@@ -8,10 +8,10 @@ use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
 use super::error::StateError;
-use super::id::{BufferId, ImageId, Place, Raw, Resource, ResourceId, Shape};
+use super::id::{BufferId, ImageId, Place, Raw, Rectangle, Resource, ResourceId, Shape};
 use super::intervals::Intervals;
-use super::sync::Sync;
-use super::usage::{Scope, Use};
+use super::sync::{Sync, is_outside};
+use super::usage::{Scope, Subresources, Use};
 pub use submission::{Release, Submission, Wait};
 
 /// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
@@ -389,6 +389,30 @@ impl Global {
         let before = submission.journal.restore(entries, queues);
         *sequence = before.unwrap_or(*sequence);
         before.is_some()
+    }
+
+    /// Whether a copy can take the place of a resource: it is not frozen, and nobody outside of the device has any of it.
+    pub(crate) fn can_be_replaced(&self, resource: impl Into<ResourceId>) -> bool {
+        let Ok(entry) = self.entry(resource.into().0) else { return false };
+        let mut here = entry.frozen.is_none();
+        entry.cells.for_each(|_, _, state| here &= !is_outside(state.sync.owner));
+        here
+    }
+
+    /// The parts of an image that have contents: those that are in any layout.
+    pub(crate) fn defined(&self, image: ImageId, mut f: impl FnMut(Subresources)) {
+        let Raw::Image { shape, .. } = image.0.raw else { return };
+        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let _ = self.layouts(image, |start, end, layout| {
+            if layout != vk::ImageLayout::UNDEFINED {
+                shape.rectangles(start, end, |Rectangle { aspects, mips, layers }| {
+                    f(Subresources::ALL
+                        .mips(small(mips.start)..small(mips.end))
+                        .layers(small(layers.start)..small(layers.end))
+                        .aspects(aspects));
+                });
+            }
+        });
     }
 
     /// How many intervals of a resource have states of their own, which is what it costs.

@@ -1,0 +1,272 @@
+//! See [`Compactor`].
+
+use std::collections::HashSet;
+use std::fmt;
+use std::time::Instant;
+
+use ash::vk;
+use sublet::retire::Ticket;
+use sublet::{DefragmentationInfo, HeapBudget, Move, SharedDefragmentation};
+
+use super::transfer::{Transfer, can_copy};
+use super::{CompactError, CompactStep, CompactorCreateInfo, CompactorStatistics, Moved};
+use crate::device::Core;
+use crate::frame::Frames;
+use crate::resource::Found;
+use crate::track::ResourceId;
+
+type Subscriber = Box<dyn FnMut(&Moved<'_>) + Send>;
+
+/// Moves buffers and images by itself, a little in each frame, so that blocks go back: see the
+/// [module](crate::compact).
+///
+/// ```
+/// # let (_gpu, mut frames) = sublet_frame::doc_example();
+/// use sublet_frame::{CompactStep, Compactor, CompactorCreateInfo, MovedResource};
+///
+/// let mut compactor = Compactor::new(CompactorCreateInfo::new(frames.queue(0)));
+/// compactor.subscribe(|moved| match moved.resource {
+///     MovedResource::Buffer { buffer, old } => println!("{old:?} is now {:?}", buffer.handle()),
+///     MovedResource::Image { views, .. } => println!("{} views to write anew", views.len()),
+///     _ => {}
+/// });
+/// for _ in 0..10 {
+///     frames.begin()?;
+///     assert_eq!(compactor.step(&frames)?, CompactStep::Idle, "there is nothing to gain");
+///     // record and submit lists
+///     frames.end();
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Compactor {
+    info: CompactorCreateInfo,
+    context: Option<SharedDefragmentation>,
+    subscribers: Vec<Subscriber>,
+    requested: bool,
+    /// Free bytes in blocks that it could not get rid of.
+    settled: u64,
+    /// Something that could be moved was not.
+    hindered: bool,
+    statistics: CompactorStatistics,
+}
+
+impl Compactor {
+    /// Makes a compactor that waits for a reason.
+    #[must_use]
+    pub fn new(info: CompactorCreateInfo) -> Self {
+        Self {
+            info,
+            context: None,
+            subscribers: Vec::new(),
+            requested: false,
+            settled: 0,
+            hindered: false,
+            statistics: CompactorStatistics::default(),
+        }
+    }
+
+    /// Tells `f` of every resource that has moved, before any list may use it again: to write descriptors anew, and
+    /// addresses.
+    ///
+    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin resources: that would never
+    /// return.
+    pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
+        self.subscribers.push(Box::new(f));
+    }
+
+    /// Lets it start at the next step, whatever is free.
+    pub fn request(&mut self) {
+        self.requested = true;
+    }
+
+    /// Whether it has started and not ended.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.context.is_some()
+    }
+
+    /// What it did.
+    #[must_use]
+    pub fn statistics(&self) -> CompactorStatistics {
+        self.statistics
+    }
+
+    /// Does what a frame has room for: call it once in each frame, behind [`Frames::begin`] and in front of the frame's
+    /// lists. Handles, views and ids of resources change here and nowhere else.
+    ///
+    /// Other threads may record and submit meanwhile. A list that uses a resource while it is being moved waits for that.
+    ///
+    /// # Errors
+    /// [`CompactError`]: nothing was moved.
+    ///
+    /// # Panics
+    /// If a subscriber panics. What was moved is moved, and other subscribers may not know of it.
+    ///
+    /// # Complexity
+    /// While idle O(memory types); else that of [`begin_pass`](sublet::Defragmentation::begin_pass), and of what is moved.
+    pub fn step(&mut self, frames: &Frames) -> Result<CompactStep, CompactError> {
+        let core = &*frames.core;
+        if core.is_closed() {
+            return Err(CompactError::Lost);
+        }
+        if self.context.is_none() && !self.has_reason(core) {
+            return Ok(CompactStep::Idle);
+        }
+        let context = match &mut self.context {
+            Some(context) => context,
+            slot => {
+                let info = DefragmentationInfo {
+                    algorithm: self.info.algorithm,
+                    max_bytes_per_pass: self.info.max_bytes_per_frame,
+                    max_allocations_per_pass: self.info.max_moves_per_frame,
+                    max_time_per_pass: Some(self.info.max_time_per_frame),
+                    ..DefragmentationInfo::default()
+                };
+                let begun =
+                    core.allocator.begin_shared_defragmentation(&info).map_err(CompactError::Begin)?;
+                (self.requested, self.hindered) = (false, false);
+                self.statistics.starts += 1;
+                slot.insert(begun)
+            }
+        };
+        if context.has_moves() {
+            return Ok(CompactStep::Waiting);
+        }
+        let Some(pass) = context.begin_pass() else { return Ok(self.end(core)) };
+        let moving = core.moving.lock();
+        let result = self.make(frames, pass.collect());
+        self.hindered |= result.is_err();
+        let Some((mut transfers, bytes, ticket)) = result? else { return Ok(CompactStep::Waiting) };
+        transfers.iter_mut().for_each(Transfer::arrive);
+        self.statistics.moves += u64::try_from(transfers.len()).unwrap_or(u64::MAX);
+        self.statistics.bytes_moved += bytes;
+        for transfer in &transfers {
+            self.subscribers.iter_mut().for_each(|subscriber| subscriber(&transfer.moved(ticket)));
+        }
+        let moves = transfers.len();
+        // Lists may have them from here on.
+        drop(transfers);
+        drop(moving);
+        Ok(CompactStep::Moved { moves, bytes, ticket })
+    }
+
+    /// Makes what takes over, copies, and submits. `None` if nothing can be moved right now.
+    fn make(
+        &mut self,
+        frames: &Frames,
+        mut moves: Vec<Move<'static>>,
+    ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
+        let core = &*frames.core;
+        let queue = self.info.queue;
+        let flags = core.queues.get(queue.index()).map(|data| core.families[data.family].flags);
+        let flags = flags.unwrap_or(vk::QueueFlags::empty());
+        // For a block that stays nothing is moved.
+        let mut found = Vec::with_capacity(moves.len());
+        let mut staying = HashSet::new();
+        for moved in &moves {
+            let one = core.movables.find(moved.source()).filter(|one| {
+                let (free, id): (bool, ResourceId) = match one {
+                    Found::Buffer(buffer) => {
+                        let addressed = buffer.usage().contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
+                        let told = !addressed || !self.subscribers.is_empty();
+                        (buffer.is_movable() && told, buffer.id().into())
+                    }
+                    Found::Image(image) => (image.is_movable() && can_copy(image, flags), image.id().into()),
+                };
+                free && core.submitter.lock().global.can_be_replaced(id)
+            });
+            if one.is_none() {
+                staying.insert(moved.source_memory());
+            }
+            found.push(one);
+        }
+        let started = Instant::now();
+        let mut transfers = Vec::with_capacity(moves.len());
+        let mut bytes = 0;
+        for (moved, one) in moves.drain(..).zip(found) {
+            let late = !transfers.is_empty() && started.elapsed() >= self.info.max_time_per_frame;
+            let Some(one) = one.filter(|_| !staying.contains(&moved.source_memory())) else {
+                moved.ignore();
+                continue;
+            };
+            if late {
+                self.hindered = true;
+                continue;
+            }
+            let size = moved.size();
+            let transfer = match one {
+                Found::Buffer(buffer) => Transfer::of_buffer(buffer, moved),
+                Found::Image(image) => Transfer::of_image(core, image, moved),
+            };
+            match transfer? {
+                Some(transfer) => {
+                    bytes += size;
+                    transfers.push(transfer);
+                }
+                None => {
+                    self.statistics.busy += 1;
+                    self.hindered = true;
+                }
+            }
+        }
+        if transfers.is_empty() {
+            return Ok(None);
+        }
+        let mut list = frames.list(queue).map_err(CompactError::Open)?;
+        transfers.iter().try_for_each(|transfer| transfer.declare(&mut list))?;
+        // Nothing is being rendered that barriers would have to interrupt.
+        let _ = list.flush();
+        for transfer in &transfers {
+            // SAFETY: all of them were declared and the barriers recorded; images were asked for.
+            unsafe { transfer.copy(&list) };
+        }
+        let ticket = frames.submit(queue, [list]).map_err(CompactError::Submit)?;
+        Ok(Some((transfers, bytes, ticket)))
+    }
+
+    /// Nothing is left to be done.
+    fn end(&mut self, core: &Core) -> CompactStep {
+        let statistics = self.context.take().map(|context| context.statistics()).unwrap_or_default();
+        self.statistics.bytes_freed += statistics.bytes_freed;
+        self.statistics.blocks_freed += statistics.blocks_freed;
+        if !self.hindered {
+            self.settled = free_bytes(core);
+        }
+        CompactStep::Ended(statistics)
+    }
+
+    fn has_reason(&mut self, core: &Core) -> bool {
+        let CompactorCreateInfo { start_bytes, start_heap_usage, .. } = self.info;
+        if self.requested || (start_bytes == 0 && start_heap_usage <= 0.0) {
+            return self.requested;
+        }
+        let free = free_bytes(core);
+        self.settled = self.settled.min(free);
+        let more = free - self.settled;
+        let is_full = |heap: &HeapBudget| {
+            #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "a part of it is wanted")]
+            let most = heap.budget as f64 * f64::from(start_heap_usage);
+            #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "as above")]
+            let usage = heap.usage as f64;
+            start_heap_usage > 0.0 && usage > most
+        };
+        (start_bytes != 0 && more >= start_bytes)
+            || (more != 0 && core.allocator.heap_budgets().iter().any(is_full))
+    }
+}
+
+/// Free bytes in the blocks of all memory types.
+fn free_bytes(core: &Core) -> u64 {
+    let types = core.allocator.memory_type_statistics();
+    types.iter().map(|one| one.block_bytes.saturating_sub(one.allocation_bytes)).sum()
+}
+
+impl fmt::Debug for Compactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compactor")
+            .field("info", &self.info)
+            .field("active", &self.is_active())
+            .field("statistics", &self.statistics)
+            .finish_non_exhaustive()
+    }
+}

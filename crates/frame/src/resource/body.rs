@@ -1,0 +1,177 @@
+//! What a resource is at the moment, and what becomes of that.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use ash::vk;
+use parking_lot::{Mutex, RwLock};
+
+use super::ViewInfo;
+use super::memory::{Home, Memory};
+use crate::device::Core;
+use crate::track::{BufferId, ImageId, Place, ResourceId};
+
+/// Buffers or images.
+pub(crate) trait Kind: 'static {
+    type Handle: Copy + fmt::Debug + vk::Handle + Send + Sync;
+    type Id: Copy + Into<ResourceId> + Send + Sync;
+
+    /// # Safety
+    /// The handle is of the device, and nothing uses it any more.
+    unsafe fn destroy(device: &ash::Device, handle: Self::Handle);
+}
+
+pub(crate) enum Buffers {}
+pub(crate) enum Images {}
+
+impl Kind for Buffers {
+    type Handle = vk::Buffer;
+    type Id = BufferId;
+
+    unsafe fn destroy(device: &ash::Device, handle: vk::Buffer) {
+        // SAFETY: the caller's own promise.
+        unsafe { device.destroy_buffer(handle, None) };
+    }
+}
+
+impl Kind for Images {
+    type Handle = vk::Image;
+    type Id = ImageId;
+
+    unsafe fn destroy(device: &ash::Device, handle: vk::Image) {
+        // SAFETY: the caller's own promise.
+        unsafe { device.destroy_image(handle, None) };
+    }
+}
+
+/// No list may take it: it is being moved.
+const SEALED: u32 = u32::MAX;
+
+/// A buffer or an image of the driver's, with its place in the books. Lists keep it until the device is done with it.
+pub(crate) struct Body<K: Kind> {
+    core: Arc<Core>,
+    pub(crate) handle: K::Handle,
+    pub(crate) id: K::Id,
+    memory: Memory,
+    /// Lists with it that were not submitted yet, or [`SEALED`].
+    lists: AtomicU32,
+    pub(crate) views: Mutex<Vec<(ViewInfo, vk::ImageView)>>,
+}
+
+impl<K: Kind> Body<K> {
+    pub(crate) fn new(core: &Arc<Core>, handle: K::Handle, id: K::Id, memory: Memory) -> Self {
+        let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::new(Vec::new()));
+        Self { core, handle, id, memory, lists, views }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn slot(&self) -> u32 {
+        let id: ResourceId = self.id.into();
+        id.slot()
+    }
+
+    /// A list takes it. False if it is being moved.
+    pub(crate) fn enter(&self) -> bool {
+        let more = |lists| (lists != SEALED).then_some(lists + 1);
+        self.lists.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// A list that took it was submitted, or will never be.
+    pub(crate) fn leave(&self) {
+        self.lists.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Lets no list take it. False if a list has it that was not submitted yet.
+    pub(crate) fn seal(&self) -> bool {
+        self.lists.compare_exchange(0, SEALED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Lets lists take it again.
+    pub(crate) fn unseal(&self) {
+        self.lists.store(0, Ordering::Release);
+    }
+}
+
+impl<K: Kind> Drop for Body<K> {
+    fn drop(&mut self) {
+        // It was there from the start, and nobody else removes it.
+        let _ = self.core.submitter.lock().global.remove(self.id);
+        let device = self.core.api.device();
+        for (_, view) in self.views.get_mut().drain(..) {
+            // SAFETY: lists in flight would keep the body, so the device is done with its views.
+            unsafe { device.destroy_image_view(view, None) };
+        }
+        if !matches!(self.memory, Memory::Foreign) {
+            // SAFETY: as above; it is the body's own.
+            unsafe { K::destroy(device, self.handle) };
+        }
+        self.memory.leave(&self.core, vk::Handle::as_raw(self.handle));
+    }
+}
+
+/// The body of a resource.
+pub(crate) enum Current<K: Kind> {
+    /// Always the same.
+    Fixed(Arc<Body<K>>),
+    /// The last one.
+    Movable { body: RwLock<Arc<Body<K>>>, home: Arc<Home>, pinned: AtomicBool },
+}
+
+impl<K: Kind> Current<K> {
+    pub(crate) fn new(body: Body<K>) -> Self {
+        let home = match &body.memory {
+            Memory::Movable(home) => Some(Arc::clone(home)),
+            _ => None,
+        };
+        let body = Arc::new(body);
+        match home {
+            None => Self::Fixed(body),
+            Some(home) => Self::Movable { body: RwLock::new(body), home, pinned: AtomicBool::new(false) },
+        }
+    }
+
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&Arc<Body<K>>) -> R) -> R {
+        match self {
+            Self::Fixed(body) => f(body),
+            Self::Movable { body, .. } => f(&body.read()),
+        }
+    }
+
+    pub(crate) fn pin(&self, core: &Core, pin: bool) {
+        if let Self::Movable { pinned, .. } = self {
+            pinned.store(pin, Ordering::Relaxed);
+            // Whoever moves it right now comes to an end first.
+            core.wait_for_moves();
+        }
+    }
+
+    /// Whether it may be moved now.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self, Self::Movable { pinned, .. } if !pinned.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn home(&self) -> Option<&Arc<Home>> {
+        match self {
+            Self::Movable { home, .. } => Some(home),
+            Self::Fixed(_) => None,
+        }
+    }
+
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.with(|body| body.memory.where_it_is())
+    }
+
+    /// Another body takes over.
+    pub(crate) fn replace(&self, new: Arc<Body<K>>) {
+        if let Self::Movable { body, .. } = self {
+            // No lock is held when the old one goes.
+            let old = std::mem::replace(&mut *body.write(), new);
+            drop(old);
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Memory that tidies itself: what moves, what stays, what is given back, and what happens when a call fails.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+use sublet_frame::track::Use;
+use sublet_frame::{
+    Buffer, CompactError, CompactStep, Compactor, CompactorCreateInfo, Frames, Image, ImageData,
+    MovedResource,
+};
+
+use crate::bench::{Bench, PROFILES, auto, frames, gpu, image_info};
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+const SIZE: u64 = 16 << 10;
+
+/// Frames whose blocks are a few resources each.
+fn bench(profile: &str, queues: u32) -> Bench {
+    let gpu = gpu(profile, queues);
+    let (_, descriptors) = crate::bench::parts(&gpu);
+    let allocator = Arc::new(small_blocks(&gpu));
+    let frames = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
+    Bench { frames: Some(frames), descriptors, allocator, gpu }
+}
+
+fn small_blocks(gpu: &sim::Gpu) -> Allocator {
+    let info = AllocatorCreateInfo {
+        preferred_large_heap_block_size: 128 << 10,
+        ..AllocatorCreateInfo::for_gpu(gpu)
+    };
+    unsafe { Allocator::new(&info) }.unwrap()
+}
+
+fn info(frames: &Frames) -> CompactorCreateInfo {
+    CompactorCreateInfo {
+        max_time_per_frame: std::time::Duration::from_secs(10),
+        start_bytes: 0,
+        start_heap_usage: 0.0,
+        ..CompactorCreateInfo::new(frames.queue(0))
+    }
+}
+
+fn reserved(allocator: &Allocator) -> u64 {
+    allocator.memory_type_statistics().iter().map(|one| one.block_bytes).sum()
+}
+
+/// Many buffers and images of whose every fourth is left, with bytes that say which it is.
+fn scattered(frames: &mut Frames) -> Result<(Vec<Buffer>, Vec<Image>), Box<dyn Error>> {
+    let format = image_info(vk::Format::R8G8B8A8_UNORM, (64, 64), 1, 1);
+    let format = format.usage(format.usage | vk::ImageUsageFlags::SAMPLED);
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let bytes = vk::BufferCreateInfo::default().size(SIZE).usage(usage);
+    let (mut buffers, mut images) = (Vec::new(), Vec::new());
+    for _ in 0..48 {
+        buffers.push(unsafe { frames.create_buffer(&bytes, &auto()) }?);
+        images.push(unsafe { frames.create_image(&format, &auto()) }?);
+    }
+    let mut number = 0;
+    buffers.retain(|_| {
+        number += 1;
+        number % 4 == 1
+    });
+    number = 0;
+    images.retain(|_| {
+        number += 1;
+        number % 4 == 1
+    });
+    frames.begin()?;
+    let mut list = frames.list(frames.queue(0))?;
+    for (at, (buffer, image)) in (0..).zip(buffers.iter().zip(&images)) {
+        list.upload(buffer, 0, &[at; SIZE as usize])?;
+        list.upload_image(image, &[ImageData::new(0, 0, &[at; SIZE as usize])])?;
+        image.view()?;
+    }
+    frames.submit(frames.queue(0), [list])?;
+    frames.end();
+    Ok((buffers, images))
+}
+
+fn check(frames: &mut Frames, buffers: &[Buffer], images: &[Image]) -> Result<(), Box<dyn Error>> {
+    let mut list = frames.list(frames.queue(0))?;
+    let mut reads = Vec::new();
+    for (at, (buffer, image)) in (0_u8..).zip(buffers.iter().zip(images)) {
+        reads.push((at, list.read_buffer(buffer, 0..SIZE)?));
+        reads.push((at, list.read_image(image, 0, 0..1, COLOR)?));
+    }
+    let ticket = frames.submit(frames.queue(0), [list])?;
+    frames.wait(ticket)?;
+    for (at, read) in reads {
+        assert!(read.bytes()?.iter().all(|&byte| byte == at), "{at} has other bytes");
+    }
+    Ok(())
+}
+
+/// Steps until it has ended.
+fn run(frames: &mut Frames, compactor: &mut Compactor) -> Result<(), Box<dyn Error>> {
+    compactor.request();
+    for _ in 0..100 {
+        frames.begin()?;
+        let step = compactor.step(frames)?;
+        frames.end();
+        if matches!(step, CompactStep::Ended(_)) {
+            return Ok(());
+        }
+    }
+    panic!("it has not ended")
+}
+
+#[test]
+fn blocks_go_back_and_every_byte_stays() {
+    for profile in PROFILES {
+        let mut bench = bench(profile, 2);
+        let frames = bench.frames.as_mut().unwrap();
+        let (buffers, images) = scattered(frames).unwrap();
+        frames.wait_idle().unwrap();
+        let before = reserved(&bench.allocator);
+        let mut compactor =
+            Compactor::new(CompactorCreateInfo { max_bytes_per_frame: 64 << 10, ..info(frames) });
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let subscriber = Arc::clone(&told);
+        compactor.subscribe(move |moved| match moved.resource {
+            MovedResource::Buffer { buffer, old } => {
+                assert_ne!(buffer.handle(), old);
+                subscriber.lock().unwrap().push((buffer.place(), None));
+            }
+            MovedResource::Image { image, old, views } => {
+                assert_ne!(image.handle(), old);
+                assert_eq!(views.len(), 1);
+                assert_ne!(views[0].new, views[0].old);
+                subscriber.lock().unwrap().push((image.place(), Some((image.view().unwrap(), views[0].new))));
+            }
+            _ => unreachable!(),
+        });
+        run(frames, &mut compactor).unwrap();
+        frames.wait_idle().unwrap();
+        let (after, statistics) = (reserved(&bench.allocator), compactor.statistics());
+        assert!(after < before, "{before} bytes before, {after} after");
+        assert!(statistics.bytes_freed > 0 && statistics.moves > 4, "{statistics:?}");
+        assert_eq!(told.lock().unwrap().len() as u64, statistics.moves);
+        for (place, views) in told.lock().unwrap().iter() {
+            assert!(place.is_some());
+            assert!(views.is_none_or(|(view, new)| view == new));
+        }
+        check(frames, &buffers, &images).unwrap();
+        // There is nothing more to gain, and it does not begin again by itself.
+        frames.begin().unwrap();
+        assert_eq!(compactor.step(frames).unwrap(), CompactStep::Idle);
+        frames.end();
+        drop((buffers, images, compactor));
+        bench.finish();
+    }
+}
+
+#[test]
+fn budgets_of_a_frame_hold() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let kept = scattered(frames).unwrap();
+    let mut compactor = Compactor::new(CompactorCreateInfo {
+        max_bytes_per_frame: 2 * SIZE,
+        max_moves_per_frame: 3,
+        ..info(frames)
+    });
+    compactor.request();
+    let mut moved = 0;
+    for _ in 0..100 {
+        frames.begin().unwrap();
+        match compactor.step(frames).unwrap() {
+            CompactStep::Moved { moves, bytes, .. } => {
+                assert!(moves <= 3 && bytes <= 2 * SIZE, "{moves} moves of {bytes} bytes");
+                moved += 1;
+            }
+            CompactStep::Ended(_) => break,
+            _ => {}
+        }
+        frames.end();
+    }
+    assert!(moved > 2 && !compactor.is_active());
+    drop((kept, compactor));
+    bench.finish();
+}
+
+#[test]
+fn what_is_pinned_frozen_or_the_hosts_stays() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    let host = AllocationCreateInfo {
+        flags: AllocationCreateFlags::HOST_ACCESS_RANDOM,
+        ..AllocationCreateInfo::new(MemoryUsage::Auto)
+    };
+    let dedicated = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..auto() };
+    let copied = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let bytes = vk::BufferCreateInfo::default().size(SIZE).usage(copied);
+    let fixed = unsafe {
+        [
+            frames.create_buffer(&bytes, &host).unwrap(),
+            frames.create_buffer(&bytes, &dedicated).unwrap(),
+            frames.create_buffer(&bytes.usage(vk::BufferUsageFlags::TRANSFER_DST), &auto()).unwrap(),
+        ]
+    };
+    for one in &fixed {
+        assert!(!one.is_movable() && one.allocation().is_some() && one.place().is_some());
+    }
+    let shown = Use::COPY_SOURCE;
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    unsafe { list.use_buffer(&buffers[1], 0..SIZE, shown) }.unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.freeze(buffers[1].id(), shown).unwrap();
+    images.iter().for_each(|image| image.pin(true));
+    buffers[2..].iter().for_each(|buffer| buffer.pin(true));
+    assert!(!buffers[2].is_movable() && buffers[0].is_movable() && buffers[0].allocation().is_none());
+    let handles = |buffers: &[Buffer], images: &[Image]| {
+        let buffers: Vec<_> = buffers.iter().map(Buffer::handle).collect();
+        (buffers, images.iter().map(Image::handle).collect::<Vec<_>>())
+    };
+    let before = handles(&buffers[1..], &images);
+    let mut compactor = Compactor::new(info(frames));
+    run(frames, &mut compactor).unwrap();
+    assert_eq!(handles(&buffers[1..], &images), before);
+    images.iter().for_each(|image| image.pin(false));
+    buffers[2..].iter().for_each(|buffer| buffer.pin(false));
+    frames.thaw(buffers[1].id()).unwrap();
+    run(frames, &mut compactor).unwrap();
+    assert_ne!(handles(&buffers[1..], &images), before);
+    check(frames, &buffers, &images).unwrap();
+    drop((buffers, images, fixed, compactor));
+    bench.finish();
+}
+
+#[test]
+fn what_an_open_list_uses_is_not_moved_under_it() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    let handles = || images.iter().map(Image::handle).collect::<Vec<_>>();
+    let (old, pictures) = (buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles());
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let mut reads = Vec::new();
+    for (at, (buffer, image)) in (0_u32..).zip(buffers.iter().zip(&images)) {
+        // Written behind the step, in the order of submissions.
+        list.fill_buffer(buffer, 0..SIZE, !(at * 0x0101_0101)).unwrap();
+        list.fill_buffer(buffer, 0..SIZE, at * 0x0101_0101).unwrap();
+        reads.push(list.read_image(image, 0, 0..1, COLOR).unwrap());
+    }
+    let mut compactor = Compactor::new(info(frames));
+    compactor.request();
+    assert_eq!(compactor.step(frames).unwrap(), CompactStep::Waiting);
+    assert_eq!(handles(), pictures);
+    assert_eq!(buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), old);
+    assert!(compactor.statistics().busy > 0, "{:?}", compactor.statistics());
+    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    frames.wait(ticket).unwrap();
+    for (at, read) in reads.iter().enumerate() {
+        assert!(read.bytes().unwrap().iter().all(|&byte| usize::from(byte) == at));
+    }
+    // Now nothing has them.
+    run(frames, &mut compactor).unwrap();
+    run(frames, &mut compactor).unwrap();
+    assert_ne!(handles(), pictures);
+    check(frames, &buffers, &images).unwrap();
+    drop((buffers, images, compactor, reads));
+    bench.finish();
+}
+
+#[test]
+fn it_starts_by_itself_when_there_is_a_reason() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let kept = scattered(frames).unwrap();
+    let step = |frames: &mut Frames, info: CompactorCreateInfo| {
+        frames.wait_idle().unwrap();
+        let mut compactor = Compactor::new(info);
+        compactor.step(frames).unwrap()
+    };
+    let quiet = info(frames);
+    assert_eq!(step(frames, quiet), CompactStep::Idle);
+    assert_eq!(step(frames, CompactorCreateInfo { start_bytes: 1 << 30, ..quiet }), CompactStep::Idle);
+    assert_eq!(step(frames, CompactorCreateInfo { start_heap_usage: 0.9, ..quiet }), CompactStep::Idle);
+    let moved = step(frames, CompactorCreateInfo { start_bytes: 256 << 10, ..quiet });
+    assert!(matches!(moved, CompactStep::Moved { .. }), "{moved:?}");
+    let moved = step(frames, CompactorCreateInfo { start_heap_usage: 1e-7, ..quiet });
+    assert!(matches!(moved, CompactStep::Moved { .. }), "{moved:?}");
+    drop(kept);
+    bench.finish();
+}
+
+#[test]
+fn a_resource_may_go_while_it_is_moved() {
+    for profile in PROFILES {
+        let mut bench = bench(profile, 1);
+        bench.gpu.hold_submissions(true);
+        let frames = bench.frames.as_mut().unwrap();
+        let (mut buffers, images) = scattered(frames).unwrap();
+        let mut compactor = Compactor::new(info(frames));
+        compactor.request();
+        frames.begin().unwrap();
+        assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Moved { .. }));
+        buffers.clear();
+        frames.end();
+        drop(images);
+        frames.wait_idle().unwrap();
+        assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Ended(_)));
+        drop(compactor);
+        bench.finish();
+    }
+}
+
+#[test]
+fn other_defragmentations_and_lost_devices_are_errors() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let kept = scattered(frames).unwrap();
+    let mut compactor = Compactor::new(info(frames));
+    compactor.request();
+    let allocator = Arc::clone(&bench.allocator);
+    let other = allocator.begin_defragmentation(&sublet::DefragmentationInfo::default()).unwrap();
+    assert!(matches!(compactor.step(frames), Err(CompactError::Begin(_))));
+    drop(other);
+    drop(allocator);
+    compactor.request();
+    let handles: Vec<_> = kept.0.iter().map(Buffer::handle).collect();
+    let call = if bench.gpu.extensions().iter().any(|name| name == "VK_KHR_synchronization2") {
+        "vkQueueSubmit2"
+    } else {
+        "vkQueueSubmit"
+    };
+    bench.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_DEVICE_LOST);
+    let error = compactor.step(frames).unwrap_err();
+    assert!(matches!(error, CompactError::Submit(_)), "{error:?}");
+    assert_eq!(kept.0.iter().map(Buffer::handle).collect::<Vec<_>>(), handles);
+    assert_eq!(compactor.step(frames), Err(CompactError::Lost));
+    bench.gpu.faults().clear();
+    drop((kept, compactor));
+    bench.finish();
+}
+
+/// A run with one call that fails. Says whether something failed.
+fn attempt(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
+    let gpu = gpu(profile, 1);
+    let (_, descriptors) = crate::bench::parts(&gpu);
+    let allocator = Arc::new(small_blocks(&gpu));
+    let mut made = frames(&gpu, &allocator, &descriptors, 1).unwrap();
+    let (buffers, images) = scattered(&mut made).unwrap();
+    made.wait_idle().unwrap();
+    if let Some((call, n)) = fault {
+        gpu.faults().fail_nth(call, n, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    }
+    let mut compactor = Compactor::new(info(&made));
+    let handles = |buffers: &[Buffer], images: &[Image]| {
+        let buffers: Vec<_> = buffers.iter().map(Buffer::handle).collect();
+        (buffers, images.iter().map(Image::handle).collect::<Vec<_>>())
+    };
+    let mut failed = false;
+    compactor.request();
+    for _ in 0..40 {
+        let old = handles(&buffers, &images);
+        if made.begin().is_err() {
+            failed = true;
+            continue;
+        }
+        match compactor.step(&made) {
+            Ok(CompactStep::Ended(_)) => break,
+            Ok(_) => {}
+            Err(error) => {
+                failed = true;
+                assert!(!error.to_string().is_empty());
+                assert_eq!(handles(&buffers, &images), old, "{fault:?}: rolled back whole");
+                gpu.faults().clear();
+                compactor.request();
+            }
+        }
+        made.end();
+    }
+    gpu.faults().clear();
+    // It can be done right after.
+    made.wait_idle().unwrap();
+    run(&mut made, &mut compactor).unwrap();
+    check(&mut made, &buffers, &images).unwrap();
+    assert!(compactor.statistics().moves > 4, "{fault:?}: {:?}", compactor.statistics());
+    drop((buffers, images, compactor));
+    drop(made);
+    drop(descriptors);
+    let leaks = Arc::try_unwrap(allocator).unwrap().destroy();
+    assert!(leaks.is_empty(), "{profile}, {fault:?}: {leaks:?}");
+    let live = gpu.live();
+    assert_eq!((live.buffers, live.images, live.command_pools), (0, 0, 0), "{fault:?}");
+    let messages = gpu.take_messages();
+    assert!(messages.is_empty(), "{profile}, {fault:?}: {messages:#?}");
+    (failed, gpu)
+}
+
+#[test]
+fn every_call_fails_in_turn() {
+    let calls = [
+        ("vkCreateBuffer", 12),
+        ("vkCreateImage", 12),
+        ("vkCreateImageView", 12),
+        ("vkBindBufferMemory", 12),
+        ("vkBindImageMemory", 12),
+        ("vkBindBufferMemory2", 12),
+        ("vkBindImageMemory2", 12),
+        ("vkCreateCommandPool", 3),
+        ("vkAllocateCommandBuffers", 3),
+        ("vkBeginCommandBuffer", 4),
+        ("vkEndCommandBuffer", 4),
+        ("vkQueueSubmit", 2),
+        ("vkQueueSubmit2", 2),
+        ("vkCreateFence", 2),
+        ("vkResetCommandPool", 3),
+    ];
+    let mut tried = 0;
+    for profile in PROFILES {
+        let (failed, _) = attempt(profile, None);
+        assert!(!failed);
+        for (call, count) in calls {
+            for n in 0..count {
+                tried += usize::from(attempt(profile, Some((call, n))).0);
+            }
+        }
+    }
+    assert!(tried > 40, "only {tried} calls failed");
+}
+
+#[test]
+fn lists_of_other_threads_go_on() {
+    let mut bench = bench("lavapipe", 2);
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 2, ..info(frames) });
+    for round in 0..20 {
+        frames.begin().unwrap();
+        compactor.request();
+        let (shared, queue) = (&*frames, frames.queue(round % 2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (at, buffer) in (0_u32..).zip(&buffers) {
+                    let mut list = shared.list(queue).unwrap();
+                    list.fill_buffer(buffer, 0..SIZE, at * 0x0101_0101).unwrap();
+                    shared.submit(queue, [list]).unwrap();
+                }
+            });
+            compactor.step(shared).unwrap();
+        });
+        frames.end();
+    }
+    check(frames, &buffers, &images).unwrap();
+    drop((buffers, images, compactor));
+    bench.finish();
+}

@@ -1,0 +1,137 @@
+//! A context that borrows nothing: for programs whose moves take several frames.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{DefragmentationPass, Move, OpenDefragmentation};
+use crate::allocator::Allocator;
+use crate::base::sync::{Shared, Threading};
+use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
+use crate::error::BeginDefragmentationError;
+
+/// A context and its allocator. The context ends when nobody holds it any more.
+pub(super) struct Held<T: Threading> {
+    allocator: Arc<Allocator<T>>,
+    /// `None` once it has ended.
+    open: Option<OpenDefragmentation>,
+}
+
+impl<T: Threading> Held<T> {
+    fn open(&self) -> &OpenDefragmentation {
+        self.open.as_ref().expect("a context that is held is open")
+    }
+}
+
+impl<T: Threading> Drop for Held<T> {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.allocator.close_defragmentation(open);
+        }
+    }
+}
+
+/// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or held.
+pub(super) enum Home<'p, T: Threading> {
+    Lent(&'p Allocator<T>, &'p OpenDefragmentation),
+    Held(Arc<Held<T>>),
+}
+
+impl<T: Threading> Home<'_, T> {
+    pub(super) fn allocator(&self) -> &Allocator<T> {
+        match self {
+            Self::Lent(allocator, _) => allocator,
+            Self::Held(held) => &held.allocator,
+        }
+    }
+
+    pub(super) fn open(&self) -> &OpenDefragmentation {
+        match self {
+            Self::Lent(_, open) => open,
+            Self::Held(held) => held.open(),
+        }
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// [`begin_defragmentation`](Self::begin_defragmentation) for a program that keeps context and moves in structures
+    /// of its own, for as many frames as the copies take. The break callback of `info` is not called.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_shared_defragmentation(
+        self: &Arc<Self>,
+        info: &DefragmentationInfo<'_>,
+    ) -> Result<SharedDefragmentation<T>, BeginDefragmentationError> {
+        let open = Some(self.open_defragmentation(info)?);
+        Ok(SharedDefragmentation { held: Arc::new(Held { allocator: Arc::clone(self), open }) })
+    }
+}
+
+/// A [`Defragmentation`](super::Defragmentation) that keeps its allocator alive: made by
+/// [`Allocator::begin_shared_defragmentation`]. Its moves are [`Move`]s that borrow nothing.
+///
+/// It ends when it and all of its moves are gone.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let (gpu, allocator) = sublet::doc_example();
+/// # let allocator = std::sync::Arc::new(allocator);
+/// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+/// # let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+/// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &auto) }?;
+/// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &auto) }?;
+/// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+/// struct Renderer {
+///     tidying: SharedDefragmentation,
+///     moves: Vec<Move<'static>>,
+/// }
+/// let tidying = allocator.begin_shared_defragmentation(&DefragmentationInfo::default())?;
+/// let mut renderer = Renderer { tidying, moves: Vec::new() };
+/// renderer.moves.extend(renderer.tidying.begin_pass().into_iter().flatten());
+/// assert_eq!((renderer.moves.len(), renderer.tidying.has_moves()), (1, true));
+/// assert!(renderer.tidying.begin_pass().is_none(), "the move is not resolved");
+/// renderer.moves.clear(); // rolls back
+/// assert!(!renderer.tidying.has_moves());
+/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropping it ends it"]
+pub struct SharedDefragmentation<T: Threading = Shared> {
+    held: Arc<Held<T>>,
+}
+
+impl<T: Threading> SharedDefragmentation<T> {
+    /// As [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass); `None` also while
+    /// [`has_moves`](Self::has_moves).
+    ///
+    /// # Complexity
+    /// As there.
+    pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'static, T>> {
+        let Held { allocator, open } = Arc::get_mut(&mut self.held)?;
+        let planned = allocator.plan_moves(open.as_mut()?, &mut || false).into_iter();
+        let home = |held| Home::Held(Arc::clone(held));
+        let moves: Vec<_> = planned.map(|planned| Move::new(home(&self.held), planned)).collect();
+        (!moves.is_empty()).then(|| DefragmentationPass { moves: moves.into_iter() })
+    }
+
+    /// Whether moves of the last pass are neither resolved nor dropped. The next pass has to wait for them.
+    #[must_use]
+    pub fn has_moves(&self) -> bool {
+        Arc::strong_count(&self.held) > 1
+    }
+
+    /// What came of it so far.
+    #[must_use]
+    pub fn statistics(&self) -> DefragmentationStatistics {
+        self.held.allocator.defragmentation_statistics(self.held.open())
+    }
+}
+
+impl<T: Threading> fmt::Debug for SharedDefragmentation<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedDefragmentation")
+            .field("statistics", &self.statistics())
+            .finish_non_exhaustive()
+    }
+}
