@@ -31,7 +31,7 @@ pub enum MappingSource {
     /// The address of a buffer stands in memory, whose address stands in push data.
     IndirectAddress(ffi::DescriptorMappingSourceIndirectAddressEXT),
     /// In a heap, at an index in the shader's record of a shader binding table. This one and the two below are for
-    /// pipelines of ray tracing. The simulated driver has none: nothing has run with them.
+    /// pipelines of ray tracing. The simulated driver has none: it checks these sources, and nothing has run with them.
     HeapWithShaderRecordIndex(ffi::DescriptorMappingSourceShaderRecordIndexEXT),
     /// The shader's record is a uniform buffer, from this offset on.
     ShaderRecordData(u32),

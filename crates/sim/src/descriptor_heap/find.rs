@@ -127,6 +127,7 @@ impl HeapView<'_> {
                 let aligned = (4, "VUID-vkCmdDispatch-None-11300");
                 Ok(u32::from_le_bytes(self.memory(at, aligned, "VUID-vkCmdDispatch-None-11301")?))
             }
+            Index::Record(_) => no_record(),
         }
     }
 
@@ -296,11 +297,13 @@ pub(crate) fn mapped(
             let found = view.memory(at, aligned, "VUID-vkCmdDispatch-None-11305")?;
             view.at_address(u64::from_le_bytes(found), mapping.mask & mask)
         }
-        Source::ShaderRecord => {
-            let text = "compute shaders have no shader records".to_owned();
-            Err(("SUBLET-descriptor-binding", text))
-        }
+        Source::RecordData(_) | Source::RecordAddress(_) => no_record(),
     }
+}
+
+/// What a mapping out of the shader's record leads to.
+fn no_record<T>() -> Result<T, Broken> {
+    Err(("SUBLET-descriptor-binding", "compute shaders have no shader records".to_owned()))
 }
 
 /// The byte offset in a heap.

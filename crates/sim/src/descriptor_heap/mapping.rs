@@ -41,8 +41,8 @@ pub(super) enum Source {
         push: u32,
         address: u32,
     },
-    /// Compute shaders have no shader records.
-    ShaderRecord,
+    RecordData(u32),
+    RecordAddress(u32),
 }
 
 /// An offset in a heap: `offset + index * index_stride + element * array_stride`.
@@ -65,6 +65,8 @@ pub(super) enum Index {
         address: u32,
         each: bool,
     },
+    /// In the shader's record, which compute shaders have none of.
+    Record(u32),
 }
 
 impl Mapping {
@@ -213,7 +215,31 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
             let data = unsafe { info.source_data.indirect_address };
             Source::IndirectAddress { push: data.push_offset, address: data.address_offset }
         }
-        8..=10 => Source::ShaderRecord,
+        source::HEAP_WITH_SHADER_RECORD_INDEX => {
+            // SAFETY: as above.
+            let data = unsafe { info.source_data.shader_record_index };
+            let one = Index::Record(data.shader_record_offset);
+            let other = Index::Record(data.sampler_shader_record_offset);
+            heap(
+                place(data.heap_offset, one, data.heap_index_stride, data.heap_array_stride),
+                place(
+                    data.sampler_heap_offset,
+                    other,
+                    data.sampler_heap_index_stride,
+                    data.sampler_heap_array_stride,
+                ),
+                data.p_embedded_sampler,
+                data.use_combined_image_sampler_index,
+            )
+        }
+        source::SHADER_RECORD_DATA => {
+            // SAFETY: as above.
+            Source::RecordData(unsafe { info.source_data.shader_record_data_offset })
+        }
+        source::SHADER_RECORD_ADDRESS => {
+            // SAFETY: as above.
+            Source::RecordAddress(unsafe { info.source_data.shader_record_address_offset })
+        }
         other => {
             let text = format!("source is {other}");
             return Err(("VUID-VkDescriptorSetAndBindingMappingEXT-source-parameter", text));
@@ -234,7 +260,10 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
     let beyond = |push: u32, bytes: u64| u64::from(push) + bytes > limits.max_push_data;
     broken(mask == 0, "VUID-VkDescriptorSetAndBindingMappingEXT-resourceMask-requiredbitmask", "no types")?;
     let one = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11245";
+    let one_of_record = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11248";
     let uniform = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11356";
+    let (addressed, addressed_rule) =
+        (BUFFERS | resource::ACCELERATION_STRUCTURE, "VUID-VkDescriptorSetAndBindingMappingEXT-source-11357");
     match mapping.source {
         Source::Heap { place, sampler, embedded, combined } => {
             check_places(limits, mask, &place, &sampler)?;
@@ -248,6 +277,9 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
                 }
                 Index::Indirect { .. } => {
                     "VUID-VkDescriptorMappingSourceIndirectIndexArrayEXT-pEmbeddedSampler-11448"
+                }
+                Index::Record(_) => {
+                    "VUID-VkDescriptorMappingSourceShaderRecordIndexEXT-pEmbeddedSampler-11449"
                 }
             };
             let custom = embedded.is_some_and(|sampler| sampler.has_custom_border());
@@ -282,6 +314,10 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
                     broken(beyond(push, 8), rules[1], text)?;
                     broken(misplaced(address, 4), rules[2], "addressOffset is no multiple of 4")
                 }
+                Index::Record(offset) => {
+                    let rule = "VUID-VkDescriptorMappingSourceShaderRecordIndexEXT-shaderRecordOffset-11269";
+                    broken(misplaced(offset, 4), rule, "shaderRecordOffset is no multiple of 4")
+                }
             }
         }
         Source::HeapData { heap, push } => {
@@ -303,9 +339,7 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
         }
         Source::PushAddress(push) => {
             broken(count != 1, one, "an address for several bindings")?;
-            let addressed = BUFFERS | resource::ACCELERATION_STRUCTURE;
-            let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11357";
-            broken(mask & addressed == 0, rule, "an address, and no buffers")?;
+            broken(mask & addressed == 0, addressed_rule, "an address, and no buffers")?;
             let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11247";
             broken(misplaced(push, 8), rule, "pushAddressOffset is no multiple of 8")
         }
@@ -319,7 +353,22 @@ fn check(limits: &DescriptorHeapLimits, uniform_alignment: u64, mapping: &Mappin
             let rule = "VUID-VkDescriptorMappingSourceIndirectAddressEXT-addressOffset-11268";
             broken(misplaced(address, 8), rule, "addressOffset is no multiple of 8")
         }
-        Source::ShaderRecord => Ok(()),
+        Source::RecordData(offset) => {
+            broken(count != 1, one_of_record, "data of a record for several bindings")?;
+            broken(
+                mask & resource::UNIFORM_BUFFER == 0,
+                uniform,
+                "data of a record, and no uniform buffers",
+            )?;
+            let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11249";
+            broken(misplaced(offset, 4), rule, "shaderRecordDataOffset is no multiple of 4")
+        }
+        Source::RecordAddress(offset) => {
+            broken(count != 1, one_of_record, "an address for several bindings")?;
+            broken(mask & addressed == 0, addressed_rule, "an address, and no buffers")?;
+            let rule = "VUID-VkDescriptorSetAndBindingMappingEXT-source-11250";
+            broken(misplaced(offset, 8), rule, "shaderRecordAddressOffset is no multiple of 8")
+        }
     }
 }
 
