@@ -98,6 +98,7 @@ const EXTENSIONS: &[(&str, Core, &str)] = &[
     ("VK_EXT_inline_uniform_block", Some((3, "1.3")), "uniforms within a set"),
     ("VK_EXT_mutable_descriptor_type", None, "one array for descriptors of every type"),
     ("VK_EXT_descriptor_buffer", None, "descriptors in buffers"),
+    ("VK_EXT_descriptor_heap", None, "Vulkan's own heaps of descriptors"),
 ];
 
 impl Description {

@@ -186,7 +186,7 @@ impl GpuBuilder {
         self
     }
 
-    /// Gives the GPU `VK_EXT_descriptor_heap`, with a driver's sizes and reservations. No profile has the extension.
+    /// Gives the GPU `VK_EXT_descriptor_heap`, with a driver's sizes and reservations, whatever its profile says.
     ///
     /// ```
     /// use sublet_sim::{DescriptorHeapLimits, Gpu, profiles::Profile};
@@ -208,8 +208,9 @@ impl GpuBuilder {
     #[track_caller]
     pub fn build(self) -> Gpu {
         let mut offered = extensions::device(self.profile);
-        if self.descriptor_heap.is_some() {
-            offered.push("VK_EXT_descriptor_heap".to_owned());
+        let heaps = "VK_EXT_descriptor_heap".to_owned();
+        if self.descriptor_heap.is_some() && !offered.contains(&heaps) {
+            offered.push(heaps);
         }
         for name in self.only.iter().flatten().chain(&self.without) {
             assert!(offered.contains(name), "the profile {} has no extension {name}", self.profile.name);
@@ -223,7 +224,7 @@ impl GpuBuilder {
         hub.room = Arc::new(Room::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
         hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
-        hub.descriptor_heap = self.descriptor_heap;
+        hub.descriptor_heap = self.descriptor_heap.or(hub.descriptor_heap);
         hub.descriptors.quirks = self.descriptor_quirks;
         hub.descriptors.limits = self.descriptor_limits.unwrap_or(hub.descriptors.limits);
         Gpu::with(Arc::new(hub), &enabled)

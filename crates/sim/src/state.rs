@@ -111,7 +111,7 @@ impl Hub {
             log: Log::default(),
             kernels: Kernels::default(),
             descriptors: Behaviour::new(profile),
-            descriptor_heap: None,
+            descriptor_heap: profile.limits.descriptor_heap,
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),

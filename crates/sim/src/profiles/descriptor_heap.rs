@@ -5,9 +5,11 @@ use ash::vk;
 
 /// What `VkPhysicalDeviceDescriptorHeapPropertiesEXT` says. Units: bytes, but for the count.
 ///
-/// No profile has it: the drivers that the profiles were read from are older than the extension.
-/// [`GpuBuilder::descriptor_heap`](crate::GpuBuilder::descriptor_heap) gives it to any of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Profiles of drivers that have the extension have it in
+/// [`LimitsProfile::descriptor_heap`](super::LimitsProfile::descriptor_heap);
+/// [`GpuBuilder::descriptor_heap`](crate::GpuBuilder::descriptor_heap) gives it to any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DescriptorHeapLimits {
     /// `samplerHeapAlignment`: of the address of a sampler heap.
     pub sampler_heap_alignment: u64,

@@ -131,6 +131,9 @@ pub struct LimitsProfile {
     pub max_image_array_layers: u32,
     /// The limits of `VK_EXT_descriptor_buffer`, if the driver has it.
     pub descriptor_buffer: Option<DescriptorBufferLimits>,
+    /// The limits of `VK_EXT_descriptor_heap`, if the driver has it. Documents of older versions do not mention it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor_heap: Option<DescriptorHeapLimits>,
     /// The limits that touch descriptors.
     pub descriptors: DescriptorLimits,
 }

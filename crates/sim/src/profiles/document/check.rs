@@ -4,7 +4,8 @@
 use ash::vk;
 
 use super::super::{
-    DescriptorBufferLimits, LimitsProfile, MAX_ALIGNMENT, MAX_MAP_ALIGNMENT, Rounding, Tile, all_types,
+    DescriptorBufferLimits, DescriptorHeapLimits, LimitsProfile, MAX_ALIGNMENT, MAX_MAP_ALIGNMENT, Rounding,
+    Tile, all_types,
 };
 use super::{Document, InvalidProfile};
 use crate::arithmetic::{index, widen};
@@ -33,6 +34,9 @@ pub(super) fn check(document: &Document) -> Checked {
     }
     if let Some(limits) = &document.limits.descriptor_buffer {
         descriptor_buffer(limits)?;
+    }
+    if let Some(limits) = &document.limits.descriptor_heap {
+        descriptor_heap(limits)?;
     }
     buffers(document)?;
     images(document)
@@ -120,6 +124,32 @@ fn descriptor_buffer(limits: &DescriptorBufferLimits) -> Checked {
         return within(what, widen(whole), widen(parts), 256);
     }
     Ok(())
+}
+
+/// Section "Required Limits": heaps are aligned to 65,536 bytes at most, descriptors have 256 at most, and push data at
+/// least. What is reserved lies in the heap.
+fn descriptor_heap(limits: &DescriptorHeapLimits) -> Checked {
+    for alignment in [limits.sampler_heap_alignment, limits.resource_heap_alignment] {
+        power_of_two("a heap's alignment in limits.descriptor_heap", alignment, 1 << 16)?;
+    }
+    for size in [
+        limits.sampler,
+        limits.image,
+        limits.buffer,
+        limits.sampler_alignment,
+        limits.image_alignment,
+        limits.buffer_alignment,
+    ] {
+        power_of_two("a descriptor's size or alignment in limits.descriptor_heap", size, 256)?;
+    }
+    for (reserved, most) in [
+        (limits.sampler_reserved, limits.max_sampler_heap),
+        (limits.sampler_reserved_with_embedded, limits.max_sampler_heap),
+        (limits.resource_reserved, limits.max_resource_heap),
+    ] {
+        within("a reserved range in limits.descriptor_heap", reserved, 0, most)?;
+    }
+    within("limits.descriptor_heap.max_push_data", limits.max_push_data, 256, u64::MAX)
 }
 
 /// Checks bits of memory types: they name existing types only, and at least one if `some`.

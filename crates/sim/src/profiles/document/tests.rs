@@ -136,6 +136,20 @@ fn values_that_describe_no_device_are_refused() {
         why("\"types\": 1921", "\"types\": 4000"),
         InvalidProfile::UnknownTypes { bits: 4000, .. }
     ));
+    let heaps = |from: &str, to: &str| {
+        let text = Profile::by_name("nvidia-rtx-5070-ti").unwrap().to_json();
+        assert!(text.contains(from));
+        match Profile::from_json(&text.replacen(from, to, 1)) {
+            Err(ReadProfileError::Invalid(why)) => why,
+            other => panic!("{from} -> {to}: {other:?}"),
+        }
+    };
+    let wrong = heaps("\"resource_heap_alignment\": 32", "\"resource_heap_alignment\": 131072");
+    assert!(matches!(wrong, InvalidProfile::OutOfRange { value: 131_072, most: 65_536, .. }));
+    let wrong = heaps("\"buffer_alignment\": 16", "\"buffer_alignment\": 24");
+    assert!(matches!(wrong, InvalidProfile::NotPowerOfTwo { value: 24, .. }));
+    let wrong = heaps("\"sampler_reserved\": 512", "\"sampler_reserved\": 131073");
+    assert!(matches!(wrong, InvalidProfile::OutOfRange { value: 131_073, most: 131_072, .. }));
     assert_eq!(why("\"types\": 1921", "\"types\": 0"), InvalidProfile::NoTypes { what: "buffers.types" });
     assert_eq!(why("\"from\": 0", "\"from\": 16"), InvalidProfile::TileOrder);
     assert_eq!(why("\"max_rows\": 128", "\"max_rows\": 4"), InvalidProfile::TileHeight);

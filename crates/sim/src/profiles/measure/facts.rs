@@ -5,11 +5,12 @@ use std::ffi::CStr;
 use ash::vk;
 
 use super::super::{
-    DescriptorBufferLimits, DescriptorLimits, DescriptorMaxima, FeaturesProfile, HeapProfile, LimitsProfile,
-    MAX_MAP_ALIGNMENT, TypeProfile,
+    DescriptorBufferLimits, DescriptorHeapLimits, DescriptorLimits, DescriptorMaxima, FeaturesProfile,
+    HeapProfile, LimitsProfile, MAX_MAP_ALIGNMENT, TypeProfile,
 };
 use super::error::MeasureError;
 use crate::arithmetic::{index, widen};
+use crate::descriptor_heap::ffi;
 use crate::state::NEWEST_MINOR;
 
 /// The newest version of Vulkan that the simulated device can have.
@@ -43,6 +44,7 @@ struct More {
     inline: vk::PhysicalDeviceInlineUniformBlockProperties<'static>,
     push: vk::PhysicalDevicePushDescriptorPropertiesKHR<'static>,
     buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
+    heap: ffi::PhysicalDeviceDescriptorHeapPropertiesEXT,
 }
 
 impl More {
@@ -58,7 +60,8 @@ impl More {
             .push_next(&mut more.indexing)
             .push_next(&mut more.inline)
             .push_next(&mut more.push)
-            .push_next(&mut more.buffer);
+            .push_next(&mut more.buffer)
+            .push_next(&mut more.heap);
         // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
         // know.
         unsafe { instance.get_physical_device_properties2(physical_device, &mut all) };
@@ -81,6 +84,7 @@ struct MoreFeatures {
     mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'static>,
     buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'static>,
     protected: vk::PhysicalDeviceProtectedMemoryFeatures<'static>,
+    heap: ffi::PhysicalDeviceDescriptorHeapFeaturesEXT,
 }
 
 impl MoreFeatures {
@@ -101,7 +105,8 @@ impl MoreFeatures {
             .push_next(&mut more.inline)
             .push_next(&mut more.mutable)
             .push_next(&mut more.buffer)
-            .push_next(&mut more.protected);
+            .push_next(&mut more.protected)
+            .push_next(&mut more.heap);
         // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
         // know.
         unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
@@ -171,7 +176,12 @@ impl Facts {
             types: types
                 .map(|kind| TypeProfile { flags: kind.property_flags, heap: kind.heap_index })
                 .collect(),
-            limits: limits(&properties.limits, &more),
+            limits: LimitsProfile {
+                // Drivers list the extension and do not have the feature.
+                descriptor_heap: (offered.heap.descriptor_heap == vk::TRUE)
+                    .then(|| descriptor_heap(&more.heap)),
+                ..limits(&properties.limits, &more)
+            },
             features: FeaturesProfile {
                 memory_budget: false,
                 memory_priority: offered.priority.memory_priority == vk::TRUE,
@@ -257,6 +267,7 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
         max_image_dimension_3d: said.max_image_dimension3_d,
         max_image_array_layers: said.max_image_array_layers,
         descriptor_buffer: None,
+        descriptor_heap: None,
         descriptors: descriptors(said, more),
     }
 }
@@ -327,6 +338,26 @@ fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits
             inline_uniform_blocks: inline.max_descriptor_set_update_after_bind_inline_uniform_blocks,
             resources: u32::MAX,
         },
+    }
+}
+
+fn descriptor_heap(said: &ffi::PhysicalDeviceDescriptorHeapPropertiesEXT) -> DescriptorHeapLimits {
+    DescriptorHeapLimits {
+        sampler_heap_alignment: said.sampler_heap_alignment,
+        resource_heap_alignment: said.resource_heap_alignment,
+        max_sampler_heap: said.max_sampler_heap_size,
+        max_resource_heap: said.max_resource_heap_size,
+        sampler_reserved: said.min_sampler_heap_reserved_range,
+        sampler_reserved_with_embedded: said.min_sampler_heap_reserved_range_with_embedded,
+        resource_reserved: said.min_resource_heap_reserved_range,
+        sampler: said.sampler_descriptor_size,
+        image: said.image_descriptor_size,
+        buffer: said.buffer_descriptor_size,
+        sampler_alignment: said.sampler_descriptor_alignment,
+        image_alignment: said.image_descriptor_alignment,
+        buffer_alignment: said.buffer_descriptor_alignment,
+        max_push_data: said.max_push_data_size,
+        max_embedded_samplers: said.max_descriptor_heap_embedded_samplers,
     }
 }
 
