@@ -276,6 +276,7 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "frame/submit.rs",
     "list/bind.rs",
     "list/buffers.rs",
+    "list/downsample.rs",
     "list/draw.rs",
     "list/images.rs",
     "list/mips.rs",

@@ -3,14 +3,15 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    BufferStore, ClassicStore, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
-    HeapArrays, HeapCreateInfo, HeapError, HeapKind, HeapStore, HeapWriteError, NativeStore, SetStore,
+    BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BufferStore, ClassicStore, CreateHeapError,
+    DescriptorFeatures, DescriptorHeap, DescriptorKind, HeapArrays, HeapCreateInfo, HeapError, HeapGrowth,
+    HeapKind, HeapPlace, HeapStore, HeapWriteError, NativeStore, SetStore,
 };
 use sublet::retire::{Clock, OtherClock};
 use sublet::sim::{self, DescriptorHeapLimits, Gpu, Kernel, Profile};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 
-use crate::common::{Rig, hold};
+use crate::common::{Bindless, Held, Rig, hold};
 use crate::native::{dispatch, rig as native_rig, word};
 use crate::shader::{POINT, Shader, TYPES, fill};
 
@@ -20,6 +21,17 @@ const STORAGE: &[DescriptorKind] = &[DescriptorKind::StorageBuffer];
 fn growing(types: &'static [DescriptorKind]) -> HeapCreateInfo<'static> {
     let arrays = HeapArrays::One;
     HeapCreateInfo { slots: 4, max_slots: 32, types, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+/// With an array for each type, which no layout can stay for.
+fn changing() -> HeapCreateInfo<'static> {
+    HeapCreateInfo { arrays: HeapArrays::PerType, growth: HeapGrowth::ChangeLayout, ..growing(TYPES) }
+}
+
+fn classic(rig: &Rig, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicStore>> {
+    // SAFETY: the rig's buffer outlives the heap.
+    let store = unsafe { ClassicStore::new(&rig.device, info, 2, &[rig.uniform(15), rig.storage(15)]) };
+    hold(DescriptorHeap::new(store.unwrap()))
 }
 
 /// What stores are made of.
@@ -33,11 +45,12 @@ fn frames_in_flight<S: HeapStore>(
     rig: &Rig,
     heap: &DescriptorHeap<S>,
     layout: impl Fn(&S) -> (vk::DescriptorSetLayout, vk::PipelineCreateFlags),
+    (buffers, stays): (u32, bool),
     bind: impl Fn(&S, vk::CommandBuffer, vk::PipelineLayout),
 ) {
     let (set_layout, flags) = layout(heap.store());
     let shader = Shader::new(rig, set_layout, flags);
-    let words = |first: u32| [first, 0, first + 1, 0];
+    let words = |first: u32| [first, 0, first + 1, buffers];
     for (at, value) in [(0, 7), (1, 0), (2, 20), (3, 0), (4, 40), (5, 0)] {
         rig.put(at, value);
     }
@@ -53,7 +66,9 @@ fn frames_in_flight<S: HeapStore>(
     assert_eq!((statistics.capacity, statistics.growths, statistics.live), (8, 1, 6));
     assert_eq!((first.first(), second.first(), third.first()), (0, 2, 4), "each has its number");
     assert_eq!(heap.check(first.id()), Ok(()));
-    assert_eq!(layout(heap.store()).0, set_layout, "pipelines stay");
+    assert_eq!(layout(heap.store()).0 == set_layout, stays, "whether pipelines stay");
+    let another = (!stays).then(|| Shader::new(rig, layout(heap.store()).0, flags));
+    let shader = another.as_ref().unwrap_or(&shader);
     let (both, next) = (parts(rig), rig.clock.open(rig.lane));
     for range in [&second, &third] {
         shader.run(words(range.first()), |commands, layout| bind(heap.store(), commands, layout));
@@ -80,7 +95,7 @@ fn a_set_grows_while_frames_are_in_flight() {
     let heap = rig.set_heap(&growing(TYPES));
     let before = heap.store().set();
     let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
-    frames_in_flight(&rig, &heap, layout, |store, commands, layout| {
+    frames_in_flight(&rig, &heap, layout, (0, true), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
         unsafe { store.cmd_bind(commands, POINT, layout, 0) };
     });
@@ -96,7 +111,7 @@ fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
     let before = heap.store().address_of(kind, 3);
     assert_eq!(heap.store().address_of(kind, 4), None);
     let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
-    frames_in_flight(&rig, &heap, layout, |store, commands, layout| {
+    frames_in_flight(&rig, &heap, layout, (0, true), |store, commands, layout| {
         // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
         unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
         // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
@@ -104,6 +119,93 @@ fn a_descriptor_buffer_grows_while_frames_are_in_flight() {
     });
     assert_ne!(heap.store().address_of(kind, 3), before);
     assert!(heap.store().address_of(kind, 7).is_some());
+}
+
+#[test]
+fn heaps_with_several_arrays_grow_if_the_layout_may_change() {
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.set_heap(&changing());
+    let layout = |store: &SetStore| (store.layout(), vk::PipelineCreateFlags::empty());
+    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+        unsafe { store.cmd_bind(commands, POINT, layout, 0) };
+    });
+    assert_eq!(rig.device.update_after_bind_used(), 2 * 8);
+    drop((heap, rig));
+    let rig = Rig::new(NVIDIA);
+    let heap = rig.buffer_heap(&changing());
+    let layout = |store: &BufferStore<_>| (store.layout(), vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
+    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+        // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
+        unsafe { BufferStore::cmd_bind_all(commands, &[store]) };
+        // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
+        unsafe { store.cmd_set_offset(commands, POINT, layout, 0, 0) };
+    });
+    for kind in TYPES {
+        assert!(heap.store().address_of(*kind, 7).is_some() && heap.store().address_of(*kind, 8).is_none());
+    }
+}
+
+#[test]
+fn a_set_for_each_frame_grows_if_the_layout_may_change() {
+    let rig = Rig::new(NVIDIA);
+    let heap = classic(&rig, &changing());
+    let frame = std::cell::Cell::new(0);
+    let layout = |store: &ClassicStore| (store.layout(), vk::PipelineCreateFlags::empty());
+    frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
+        let now = frame.replace(frame.get() + 1);
+        // SAFETY: nothing that was submitted has this copy of these sets, and the buffer is live.
+        let written = unsafe { store.update(now) };
+        assert_eq!(written, 2 * store.slots(), "nothing of the larger sets was written before");
+        // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+        unsafe { store.cmd_bind(now, commands, POINT, layout, 0) };
+    });
+    assert_eq!(heap.store().copies(), 2);
+}
+
+/// One program for every kind: it looks at the layout once it has allocated.
+#[test]
+fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
+    let without = [
+        DescriptorFeatures::empty(),
+        DescriptorFeatures::DESCRIPTOR_BUFFER,
+        DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::UPDATE_AFTER_BIND,
+    ];
+    let kinds = [BindlessKind::Buffer, BindlessKind::Set, BindlessKind::Classic];
+    for (without, kind) in without.into_iter().zip(kinds) {
+        let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features - without);
+        let defaults = [rig.uniform(14), rig.storage(15)];
+        let info = BindlessHeapCreateInfo { heap: changing(), frames: 2, defaults: &defaults };
+        // SAFETY: the rig's buffer outlives the heap.
+        let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &info) };
+        let heap = hold(Bindless(made.unwrap()));
+        assert_eq!((heap.kind(), heap.statistics().capacity), (kind, 4));
+        let mut shader = Shader::new(&rig, heap.layout(), heap.pipeline_flags());
+        let (mut made_for, mut shaders) = (heap.layout(), 1);
+        for frame in 0..7 {
+            let ticket = rig.clock.begin_frame(rig.lane, frame % 2);
+            heap.collect(&rig.clock).unwrap();
+            let at = u64::from(frame);
+            rig.put(at, 100 + frame);
+            let range = fill(&rig, &heap, at, at + 1);
+            // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+            unsafe { heap.flush(frame) };
+            if heap.layout() != made_for {
+                shader = Shader::new(&rig, heap.layout(), heap.pipeline_flags());
+                (made_for, shaders) = (heap.layout(), shaders + 1);
+            }
+            shader.run([range.first(), 0, range.first() + 1, 1], |commands, layout| {
+                let place = HeapPlace { bind_point: POINT, layout, first_set: 0 };
+                // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+                unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
+            });
+            assert_eq!(rig.get(at + 1), 101 + frame, "{kind:?}, frame {frame}");
+            // SAFETY: what is recorded later binds the heap as it is now.
+            unsafe { heap.retire_outgrown(ticket) };
+            rig.clock.end_frame(ticket).unwrap();
+        }
+        assert_eq!((heap.statistics().capacity, heap.statistics().growths, shaders), (16, 2, 3));
+    }
 }
 
 #[test]
@@ -169,17 +271,20 @@ fn a_failed_growth<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, calls: &[&
 
 #[test]
 fn a_growth_that_fails_leaves_the_heap_as_it_was() {
+    const SETS: [&str; 2] = ["vkCreateDescriptorPool", "vkAllocateDescriptorSets"];
+    const BUFFERS: [&str; 2] = ["vkCreateBuffer", "vkBindBufferMemory"];
+    const LAYOUT: &str = "vkCreateDescriptorSetLayout";
     let rig = Rig::new(NVIDIA);
-    let sets = rig.set_heap(&growing(TYPES));
-    a_failed_growth(&rig, &sets, &["vkCreateDescriptorPool", "vkAllocateDescriptorSets"]);
-    let buffers = rig.buffer_heap(&growing(TYPES));
-    a_failed_growth(&rig, &buffers, &["vkCreateBuffer", "vkBindBufferMemory"]);
-    drop((sets, buffers));
+    a_failed_growth(&rig, &rig.set_heap(&growing(TYPES)), &SETS);
+    a_failed_growth(&rig, &rig.buffer_heap(&growing(TYPES)), &BUFFERS);
+    a_failed_growth(&rig, &rig.set_heap(&changing()), &[LAYOUT, SETS[0], SETS[1]]);
+    a_failed_growth(&rig, &rig.buffer_heap(&changing()), &[LAYOUT, BUFFERS[0], BUFFERS[1]]);
+    a_failed_growth(&rig, &classic(&rig, &changing()), &[LAYOUT, SETS[0], SETS[1]]);
     drop(rig);
     let rig = native_rig(DescriptorHeapLimits::NVIDIA);
     let info = growing(TYPES);
     let heap = hold(DescriptorHeap::new(NativeStore::new(&rig.device, &rig.allocator, &info).unwrap()));
-    a_failed_growth(&rig, &heap, &["vkCreateBuffer", "vkBindBufferMemory"]);
+    a_failed_growth(&rig, &heap, &BUFFERS);
 }
 
 /// A growth that no block has room for gets no memory of the driver.
@@ -216,6 +321,7 @@ fn a_growth_that_gets_no_memory_leaves_the_heap_as_it_was() {
     let info = HeapCreateInfo { max_slots: 1 << 19, ..growing(STORAGE) };
     let rig = Rig::new(NVIDIA);
     a_growth_without_memory(&rig, &rig.buffer_heap(&info));
+    a_growth_without_memory(&rig, &rig.buffer_heap(&HeapCreateInfo { max_slots: 1 << 19, ..changing() }));
     drop(rig);
     let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
     let store = NativeStore::new(&rig.device, &rig.allocator, &info).unwrap();
@@ -239,6 +345,8 @@ fn a_store_never_has_fewer_slots_than_before() {
     let rig = Rig::new(NVIDIA);
     a_store_that_is_asked(&rig.set_heap(&growing(STORAGE)));
     a_store_that_is_asked(&rig.buffer_heap(&growing(STORAGE)));
+    a_store_that_is_asked(&rig.set_heap(&changing()));
+    a_store_that_is_asked(&classic(&rig, &changing()));
     drop(rig);
     let rig = native_rig(DescriptorHeapLimits::MESA_ANV);
     let store = NativeStore::new(&rig.device, &rig.allocator, &growing(STORAGE)).unwrap();

@@ -1,5 +1,6 @@
 //! The set layout of a heap: one array for all types, or one for each.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
@@ -8,30 +9,31 @@ use super::super::counts::{DescriptorCounts, DescriptorKind};
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::super::layout::SetLayout;
-use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
+use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapGrowth};
 use super::error::HeapWriteError;
 use super::limits::{self, HeapShape};
 use crate::base::cast::narrow;
 
-/// The getters of every store that has [`Arrays`], which `$self.$arrays` finds.
+/// The getters of every store that has `arrays`, and [`HeapLayout`] in its current parts at `$layout`.
 macro_rules! layout_getters {
-    ($($arrays:ident).+) => {
-        /// The layout, for pipelines: compatible with any that was made in the same way.
+    ($($layout:ident).+) => {
+        /// The layout, for pipelines: compatible with any that was made in the same way. It stays, unless the heap grows
+        /// with [`HeapGrowth::ChangeLayout`](crate::descriptor::HeapGrowth::ChangeLayout).
         #[must_use]
         pub fn layout(&self) -> ash::vk::DescriptorSetLayout {
-            self.$($arrays).+.layout()
+            self.current.with(|parts, _| parts.$($layout).+.of_sets().handle())
         }
 
         /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
         #[must_use]
-        pub fn set_layout(&self) -> &crate::descriptor::SetLayout {
-            self.$($arrays).+.set_layout()
+        pub fn set_layout(&self) -> crate::descriptor::SetLayout {
+            self.current.with(|parts, _| parts.$($layout).+.of_sets().clone())
         }
 
         /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
         #[must_use]
         pub fn binding(&self, kind: crate::descriptor::DescriptorKind) -> Option<u32> {
-            self.$($arrays).+.binding(kind)
+            self.arrays.binding(kind)
         }
     };
 }
@@ -48,24 +50,24 @@ pub(super) enum Purpose {
     Buffer,
 }
 
-/// A live layout. Dropping it does not destroy it, because only the program knows when the device is done with it; a
-/// warning says that it leaked.
+/// What layouts of a heap are made from: one for all its sizes, or one for each.
 #[derive(Debug)]
 pub(super) struct Arrays {
-    layout: SetLayout,
-    is_destroyed: AtomicBool,
     types: Box<[DescriptorKind]>,
     is_one: bool,
+    stages: vk::ShaderStageFlags,
+    purpose: Purpose,
     /// To begin with.
     slots: u32,
-    /// What the layout has.
     max_slots: u32,
     transient: u32,
+    /// The count of the only binding is variable: one layout is for all sizes.
+    is_variable: bool,
 }
 
 impl Arrays {
-    /// Makes the layout, once the limits allow it. Nothing is left on failure.
-    pub(super) fn create(
+    /// Looks at what was asked for, features and limits. Nothing is made.
+    pub(super) fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
         purpose: Purpose,
@@ -83,20 +85,19 @@ impl Arrays {
         if !missing.is_empty() {
             return Err(CreateHeapError::Unsupported { missing });
         }
-        // The layout stays when the heap grows, as pipelines do that were made with it: so the count of its last
-        // binding has to be variable, and its only one.
+        // A layout that is to stay has the most slots there may be. Only the count of its last binding may be variable:
+        // so it has to be its only one.
         let max_slots = info.most();
-        let may_grow = max_slots != info.slots
+        let is_variable = max_slots != info.slots
             && (is_one || types.len() == 1)
             && purpose != Purpose::Classic
             && device.features().contains(DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT);
+        let may_grow = is_variable || info.growth == HeapGrowth::ChangeLayout;
         let slots = if may_grow { info.slots } else { max_slots };
         let wanted = HeapShape { types, slots: max_slots, is_one };
         limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
-        let layout = create_layout(device, &wanted, info.stages, purpose, may_grow)?;
-        let is_destroyed = AtomicBool::new(false);
-        let (types, transient) = (types.into(), info.transient);
-        Ok(Self { layout, is_destroyed, types, is_one, slots, max_slots, transient })
+        let (types, transient, stages) = (types.into(), info.transient, info.stages);
+        Ok(Self { types, is_one, stages, purpose, slots, max_slots, transient, is_variable })
     }
 
     /// The types by Vulkan's numbers.
@@ -104,13 +105,13 @@ impl Arrays {
         vk_types(&self.types)
     }
 
-    /// What a set of it takes out of a pool if it has so many slots.
-    pub(super) fn counts(&self, slots: u32) -> DescriptorCounts {
-        if self.may_grow() { self.layout.counts_with(slots) } else { self.layout.counts() }
+    /// Whether sets and buffers are made for fewer slots than their layout has.
+    pub(super) fn is_variable(&self) -> bool {
+        self.is_variable
     }
 
-    pub(super) fn may_grow(&self) -> bool {
-        self.slots != self.max_slots
+    pub(super) fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     /// The binding that a type is written to; an error if the heap does not hold it.
@@ -126,14 +127,9 @@ impl Arrays {
         Some(if self.is_one { 0 } else { narrow(at) })
     }
 
-    #[inline]
-    pub(super) fn layout(&self) -> vk::DescriptorSetLayout {
-        self.layout.handle()
-    }
-
-    #[inline]
-    pub(super) fn set_layout(&self) -> &SetLayout {
-        &self.layout
+    /// How many bindings the layout has: those of all numbers below.
+    pub(super) fn bindings(&self) -> u32 {
+        if self.is_one { 1 } else { narrow(self.types.len()) }
     }
 
     pub(super) fn types(&self) -> &[DescriptorKind] {
@@ -157,17 +153,63 @@ impl Arrays {
     pub(super) fn transient(&self) -> u32 {
         self.transient
     }
+}
 
+/// A live layout, which goes with the last that was made from it. Dropping it does not destroy it, because only the
+/// program knows when the device is done with it; a warning says that it leaked.
+#[derive(Debug)]
+pub(super) struct HeapLayout {
+    layout: SetLayout,
+    slots: u32,
+    is_destroyed: AtomicBool,
+}
+
+impl HeapLayout {
+    /// Makes a layout for so many slots: the first, or one to grow to. Nothing is left on failure.
+    pub(super) fn create(
+        device: &DescriptorDevice,
+        arrays: &Arrays,
+        slots: u32,
+    ) -> Result<Arc<Self>, CreateHeapError> {
+        let slots = if arrays.is_variable { arrays.max_slots } else { slots };
+        let wanted = HeapShape { types: &arrays.types, slots, is_one: arrays.is_one };
+        let layout = create_layout(device, &wanted, arrays.stages, arrays.purpose, arrays.is_variable)?;
+        Ok(Arc::new(Self { layout, slots, is_destroyed: AtomicBool::new(false) }))
+    }
+
+    /// The layout for a heap that grows from this one to so many slots: the same, where one is for all sizes.
+    pub(super) fn next(
+        self: &Arc<Self>,
+        device: &DescriptorDevice,
+        arrays: &Arrays,
+        slots: u32,
+    ) -> Result<Arc<Self>, CreateHeapError> {
+        if arrays.is_variable { Ok(self.clone()) } else { Self::create(device, arrays, slots) }
+    }
+
+    #[inline]
+    pub(super) fn of_sets(&self) -> &SetLayout {
+        &self.layout
+    }
+
+    /// What a layout has, which may be more than what is made from it.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Destroys the layout, unless something that was made from it still has it.
+    ///
     /// # Safety
-    /// The layout is of this device, nothing that was made from it is in use, and it is destroyed once.
-    pub(super) unsafe fn destroy(&self, device: &DescriptorDevice) {
-        // SAFETY: `create` made it; the caller promises that it is of this device and destroyed once.
-        unsafe { device.driver().destroy_set_layout(self.layout.handle()) };
-        self.is_destroyed.store(true, Ordering::Relaxed);
+    /// The layout is of this device, and what had it is not used any more.
+    pub(super) unsafe fn release(self: Arc<Self>, device: &DescriptorDevice) {
+        let Some(last) = Arc::into_inner(self) else { return };
+        // SAFETY: `create` made it, of this device; and nobody else has it.
+        unsafe { device.driver().destroy_set_layout(last.layout.handle()) };
+        last.is_destroyed.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Arrays {
+impl Drop for HeapLayout {
     fn drop(&mut self) {
         if !*self.is_destroyed.get_mut() {
             tracing::warn!(
@@ -204,7 +246,7 @@ fn create_layout(
     wanted: &HeapShape<'_>,
     stages: vk::ShaderStageFlags,
     purpose: Purpose,
-    may_grow: bool,
+    is_variable: bool,
 ) -> Result<SetLayout, CreateHeapError> {
     let kinds = if wanted.is_one { &[DescriptorKind::Mutable][..] } else { wanted.types };
     let mut bindings = Vec::with_capacity(kinds.len());
@@ -228,7 +270,7 @@ fn create_layout(
             | vk::DescriptorBindingFlags::PARTIALLY_BOUND
             | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
     }
-    if may_grow {
+    if is_variable {
         each |= vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT;
     }
     let flags = vec![each; bindings.len()];
@@ -254,7 +296,7 @@ fn create_layout(
     // those of enabled features
     // (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005 and those
     // after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
-    // `create` has asked for them; and there is a flag for each binding.
+    // `Arrays::new` has asked for them; and there is a flag for each binding.
     let handle = unsafe { device.driver().create_set_layout(&info) }?;
     // SAFETY: the layout was made from it.
     unsafe { SetLayout::new(handle, &info) }.map_err(|_| {

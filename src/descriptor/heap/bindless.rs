@@ -274,16 +274,18 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
         }
     }
 
-    /// The layout, for pipeline layouts. Null for Vulkan's own heaps.
+    /// The layout, for pipeline layouts. Null for Vulkan's own heaps. It stays, unless the heap grows with
+    /// [`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout): then see whether it is another one after you have
+    /// allocated.
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
-        self.set_layout().map_or(vk::DescriptorSetLayout::null(), SetLayout::handle)
+        self.set_layout().map_or(vk::DescriptorSetLayout::null(), |layout| layout.handle())
     }
 
     /// The layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo). `None` for
     /// Vulkan's own heaps.
     #[must_use]
-    pub fn set_layout(&self) -> Option<&SetLayout> {
+    pub fn set_layout(&self) -> Option<SetLayout> {
         match &self.store().inner {
             Inner::Buffer(store) => Some(store.set_layout()),
             Inner::Set(store) => Some(store.set_layout()),
@@ -340,7 +342,7 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     ///
     /// # Safety
     /// 1. The command buffer is being recorded by this thread alone, and [`flush`](Self::flush) was called for the frame,
-    ///    of each heap.
+    ///    of each heap, since it last grew.
     /// 2. The heaps are of one device, which allows so many descriptor buffers at once; one for resources and one for
     ///    samplers it always does.
     /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on. Of Vulkan's own heaps

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use ash::vk;
 
@@ -9,7 +10,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
-use super::arrays::{Arrays, Purpose, layout_getters};
+use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::current::Current;
 use super::error::HeapWriteError;
@@ -71,12 +72,18 @@ pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
     arrays: Arrays,
-    plan: Plan,
-    usage: vk::BufferUsageFlags,
     name: Box<str>,
     /// Who made the store: where its buffers come from.
     caller: &'static Location<'static>,
-    current: Current<MappedBuffer>,
+    current: Current<LaidBuffer>,
+}
+
+/// A buffer, and where in it the arrays of its layout are.
+#[derive(Debug)]
+struct LaidBuffer {
+    layout: Arc<HeapLayout>,
+    plan: Plan,
+    buffer: MappedBuffer,
 }
 
 /// Where the descriptors of a type are, in bytes from the start of the set.
@@ -99,19 +106,22 @@ impl ArrayBytes {
     }
 }
 
-/// The set's places, and its bytes as far as they are known to be enough for all slots.
+/// The set's places, its bytes as far as they are known to be enough for the layout's slots, and the usages of its buffer.
+#[derive(Debug)]
 struct Plan {
     places: Box<[ArrayBytes]>,
     size: u64,
+    usage: vk::BufferUsageFlags,
 }
 
 impl Plan {
     /// Asks the device where the arrays are, and refuses answers that cannot be.
-    fn new(device: &DescriptorDevice, arrays: &Arrays) -> Result<Self, CreateHeapError> {
+    fn new(device: &DescriptorDevice, arrays: &Arrays, layout: &HeapLayout) -> Result<Self, CreateHeapError> {
         let driver = device.driver();
         let sizes = DescriptorSizes::of(device);
+        let handle = layout.of_sets().handle();
         // SAFETY: the layout is live, and was made for descriptor buffers.
-        let size = unsafe { driver.set_layout_size(arrays.layout()) };
+        let size = unsafe { driver.set_layout_size(handle) };
         let size_of = |kind| sizes.get(kind).ok_or(CreateHeapError::NoSize { kind });
         let mut places = Vec::new();
         for &kind in arrays.types() {
@@ -120,8 +130,8 @@ impl Plan {
             let stride = largest.unwrap_or(own);
             let binding = arrays.binding(kind).unwrap_or(0);
             // SAFETY: the layout is live, was made for descriptor buffers, and has the binding.
-            let first = unsafe { driver.binding_offset(arrays.layout(), binding) };
-            let needed = stride.checked_mul(arrays.max_slots().into()).and_then(|all| first.checked_add(all));
+            let first = unsafe { driver.binding_offset(handle, binding) };
+            let needed = stride.checked_mul(layout.slots().into()).and_then(|all| first.checked_add(all));
             let absurd = CreateHeapError::Absurd { size, needed: needed.unwrap_or(u64::MAX) };
             if needed.is_none_or(|needed| needed > size) {
                 return Err(absurd);
@@ -133,13 +143,26 @@ impl Plan {
             };
             places.push(ArrayBytes { kind, first, stride, size: own });
         }
-        Ok(Self { places: places.into(), size })
+        let usage = usage_of(device, arrays, size)?;
+        Ok(Self { places: places.into(), size, usage })
     }
 
-    /// Bytes of a set of an only binding with so many slots, no more than there may be.
-    fn bytes_of(&self, slots: u32) -> u64 {
+    /// Bytes of a set with so many slots, no more than its layout has.
+    fn bytes_of(&self, arrays: &Arrays, slots: u32) -> u64 {
+        if !arrays.is_variable() {
+            return self.size;
+        }
         let end = |place: &ArrayBytes| widen(place.first) + widen(place.stride) * u64::from(slots);
         self.places.iter().map(end).max().unwrap_or(0)
+    }
+
+    fn place(&self, kind: DescriptorKind) -> Option<&ArrayBytes> {
+        self.places.iter().find(|place| place.kind == kind)
+    }
+
+    #[inline]
+    fn place_of(&self, kind: DescriptorKind) -> Result<&ArrayBytes, HeapWriteError> {
+        self.place(kind).ok_or(HeapWriteError::Kind { kind })
     }
 }
 
@@ -194,77 +217,77 @@ impl<A: AllocatorRef> BufferStore<A> {
         }
         let properties = &device.driver().facts.buffer;
         let has_combined = info.actual_types().contains(&DescriptorKind::CombinedImageSampler);
-        let arrays = Arrays::create(device, info, Purpose::Buffer)?;
+        let arrays = Arrays::new(device, info, Purpose::Buffer)?;
         let is_split = properties.combined_image_sampler_descriptor_single_array == vk::FALSE;
-        let caller = Location::caller();
-        let made = if has_combined && is_split {
-            Err(CreateHeapError::SplitArrays)
-        } else {
-            Plan::new(device, &arrays).and_then(|plan| {
-                let usage = usage_of(device, &arrays, plan.size)?;
-                let bytes = if arrays.may_grow() { plan.bytes_of(arrays.slots()) } else { plan.size };
-                let buffer = Self::make_buffer(device, &allocator, bytes, usage, (info.name, caller))?;
-                Ok((plan, usage, buffer))
-            })
-        };
+        if has_combined && is_split {
+            return Err(CreateHeapError::SplitArrays);
+        }
+        let source = (info.name, Location::caller());
+        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
+        let laid = Self::make(device, &allocator, &arrays, layout, source, arrays.slots())?;
+        let current = Current::new(laid, arrays.slots(), arrays.max_slots());
+        Ok(Self {
+            allocator,
+            device: device.clone(),
+            arrays,
+            name: info.name.into(),
+            caller: source.1,
+            current,
+        })
+    }
+
+    /// Makes a buffer for so many slots of the layout. On failure nothing is left, the layout included if nobody else
+    /// has it.
+    fn make(
+        device: &DescriptorDevice,
+        allocator: &A,
+        arrays: &Arrays,
+        layout: Arc<HeapLayout>,
+        (name, caller): (&str, &'static Location<'static>),
+        slots: u32,
+    ) -> Result<LaidBuffer, CreateHeapError> {
+        let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment.max(1);
+        let made = Plan::new(device, arrays, &layout).and_then(|plan| {
+            let bytes = plan.bytes_of(arrays, slots).max(1);
+            let wish = BufferWish { bytes, alignment, usage: plan.usage, name, caller };
+            // SAFETY: `new` has looked at whose the allocator is; the size is not zero, and the features of the usages
+            // are enabled.
+            Ok((unsafe { MappedBuffer::create(device, allocator, &wish) }?, plan))
+        });
         match made {
-            Ok((plan, usage, buffer)) => {
-                let current = Current::new(buffer, arrays.slots(), arrays.max_slots());
-                let (device, name) = (device.clone(), info.name.into());
-                Ok(Self { allocator, device, arrays, plan, usage, name, caller, current })
-            }
+            Ok((buffer, plan)) => Ok(LaidBuffer { layout, plan, buffer }),
             Err(error) => {
-                // SAFETY: nothing was made from it that is left.
-                unsafe { arrays.destroy(device) };
+                // SAFETY: the layout is of this device, and nothing that was made from it here is left.
+                unsafe { layout.release(device) };
                 Err(error)
             }
         }
     }
 
-    fn make_buffer(
-        device: &DescriptorDevice,
-        allocator: &A,
-        bytes: u64,
-        usage: vk::BufferUsageFlags,
-        (name, caller): (&str, &'static Location<'static>),
-    ) -> Result<MappedBuffer, CreateHeapError> {
-        let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment.max(1);
-        let wish = BufferWish { bytes: bytes.max(1), alignment, usage, name, caller };
-        // SAFETY: `new` has looked at whose the allocator is; the size is not zero, and the features of the usages are
-        // enabled.
-        unsafe { MappedBuffer::create(device, allocator, &wish) }
-    }
-
-    layout_getters!(arrays);
+    layout_getters!(layout);
 
     /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
     #[must_use]
     pub fn stride(&self, kind: DescriptorKind) -> Option<u64> {
-        self.place(kind).map(|place| widen(place.stride))
+        self.current.with(|laid, _| laid.plan.place(kind).map(|place| widen(place.stride)))
     }
 
     /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the
     /// heap does not hold the type, or has no such slot.
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
-        let place = self.place(kind)?;
-        self.current.with(|buffer, slots| (index < slots).then(|| place.address_in(buffer, index)))
-    }
-
-    #[inline]
-    fn place(&self, kind: DescriptorKind) -> Option<&ArrayBytes> {
-        self.plan.places.iter().find(|place| place.kind == kind)
-    }
-
-    #[inline]
-    fn place_of(&self, kind: DescriptorKind) -> Result<&ArrayBytes, HeapWriteError> {
-        self.place(kind).ok_or(HeapWriteError::Kind { kind })
+        self.current.with(|laid, slots| {
+            let place = laid.plan.place(kind).filter(|_| index < slots)?;
+            Some(place.address_in(&laid.buffer, index))
+        })
     }
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
-        let address = self.current.with(|buffer, _| buffer.address());
-        vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(self.usage)
+        self.current.with(|laid, _| {
+            let address = laid.buffer.address();
+            vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(laid.plan.usage)
+        })
     }
 
     /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each
@@ -312,26 +335,31 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// The device is done with all submissions that use the heap.
     pub unsafe fn destroy(self) {
-        let Self { allocator, device, arrays, current, .. } = self;
-        // SAFETY: the caller promises that the device is done with the heap, and the value goes with it.
-        unsafe { arrays.destroy(&device) };
-        // SAFETY: as above; the allocator made the buffers.
-        current.into_each(|buffer| unsafe { buffer.destroy(&allocator) });
+        let Self { allocator, device, current, .. } = self;
+        // SAFETY: all of it is of this store, and the caller promises that the device is done with it.
+        current.into_each(|laid| unsafe { laid.destroy(&device, &allocator) });
     }
+}
 
+impl LaidBuffer {
     /// Puts bytes into a slot.
     ///
     /// # Safety
-    /// As for [`HeapStore::write`]: the index is one of the heap's, and nobody else writes the slot.
+    /// The place is of this plan, the index is one of the heap's, and nobody else writes the slot.
     #[inline]
     unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
         debug_assert!(bytes.len() <= place.stride);
-        self.current.with(|buffer, slots| {
-            debug_assert!(index < slots);
-            // SAFETY: `Plan::new` has seen that the arrays lie in the set; nobody else writes the slot: the caller's
-            // promise.
-            unsafe { buffer.put(place.at(index), bytes) };
-        });
+        // SAFETY: `Plan::new` has seen that the arrays lie in the set; nobody else writes the slot: the caller's promise.
+        unsafe { self.buffer.put(place.at(index), bytes) };
+    }
+
+    /// # Safety
+    /// Device and allocator made it, and the device is done with it.
+    unsafe fn destroy(self, device: &DescriptorDevice, allocator: &impl AllocatorRef) {
+        // SAFETY: the device is done with the buffer, and the value goes with it.
+        unsafe { self.buffer.destroy(allocator) };
+        // SAFETY: as above.
+        unsafe { self.layout.release(device) };
     }
 }
 
@@ -357,14 +385,20 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     /// slow: each slot once, or about as often as it is written.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
         let make = || {
-            let bytes = self.plan.bytes_of(slots);
-            Self::make_buffer(&self.device, &self.allocator, bytes, self.usage, (&self.name, self.caller))
+            let now = self.current.with(|laid, _| laid.layout.clone());
+            let layout = now.next(&self.device, &self.arrays, slots)?;
+            let source = (&*self.name, self.caller);
+            Self::make(&self.device, &self.allocator, &self.arrays, layout, source, slots)
         };
         self.current.grow(slots, self.arrays.types().len(), make, |old, next, had| {
-            let bytes = host_size(self.plan.bytes_of(had)).unwrap_or(0);
-            // SAFETY: both buffers have the bytes of so many slots; nobody writes the one meanwhile, and nobody knows of
-            // the other.
-            unsafe { next.copy_from(old, bytes) };
+            // Where all types share an array, the first stands for it.
+            let arrays = if self.arrays.is_one() { 1 } else { self.arrays.types().len() };
+            for (from, to) in old.plan.places.iter().zip(&next.plan.places).take(arrays) {
+                let bytes = from.stride * crate::base::cast::index(had);
+                // SAFETY: both plans have so many slots of the type, with one stride, in their buffers; nobody writes the
+                // one meanwhile, and nobody knows of the other.
+                unsafe { next.buffer.copy_from(to.first, &old.buffer, from.first, bytes) };
+            }
         })
     }
 
@@ -374,7 +408,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
 
     fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
-        self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
+        self.current.collect(clock, |laid| unsafe { laid.destroy(&self.device, &self.allocator) })
     }
 
     fn transient(&self) -> u32 {
@@ -382,17 +416,20 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let place = self.place_of(descriptor.kind())?;
-        // Made here and then copied whole: drivers may write a descriptor in pieces, or read what they wrote.
-        let mut bytes = [0; MAX_DESCRIPTOR_BYTES];
-        let bytes = &mut bytes[..place.size];
-        descriptor.with_get_info(|info| {
-            // SAFETY: what the info names is live: the caller's promise; and there is as much room as the type needs.
-            unsafe { self.device.driver().descriptor_bytes(info, bytes) };
-        })?;
-        // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
-        unsafe { self.put(place, index, bytes) };
-        Ok(())
+        self.current.with(|laid, slots| {
+            debug_assert!(index < slots);
+            let place = laid.plan.place_of(descriptor.kind())?;
+            // Made here and then copied whole: drivers may write a descriptor in pieces, or read what they wrote.
+            let mut bytes = [0; MAX_DESCRIPTOR_BYTES];
+            let bytes = &mut bytes[..place.size];
+            descriptor.with_get_info(|info| {
+                // SAFETY: what the info names is live: the caller's promise; and there is as much room as the type needs.
+                unsafe { self.device.driver().descriptor_bytes(info, bytes) };
+            })?;
+            // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
+            unsafe { laid.put(place, index, bytes) };
+            Ok(())
+        })
     }
 
     /// The driver has no call for several.
@@ -401,7 +438,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
         for (_, descriptor) in writes.clone() {
-            self.place_of(descriptor.kind())?;
+            self.arrays.binding_of(descriptor.kind())?;
             descriptor.with_get_info(|_| ())?;
         }
         for (index, descriptor) in writes {
@@ -417,25 +454,23 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         kind: DescriptorKind,
         bytes: &[u8],
     ) -> Result<(), HeapWriteError> {
-        let place = self.place_of(kind)?;
-        if bytes.len() != place.size {
-            return Err(HeapWriteError::Unlike { from: widen(bytes.len()), to: widen(place.size) });
-        }
-        // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
-        unsafe { self.put(place, index, bytes) };
-        Ok(())
+        self.current.with(|laid, _| {
+            let place = laid.plan.place_of(kind)?;
+            if bytes.len() != place.size {
+                return Err(HeapWriteError::Unlike { from: widen(bytes.len()), to: widen(place.size) });
+            }
+            // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
+            unsafe { laid.put(place, index, bytes) };
+            Ok(())
+        })
     }
 
     fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
-        let place = self.place(kind)?;
-        // Both in one buffer.
-        let (pointer, device) = self.current.with(|buffer, slots| {
-            (buffer.pointer(place.at(index)), (index < slots).then(|| place.address_in(buffer, index)))
-        });
-        Some(HeapSlot {
-            host: Some(HostSlot::Mapped { pointer: pointer?, bytes: place.size }),
-            device,
-            ..HeapSlot::new(index)
+        self.current.with(|laid, slots| {
+            let place = laid.plan.place(kind)?;
+            let host = HostSlot::Mapped { pointer: laid.buffer.pointer(place.at(index))?, bytes: place.size };
+            let device = (index < slots).then(|| place.address_in(&laid.buffer, index));
+            Some(HeapSlot { host: Some(host), device, ..HeapSlot::new(index) })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::TryReserveError;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ash::vk;
 use parking_lot::Mutex;
@@ -11,14 +12,16 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Arrays, Purpose, layout_getters};
+use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
+use super::current::Current;
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
+use crate::retire::{Clock, OtherClock, Ticket};
 
 /// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy
 /// for each frame in flight.
@@ -43,8 +46,9 @@ use crate::device::descriptors::BindTarget;
 /// its kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few
 /// descriptors in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
 ///
-/// It does not grow: it has [`HeapCreateInfo::max_slots`] from the start. Shaders have that size, and each slot holds a
-/// descriptor in any case.
+/// It has [`HeapCreateInfo::max_slots`] from the start, because shaders have that size, unless the layout may change
+/// ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). Then it grows: no copy of the larger sets holds anything
+/// before its frame's [`update`](Self::update), which writes all slots.
 ///
 /// ```
 /// use ash::vk;
@@ -73,10 +77,20 @@ use crate::device::descriptors::BindTarget;
 pub struct ClassicStore {
     device: DescriptorDevice,
     arrays: Arrays,
+    name: Box<str>,
+    copies: u32,
+    /// By binding.
+    defaults: Box<[Descriptor]>,
+    current: Current<Copies>,
+    /// What one update writes. Locked while the driver is called, unlike the content.
+    writes: Mutex<WriteBatch>,
+}
+
+/// A set for each frame, and what they are to hold.
+#[derive(Debug)]
+struct Copies {
     sets: HeapSets,
     content: Mutex<Content>,
-    /// What one update writes. Locked while the driver is called, unlike `content`.
-    writes: Mutex<WriteBatch>,
 }
 
 /// A slot of one of the arrays.
@@ -93,7 +107,7 @@ struct ArraySlot {
 struct Content {
     slots: u32,
     /// By binding.
-    defaults: Vec<Descriptor>,
+    defaults: Box<[Descriptor]>,
     /// By binding, then by slot.
     descriptors: Vec<Descriptor>,
     /// The same; a bit for each copy that has another descriptor there, or none.
@@ -112,7 +126,7 @@ fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, T
 
 impl Content {
     /// All slots hold their defaults, which no copy holds yet.
-    fn new(slots: u32, defaults: Vec<Descriptor>, copies: u32) -> Result<Self, TryReserveError> {
+    fn new(slots: u32, defaults: &[Descriptor], copies: u32) -> Result<Self, TryReserveError> {
         let count = index(slots).saturating_mul(defaults.len());
         let places = || {
             (0..narrow(defaults.len()))
@@ -126,7 +140,15 @@ impl Content {
         let descriptors =
             collect(count, defaults.iter().flat_map(|&default| std::iter::repeat_n(default, index(slots))))?;
         let stale = collect(count, std::iter::repeat_n(all, count))?;
-        Ok(Self { slots, defaults, descriptors, stale, lists })
+        Ok(Self { slots, defaults: defaults.into(), descriptors, stale, lists })
+    }
+
+    /// Takes over what the slots of smaller content hold. No copy holds any of this one's.
+    fn take_over(&mut self, smaller: &Self) {
+        let from = smaller.descriptors.chunks_exact(index(smaller.slots));
+        for (from, to) in from.zip(self.descriptors.chunks_exact_mut(index(self.slots))) {
+            to[..from.len()].copy_from_slice(from);
+        }
     }
 
     fn at(&self, place: ArraySlot) -> usize {
@@ -193,26 +215,31 @@ impl ClassicStore {
             return Err(CreateHeapError::Unsupported { missing });
         }
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
-        let types = defaults.len();
-        let arrays = Arrays::create(device, &info, Purpose::Classic)?;
-        let slots = arrays.slots();
+        let arrays = Arrays::new(device, &info, Purpose::Classic)?;
+        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
+        let all = Self::make(device, &arrays, layout, info.name, (copies, &defaults), arrays.slots())?;
+        let current = Current::new(all, arrays.slots(), arrays.max_slots());
+        let (device, name, writes) = (device.clone(), info.name.into(), Mutex::default());
+        Ok(Self { device, arrays, name, copies, defaults: defaults.into(), current, writes })
+    }
+
+    /// Makes so many copies of so many slots, which hold the defaults. On failure nothing is left, the layout included.
+    fn make(
+        device: &DescriptorDevice,
+        arrays: &Arrays,
+        layout: Arc<HeapLayout>,
+        name: &str,
+        (copies, defaults): (u32, &[Descriptor]),
+        slots: u32,
+    ) -> Result<Copies, CreateHeapError> {
         // Once the limits are known to allow the slots.
-        let content = Content::new(slots, defaults, copies);
-        let made =
-            content.map_err(|_| CreateHeapError::HostMemory { slots, types, copies }).and_then(|content| {
-                let sets = HeapSets::create(device, &arrays, info.name, Purpose::Classic, copies, slots)?;
-                Ok((sets, Mutex::new(content)))
-            });
-        match made {
-            Ok((sets, content)) => {
-                Ok(Self { device: device.clone(), arrays, sets, content, writes: Mutex::default() })
-            }
-            Err(error) => {
-                // SAFETY: the layout is of this device, and nothing that was made from it is left.
-                unsafe { arrays.destroy(device) };
-                Err(error)
-            }
-        }
+        let Ok(content) = Content::new(slots, defaults, copies) else {
+            // SAFETY: the layout is of this device, and nothing was made from it.
+            unsafe { layout.release(device) };
+            return Err(CreateHeapError::HostMemory { slots, types: defaults.len(), copies });
+        };
+        let sets = HeapSets::create(device, arrays, layout, name, copies, slots)?;
+        Ok(Copies { sets, content: Mutex::new(content) })
     }
 
     /// Checks what does not depend on the device, and returns the defaults in the order of the types.
@@ -231,22 +258,22 @@ impl ClassicStore {
         info.actual_types().iter().map(default_of).collect()
     }
 
-    layout_getters!(arrays);
+    layout_getters!(sets.layout);
 
     /// Copies of the set.
     #[must_use]
     pub fn copies(&self) -> u32 {
-        narrow(self.sets.all.len())
+        self.copies
     }
 
     fn copy(&self, frame: u32) -> usize {
-        index(frame) % self.sets.all.len()
+        index(frame % self.copies)
     }
 
     /// The copy of a frame, counted on and on or by its slot: the number is taken modulo the number of copies.
     #[must_use]
     pub fn set(&self, frame: u32) -> vk::DescriptorSet {
-        self.sets.all[self.copy(frame)]
+        self.current.with(|all, _| all.sets.all[self.copy(frame)])
     }
 
     /// Writes into the frame's copy what has changed since its last update, with at most one call of the driver, and
@@ -259,24 +286,26 @@ impl ClassicStore {
     pub unsafe fn update(&self, frame: u32) -> u32 {
         let copy = self.copy(frame);
         let mut writes = self.writes.lock();
-        let count = self.content.lock().take(copy, &mut writes);
-        if count != 0 {
-            writes.show(self.sets.all[copy], |writes| {
-                // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
-                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
-                // they name is live, and the device does not use the set: the caller's promise; and nobody else writes
-                // it: `self.writes` is locked.
-                unsafe { self.device.driver().update_sets(writes, &[]) };
-            });
-        }
-        count
+        self.current.with(|all, _| {
+            let count = all.content.lock().take(copy, &mut writes);
+            if count != 0 {
+                writes.show(all.sets.all[copy], |writes| {
+                    // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
+                    // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
+                    // they name is live, and the device does not use the set: the caller's promise; and nobody else
+                    // writes it: `self.writes` is locked.
+                    unsafe { self.device.driver().update_sets(writes, &[]) };
+                });
+            }
+            count
+        })
     }
 
     /// Binds the frame's copy.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame,
-    /// and `layout` has [`Self::layout`] as its set number `set`.
+    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame and
+    /// since the heap last grew, and `layout` has [`Self::layout`] as its set number `set`.
     pub unsafe fn cmd_bind(
         &self,
         frame: u32,
@@ -295,16 +324,39 @@ impl ClassicStore {
     /// # Safety
     /// The device is done with all submissions that use the sets.
     pub unsafe fn destroy(self) {
-        // SAFETY: the sets are of this device, and the caller promises that it is done with them.
-        unsafe { self.sets.destroy(&self.device) };
-        // SAFETY: the layout is of this device, its sets are gone, and the value goes with it.
-        unsafe { self.arrays.destroy(&self.device) };
+        let Self { device, current, .. } = self;
+        // SAFETY: the sets are of this device, and the caller promises that it is done with all of them.
+        current.into_each(|all| unsafe { all.sets.destroy(&device) });
     }
 }
 
 impl HeapStore for ClassicStore {
     fn slots(&self) -> u32 {
-        self.arrays.slots()
+        self.current.slots()
+    }
+
+    fn max_slots(&self) -> u32 {
+        self.arrays.max_slots()
+    }
+
+    /// With one layout, one pool and a set for each frame. Each frame's `update` writes all slots of its own.
+    fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
+        let make = || {
+            let layout = HeapLayout::create(&self.device, &self.arrays, slots)?;
+            Self::make(&self.device, &self.arrays, layout, &self.name, (self.copies, &self.defaults), slots)
+        };
+        self.current.grow(slots, self.defaults.len(), make, |old, next, _| {
+            next.content.lock().take_over(&old.content.lock());
+        })
+    }
+
+    unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
+        self.current.retire(ticket)
+    }
+
+    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        self.current.collect(clock, |all| unsafe { all.sets.destroy(&self.device) })
     }
 
     fn transient(&self) -> u32 {
@@ -315,7 +367,7 @@ impl HeapStore for ClassicStore {
     /// stays live until the slot is written again or its range is retired, and no longer is looked at.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
         let binding = self.arrays.binding_of(descriptor.kind())?;
-        self.content.lock().set(ArraySlot { binding, index }, *descriptor);
+        self.current.with(|all, _| all.content.lock().set(ArraySlot { binding, index }, *descriptor));
         Ok(())
     }
 
@@ -327,11 +379,13 @@ impl HeapStore for ClassicStore {
         for (_, descriptor) in writes.clone() {
             binding_of(descriptor)?;
         }
-        let mut content = self.content.lock();
-        for (index, descriptor) in writes {
-            content.set(ArraySlot { binding: binding_of(descriptor)?, index }, *descriptor);
-        }
-        Ok(())
+        self.current.with(|all, _| {
+            let mut content = all.content.lock();
+            for (index, descriptor) in writes {
+                content.set(ArraySlot { binding: binding_of(descriptor)?, index }, *descriptor);
+            }
+            Ok(())
+        })
     }
 
     fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
@@ -340,9 +394,11 @@ impl HeapStore for ClassicStore {
     }
 
     fn retired(&self, indices: Range<u32>) {
-        let mut content = self.content.lock();
-        for index in indices {
-            content.reset(index);
-        }
+        self.current.with(|all, _| {
+            let mut content = all.content.lock();
+            for index in indices {
+                content.reset(index);
+            }
+        });
     }
 }

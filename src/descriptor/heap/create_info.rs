@@ -80,6 +80,18 @@ pub enum HeapArrays {
     PerType,
 }
 
+/// What a heap that grows may do to its layout.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HeapGrowth {
+    /// The layout stays, and so do pipelines. What cannot grow so has all slots from the start: sets and descriptor buffers
+    /// with several arrays, and a set for each frame.
+    #[default]
+    KeepLayout,
+    /// Every heap grows. Where the layout cannot stay, it is another one afterwards: the program compares what
+    /// `layout` returns with what its pipelines were made with, and makes them anew.
+    ChangeLayout,
+}
+
 /// How to make a store of descriptors.
 ///
 /// ```
@@ -96,6 +108,8 @@ pub struct HeapCreateInfo<'a> {
     /// The most slots, to which the heap grows when it is full: see
     /// [growing](super::DescriptorHeap#growing). Not more than [`slots`](Self::slots), or 0 as by default: it does not grow.
     pub max_slots: u32,
+    /// Whether the layout may change when it grows. It stays by default.
+    pub growth: HeapGrowth,
     /// Slots at the upper end of [`slots`](Self::slots) that are for frames: see
     /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). None by default.
     pub transient: u32,
@@ -121,6 +135,7 @@ impl HeapCreateInfo<'_> {
             kind,
             slots,
             max_slots: 0,
+            growth: HeapGrowth::KeepLayout,
             transient: 0,
             types: &[],
             arrays: HeapArrays::Auto,

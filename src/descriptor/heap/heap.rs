@@ -40,8 +40,8 @@ pub(super) fn next_id() -> u32 {
 /// # Growing
 /// With [`HeapCreateInfo::max_slots`](super::HeapCreateInfo::max_slots) a full heap grows: [`allocate`](Self::allocate)
 /// makes a store of twice the slots, or of as many as the request needs, and copies what the old one holds. Live slots
-/// keep their numbers. Layouts stay too, and so do the pipelines that were made with them. If anything fails, the heap is
-/// as it was ([`HeapError::NotGrown`]).
+/// keep their numbers. Layouts stay too, and so do the pipelines that were made with them, unless the program allows
+/// otherwise ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). If anything fails, the heap is as it was ([`HeapError::NotGrown`]).
 ///
 /// From then on the heap binds the larger store. A command buffer that bound the smaller one goes on to see that: it finds
 /// no slots that are new, and nothing that was written since the heap grew. So allocate and write before you bind, and
@@ -49,14 +49,23 @@ pub(super) fn next_id() -> u32 {
 /// store lives until [`retire_outgrown`](Self::retire_outgrown) names a ticket and [`collect`](Self::collect) finds it
 /// done. Descriptors that commands write on the GPU come along as far as those commands have run.
 ///
-/// | store | grows |
+/// | store | keeps its layout |
 /// |---|---|
-/// | [`SetStore`](super::SetStore) | with one array ([`HeapArrays::One`](super::HeapArrays::One), or one type) and `VARIABLE_DESCRIPTOR_COUNT`; else it has all slots from the start |
+/// | [`SetStore`](super::SetStore) | with one array ([`HeapArrays::One`](super::HeapArrays::One), or one type) and `VARIABLE_DESCRIPTOR_COUNT` |
 /// | [`BufferStore`](super::BufferStore) | the same |
-/// | [`NativeStore`](super::NativeStore) | always |
-/// | [`ClassicStore`](super::ClassicStore) | never: it has all slots from the start |
+/// | [`NativeStore`](super::NativeStore) | always: it has none |
+/// | [`ClassicStore`](super::ClassicStore) | never |
 ///
-/// A program that wants several types to grow on every device has a heap for each of them.
+/// What cannot keep it has all slots from the start, or, with `ChangeLayout`, grows with another layout. Then:
+///
+/// - After you have allocated, compare the store's `layout` with that of your pipelines, and make these anew if it is
+///   another one. The old layout lives as long as the old store.
+/// - Allocate where no other thread is between looking at the layout and binding the heap. Slots of frames
+///   ([`allocate_transient`](Self::allocate_transient)) never make a heap grow.
+/// - A set for each frame is flushed once more, because the larger one holds nothing yet.
+///
+/// A program that wants several types to grow and its pipelines to stay, on every device with descriptor indexing, has a
+/// heap for each type.
 ///
 /// # Invariant
 /// Free, live and retiring slots are all slots, at any time ([`HeapStatistics`]).

@@ -115,13 +115,17 @@ impl MappedBuffer {
         unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 
-    /// Copies the first bytes of another buffer.
+    /// Copies bytes of another buffer, from `from` on, to `at`.
     ///
     /// # Safety
-    /// Both have so many, and nobody writes either meanwhile.
-    pub(super) unsafe fn copy_from(&self, other: &Self, bytes: usize) {
-        // SAFETY: both mappings have so many bytes, which nobody writes: the caller's promise. They are two buffers.
-        unsafe { self.mapped.copy_from_nonoverlapping(other.mapped, bytes) };
+    /// Both have the bytes, and nobody writes either meanwhile.
+    pub(super) unsafe fn copy_from(&self, at: usize, other: &Self, from: usize, bytes: usize) {
+        // SAFETY: the place is in the mapping: the caller's promise.
+        let target = unsafe { self.mapped.add(at) };
+        // SAFETY: as above.
+        let source = unsafe { other.mapped.add(from) };
+        // SAFETY: both mappings have the bytes, which nobody writes: the caller's promise. They are two buffers.
+        unsafe { target.copy_from_nonoverlapping(source, bytes) };
     }
 
     /// # Safety

@@ -26,7 +26,7 @@ mod store;
 pub use bindless::{BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BindlessStore, HeapPlace};
 pub use buffer::BufferStore;
 pub use classic::ClassicStore;
-pub use create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
+pub use create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapGrowth, HeapKind};
 pub use error::{HeapError, HeapWriteError, OutOfRange, RangeError};
 pub use heap::DescriptorHeap;
 pub use host::{HostHeap, HostHeapCreateInfo};

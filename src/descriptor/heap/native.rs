@@ -504,7 +504,7 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
             let bytes = host_size(self.shape.reserved_offset(had)).unwrap_or(0);
             // SAFETY: both buffers have so many slots; nobody writes those of the one meanwhile, and nobody knows of the
             // other. What the driver has reserved is not read.
-            unsafe { next.copy_from(old, bytes) };
+            unsafe { next.copy_from(0, old, 0, bytes) };
         })
     }
 

@@ -1,5 +1,7 @@
 //! The store for devices with descriptor indexing: one set that is written while it is bound.
 
+use std::sync::Arc;
+
 use ash::vk;
 
 use super::super::batch::WriteBatch;
@@ -7,7 +9,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::arrays::{Arrays, Purpose, layout_getters};
+use super::arrays::{Arrays, HeapLayout, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::current::Current;
 use super::error::HeapWriteError;
@@ -83,27 +85,21 @@ impl SetStore {
     /// # Errors
     /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
-        let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
-        match Self::make_set(device, &arrays, info.name, arrays.slots()) {
-            Ok(sets) => {
-                let current = Current::new(sets, arrays.slots(), arrays.max_slots());
-                Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
-            }
-            Err(error) => {
-                // SAFETY: the layout is of this device, and nothing that was made from it is left.
-                unsafe { arrays.destroy(device) };
-                Err(error)
-            }
-        }
+        let arrays = Arrays::new(device, info, Purpose::UpdateAfterBind)?;
+        let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
+        let sets = Self::make_set(device, &arrays, layout, info.name, arrays.slots())?;
+        let current = Current::new(sets, arrays.slots(), arrays.max_slots());
+        Ok(Self { device: device.clone(), arrays, name: info.name.into(), current })
     }
 
     fn make_set(
         device: &DescriptorDevice,
         arrays: &Arrays,
+        layout: Arc<HeapLayout>,
         name: &str,
         slots: u32,
     ) -> Result<HeapSets, CreateHeapError> {
-        let sets = HeapSets::create(device, arrays, name, Purpose::UpdateAfterBind, 1, slots)?;
+        let sets = HeapSets::create(device, arrays, layout, name, 1, slots)?;
         if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
             if let Ok(name) = std::ffi::CString::new(name) {
                 // SAFETY: the set is live and known to nobody else. The create-info of the device says that
@@ -114,7 +110,7 @@ impl SetStore {
         Ok(sets)
     }
 
-    layout_getters!(arrays);
+    layout_getters!(layout);
 
     /// The set, for programs that bind it with others: the current one, where the heap [grows](super::DescriptorHeap#growing).
     #[must_use]
@@ -144,11 +140,9 @@ impl SetStore {
     /// # Safety
     /// The device is done with all submissions that use the set.
     pub unsafe fn destroy(self) {
-        let Self { device, arrays, current, .. } = self;
+        let Self { device, current, .. } = self;
         // SAFETY: the sets are of this device, and the caller promises that it is done with all of them.
         current.into_each(|sets| unsafe { sets.destroy(&device) });
-        // SAFETY: the layout is of this device, its sets are gone, and the value goes with it.
-        unsafe { arrays.destroy(&device) };
     }
 }
 
@@ -163,16 +157,26 @@ impl HeapStore for SetStore {
 
     /// With one pool, one set, and one copy of all descriptors, which those in flight do not see.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
-        let make = || Self::make_set(&self.device, &self.arrays, &self.name, slots);
+        let make = || {
+            let now = self.current.with(|sets, _| sets.layout.clone());
+            let layout = now.next(&self.device, &self.arrays, slots)?;
+            Self::make_set(&self.device, &self.arrays, layout, &self.name, slots)
+        };
         self.current.grow(slots, self.arrays.types().len(), make, |old, next, had| {
-            let copy = vk::CopyDescriptorSet::default()
-                .src_set(old.all[0])
-                .dst_set(next.all[0])
-                .descriptor_count(had);
-            // SAFETY: both sets are live and of one layout, at whose only binding each has so many descriptors
-            // (VUID-VkCopyDescriptorSet-srcArrayElement-00346, -dstArrayElement-00348); a copy does not use what a
-            // descriptor names; nobody writes the one meanwhile, and nobody knows of the other.
-            unsafe { self.device.driver().update_sets(&[], &[copy]) };
+            let copy = |binding| {
+                vk::CopyDescriptorSet::default()
+                    .src_set(old.all[0])
+                    .src_binding(binding)
+                    .dst_set(next.all[0])
+                    .dst_binding(binding)
+                    .descriptor_count(had)
+            };
+            let copies: Vec<_> = (0..self.arrays.bindings()).map(copy).collect();
+            // SAFETY: both sets are live, and of layouts with the same bindings, at each of which both have so many
+            // descriptors of one type (VUID-VkCopyDescriptorSet-srcArrayElement-00346, -dstArrayElement-00348,
+            // -dstBinding-02632); a copy does not use what a descriptor names; nobody writes the one meanwhile, and nobody
+            // knows of the other.
+            unsafe { self.device.driver().update_sets(&[], &copies) };
         })
     }
 

@@ -247,7 +247,7 @@ fn a_heap_on_one_set_is_bound_beside_what_is_staged() {
             Ok(store) => {
                 let heap = DescriptorHeap::new(store);
                 let set = heap.store().set();
-                let layout = heap.store().set_layout().clone();
+                let layout = heap.store().set_layout();
                 beside_heap(bench, &device, &heap, &layout, |binder| {
                     binder.stage_set(BindPoint::Compute, 1, set).unwrap();
                 });
@@ -272,7 +272,7 @@ fn a_heap_in_a_descriptor_buffer_is_bound_beside_what_is_staged() {
         let device = device_with(bench, BindingModel::Buffer);
         let heap = DescriptorHeap::new(BufferStore::new(&device, bench.allocator, &heap_info()).unwrap());
         let buffer = heap.store().binding_info();
-        let layout = heap.store().set_layout().clone();
+        let layout = heap.store().set_layout();
         beside_heap(bench, &device, &heap, &layout, |binder| {
             binder.stage_buffer(BindPoint::Compute, 1, &buffer, 0).unwrap();
         });

@@ -15,7 +15,7 @@ use sublet::{Allocator, RetiredResources};
 use super::tools::ToolInfo;
 use super::{Api, Pool, Submitter, Tools};
 use crate::frame::OpenError;
-use crate::list::ListError;
+use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
 use crate::track::{Batch, Queue};
 
@@ -89,6 +89,7 @@ pub(crate) struct Core {
     pub(crate) moving: Mutex<()>,
     pub(crate) aspects_apart: bool,
     pub(crate) info: ToolInfo,
+    pub(crate) downsampler: Mutex<Downsampler>,
     tools: Mutex<Vec<Tools>>,
     retired: Mutex<Retire<Retired>>,
     /// Kept for its room.
@@ -128,6 +129,7 @@ impl Core {
             moving: Mutex::new(()),
             aspects_apart,
             info,
+            downsampler: Mutex::default(),
             tools: Mutex::new(Vec::new()),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),
@@ -458,9 +460,11 @@ impl Drop for Core {
             unsafe { self.destroy_pool(pool) };
         }
         let device = self.api.device();
+        // SAFETY: all submissions are done or the device is lost: `close`.
+        unsafe { self.downsampler.get_mut().destroy(device) };
         let (fences, semaphores) = self.submitter.lock().take_objects();
         for fence in fences {
-            // SAFETY: all submissions are done or the device is lost: `close`.
+            // SAFETY: as above.
             unsafe { device.destroy_fence(fence, None) };
         }
         let timelines = self.queues.iter().map(|queue| queue.timeline);

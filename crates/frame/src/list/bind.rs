@@ -101,6 +101,7 @@ const INDICES: u32 = u32::MAX - 1;
 /// What is bound at a bind point.
 #[derive(Default)]
 pub(crate) struct BoundPoint {
+    pipeline: vk::Pipeline,
     layout: Option<PipelineLayout>,
     bound: Vec<Bound>,
     /// The same with one use of each resource that several bindings use alike.
@@ -110,6 +111,7 @@ pub(crate) struct BoundPoint {
 
 impl BoundPoint {
     pub(crate) fn forget(&mut self) {
+        self.pipeline = vk::Pipeline::null();
         self.layout = None;
         self.bound.clear();
         self.merged.clear();
@@ -240,7 +242,9 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let binder = self.core.binder(&mut self.tools.binder)?;
         binder.set_layout(point, &layout.info).map_err(ListError::Layout)?;
-        self.tools.points[index(point)].set_layout(layout);
+        let bound = &mut self.tools.points[index(point)];
+        bound.set_layout(layout);
+        bound.pipeline = pipeline;
         let device = self.core.api.device();
         // SAFETY: the list is being recorded; the pipeline is the caller's promise.
         unsafe { device.cmd_bind_pipeline(self.pool.main, point.to_vk(), pipeline) };
@@ -516,6 +520,20 @@ impl CommandList {
         bound.bound.retain(|bound| bound.place != (set, binding, element));
         bound.stale = true;
         Ok(())
+    }
+
+    /// Binds the compute pipeline again, and makes all descriptors stale: the list has bound others in between.
+    pub(super) fn bind_again(&mut self) {
+        let pipeline = self.tools.points[index(BindPoint::Compute)].pipeline;
+        if pipeline != vk::Pipeline::null() {
+            let (device, point) = (self.core.api.device(), BindPoint::Compute.to_vk());
+            // SAFETY: the list is being recorded; who bound it before has promised that it is live until the list is
+            // done.
+            unsafe { device.cmd_bind_pipeline(self.pool.main, point, pipeline) };
+        }
+        if let Some(binder) = &mut self.tools.binder {
+            binder.begin();
+        }
     }
 
     /// Declares what is bound, records the barriers, and binds what is stale: right before a draw or a dispatch.

@@ -7,6 +7,7 @@ use std::fmt;
 use ash::vk;
 use sublet::CreateError;
 use sublet::descriptor::{CommitError, CreateBinderError, StageError, UseLayoutError};
+use sublet::device::DriverError;
 use sublet::upload::{CreateUploadError, UploadError};
 
 use crate::resource::ViewError;
@@ -130,6 +131,8 @@ pub enum ListError {
     Create(CreateError),
     /// There is no view of an image.
     View(ViewError),
+    /// The driver refused a pipeline or descriptors of the list's own.
+    Driver(DriverError),
 }
 
 impl fmt::Display for ListError {
@@ -171,6 +174,7 @@ impl fmt::Display for ListError {
             Self::Commit(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
             Self::View(error) => error.fmt(f),
+            Self::Driver(error) => error.fmt(f),
         }
     }
 }
@@ -185,6 +189,7 @@ impl Error for ListError {
             Self::Commit(error) => error.source(),
             Self::Create(error) => error.source(),
             Self::View(error) => error.source(),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }

@@ -1,26 +1,47 @@
 //! Mip chains.
 
+use std::sync::Arc;
+
 use ash::vk;
 
+use super::downsample::{self, GROUP, MipSets};
+use super::part;
 use super::{CommandList, ListError};
-use crate::resource::Image;
-use crate::track::Use;
+use crate::resource::{Image, ViewInfo};
+use crate::track::{Subresources, Use};
+
+const BLITTED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
+    vk::ImageUsageFlags::TRANSFER_SRC.as_raw() | vk::ImageUsageFlags::TRANSFER_DST.as_raw(),
+);
+const DISPATCHED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
+    vk::ImageUsageFlags::SAMPLED.as_raw() | vk::ImageUsageFlags::STORAGE.as_raw(),
+);
 
 impl CommandList {
-    /// Makes mips 1 and up of all layers from mip 0, each from the one before by a linear blit; on a graphics queue.
+    /// Makes mips 1 and up of all layers from mip 0, each from the one before: by linear blits, or where they are not
+    /// allowed by a compute shader with the same result.
+    ///
+    /// | | blits | shader |
+    /// |---|---|---|
+    /// | queue | graphics | compute |
+    /// | usage of the image | `TRANSFER_SRC` and `TRANSFER_DST` | `SAMPLED` and `STORAGE` |
+    /// | format | color that can be blitted and filtered | four components of 8 bits (`UNORM`, `SNORM`), or of 16 or 32 (`SFLOAT`), or one of 32 (`SFLOAT`) |
+    /// | image | any | two-dimensional, layers and cubes too |
+    ///
+    /// Behind the shader, the compute pipeline of [`bind_pipeline`](Self::bind_pipeline) and descriptors are bound
+    /// again; one that was bound within [`raw`](Self::raw) is not. On a simulated GPU its kernel is `sublet_mips`.
     ///
     /// # Errors
-    /// [`ListError::FormatFeatures`] if the format cannot be blitted with a linear filter, as compressed and integer
-    /// formats cannot: their mips have to be [uploaded](Self::upload_image). Others: nothing was recorded.
+    /// [`ListError`] says what is missing for blits, or for the shader where neither queue nor format can be blitted:
+    /// queue, usage, [`ListError::FormatFeatures`]. Mips of other formats, compressed and integer ones for example, have to be
+    /// [uploaded](Self::upload_image). Nothing was recorded.
     ///
     /// # Complexity
-    /// O(mips), and one question to the driver.
+    /// O(mips), and one question to the driver. The shader takes a descriptor pool for each call.
     #[doc(alias = "GenerateMips")]
     pub fn generate_mips(&mut self, image: &Image) -> Result<(), ListError> {
+        self.outside()?;
         let facts = *image.facts();
-        let needs = vk::FormatFeatureFlags::BLIT_SRC
-            | vk::FormatFeatureFlags::BLIT_DST
-            | vk::FormatFeatureFlags::SAMPLED_IMAGE_FILTER_LINEAR;
         // SAFETY: the physical device is of the instance, and both live as long as the core.
         let properties = unsafe {
             self.core.instance.get_physical_device_format_properties(self.core.physical_device, facts.format)
@@ -29,12 +50,38 @@ impl CommandList {
             vk::ImageTiling::LINEAR => properties.linear_tiling_features,
             _ => properties.optimal_tiling_features,
         };
-        if !has.contains(needs) || facts.aspects != vk::ImageAspectFlags::COLOR {
-            return Err(ListError::FormatFeatures { format: facts.format, needs, has });
-        }
         if facts.samples != vk::SampleCountFlags::TYPE_1 {
             return Err(ListError::Samples { samples: facts.samples });
         }
+        let features = |needs| {
+            let enough = has.contains(needs) && facts.aspects == vk::ImageAspectFlags::COLOR;
+            if enough { Ok(()) } else { Err(ListError::FormatFeatures { format: facts.format, needs, has }) }
+        };
+        let filtered = vk::FormatFeatureFlags::BLIT_SRC
+            | vk::FormatFeatureFlags::BLIT_DST
+            | vk::FormatFeatureFlags::SAMPLED_IMAGE_FILTER_LINEAR;
+        let blits = self
+            .needs_queue(vk::QueueFlags::GRAPHICS)
+            .and_then(|()| features(filtered))
+            .and_then(|()| part::needs(image, BLITTED));
+        let Err(missing) = blits else { return self.blit_mips(image) };
+        if facts.image_type != vk::ImageType::TYPE_2D || !downsample::is_known(facts.format) {
+            return Err(missing);
+        }
+        let stored = vk::FormatFeatureFlags::SAMPLED_IMAGE | vk::FormatFeatureFlags::STORAGE_IMAGE;
+        let dispatches = self
+            .needs_queue(vk::QueueFlags::COMPUTE)
+            .and_then(|()| features(stored))
+            .and_then(|()| part::needs(image, DISPATCHED));
+        match dispatches {
+            Ok(()) => self.dispatch_mips(image),
+            Err(_) if matches!(missing, ListError::ImageUsage { .. }) => Err(missing),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn blit_mips(&mut self, image: &Image) -> Result<(), ListError> {
+        let facts = *image.facts();
         let target = Use::BLIT_TARGET.discard();
         for mip in 1..facts.mips {
             let layers = |mip_level| vk::ImageSubresourceLayers {
@@ -59,6 +106,54 @@ impl CommandList {
             // SAFETY: both are whole mips of one image, whose format can be blitted with this filter.
             unsafe { self.blit(image, image, &[region], vk::Filter::LINEAR, target) }?;
         }
+        Ok(())
+    }
+
+    fn dispatch_mips(&mut self, image: &Image) -> Result<(), ListError> {
+        let facts = *image.facts();
+        if facts.mips < 2 {
+            return Ok(());
+        }
+        let core = Arc::clone(&self.core);
+        let device = core.api.device();
+        let view = |mip| {
+            let part = Subresources::ALL.mips(mip..mip + 1);
+            let (view_type, format) = (vk::ImageViewType::TYPE_2D_ARRAY, facts.format);
+            // SAFETY: a two-dimensional image, a cube also, can be seen as an array of its layers.
+            unsafe { image.view_with(&ViewInfo { view_type, format, part }) }
+        };
+        let views = (0..facts.mips).map(view).collect::<Result<Vec<_>, _>>().map_err(ListError::View)?;
+        let pairs: Vec<_> = views.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+        let (pipeline, layout) = {
+            let mut made = core.downsampler.lock();
+            // SAFETY: the device is the core's, and lives as long.
+            let pipeline = unsafe { made.pipeline(device, facts.format) }.map_err(ListError::Driver)?;
+            (pipeline, made.layout)
+        };
+        // SAFETY: the pipeline was made above, and the views go with the image, which the list keeps.
+        let (pool, sets) = unsafe { MipSets::new(&core, &pairs) }.map_err(ListError::Driver)?;
+        self.keep_image(image)?;
+        self.keep(pool);
+        let stages = vk::PipelineStageFlags2::COMPUTE_SHADER;
+        let (commands, point) = (self.commands(), vk::PipelineBindPoint::COMPUTE);
+        for (mip, set) in (1..).zip(sets) {
+            let part = |mip| Subresources::ALL.mips(mip..mip + 1);
+            self.declare(|recorder| {
+                recorder.use_image(image.id(), &part(mip - 1), Use::sampled(stages))?;
+                recorder.use_image(image.id(), &part(mip), Use::storage_write(stages).discard())
+            })?;
+            self.flush()?;
+            let vk::Extent3D { width, height, .. } = facts.mip_extent(mip);
+            // SAFETY: the list is being recorded for a queue that computes; the pipeline lives as long as the core.
+            unsafe { device.cmd_bind_pipeline(commands, point, pipeline) };
+            // SAFETY: the set is of the layout's, and is kept until the list is done.
+            unsafe { device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]) };
+            let [x, y] = [width, height].map(|texels| texels.div_ceil(GROUP));
+            // SAFETY: the barriers have brought both mips to the layouts of the set; so many groups are within every
+            // device's limits, as images are.
+            unsafe { device.cmd_dispatch(commands, x, y, facts.layers) };
+        }
+        self.bind_again();
         Ok(())
     }
 }

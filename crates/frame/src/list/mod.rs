@@ -2,6 +2,7 @@
 
 mod bind;
 mod buffers;
+mod downsample;
 mod draw;
 mod error;
 mod images;
@@ -14,6 +15,7 @@ mod upload;
 
 pub(crate) use self::bind::BoundPoint;
 pub use self::bind::{PipelineLayout, StorageAccess};
+pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
 pub(crate) use self::moving::MovedImage;
 pub(crate) use self::read::ReadState;

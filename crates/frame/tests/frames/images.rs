@@ -115,6 +115,34 @@ fn rows_with_gaps_and_rectangles() {
 }
 
 #[test]
+fn a_shader_makes_mips_where_blits_are_not_allowed() {
+    let mut bench = Bench::new("lavapipe", 1);
+    bench.gpu.set_kernel("sublet_mips", |kernel| assert_eq!(kernel.groups()[2], 2));
+    let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::STORAGE;
+    let info = image_info(vk::Format::R32G32B32A32_SFLOAT, (20, 12), 5, 2);
+    let image = bench.image(&info.usage(usage | vk::ImageUsageFlags::TRANSFER_DST));
+    let neither = bench.image(&info.usage(usage & vk::ImageUsageFlags::SAMPLED));
+    let frames = bench.frames();
+    for _ in 0..3 {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        list.upload_image(&image, &[ImageData::new(0, 0, &[0; 3840]), ImageData::new(0, 1, &[0; 3840])])
+            .unwrap();
+        let before = frames.statistics().barrier_calls;
+        list.generate_mips(&image).unwrap();
+        assert_eq!(frames.statistics().barrier_calls, before + 4, "one for each mip");
+        assert!(matches!(list.generate_mips(&neither), Err(ListError::ImageUsage { .. })));
+        frames.submit(queue, [list]).unwrap();
+        frames.end();
+    }
+    frames.wait_idle().unwrap();
+    assert_eq!(bench.gpu.calls("vkCreateComputePipelines"), 1);
+    drop((image, neither));
+    bench.finish();
+}
+
+#[test]
 fn blocks_are_not_cut() {
     let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
     let image = bench.image(&image_info(vk::Format::BC1_RGBA_UNORM_BLOCK, (10, 10), 1, 1));

@@ -13,6 +13,7 @@
 mod device;
 #[path = "../frames/make.rs"]
 mod make;
+mod mips;
 #[path = "../frames/random.rs"]
 mod random;
 
@@ -38,7 +39,8 @@ fn compile(shader: &str) -> Vec<u32> {
     let module = naga::front::wgsl::parse_str(shader).unwrap();
     let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
     let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    options.flags.remove(spv::WriterFlags::ADJUST_COORDINATE_SPACE);
+    // No names either, which there are in debug builds.
+    options.flags = spv::WriterFlags::empty();
     spv::write_vec(&module, &info, &options, None).unwrap()
 }
 
@@ -81,8 +83,8 @@ fn module(device: &Device, shader: &str) -> vk::ShaderModule {
     unsafe { device.device.create_shader_module(&info, None) }.unwrap()
 }
 
-fn compute_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipeline {
-    let module = module(device, include_str!("add.wgsl"));
+fn compute_pipeline(device: &Device, layout: vk::PipelineLayout, shader: &str) -> vk::Pipeline {
+    let module = module(device, shader);
     let stages = vk::ShaderStageFlags::COMPUTE;
     let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
     let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
@@ -320,8 +322,12 @@ fn run(features: Features) -> bool {
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
     let add = layouts(&device, &descriptors, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
-    let adding = compute_pipeline(&device, add.pipeline);
+    let adding = compute_pipeline(&device, add.pipeline, include_str!("add.wgsl"));
     dispatches(&device, &mut frames, &add, adding);
+    let kinds = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_BUFFER];
+    let look = layouts(&device, &descriptors, compute, &kinds);
+    let looking = compute_pipeline(&device, look.pipeline, include_str!("texels.wgsl"));
+    mips::chains(&mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
     let draw = layouts(&device, &descriptors, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
     let mut drawing = vk::Pipeline::null();
@@ -331,7 +337,7 @@ fn run(features: Features) -> bool {
     }
 
     drop(frames);
-    for (Layouts { set, pipeline, known }, made) in [(add, adding), (draw, drawing)] {
+    for (Layouts { set, pipeline, known }, made) in [(add, adding), (look, looking), (draw, drawing)] {
         drop(known);
         unsafe { ash.destroy_pipeline(made, None) };
         unsafe { ash.destroy_pipeline_layout(pipeline, None) };
