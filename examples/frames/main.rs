@@ -1,36 +1,35 @@
-//! Three frames in flight, 1,000 of them: uploads, sets that live for a frame, a heap of descriptors, and things that
-//! are retired while the device still reads them. A compute shader reads through all of it, and every number that it
-//! writes is compared with what it must be.
+//! Three frames in flight, 1,000 of them: uploads, constants, a heap of descriptors, and things that are dropped while
+//! the device still reads them. A compute shader reads through all of it, and every number that it writes is compared
+//! with what it must be. `sublet-frame` has the barriers, the fences, the command pools and what waits for the device.
 //!
 //! `cargo run --example frames`
 
-mod heap;
 #[path = "../support/mod.rs"]
 mod support;
 mod task;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::slice::from_ref;
+use std::sync::Arc;
 
 use ash::vk;
+use sublet::Allocator;
 use sublet::descriptor::{
-    BindingModel, BufferDescriptor, DescriptorDevice, DescriptorDeviceCreateInfo, HeapPlace, TransientSets,
-    TransientSetsCreateInfo,
+    BindPoint, BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, Descriptor,
+    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace,
 };
-use sublet::retire::Clock;
-use sublet::upload::{UploadArena, UploadArenaCreateInfo};
-use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources,
-};
-use support::{Compute, Context, Frames, Result, bytes, note};
+use sublet::retire::Retire;
+use sublet_frame::{Frames, FramesCreateInfo, PipelineLayout, QueueInfo, StorageAccess};
+use support::{Compute, Context, Result, bytes, note};
 
-use heap::Heap;
-use task::{Material, NUMBERS, SetZero, Task, numbers};
+use task::{Arrays, BYTES, Heap, Task, buffer, set_layout};
 
 const FRAMES: u32 = 1_000;
 const IN_FLIGHT: u32 = 3;
-/// Dispatches of a frame: two, one with what was uploaded for it, one with a material that stays for a while.
-const TASKS: u32 = 2;
-const RESULT: u64 = NUMBERS * 2 * 4;
+/// As many as the shader declares.
+const SLOTS: u32 = 16;
+const POINT: BindPoint = BindPoint::Compute;
 
 fn main() -> ExitCode {
     support::run(frames)
@@ -41,139 +40,121 @@ fn frames(context: &Context) -> Result<()> {
         gpu.set_kernel("main", task::kernel);
     }
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
-    let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
+    let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
     // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
     sublet::trace::start_from_environment(&allocator)?;
+    // Set 0 is a descriptor set, and descriptor buffers would undo it.
+    let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
     // SAFETY: the same of all that is made from this.
-    let descriptors = unsafe {
-        DescriptorDevice::new(&DescriptorDeviceCreateInfo {
-            // Set 0 is a descriptor set, and descriptor buffers would undo it.
-            model: BindingModel::Sets,
-            ..context.descriptor_info()
-        })
-    }?;
-    let clock = Clock::new();
-    let lane = clock.add_lane()?;
-
-    // One buffer for the results of all frames in flight, which the host reads.
-    let info = vk::BufferCreateInfo::default()
-        .size(RESULT * u64::from(IN_FLIGHT))
-        .usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    let read_back = AllocationCreateInfo {
-        flags: Flags::HOST_ACCESS_RANDOM | Flags::MAPPED,
-        ..AllocationCreateInfo::new(MemoryUsage::Auto)
+    let descriptors = unsafe { DescriptorDevice::new(&info) }?;
+    let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
+    let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
+    let info = FramesCreateInfo {
+        features: context.frame_features(),
+        frames_in_flight: usize::try_from(IN_FLIGHT)?,
+        descriptors: Some(&descriptors),
+        ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
-    // SAFETY: the create-info is valid.
-    let (results, results_memory) = unsafe { allocator.create_buffer(&info, &read_back) }?;
+    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    let mut frames = unsafe { Frames::new(&info) }?;
 
-    let usage = vk::BufferUsageFlags::UNIFORM_BUFFER | vk::BufferUsageFlags::STORAGE_BUFFER;
-    // SAFETY: the usages need nothing enabled, and a ticket is done when its frame's fence was waited for.
-    let mut arena =
-        unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo { usage, ..Default::default() }) }?;
-    let mut sets = TransientSets::new(&descriptors, &TransientSetsCreateInfo::default())?;
-    let default = BufferDescriptor::new(results, 0, NUMBERS * 4);
-    // SAFETY: the buffer is destroyed last.
-    let heap = unsafe { heap::new(&descriptors, &allocator, IN_FLIGHT, default) }?;
-    let retired = RetiredResources::new();
-    let set_zero = SetZero::new(context)?;
-    let compute =
-        Compute::new(context, include_str!("numbers.wgsl"), &[set_zero.layout.handle(), heap.layout()])?;
+    // What shaders find in slots that no range has.
+    let default = buffer(&frames, BYTES)?;
+    let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
+    let heap = HeapCreateInfo {
+        slots: SLOTS,
+        types: &[DescriptorKind::StorageBuffer],
+        stages: vk::ShaderStageFlags::COMPUTE,
+        name: "numbers",
+        ..info.heap
+    };
+    let defaults = [Descriptor::StorageBuffer(task::array(&default, 0))];
+    let info = BindlessHeapCreateInfo { heap, frames: IN_FLIGHT, defaults: &defaults };
+    // SAFETY: the buffer is dropped behind the heap.
+    let heap = unsafe { BindlessHeap::create(&descriptors, &*allocator, &info) }?;
+    note(match heap.kind() {
+        BindlessKind::Set => "The heap is one set, and is written while the device uses it.",
+        _ => "The heap is a set for each frame in flight.",
+    });
+    let set = set_layout(context)?;
+    let compute = Compute::new(context, include_str!("numbers.wgsl"), &[set.handle(), heap.layout()])?;
+    let sets = [set.clone(), heap.set_layout().ok_or("the heap is of sets")?.clone()];
+    // SAFETY: the pipeline layout was made from these set layouts, and all are destroyed behind the frames.
+    let layout = unsafe { PipelineLayout::new(&descriptors, compute.layout, &sets, &[]) }?;
+    let place = HeapPlace { bind_point: POINT.to_vk(), layout: compute.layout, first_set: 1 };
 
-    let mut frames = Frames::new(context, IN_FLIGHT)?;
-    // By slot: what the frame in flight is to write.
-    let mut expected: Vec<Option<Vec<u32>>> = vec![None; usize::try_from(IN_FLIGHT)?];
-    let mut material = Material::new(&allocator, &heap, 0)?;
-    let (mut compared, mut most_slots) = (0_u64, 0);
-    for frame in 0..FRAMES + IN_FLIGHT {
-        // Waits for the slot's fence: what the slot did before is done.
-        let at = frames.wait()?;
-        let slot = u32::try_from(at)?;
-        if let Some(expected) = expected[at].take() {
-            let mut found = vec![0; expected.len() * 4];
-            allocator.copy_from_allocation(&results_memory, u64::from(slot) * RESULT, &mut found)?;
-            compared += task::compare(frame - IN_FLIGHT, &expected, &found)?;
+    // Two dispatches write into it, and their numbers are read back before the next frame's.
+    let results = buffer(&frames, 2 * BYTES)?;
+    let mut material = None;
+    let mut gone = Retire::new();
+    let mut under_way = VecDeque::new();
+    let (mut compared, mut most_slots) = (0, 0);
+    for frame in 0..FRAMES {
+        frames.begin()?;
+        // Slots get the default back before what they describe goes.
+        heap.collect(frames.clock())?;
+        gone.collect(frames.clock(), drop)?;
+        let slot = u32::try_from(frames.slot())?;
+        let mut list = frames.list(frames.queue(0))?;
+        // Numbers for this frame alone, and every few frames another material, while frames that use the old one are in
+        // flight.
+        let own = Arrays::new(&frames, &mut list, &heap, frame, [1, 2])?;
+        let mut old = None;
+        if frame % 7 == 0 {
+            old = material.replace(Arrays::new(&frames, &mut list, &heap, frame, [3, 4])?);
         }
-        let ticket = clock.begin_frame(lane, slot);
-        arena.collect(&clock)?;
-        sets.collect(&clock)?;
-        heap.collect(&clock)?;
-        retired.collect(&allocator, &clock)?;
+        let lasting = material.as_ref().ok_or("there is one from the first frame on")?;
+        most_slots = most_slots.max(SLOTS - heap.statistics().free);
+        // SAFETY: the slot's last frame is done, and the buffers of all ranges are live.
+        unsafe { heap.flush(slot) };
 
-        // The last frames only wait for those before.
-        if frame < FRAMES {
-            // Numbers for this frame alone, read by the device where the host has written them.
-            let alignment = arena.alignments().storage;
-            let left = arena.write_slice(&numbers(frame, 1), alignment)?;
-            let right = arena.write_slice(&numbers(frame, 2), alignment)?;
-            let pair =
-                [left, right].map(|upload| BufferDescriptor::new(upload.buffer, upload.offset, upload.size));
-            // SAFETY: what is in the arena stays until the ticket is done.
-            let range = unsafe { heap::hold(&heap, &pair) }?;
-            // Every few frames another material, while frames that use the old one are in flight.
-            if frame % 7 == 6 {
-                let old = std::mem::replace(&mut material, Material::new(&allocator, &heap, frame)?);
-                old.retire(ticket, &heap, &retired)?;
-            }
-
-            let tasks = [
-                Task { first: range.first(), factor: frame, result: slot * TASKS, unused: 0 },
-                Task { first: material.range.first(), factor: 3, result: slot * TASKS + 1, unused: 0 },
-            ];
-            let mut bound = Vec::new();
-            for task in &tasks {
-                let upload = arena.write_value(task, arena.alignments().uniform)?;
-                // SAFETY: the layout is live, and the set is used in this frame only.
-                let set = unsafe { sets.allocate(&set_zero.layout) }?;
-                set_zero.write(set, &upload, results);
-                bound.push(set);
-            }
-            expected[at] = Some(task::expected(frame, material.frame));
-            most_slots = most_slots.max(heap::used(&heap));
-            // What the host wrote is visible to the device, and stays until the ticket is done.
-            arena.flush(ticket)?;
-            sets.flush(ticket)?;
-            // SAFETY: the slot's last frame is done, and the buffers of all ranges are live.
-            unsafe { heap.flush(slot) };
-            let place = HeapPlace {
-                bind_point: vk::PipelineBindPoint::COMPUTE,
-                layout: compute.layout,
-                first_set: 1,
-            };
-            frames.submit(|device, commands| {
-                // SAFETY: the command buffer is being recorded, and set 1 of the layout is the heap.
-                unsafe { Heap::cmd_bind(commands, slot, &[place], &[&heap]) };
-                task::record(device, commands, &compute, &bound);
-            })?;
+        // SAFETY: the pipeline was made with this layout, and is destroyed behind the frames.
+        unsafe { list.bind_pipeline(POINT, compute.pipeline, &layout) }?;
+        list.bind_buffer(POINT, (0, 1, 0), &results, 0..2 * BYTES, StorageAccess::Write)?;
+        let bind = |_: &ash::Device, commands| {
+            // SAFETY: the command buffer is being recorded, and set 1 of the layout is the heap.
+            unsafe { Heap::cmd_bind(commands, slot, from_ref(&place), &[&heap]) };
+        };
+        // SAFETY: the heap outlives the frames, and what shaders find in it is declared.
+        unsafe { list.raw(bind) }?;
+        for (result, (arrays, factor)) in (0..).zip([(&own, frame), (lasting, 3)]) {
+            list.bind_constants(
+                POINT,
+                (0, 0),
+                &Task { first: arrays.range.first(), factor, result, unused: 0 },
+            )?;
+            arrays.declare(&mut list)?;
+            // SAFETY: all that the shader uses is bound or declared.
+            unsafe { list.dispatch([1, 1, 1]) }?;
+        }
+        under_way
+            .push_back((task::expected(frame, lasting.frame), list.read_buffer(&results, 0..2 * BYTES)?));
+        let ticket = frames.submit(frames.queue(0), [list])?;
+        for arrays in [Some(own), old].into_iter().flatten() {
             // SAFETY: no later recording uses it.
-            unsafe { heap.retire(ticket, range) }?;
-            clock.end_frame(ticket)?;
-        } else {
-            frames.submit(|_, _| ())?;
-            clock.end_frame(ticket)?;
+            unsafe { heap.retire(ticket, arrays.range) }?;
+            gone.push(ticket, arrays.buffer);
+        }
+        frames.end();
+        while under_way.front().is_some_and(|(_, read)| read.is_ready()) {
+            compared += under_way.pop_front().map_or(Ok(0), task::compare)?;
         }
     }
-
-    frames.wait_for_all()?;
-    clock.shutdown();
+    frames.wait_idle()?;
+    compared += under_way.into_iter().map(task::compare).sum::<Result<usize>>()?;
     note(&format!("{FRAMES} frames, {compared} numbers computed by the device, all as they must be."));
-    let (uploads, pools) = (arena.statistics(), sets.statistics());
+    let statistics = frames.statistics();
     note(&format!(
-        "Uploads took {} in {} pages, {} sets came out of {} pools, and the heap held {most_slots} slots at most.",
-        bytes(uploads.reserved),
-        uploads.pages,
-        pools.sets_allocated,
-        pools.peak_pools,
+        "Uploads took {} of pages, {} barriers took {} calls, and the heap held {most_slots} slots at most.",
+        bytes(statistics.upload_bytes),
+        statistics.barriers,
+        statistics.barrier_calls,
     ));
-
-    material.retire(clock.open(lane), &heap, &retired)?;
-    retired.collect(&allocator, &clock)?;
-    // SAFETY: the device is idle, here and below.
-    unsafe { sets.destroy() };
-    // SAFETY: as above.
+    heap.collect(frames.clock())?;
+    drop((gone, material, frames, layout, sets));
+    // SAFETY: the device is idle.
     unsafe { heap.destroy() };
-    arena.collect(&clock)?;
-    drop(arena);
-    // SAFETY: as above.
-    unsafe { allocator.destroy_buffer(results, results_memory) }?;
+    // SAFETY: nothing uses it any more.
+    unsafe { context.device().destroy_descriptor_set_layout(set.handle(), None) };
     Ok(())
 }

@@ -2,79 +2,64 @@
 //! all where the GPU keeps them in its tiles.
 
 use ash::vk;
-use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryUsage, ResourceKind};
+use sublet::metadata::Strategy;
+use sublet::{
+    AllocationCreateInfo, MemoryUsage, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
+};
+use sublet_frame::{Frames, Image, SharedMemory};
 
-use crate::passes::{Attachment, Use, attachments};
-use crate::places::{Transient, place};
+use crate::passes::{Attachment, attachments, order};
 use crate::support::{Context, Result, Table, bytes, heading, note};
 
 pub(crate) struct Attachments {
     pub(crate) table: Vec<Attachment>,
-    pub(crate) images: Vec<vk::Image>,
+    pub(crate) images: Vec<Image>,
     /// Where in the shared memory each of them is, as begin and end; of images in memory of their own there is none.
-    pub(crate) places: Vec<Option<[u64; 2]>>,
-    lazy: Vec<Allocation>,
-    shared: Allocation,
+    places: Vec<Option<[u64; 2]>>,
+    shared: SharedMemory,
 }
 
 impl Attachments {
-    pub(crate) fn new(context: &Context, allocator: &Allocator) -> Result<Self> {
+    pub(crate) fn new(context: &Context, frames: &Frames) -> Result<Self> {
         let table = attachments();
-        let mut images = vec![vk::Image::null(); table.len()];
-        let (mut lazy, mut wanted, mut types) = (Vec::new(), Vec::new(), !0);
+        let mut images: Vec<Option<Image>> = vec![None; table.len()];
+        let mut needs = vec![vk::MemoryRequirements::default(); table.len()];
         for (at, attachment) in table.iter().enumerate() {
             let info = attachment.image_info();
+            let tiles = AllocationCreateInfo {
+                name: Some(&attachment.name),
+                ..AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated)
+            };
             if attachment.is_transient() {
-                let tiles = AllocationCreateInfo {
-                    name: Some(&attachment.name),
-                    ..AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated)
-                };
                 // SAFETY: every device can render to these formats. It is an error where there is no such memory.
-                if let Ok((image, memory)) = unsafe { allocator.create_image(&info, &tiles) } {
-                    images[at] = image;
-                    lazy.push(memory);
-                    continue;
-                }
+                images[at] = unsafe { frames.create_image(&info, &tiles) }.ok();
             }
-            let needs = requirements(context, &info)?;
-            types &= needs.memory_type_bits;
-            wanted.push(Transient {
-                at,
-                size: needs.size,
-                alignment: needs.alignment,
-                life: attachment.life(),
-            });
+            needs[at] = requirements(context, &info)?;
         }
-        let (places, size) = place(&wanted, table.len());
-        let alignment = wanted.iter().map(|wanted| wanted.alignment).max().unwrap_or(1);
-        let needs = vk::MemoryRequirements { size, alignment, memory_type_bits: types };
+        let shares: Vec<bool> = images.iter().map(Option::is_none).collect();
+        let places = place(&table, &needs, &shares)?;
+        let shared = needs.iter().zip(&shares).filter(|(_, shares)| **shares).map(|(needs, _)| *needs);
+        let shared = shared.reduce(|a, b| vk::MemoryRequirements {
+            size: 0,
+            alignment: a.alignment.max(b.alignment),
+            memory_type_bits: a.memory_type_bits & b.memory_type_bits,
+        });
+        let size = places.iter().flatten().map(|place| place[1]).max().unwrap_or(1);
         let device_local = AllocationCreateInfo {
             preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
             priority: 1.0,
             name: Some("attachments"),
             ..Default::default()
         };
-        let kind = ResourceKind::ImageOptimal;
-        // SAFETY: only optimal images are bound to it.
-        let shared = unsafe { allocator.allocate_memory_of_kind(&needs, kind, &device_local) }?;
-        for (at, place) in places.iter().enumerate() {
+        let needs = vk::MemoryRequirements { size, ..shared.unwrap_or_default() };
+        let shared = frames.allocate_shared(&needs, &device_local)?;
+        for ((attachment, image), place) in table.iter().zip(&mut images).zip(&places) {
             if let Some([offset, _]) = *place {
-                let info = table[at].image_info();
-                // SAFETY: the create-info is valid, and images that share bytes are not used in the same pass.
-                images[at] = unsafe { allocator.create_aliasing_image(&shared, offset, &info) }?;
+                // SAFETY: the create-info is valid.
+                *image = Some(unsafe { frames.create_image_in(&shared, offset, &attachment.image_info()) }?);
             }
         }
-        Ok(Self { table, images, places, lazy, shared })
-    }
-
-    /// The last uses of all that shares memory with an attachment, itself included.
-    pub(crate) fn last_uses(&self, at: usize) -> Vec<Use> {
-        let shares = |other: usize| match (self.places[at], self.places[other]) {
-            (Some([from, to]), Some([other_from, other_to])) => from < other_to && other_from < to,
-            _ => at == other,
-        };
-        let all = (0..self.table.len()).filter(|&other| shares(other));
-        all.filter_map(|other| self.table[other].uses.last()).map(|&(_, how)| how).collect()
+        Ok(Self { table, images: images.into_iter().flatten().collect(), places, shared })
     }
 
     /// Prints when and where each attachment lives.
@@ -92,32 +77,39 @@ impl Attachments {
             table.row([&attachment.name, &bytes(size), &format!("{first:?}"), &format!("{last:?}"), &at]);
         }
         table.print();
-        let shared = self.shared.size();
+        let shared = self.shared.allocation().size();
+        let (saved, percent) = (bytes(all - shared), (all - shared) * 100 / all);
         note(&format!(
-            "{} of images in {} of memory: {} saved, {} %.",
+            "{} of images in {} of memory: {saved} saved, {percent} %.",
             bytes(all),
-            bytes(shared),
-            bytes(all - shared),
-            (all - shared) * 100 / all
+            bytes(shared)
         ));
-        if !self.lazy.is_empty() {
-            note(&format!("{} more need no memory at all on this GPU.", self.lazy.len()));
-        }
     }
+}
 
-    /// # Safety
-    /// The device is done with the images.
-    pub(crate) unsafe fn destroy(self, context: &Context, allocator: &Allocator) -> Result<()> {
-        for image in self.images {
-            // SAFETY: the caller's own promise.
-            unsafe { context.device().destroy_image(image, None) };
+/// The place of each attachment that shares memory, as begin and end: taken with the first pass that uses it, and given
+/// back behind the last one.
+fn place(
+    table: &[Attachment],
+    needs: &[vk::MemoryRequirements],
+    shares: &[bool],
+) -> Result<Vec<Option<[u64; 2]>>> {
+    let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 1 << 40, ..Default::default() })?;
+    let (mut places, mut live) = (vec![None; table.len()], Vec::new());
+    for pass in order() {
+        for at in (0..table.len()).filter(|&at| shares[at] && table[at].life().0 == pass) {
+            let vk::MemoryRequirements { size, alignment, .. } = needs[at];
+            let strategy = Strategy::MinOffset;
+            let info = VirtualAllocationCreateInfo { size, alignment, strategy, ..Default::default() };
+            let made = block.allocate(&info)?;
+            places[at] = Some([made.offset(), made.offset() + size]);
+            live.push((at, made));
         }
-        for memory in self.lazy.into_iter().chain([self.shared]) {
-            // SAFETY: the caller's own promise, and nothing is bound to it any more.
-            unsafe { allocator.free_memory(memory) }?;
-        }
-        Ok(())
+        let (over, on): (Vec<_>, Vec<_>) = live.into_iter().partition(|(at, _)| table[*at].life().1 == pass);
+        live = on;
+        over.into_iter().try_for_each(|(_, made)| block.free(made))?;
     }
+    Ok(places)
 }
 
 /// What an image of this kind needs: one is made for the question, because version 1.0 has no other way.

@@ -1,114 +1,113 @@
-//! The barriers of a frame, out of the table of passes. Where images share memory, the first use of one waits for the
-//! last use of every other, be it in this frame or in the one before.
+//! The barriers of a frame, as they were recorded: as a table, and as a picture of who has which attachment when.
+
+use std::sync::Arc;
 
 use ash::vk;
+use parking_lot::Mutex;
+use sublet_frame::BarrierObserver;
+use sublet_frame::track::Batch;
 
 use crate::attachments::Attachments;
-use crate::passes::{Pass, Use};
+use crate::passes::{Pass, order};
+use crate::support::{Table, heading, note};
 
-impl Use {
-    pub(crate) fn usage(self) -> vk::ImageUsageFlags {
-        match self {
-            Self::Depth => vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT,
-            Self::Colour | Self::Blend => vk::ImageUsageFlags::COLOR_ATTACHMENT,
-            Self::Sampled => vk::ImageUsageFlags::SAMPLED,
-            Self::Copied => vk::ImageUsageFlags::TRANSFER_SRC,
-        }
-    }
-
-    pub(crate) fn layout(self) -> vk::ImageLayout {
-        match self {
-            Self::Depth => vk::ImageLayout::DEPTH_STENCIL_ATTACHMENT_OPTIMAL,
-            Self::Colour | Self::Blend => vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL,
-            Self::Sampled => vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL,
-            Self::Copied => vk::ImageLayout::TRANSFER_SRC_OPTIMAL,
-        }
-    }
-
-    fn stages(self) -> vk::PipelineStageFlags {
-        match self {
-            Self::Depth => {
-                vk::PipelineStageFlags::EARLY_FRAGMENT_TESTS | vk::PipelineStageFlags::LATE_FRAGMENT_TESTS
-            }
-            Self::Colour | Self::Blend => vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT,
-            Self::Sampled => vk::PipelineStageFlags::FRAGMENT_SHADER,
-            Self::Copied => vk::PipelineStageFlags::TRANSFER,
-        }
-    }
-
-    fn reads(self) -> vk::AccessFlags {
-        match self {
-            Self::Depth => vk::AccessFlags::DEPTH_STENCIL_ATTACHMENT_READ,
-            Self::Colour => vk::AccessFlags::empty(),
-            Self::Blend => vk::AccessFlags::COLOR_ATTACHMENT_READ,
-            Self::Sampled => vk::AccessFlags::SHADER_READ,
-            Self::Copied => vk::AccessFlags::TRANSFER_READ,
-        }
-    }
-
-    fn writes(self) -> vk::AccessFlags {
-        match self {
-            Self::Depth => vk::AccessFlags::DEPTH_STENCIL_ATTACHMENT_WRITE,
-            Self::Colour | Self::Blend => vk::AccessFlags::COLOR_ATTACHMENT_WRITE,
-            Self::Sampled | Self::Copied => vk::AccessFlags::empty(),
-        }
-    }
-}
-
-/// What must be done before a pass begins: one command.
 #[derive(Default)]
-pub(crate) struct Barrier {
-    from: vk::PipelineStageFlags,
-    to: vk::PipelineStageFlags,
-    images: Vec<vk::ImageMemoryBarrier<'static>>,
+struct Seen {
+    /// Barriers in front of the list are recorded when it is submitted.
+    pass: Option<Pass>,
+    calls: usize,
+    memory: usize,
+    images: Vec<(Option<Pass>, vk::ImageMemoryBarrier2<'static>)>,
 }
 
-impl Barrier {
-    /// What `pass` has to wait for.
-    pub(crate) fn before(pass: Pass, attachments: &Attachments) -> Self {
-        let mut barrier = Self::default();
-        for (at, attachment) in attachments.table.iter().enumerate() {
-            let Some(now) = attachment.used_in(pass) else { continue };
-            let earlier = attachment.uses.iter().take_while(|(other, _)| *other < pass);
-            let (old, before) = match earlier.last() {
-                // Reads do not wait for reads.
-                Some(&(_, Use::Sampled)) if now == Use::Sampled => continue,
-                Some(&(_, earlier)) => (earlier.layout(), vec![earlier]),
-                // Nothing that was there is kept, and whoever had the memory is done with it.
-                None => (vk::ImageLayout::UNDEFINED, attachments.last_uses(at)),
-            };
-            let mut writes = vk::AccessFlags::empty();
-            for earlier in before {
-                barrier.from |= earlier.stages();
-                writes |= earlier.writes();
-            }
-            barrier.to |= now.stages();
-            let image = vk::ImageMemoryBarrier::default()
-                .src_access_mask(writes)
-                .dst_access_mask(now.reads() | now.writes())
-                .old_layout(old)
-                .new_layout(now.layout())
-                .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                .image(attachments.images[at])
-                .subresource_range(vk::ImageSubresourceRange {
-                    aspect_mask: attachment.aspect(),
-                    level_count: 1,
-                    layer_count: 1,
-                    ..Default::default()
-                });
-            barrier.images.push(image);
-        }
-        barrier
+/// What the frames tell of their barriers.
+#[derive(Clone, Default)]
+pub(crate) struct Barriers(Arc<Mutex<Seen>>);
+
+impl Barriers {
+    pub(crate) fn observer(&self) -> BarrierObserver {
+        let seen = Arc::clone(&self.0);
+        Arc::new(move |batch: &Batch| {
+            let mut seen = seen.lock();
+            seen.calls += 1;
+            seen.memory += batch.memory().len() + batch.buffers().len();
+            let pass = seen.pass;
+            seen.images.extend(batch.images().iter().map(|image| (pass, *image)));
+        })
     }
 
-    pub(crate) fn record(&self, device: &ash::Device, commands: vk::CommandBuffer) {
-        if self.images.is_empty() {
-            return;
+    /// Forgets what was seen.
+    pub(crate) fn clear(&self) {
+        *self.0.lock() = Seen::default();
+    }
+
+    /// What is recorded from now on is before this pass.
+    pub(crate) fn enter(&self, pass: Pass) {
+        self.0.lock().pass = Some(pass);
+    }
+
+    /// The list is recorded, and is submitted now.
+    pub(crate) fn submit(&self) {
+        self.0.lock().pass = None;
+    }
+
+    pub(crate) fn show(&self, attachments: &Attachments) {
+        let seen = self.0.lock();
+        heading("Barriers of the last frame");
+        let mut table = Table::new(&["before", "attachment", "from", "to", "layout", "becomes"]);
+        let of = |at: usize| {
+            let handle = attachments.images[at].handle();
+            seen.images.iter().filter(move |(_, barrier)| barrier.image == handle)
+        };
+        let mut passes = vec![None];
+        passes.extend(order().into_iter().map(Some));
+        for &pass in &passes {
+            let before = pass.map_or("the frame".to_owned(), |pass| format!("{pass:?}"));
+            for (at, attachment) in attachments.table.iter().enumerate() {
+                for (_, barrier) in of(at).filter(|(seen, _)| *seen == pass) {
+                    let cell = |debug: &dyn std::fmt::Debug| format!("{debug:?}");
+                    let (from, to) = (cell(&barrier.src_stage_mask), cell(&barrier.dst_stage_mask));
+                    let layouts = [barrier.old_layout, barrier.new_layout].map(|layout| cell(&layout));
+                    table.row([&before, &attachment.name, &from, &to, &layouts[0], &layouts[1]]);
+                }
+            }
         }
-        let none = vk::DependencyFlags::empty();
-        // SAFETY: the command buffer is being recorded, outside of a render pass, and the images are in the layouts
-        // that the table says.
-        unsafe { device.cmd_pipeline_barrier(commands, self.from, self.to, none, &[], &[], &self.images) };
+        table.print();
+        note(&format!(
+            "{} barriers in {} calls of vkCmdPipelineBarrier2.\n",
+            seen.images.len() + seen.memory,
+            seen.calls
+        ));
+        note(
+            "Who has what, pass by pass: D depth, C colour, s sampled, r read by a copy; a capital is written to.",
+        );
+        for (at, attachment) in attachments.table.iter().enumerate() {
+            let (first, last) = attachment.life();
+            let mut layout = vk::ImageLayout::UNDEFINED;
+            let line: String = passes
+                .iter()
+                .map(|&pass| {
+                    if let Some((_, barrier)) = of(at).find(|(seen, _)| *seen == pass) {
+                        layout = barrier.new_layout;
+                    }
+                    let used = pass.is_some_and(|pass| attachment.used_in(pass).is_some());
+                    match layout {
+                        _ if !used => {
+                            if pass > Some(first) && pass < Some(last) {
+                                '-'
+                            } else {
+                                '.'
+                            }
+                        }
+                        vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL
+                        | vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL => 's',
+                        vk::ImageLayout::TRANSFER_SRC_OPTIMAL => 'r',
+                        _ if attachment.is_depth() => 'D',
+                        _ => 'C',
+                    }
+                })
+                .collect();
+            note(&format!("  {:<14}{line}", attachment.name));
+        }
     }
 }

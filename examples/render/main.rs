@@ -1,22 +1,20 @@
 //! A lit, textured scene, rendered without a window on whichever Vulkan driver there is, as a PNG, and beside it a page
-//! that shows what lies where. All its memory is Sublet's: meshes and textures through a staging ring, attachments that
-//! share memory because they are not used at the same time, numbers out of an upload arena, sets that live for a frame,
-//! pictures that the host reads.
+//! that shows what lies where. All its memory is Sublet's: meshes and textures, attachments that share memory because
+//! they are not used at the same time, pictures that the host reads. `sublet-frame` has the rest: uploads, sets,
+//! barriers, submissions, and what waits for the device.
 //!
 //! ```text
 //! cargo run --release --example render                       target/render.png and target/render.html
 //! cargo run --release --example render -- --output DIR       the same in DIR
 //! cargo run --release --example render -- --check            compares it with examples/render/reference.png
+//! cargo run --release --example render -- --barriers         and shows the barriers of the last frame
 //! ```
-//! `passes.rs` is the plan of a frame; most of the rest follows from it. A simulated GPU draws nothing: there the
-//! example shows only what memory it takes.
+//! `passes.rs` is the plan of a frame; most of the rest follows from it. A device without dynamic rendering, as simulated
+//! GPUs are, draws nothing here: there the example shows only what memory it takes.
 
 mod attachments;
 mod barriers;
 mod camera;
-mod copies;
-mod draw;
-mod flight;
 mod keeper;
 mod math;
 mod memory;
@@ -26,37 +24,42 @@ mod output;
 mod passes;
 mod picture;
 mod pipelines;
-mod places;
-mod readback;
 mod record;
-mod renderer;
 mod scene;
 mod sets;
 #[path = "../support/mod.rs"]
 mod support;
 mod surfaces;
-mod targets;
 mod textures;
 mod world;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use ash::vk;
+use sublet::descriptor::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
+use sublet::upload::UploadArenaCreateInfo;
 use sublet::{Allocator, AllocatorCreateInfo, Tracking};
-use support::{Context, Result, note};
+use sublet_frame::{Frames, FramesCreateInfo, QueueInfo, ReadBack};
+use support::{Context, Result, Table, bytes, heading, note};
 
 use attachments::Attachments;
-use flight::{Flight, IN_FLIGHT};
+use barriers::Barriers;
 use output::Output;
-use readback::Readback;
-use scene::Scene;
-use world::World;
+use passes::HALF;
+use picture::Picture;
+use record::{Frame, Renderer};
+use scene::{KNOT, Scene, fine_knot};
+use world::{DeviceMesh, World};
+
+const FRAMES: u8 = 8;
+const IN_FLIGHT: usize = 3;
+/// From this frame on the camera is near.
+const NEAR: u8 = 4;
 
 /// What is in the memory of the device, whether it can draw or not.
 struct Resources {
     world: World,
     attachments: Attachments,
-    readback: Readback,
 }
 
 fn main() -> ExitCode {
@@ -71,46 +74,87 @@ fn render(context: &Context, output: &Output) -> Result<()> {
         ..context.allocator_info()
     };
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
-    let allocator = unsafe { Allocator::new(&info) }?;
+    let allocator = Arc::new(unsafe { Allocator::new(&info) }?);
     // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
     sublet::trace::start_from_environment(&allocator)?;
-    let scene = Scene::new();
-    let mut flight = Flight::new(context, &allocator)?;
-    let mut resources = Resources {
-        world: World::new(&allocator, &mut flight, &scene)?,
-        attachments: Attachments::new(context, &allocator)?,
-        readback: Readback::new(&allocator, IN_FLIGHT)?,
+    let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
+    // SAFETY: the same of what is made from this.
+    let descriptors = unsafe { DescriptorDevice::new(&info) }?;
+    let barriers = Barriers::default();
+    let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
+    let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
+    let of = FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues);
+    let info = FramesCreateInfo {
+        features: context.frame_features(),
+        frames_in_flight: IN_FLIGHT,
+        descriptors: Some(&descriptors),
+        uploads: UploadArenaCreateInfo { name: Some("uploads"), ..of.uploads.clone() },
+        on_barriers: output.barriers.then(|| barriers.observer()),
+        ..of
     };
+    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    let mut frames = unsafe { Frames::new(&info) }?;
+    let scene = Scene::new();
+    let world = World::new(&mut frames, &scene)?;
+    let mut resources = Resources { world, attachments: Attachments::new(context, &frames)? };
     resources.attachments.show();
 
-    let outcome = if can_draw(context) {
-        let picture = draw::draw(context, &allocator, &scene, &mut flight, &mut resources, output);
-        picture.and_then(|picture| output.picture(&picture))
+    if context.frame_features().dynamic_rendering {
+        let renderer = Renderer::new(context, &descriptors)?;
+        let picture = draw(&mut frames, &renderer, &scene, &mut resources, output, &barriers)?;
+        frames.wait(&picture)?;
+        // Lists that the frames recycle have a share in the layouts.
+        drop(frames);
+        output.picture(&Picture { extent: HALF, texels: picture.bytes()? })
     } else {
         note("This device draws nothing, so that there is no picture, only the memory that one takes.");
         output.memory(&allocator)
-    };
-
-    flight.wait_for_all()?;
-    // SAFETY: the device is idle, here and below.
-    unsafe { resources.readback.destroy(&allocator) }?;
-    // SAFETY: as above.
-    unsafe { resources.attachments.destroy(context, &allocator) }?;
-    // SAFETY: as above.
-    unsafe { resources.world.destroy(&allocator) }?;
-    // SAFETY: as above.
-    unsafe { flight.destroy() };
-    let leaks = allocator.destroy();
-    outcome?;
-    if leaks.is_empty() { Ok(()) } else { Err(format!("forgotten: {leaks:?}").into()) }
+    }
 }
 
-/// Simulated GPUs copy bytes and compute, and some devices do nothing else either.
-fn can_draw(context: &Context) -> bool {
-    let (instance, device) = (context.instance(), context.physical_device());
-    // SAFETY: the physical device is of this instance.
-    let families = unsafe { instance.get_physical_device_queue_family_properties(device) };
-    let family = usize::try_from(context.queue_family_index()).ok().and_then(|at| families.get(at));
-    let graphics = family.is_some_and(|family| family.queue_flags.contains(vk::QueueFlags::GRAPHICS));
-    graphics && context.gpu().is_none()
+/// Frame after frame, a few of them in flight, while the camera and the sun go their ways. Answers the last picture.
+fn draw(
+    frames: &mut Frames,
+    renderer: &Renderer<'_>,
+    scene: &Scene,
+    resources: &mut Resources,
+    output: &Output,
+    barriers: &Barriers,
+) -> Result<ReadBack> {
+    heading(&format!("{FRAMES} frames, {IN_FLIGHT} of them in flight"));
+    let mut table = Table::new(&[">frame", ">slot", ">upload pages", ">barriers", ">calls", ">in flight"]);
+    let mut last = None;
+    for frame in 0..FRAMES {
+        frames.begin()?;
+        barriers.clear();
+        let (before, slot) = (frames.statistics(), frames.slot());
+        let mut list = frames.list(frames.queue(0))?;
+        if frame == NEAR {
+            // A finer mesh takes the place of a coarse one that frames in flight still draw.
+            let name = "mesh knot, fine";
+            resources.world.meshes[KNOT] = DeviceMesh::new(frames, &mut list, name, &fine_knot())?;
+        }
+        let drawn = Frame { renderer, scene, resources, list: &mut list };
+        last = Some(drawn.record(f32::from(frame) / f32::from(FRAMES - 1), barriers)?);
+        barriers.submit();
+        frames.submit(frames.queue(0), [list])?;
+        frames.end();
+        let now = frames.statistics();
+        let (pages, count) = (bytes(now.upload_bytes), now.barriers - before.barriers);
+        table.row([
+            &frame,
+            &slot,
+            &pages,
+            &count,
+            &(now.barrier_calls - before.barrier_calls),
+            &now.in_flight,
+        ]);
+    }
+    table.print();
+    if output.barriers {
+        barriers.show(&resources.attachments);
+    }
+    // While everything lives.
+    output.memory(frames.allocator())?;
+    last.ok_or_else(|| "no frame was drawn".into())
 }

@@ -21,6 +21,7 @@ pub(crate) struct Output {
     folder: PathBuf,
     check: bool,
     bless: bool,
+    pub(crate) barriers: bool,
 }
 
 impl Output {
@@ -34,6 +35,7 @@ impl Output {
                 .help("where to write"),
             flag("check", "compare the picture with the reference"),
             flag("bless", "make the picture the reference"),
+            flag("barriers", "show the barriers of a frame"),
         ]
     }
 
@@ -42,6 +44,7 @@ impl Output {
             folder: matches.get_one::<String>("output").map_or_else(PathBuf::new, PathBuf::from),
             check: matches.get_flag("check"),
             bless: matches.get_flag("bless"),
+            barriers: matches.get_flag("barriers"),
         }
     }
 

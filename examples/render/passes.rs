@@ -1,5 +1,5 @@
 //! The passes of a frame and the attachments between them, as one table. When an attachment lives, what its memory may
-//! be shared with, which barriers it needs and what its render pass looks like all follows from here.
+//! be shared with, and what is drawn to it all follows from here.
 
 use ash::vk;
 
@@ -10,9 +10,9 @@ pub(crate) type Extent = [u16; 2];
 pub(crate) const SCENE_EXTENT: Extent = [1920, 1080];
 pub(crate) const HALF: Extent = [960, 540];
 pub(crate) const SHADOW: Extent = [2048, 2048];
-const HDR: vk::Format = vk::Format::R16G16B16A16_SFLOAT;
-const DEPTH: vk::Format = vk::Format::D32_SFLOAT;
-const SRGB: vk::Format = vk::Format::R8G8B8A8_SRGB;
+pub(crate) const HDR: vk::Format = vk::Format::R16G16B16A16_SFLOAT;
+pub(crate) const DEPTH: vk::Format = vk::Format::D32_SFLOAT;
+pub(crate) const SRGB: vk::Format = vk::Format::R8G8B8A8_SRGB;
 
 /// What a pass does with an attachment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,25 @@ pub(crate) enum Use {
     Sampled,
     /// Copies it to a buffer.
     Copied,
+}
+
+impl Use {
+    fn usage(self) -> vk::ImageUsageFlags {
+        match self {
+            Self::Depth => vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT,
+            Self::Colour | Self::Blend => vk::ImageUsageFlags::COLOR_ATTACHMENT,
+            Self::Sampled => vk::ImageUsageFlags::SAMPLED,
+            Self::Copied => vk::ImageUsageFlags::TRANSFER_SRC,
+        }
+    }
+
+    pub(crate) fn load_op(self) -> vk::AttachmentLoadOp {
+        match self {
+            Self::Depth => vk::AttachmentLoadOp::CLEAR,
+            Self::Blend => vk::AttachmentLoadOp::LOAD,
+            _ => vk::AttachmentLoadOp::DONT_CARE,
+        }
+    }
 }
 
 /// The passes, in the order of the frame. `Down` writes a level of the bloom, `Up` adds to the level above the last
@@ -128,10 +147,6 @@ impl Attachment {
 
     pub(crate) fn is_depth(&self) -> bool {
         self.format == DEPTH
-    }
-
-    pub(crate) fn aspect(&self) -> vk::ImageAspectFlags {
-        if self.is_depth() { vk::ImageAspectFlags::DEPTH } else { vk::ImageAspectFlags::COLOR }
     }
 
     /// Nobody reads it: it may live in the tiles of the GPU, and nowhere else.

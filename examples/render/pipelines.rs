@@ -6,19 +6,15 @@ use ash::vk;
 
 use crate::keeper::Keeper;
 use crate::meshes::Vertex;
-use crate::passes::Pass;
+use crate::passes::{DEPTH, HDR, Pass, SRGB};
 use crate::sets::Layouts;
 use crate::support::{Result, compile};
-use crate::targets::Targets;
 
 pub(crate) struct Pipelines {
-    /// Sets 0 and 1 are those of the pass and of the object.
-    pub(crate) scene_layout: vk::PipelineLayout,
     pub(crate) shadow: vk::Pipeline,
     pub(crate) object: vk::Pipeline,
     pub(crate) floor: vk::Pipeline,
     pub(crate) sky: vk::Pipeline,
-    pub(crate) post_layout: vk::PipelineLayout,
     pub(crate) blur: vk::Pipeline,
     pub(crate) bright: vk::Pipeline,
     pub(crate) down: vk::Pipeline,
@@ -38,40 +34,25 @@ struct Kind<'a> {
 }
 
 impl Pipelines {
-    pub(crate) fn new(keeper: &Keeper<'_>, layouts: &Layouts, targets: &Targets) -> Result<Self> {
-        let scene_sets = [layouts.frame.handle(), layouts.object.handle()];
-        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&scene_sets);
-        // SAFETY: the set layouts are live; here and below.
-        let scene_layout = unsafe { keeper.pipeline_layout(&info) }?;
-        let post_sets = [layouts.post.handle()];
-        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&post_sets);
-        // SAFETY: as above.
-        let post_layout = unsafe { keeper.pipeline_layout(&info) }?;
-
+    pub(crate) fn new(keeper: &Keeper<'_>, layouts: &Layouts) -> Result<Self> {
         let scene_shader = compile(include_str!("shaders/scene.wgsl"))?;
         let post_shader = compile(include_str!("shaders/post.wgsl"))?;
         let scene = |pass, vertex, fragment, attributes, writes_depth| {
             let kind = Kind { pass, vertex, fragment, attributes, writes_depth };
-            pipeline(keeper, targets, &scene_shader, scene_layout, &kind)
+            pipeline(keeper, &scene_shader, layouts.scene.handle(), &kind)
         };
         let post = |pass, fragment| {
-            let kind = Kind {
-                pass,
-                vertex: c"vs_post",
-                fragment: Some(fragment),
-                attributes: 0,
-                writes_depth: false,
-            };
-            pipeline(keeper, targets, &post_shader, post_layout, &kind)
+            let (vertex, fragment) = (c"vs_post", Some(fragment));
+            let kind = Kind { pass, vertex, fragment, attributes: 0, writes_depth: false };
+            let layout = if pass == Pass::Develop { &layouts.develop } else { &layouts.post };
+            pipeline(keeper, &post_shader, layout.handle(), &kind)
         };
         Ok(Self {
-            scene_layout,
             shadow: scene(Pass::Shadow, c"vs_shadow", None, 1, true)?,
             // The same in the mirror: its pass has the same formats.
             object: scene(Pass::Scene, c"vs_object", Some(c"fs_object"), 3, true)?,
             floor: scene(Pass::Scene, c"vs_object", Some(c"fs_floor"), 3, true)?,
             sky: scene(Pass::Scene, c"vs_sky", Some(c"fs_sky"), 0, false)?,
-            post_layout,
             blur: post(Pass::Blur, c"fs_blur")?,
             bright: post(Pass::Down(0), c"fs_bright")?,
             down: post(Pass::Down(1), c"fs_down")?,
@@ -84,7 +65,6 @@ impl Pipelines {
 
 fn pipeline(
     keeper: &Keeper<'_>,
-    targets: &Targets,
     code: &[u32],
     layout: vk::PipelineLayout,
     kind: &Kind<'_>,
@@ -139,7 +119,14 @@ fn pipeline(
         .dst_color_blend_factor(vk::BlendFactor::ONE)];
     let blend =
         vk::PipelineColorBlendStateCreateInfo::default().attachments(if shadow { &[] } else { &colours });
-    let target = targets.of(kind.pass).ok_or_else(|| format!("{:?} draws nothing", kind.pass))?;
+    let formats = [if matches!(kind.pass, Pass::Develop | Pass::Shrink) { SRGB } else { HDR }];
+    let mut rendering = vk::PipelineRenderingCreateInfo::default();
+    if !shadow {
+        rendering = rendering.color_attachment_formats(&formats);
+    }
+    if matches!(kind.pass, Pass::Shadow | Pass::Scene) {
+        rendering = rendering.depth_attachment_format(DEPTH);
+    }
     let dynamic = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
     let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic);
     let info = vk::GraphicsPipelineCreateInfo::default()
@@ -153,8 +140,8 @@ fn pipeline(
         .color_blend_state(&blend)
         .dynamic_state(&dynamic)
         .layout(layout)
-        .render_pass(target.render_pass);
-    // SAFETY: the layout has what the shaders declare, and the pass what they write.
+        .push_next(&mut rendering);
+    // SAFETY: the layout has what the shaders declare, and the attachments have these formats.
     let made = unsafe { keeper.pipeline(&info) };
     // SAFETY: a pipeline does not need its module any more.
     unsafe { device.destroy_shader_module(module, None) };

@@ -1,136 +1,217 @@
-//! The commands of a frame.
+//! What draws the frames: pass after pass, each with what it reads and what it draws to out of the table.
+
+use std::ops::RangeBounds;
 
 use ash::vk;
+use sublet::descriptor::{BindPoint, DescriptorDevice};
+use sublet_frame::track::{Subresources, Use as TrackedUse};
+use sublet_frame::{
+    Attachment as Target, CommandList, Image, PipelineLayout, ReadBack, RenderingInfo, StorageAccess,
+};
 
 use crate::Resources;
-use crate::passes::{PICTURE, Pass};
-use crate::renderer::{FrameSets, Renderer};
-use crate::scene::Scene;
-use crate::targets::Target;
+use crate::barriers::Barriers;
+use crate::camera::{self, FrameData};
+use crate::keeper::Keeper;
+use crate::passes::{HALF, MIRRORED, PICTURE, Pass, SHADOW_MAP, Use, order};
+use crate::pipelines::Pipelines;
+use crate::scene::{SKY, Scene};
+use crate::sets::Layouts;
+use crate::support::{Context, Result};
+
+const POINT: BindPoint = BindPoint::Graphics;
+
+pub(crate) struct Renderer<'a> {
+    pipelines: Pipelines,
+    layouts: Layouts,
+    _keeper: Keeper<'a>,
+}
+
+impl<'a> Renderer<'a> {
+    pub(crate) fn new(context: &'a Context, descriptors: &DescriptorDevice) -> Result<Self> {
+        let keeper = Keeper::new(context);
+        let layouts = Layouts::new(&keeper, descriptors)?;
+        let pipelines = Pipelines::new(&keeper, &layouts)?;
+        Ok(Self { pipelines, layouts, _keeper: keeper })
+    }
+}
 
 /// All that a frame is drawn with.
 pub(crate) struct Frame<'a> {
     pub(crate) renderer: &'a Renderer<'a>,
     pub(crate) scene: &'a Scene,
     pub(crate) resources: &'a Resources,
-    pub(crate) sets: &'a FrameSets,
-    /// Of the frames in flight: it says where the picture goes.
-    pub(crate) slot: usize,
+    pub(crate) list: &'a mut CommandList,
 }
 
 impl Frame<'_> {
-    pub(crate) fn record(&self, device: &ash::Device, commands: vk::CommandBuffer) {
-        for (pass, barrier) in &self.renderer.barriers {
-            barrier.record(device, commands);
-            match self.renderer.targets.of(*pass) {
-                Some(target) => self.draw(device, commands, target),
-                None => self.copy(device, commands),
+    /// Draws the frame at `time`, from 0 to 1, and has its picture read.
+    pub(crate) fn record(mut self, time: f32, barriers: &Barriers) -> Result<ReadBack> {
+        let [direct, mirrored] = camera::frame(self.scene, time, HALF);
+        let (renderer, images) = (self.renderer, &self.resources.attachments.images);
+        let (pipelines, layouts) = (&renderer.pipelines, &renderer.layouts);
+        for pass in order() {
+            barriers.enter(pass);
+            if !self.begin(pass)? {
+                continue;
             }
+            match pass {
+                Pass::Shadow => {
+                    self.bind(pipelines.shadow, &layouts.scene)?;
+                    self.samplers(&[(1, layouts.repeating), (2, layouts.comparing), (5, layouts.clamped)])?;
+                    self.objects(pipelines.shadow, &direct, 1..)?;
+                }
+                // What is bound stays bound, as the layout is the same.
+                Pass::Mirror => {
+                    self.image(0, 3, &images[SHADOW_MAP])?;
+                    self.image(0, 6, &self.resources.world.textures[SKY][0])?;
+                    self.objects(pipelines.object, &mirrored, 1..)?;
+                    self.triangle(pipelines.sky, &layouts.scene)?;
+                }
+                Pass::Scene => {
+                    // The mirror itself is not seen in the mirror.
+                    self.image(0, 4, &images[MIRRORED])?;
+                    self.objects(pipelines.object, &direct, 1..)?;
+                    self.objects(pipelines.floor, &direct, ..1)?;
+                    self.triangle(pipelines.sky, &layouts.scene)?;
+                }
+                _ => self.post(pass)?,
+            }
+            self.list.end_rendering()?;
         }
+        Ok(self.list.read_image(&images[PICTURE], 0, 0..1, vk::ImageAspectFlags::COLOR)?)
     }
 
-    fn draw(&self, device: &ash::Device, commands: vk::CommandBuffer, target: &Target) {
-        target.begin(device, commands);
-        let pipelines = &self.renderer.pipelines;
-        let [direct, mirrored] = self.sets.seen;
-        match target.pass {
-            Pass::Shadow => self.objects(device, commands, pipelines.shadow, direct, 1..),
-            Pass::Mirror => {
-                self.objects(device, commands, pipelines.object, mirrored, 1..);
-                self.sky(device, commands, mirrored);
+    /// Begins to draw to what the pass draws to; false if it draws nothing.
+    fn begin(&mut self, pass: Pass) -> Result<bool> {
+        let (mut colours, mut depth, mut extent) = (Vec::new(), None, None);
+        let attachments = &self.resources.attachments;
+        for (attachment, image) in attachments.table.iter().zip(&attachments.images) {
+            let Some(how) = attachment.used_in(pass) else { continue };
+            let target = Target {
+                load_op: how.load_op(),
+                store_op: if attachment.life().1 == pass {
+                    vk::AttachmentStoreOp::DONT_CARE
+                } else {
+                    vk::AttachmentStoreOp::STORE
+                },
+                clear: vk::ClearValue {
+                    depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 },
+                },
+                ..Target::clear(image)
+            };
+            match how {
+                Use::Depth => depth = Some(target),
+                Use::Colour | Use::Blend => colours.push(Some(target)),
+                Use::Sampled => {
+                    let mut sampled = TrackedUse::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER);
+                    if attachment.is_depth() {
+                        // As lists bind it.
+                        sampled.layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
+                    }
+                    // Declared now, it is in the barrier before the pass.
+                    // SAFETY: the queue draws.
+                    unsafe { self.list.use_image(image, &Subresources::ALL, sampled) }?;
+                    continue;
+                }
+                Use::Copied => continue,
             }
-            Pass::Scene => {
-                self.objects(device, commands, pipelines.object, direct, 1..);
-                self.objects(device, commands, pipelines.floor, direct, ..1);
-                self.sky(device, commands, direct);
-            }
-            pass => self.post(device, commands, pass),
+            extent = Some(attachment.extent);
         }
-        // SAFETY: a render pass was begun above.
-        unsafe { device.cmd_end_render_pass(commands) };
+        let Some([width, height]) = extent else { return Ok(false) };
+        let size = vk::Extent3D { width: width.into(), height: height.into(), depth: 1 };
+        let info = RenderingInfo::new(size, &colours, depth);
+        let viewport = vk::Viewport {
+            width: f32::from(width),
+            height: f32::from(height),
+            max_depth: 1.0,
+            ..Default::default()
+        };
+        // SAFETY: the attachments are as large, and made for it.
+        unsafe { self.list.begin_rendering(&info) }?;
+        let dynamic = |device: &ash::Device, commands| {
+            // SAFETY: the command buffer is being recorded, and the viewport as large as the attachments.
+            unsafe { device.cmd_set_viewport(commands, 0, &[viewport]) };
+            // SAFETY: as above.
+            unsafe { device.cmd_set_scissor(commands, 0, &[info.area]) };
+        };
+        // SAFETY: dynamic state uses nothing.
+        unsafe { self.list.raw(dynamic) }?;
+        Ok(true)
+    }
+
+    fn bind(&mut self, pipeline: vk::Pipeline, layout: &PipelineLayout) -> Result<()> {
+        // SAFETY: the renderer outlives the list, and has made them for one another.
+        Ok(unsafe { self.list.bind_pipeline(POINT, pipeline, layout) }?)
+    }
+
+    fn image(&mut self, set: u32, binding: u32, image: &Image) -> Result<()> {
+        let (place, none) = ((set, binding, 0), vk::Sampler::null());
+        // SAFETY: the shader has an image of this kind there, and no sampler with it.
+        Ok(unsafe { self.list.bind_image(POINT, place, image, None, none, StorageAccess::Read) }?)
+    }
+
+    fn samplers(&mut self, samplers: &[(u32, vk::Sampler)]) -> Result<()> {
+        for &(binding, sampler) in samplers {
+            // SAFETY: the renderer outlives the list.
+            unsafe { self.list.bind_sampler(POINT, (0, binding, 0), sampler) }?;
+        }
+        Ok(())
     }
 
     /// Some of the objects, as one pass sees them.
     fn objects(
-        &self,
-        device: &ash::Device,
-        commands: vk::CommandBuffer,
+        &mut self,
         pipeline: vk::Pipeline,
-        seen: vk::DescriptorSet,
-        which: impl std::ops::RangeBounds<usize>,
-    ) {
-        let (layout, point) = (self.renderer.pipelines.scene_layout, vk::PipelineBindPoint::GRAPHICS);
-        // SAFETY: the pass is one that the pipeline was made for, or one like it.
-        unsafe { device.cmd_bind_pipeline(commands, point, pipeline) };
-        for (at, (object, &set)) in self.scene.objects.iter().zip(&self.sets.objects).enumerate() {
-            if !which.contains(&at) {
-                continue;
-            }
+        seen: &FrameData,
+        which: impl RangeBounds<usize>,
+    ) -> Result<()> {
+        self.bind(pipeline, &self.renderer.layouts.scene)?;
+        self.list.bind_constants(POINT, (0, 0), seen)?;
+        for (_, object) in self.scene.objects.iter().enumerate().filter(|(at, _)| which.contains(at)) {
             let mesh = &self.resources.world.meshes[object.mesh];
-            let sets = [seen, set];
-            // SAFETY: the sets are of the layout's set layouts.
-            unsafe { device.cmd_bind_descriptor_sets(commands, point, layout, 0, &sets, &[]) };
-            let (buffers, offsets) = ([mesh.buffer], [mesh.vertices_at]);
-            // SAFETY: the vertices begin there.
-            unsafe { device.cmd_bind_vertex_buffers(commands, 0, &buffers, &offsets) };
-            // SAFETY: the indices are at the start.
-            unsafe { device.cmd_bind_index_buffer(commands, mesh.buffer, 0, vk::IndexType::UINT32) };
-            // SAFETY: there are so many, and all name vertices of the mesh.
-            unsafe { device.cmd_draw_indexed(commands, mesh.indices, 1, 0, 0, 0) };
+            let [colour, normal] = &self.resources.world.textures[object.texture];
+            self.list.bind_constants(POINT, (1, 0), &object.data)?;
+            self.image(1, 1, colour)?;
+            self.image(1, 2, normal)?;
+            self.list.bind_vertex_buffer(0, &mesh.buffer, mesh.vertices_at)?;
+            self.list.bind_index_buffer(&mesh.buffer, 0, true)?;
+            // SAFETY: there are so many indices, and all name vertices of the mesh.
+            unsafe { self.list.draw_indexed(0..mesh.indices, 0, 0..1) }?;
         }
+        Ok(())
     }
 
-    fn sky(&self, device: &ash::Device, commands: vk::CommandBuffer, seen: vk::DescriptorSet) {
-        let pipelines = &self.renderer.pipelines;
-        triangle(device, commands, pipelines.sky, pipelines.scene_layout, seen);
+    /// One triangle that covers the target.
+    fn triangle(&mut self, pipeline: vk::Pipeline, layout: &PipelineLayout) -> Result<()> {
+        self.bind(pipeline, layout)?;
+        // SAFETY: the shader makes the corners out of their numbers.
+        Ok(unsafe { self.list.draw(0..3, 0..1) }?)
     }
 
-    fn post(&self, device: &ash::Device, commands: vk::CommandBuffer, pass: Pass) {
-        let pipelines = &self.renderer.pipelines;
-        let pipeline = match pass {
-            Pass::Blur => pipelines.blur,
-            Pass::Down(0) => pipelines.bright,
-            Pass::Down(_) => pipelines.down,
-            Pass::Up(_) => pipelines.up,
-            Pass::Develop => pipelines.develop,
-            _ => pipelines.shrink,
+    /// What comes after the scene.
+    fn post(&mut self, pass: Pass) -> Result<()> {
+        let Renderer { pipelines, layouts, .. } = self.renderer;
+        let (pipeline, layout) = match pass {
+            Pass::Blur => (pipelines.blur, &layouts.post),
+            Pass::Down(0) => (pipelines.bright, &layouts.post),
+            Pass::Down(_) => (pipelines.down, &layouts.post),
+            Pass::Up(_) => (pipelines.up, &layouts.post),
+            Pass::Develop => (pipelines.develop, &layouts.develop),
+            _ => (pipelines.shrink, &layouts.post),
         };
-        if let Some(&(_, set)) = self.sets.post.iter().find(|(of, _)| *of == pass) {
-            triangle(device, commands, pipeline, pipelines.post_layout, set);
-        }
-    }
-
-    /// The picture, for the host.
-    fn copy(&self, device: &ash::Device, commands: vk::CommandBuffer) {
+        self.bind(pipeline, layout)?;
+        self.samplers(&[(1, layouts.clamped)])?;
         let attachments = &self.resources.attachments;
-        let [width, height] = attachments.table[PICTURE].extent.map(u32::from);
-        let layers =
-            vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
-        let all = [vk::BufferImageCopy::default().image_subresource(layers).image_extent(vk::Extent3D {
-            width,
-            height,
-            depth: 1,
-        })];
-        let (image, layout) = (attachments.images[PICTURE], vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-        let (buffer, _) = &self.resources.readback.buffers[self.slot];
-        // SAFETY: the image is in this layout, and the buffer has a texel for each of its own.
-        unsafe { device.cmd_copy_image_to_buffer(commands, image, layout, *buffer, &all) };
+        let read = attachments.table.iter().zip(&attachments.images);
+        let read = read.filter(|(attachment, _)| attachment.used_in(pass) == Some(Use::Sampled));
+        for (binding, (attachment, image)) in (2..).zip(read) {
+            if binding == 2 {
+                let [width, height] = attachment.extent.map(f32::from);
+                self.list.bind_constants(POINT, (0, 0), &[1.0 / width, 1.0 / height, 0.0, 0.0])?;
+            }
+            self.image(0, binding, image)?;
+        }
+        self.triangle(pipeline, layout)
     }
-}
-
-/// One triangle that covers the target.
-fn triangle(
-    device: &ash::Device,
-    commands: vk::CommandBuffer,
-    pipeline: vk::Pipeline,
-    layout: vk::PipelineLayout,
-    set: vk::DescriptorSet,
-) {
-    let point = vk::PipelineBindPoint::GRAPHICS;
-    // SAFETY: the pass is one that the pipeline was made for, or one like it.
-    unsafe { device.cmd_bind_pipeline(commands, point, pipeline) };
-    // SAFETY: the set is of the layout's first set layout.
-    unsafe { device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]) };
-    // SAFETY: the shader makes the corners out of their numbers.
-    unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
 }

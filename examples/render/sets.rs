@@ -1,34 +1,25 @@
-//! The layouts of the descriptor sets, the samplers, and how a set is written.
+//! The samplers, and the layouts of descriptor sets and pipelines.
 
 use ash::vk;
-use sublet::descriptor::{SetLayout, TransientSets};
-use sublet::upload::Upload;
+use sublet::descriptor::{DescriptorDevice, SetLayout};
+use sublet_frame::PipelineLayout;
 
 use crate::keeper::Keeper;
-use crate::support::{Context, Result};
-
-/// What is at a binding of a set.
-pub(crate) enum Bound<'a> {
-    Uniform(&'a Upload),
-    Sampler(vk::Sampler),
-    Image(vk::ImageView),
-    /// The shaders of the pass do not look there.
-    Nothing,
-}
+use crate::support::Result;
 
 pub(crate) struct Layouts {
-    /// Of a whole pass.
-    pub(crate) frame: SetLayout,
-    pub(crate) object: SetLayout,
-    /// Of what comes after the scene.
-    pub(crate) post: SetLayout,
+    /// Set 0 is of a whole pass, set 1 of an object.
+    pub(crate) scene: PipelineLayout,
+    /// Of what comes after the scene, and of the pass that reads three images.
+    pub(crate) post: PipelineLayout,
+    pub(crate) develop: PipelineLayout,
     pub(crate) repeating: vk::Sampler,
     pub(crate) clamped: vk::Sampler,
     pub(crate) comparing: vk::Sampler,
 }
 
 impl Layouts {
-    pub(crate) fn new(keeper: &Keeper<'_>) -> Result<Self> {
+    pub(crate) fn new(keeper: &Keeper<'_>, descriptors: &DescriptorDevice) -> Result<Self> {
         const UNIFORM: vk::DescriptorType = vk::DescriptorType::UNIFORM_BUFFER;
         const SAMPLER: vk::DescriptorType = vk::DescriptorType::SAMPLER;
         const IMAGE: vk::DescriptorType = vk::DescriptorType::SAMPLED_IMAGE;
@@ -44,10 +35,14 @@ impl Layouts {
             .address_mode_v(edge)
             .compare_enable(true)
             .compare_op(vk::CompareOp::LESS_OR_EQUAL);
+        let layout = |sets: &[&[vk::DescriptorType]]| layout(keeper, descriptors, sets);
         Ok(Self {
-            frame: layout(keeper, &[UNIFORM, SAMPLER, SAMPLER, IMAGE, IMAGE, SAMPLER, IMAGE])?,
-            object: layout(keeper, &[UNIFORM, IMAGE, IMAGE])?,
-            post: layout(keeper, &[UNIFORM, SAMPLER, IMAGE, IMAGE, IMAGE])?,
+            scene: layout(&[
+                &[UNIFORM, SAMPLER, SAMPLER, IMAGE, IMAGE, SAMPLER, IMAGE],
+                &[UNIFORM, IMAGE, IMAGE],
+            ])?,
+            post: layout(&[&[UNIFORM, SAMPLER, IMAGE]])?,
+            develop: layout(&[&[UNIFORM, SAMPLER, IMAGE, IMAGE, IMAGE]])?,
             // SAFETY: the create-info is valid and needs no feature; here and below.
             repeating: unsafe { keeper.sampler(&smooth) }?,
             // SAFETY: as above.
@@ -58,53 +53,32 @@ impl Layouts {
     }
 }
 
-fn layout(keeper: &Keeper<'_>, kinds: &[vk::DescriptorType]) -> Result<SetLayout> {
-    let stages = vk::ShaderStageFlags::VERTEX | vk::ShaderStageFlags::FRAGMENT;
-    let binding = |(number, &kind)| {
-        vk::DescriptorSetLayoutBinding::default()
-            .binding(number)
-            .descriptor_type(kind)
-            .descriptor_count(1)
-            .stage_flags(stages)
-    };
-    let bindings: Vec<_> = (0..).zip(kinds).map(binding).collect();
-    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: the create-info is valid.
-    let handle = unsafe { keeper.set_layout(&info) }?;
-    // SAFETY: the layout was made from it.
-    Ok(unsafe { SetLayout::new(handle, &info) }?)
-}
-
-/// A set for this frame. What it names has to live until the frame is done.
-pub(crate) fn set(
-    context: &Context,
-    sets: &mut TransientSets,
-    layout: &SetLayout,
-    bound: &[Bound<'_>],
-) -> Result<vk::DescriptorSet> {
-    // SAFETY: the layout is live, and the set is used in this frame only.
-    let set = unsafe { sets.allocate(layout) }?;
-    for (binding, bound) in (0..).zip(bound) {
-        let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding);
-        let image = vk::DescriptorImageInfo::default();
-        let (mut buffers, mut images) = ([vk::DescriptorBufferInfo::default()], [image]);
-        let write = match *bound {
-            Bound::Uniform(upload) => {
-                buffers[0] = upload.descriptor_info();
-                write.descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).buffer_info(&buffers)
+fn layout(
+    keeper: &Keeper<'_>,
+    descriptors: &DescriptorDevice,
+    sets: &[&[vk::DescriptorType]],
+) -> Result<PipelineLayout> {
+    let mut layouts = Vec::new();
+    for kinds in sets {
+        let binding = |(number, &kind)| {
+            let mut stages = vk::ShaderStageFlags::FRAGMENT;
+            if kind == vk::DescriptorType::UNIFORM_BUFFER {
+                stages |= vk::ShaderStageFlags::VERTEX;
             }
-            Bound::Sampler(sampler) => {
-                images[0] = image.sampler(sampler);
-                write.descriptor_type(vk::DescriptorType::SAMPLER).image_info(&images)
-            }
-            Bound::Image(view) => {
-                images[0] = image.image_view(view).image_layout(vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL);
-                write.descriptor_type(vk::DescriptorType::SAMPLED_IMAGE).image_info(&images)
-            }
-            Bound::Nothing => continue,
+            let binding = vk::DescriptorSetLayoutBinding::default().binding(number).descriptor_type(kind);
+            binding.descriptor_count(1).stage_flags(stages)
         };
-        // SAFETY: the set was just allocated, and what it names lives until the frame is done.
-        unsafe { context.device().update_descriptor_sets(&[write], &[]) };
+        let bindings: Vec<_> = (0..).zip(*kinds).map(binding).collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the create-info is valid.
+        let handle = unsafe { keeper.set_layout(&info) }?;
+        // SAFETY: the layout was made from it.
+        layouts.push(unsafe { SetLayout::new(handle, &info) }?);
     }
-    Ok(set)
+    let handles: Vec<_> = layouts.iter().map(SetLayout::handle).collect();
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
+    // SAFETY: the set layouts are live.
+    let handle = unsafe { keeper.pipeline_layout(&info) }?;
+    // SAFETY: the layout was made from them; the keeper outlives the lists.
+    Ok(unsafe { PipelineLayout::new(descriptors, handle, &layouts, &[]) }?)
 }

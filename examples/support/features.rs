@@ -19,6 +19,8 @@ pub(super) struct Features {
     coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD<'static>,
     address: vk::PhysicalDeviceBufferDeviceAddressFeatures<'static>,
     timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures<'static>,
+    synchronization2: vk::PhysicalDeviceSynchronization2Features<'static>,
+    rendering: vk::PhysicalDeviceDynamicRenderingFeatures<'static>,
     indexing: vk::PhysicalDeviceDescriptorIndexingFeatures<'static>,
     inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures<'static>,
     mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'static>,
@@ -47,6 +49,8 @@ impl Features {
             coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default(),
             address: vk::PhysicalDeviceBufferDeviceAddressFeatures::default(),
             timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures::default(),
+            synchronization2: vk::PhysicalDeviceSynchronization2Features::default(),
+            rendering: vk::PhysicalDeviceDynamicRenderingFeatures::default(),
             indexing: vk::PhysicalDeviceDescriptorIndexingFeatures::default(),
             inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures::default(),
             mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default(),
@@ -95,6 +99,9 @@ impl Features {
             .push_next(&mut self.inline_uniform)
             .push_next(&mut self.mutable)
             .push_next(&mut self.buffer);
+        if self.version >= vk::API_VERSION_1_3 {
+            all = all.push_next(&mut self.synchronization2).push_next(&mut self.rendering);
+        }
         // SAFETY: the chain is valid, and drivers skip what they do not know.
         unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
         let offered = all.features;
@@ -116,6 +123,8 @@ impl Features {
         self.coherent.p_next = std::ptr::null_mut();
         self.address.p_next = std::ptr::null_mut();
         self.timeline.p_next = std::ptr::null_mut();
+        self.synchronization2.p_next = std::ptr::null_mut();
+        self.rendering.p_next = std::ptr::null_mut();
         self.indexing.p_next = std::ptr::null_mut();
         self.inline_uniform.p_next = std::ptr::null_mut();
         self.mutable.p_next = std::ptr::null_mut();
@@ -168,6 +177,7 @@ impl Features {
         }
         if self.version >= vk::API_VERSION_1_3 {
             info = info.push_next(&mut self.inline_uniform);
+            info = info.push_next(&mut self.synchronization2).push_next(&mut self.rendering);
         }
         info
     }
@@ -186,8 +196,14 @@ impl Features {
     }
 
     /// Whether semaphores that count are enabled.
-    pub(super) fn has_timeline(&self) -> bool {
-        self.timeline.timeline_semaphore == vk::TRUE
+    /// In the words of `sublet-frame`.
+    pub(super) fn frame_features(&self) -> sublet_frame::Features {
+        sublet_frame::Features {
+            timeline_semaphore: self.timeline.timeline_semaphore == vk::TRUE,
+            synchronization2: self.synchronization2.synchronization2 == vk::TRUE,
+            dynamic_rendering: self.rendering.dynamic_rendering == vk::TRUE,
+            ..Default::default()
+        }
     }
 
     /// What is enabled, in the words of descriptors.

@@ -135,8 +135,7 @@ pub(super) struct Device {
     pub(super) api_version: u32,
     pub(super) flags: AllocatorCreateFlags,
     pub(super) descriptors: DescriptorFeatures,
-    /// Semaphores may count.
-    pub(super) timeline: bool,
+    pub(super) frames: sublet_frame::Features,
     instance: Instance,
 }
 
@@ -153,8 +152,8 @@ impl Device {
         let queue_family_index = u32::try_from(family.ok_or("the device has no queue that copies")?)?;
 
         let mut features = Features::of(&instance.raw, physical_device, api_version)?;
-        let (flags, descriptors, timeline) =
-            (features.allocator_flags(), features.descriptor_features(), features.has_timeline());
+        let (flags, descriptors, frames) =
+            (features.allocator_flags(), features.descriptor_features(), features.frame_features());
         let extensions = features.extension_names();
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(queue_family_index)
@@ -174,7 +173,7 @@ impl Device {
             api_version,
             flags,
             descriptors,
-            timeline,
+            frames,
             instance,
         })
     }

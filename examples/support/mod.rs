@@ -56,7 +56,7 @@ pub(crate) struct Context {
     api_version: u32,
     flags: AllocatorCreateFlags,
     descriptors: DescriptorFeatures,
-    timeline: bool,
+    frames: sublet_frame::Features,
     driver: Driver,
     /// Why it is a simulated device, if nobody asked for one.
     why: Option<String>,
@@ -134,7 +134,7 @@ impl Context {
             api_version: gpu.api_version(),
             flags,
             descriptors: DescriptorDeviceCreateInfo::for_gpu(&gpu).features,
-            timeline: extensions.iter().any(|extension| extension == "VK_KHR_timeline_semaphore"),
+            frames: sublet_frame::Features::for_gpu(&gpu),
             driver: Driver::Simulated(gpu),
             why: None,
         })
@@ -153,7 +153,7 @@ impl Context {
             api_version: loaded.api_version,
             flags: loaded.flags,
             descriptors: loaded.descriptors,
-            timeline: loaded.timeline,
+            frames: loaded.frames,
             driver: Driver::Loaded(loaded),
             why: None,
         })
@@ -215,9 +215,9 @@ impl Context {
         }
     }
 
-    /// Whether semaphores that count are enabled.
-    pub(crate) fn has_timeline(&self) -> bool {
-        self.timeline
+    /// What is enabled on the device, in the words of `sublet-frame`.
+    pub(crate) fn frame_features(&self) -> sublet_frame::Features {
+        self.frames
     }
 
     /// Whether the queue binds pages of sparse buffers; the feature is enabled wherever the device has it.

@@ -29,8 +29,10 @@
 //! | [`faq`] | questions that users ask |
 //! | [`design`] | the words of the source, and the reason for each decision |
 //!
-//! The package `sublet-frame` has a chapter of its own, on states: which barriers follow from the uses of buffers and
-//! images. It is what Direct3D 12 programs call a resource state tracker.
+//! The package `sublet-frame` has chapters of its own, as the docs of its modules: `track` on states, which says what
+//! barriers follow from the uses of buffers and images, `frames` on frames in flight and command lists, and
+//! `compact` on resources that move by themselves. The first two are what Direct3D 12 programs call a resource state
+//! tracker, a command queue and a command list.
 #![forbid(unsafe_code)]
 
 #[doc = include_str!("start.md")]

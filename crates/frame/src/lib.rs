@@ -7,6 +7,9 @@ mod device;
 #[cfg(feature = "frame")]
 mod frame;
 #[cfg(feature = "frame")]
+#[doc = include_str!("frame/frames.md")]
+pub mod frames {}
+#[cfg(feature = "frame")]
 mod list;
 #[cfg(feature = "frame")]
 mod resource;
@@ -21,8 +24,8 @@ pub use compact::{
 pub use device::Features;
 #[cfg(feature = "frame")]
 pub use frame::{
-    BeginError, CreateFramesError, FrameStatistics, Frames, FramesCreateInfo, OpenError, QueueInfo,
-    SemaphorePoint, SubmitError, SubmitInfo,
+    BarrierObserver, BeginError, CreateFramesError, FrameStatistics, Frames, FramesCreateInfo, OpenError,
+    QueueInfo, SemaphorePoint, SubmitError, SubmitInfo,
 };
 #[cfg(feature = "frame")]
 pub use list::{

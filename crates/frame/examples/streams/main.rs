@@ -1,7 +1,7 @@
 //! Two frames in flight, 1,000 of them: numbers that are uploaded for each frame, a table that is replaced while frames
 //! that read it are in flight, constants of each dispatch, and sums that come back. Every number is compared with what it
-//! must be. There is no barrier, no fence, no pool and no `collect` here: compare `examples/frames` of the package
-//! `sublet`.
+//! must be. There is no barrier, no fence, no pool and no `collect` here. `examples/frames` of the package `sublet` adds
+//! a heap of descriptors.
 //!
 //! `cargo run -p sublet-frame --example streams`
 
@@ -15,9 +15,7 @@ use std::sync::Arc;
 use ash::vk;
 use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, sim};
-use sublet_frame::{
-    Buffer, Features, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess,
-};
+use sublet_frame::{Buffer, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess};
 use support::{Compute, Context, Result, note};
 
 const FRAMES: u32 = 1_000;
@@ -79,10 +77,8 @@ fn check((expected, read): &(Vec<u8>, ReadBack)) -> Result<()> {
 }
 
 fn streams(context: &Context) -> Result<()> {
-    let mut features = Features { timeline_semaphore: context.has_timeline(), ..Features::default() };
     if let Some(gpu) = context.gpu() {
         gpu.set_kernel("main", kernel);
-        features = Features::for_gpu(gpu);
     }
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
@@ -92,7 +88,7 @@ fn streams(context: &Context) -> Result<()> {
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
     let info = FramesCreateInfo {
-        features,
+        features: context.frame_features(),
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };

@@ -337,6 +337,9 @@ impl Core {
     pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
         Counts::add(&self.counts.barrier_calls, 1);
         Counts::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
+        if let Some(observer) = &self.info.on_barriers {
+            observer(batch);
+        }
         // SAFETY: the caller's promise.
         unsafe { self.api.barrier(commands, batch) };
     }

@@ -9,6 +9,7 @@ use sublet::Allocator;
 use sublet::descriptor::{Binder, DescriptorDevice};
 use sublet::upload::UploadArena;
 
+use crate::frame::BarrierObserver;
 use crate::list::{BoundPoint, ReadState};
 use crate::resource::{Body, Buffer, Buffers, Images};
 use crate::track::{Queue, Recorder};
@@ -90,4 +91,5 @@ pub(crate) struct ToolInfo {
     pub(crate) uploads: sublet::upload::UploadArenaCreateInfo<'static>,
     pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
+    pub(crate) on_barriers: Option<BarrierObserver>,
 }

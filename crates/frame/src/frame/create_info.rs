@@ -9,6 +9,7 @@ use sublet::descriptor::{BinderCreateInfo, DescriptorDevice, TransientSetsCreate
 use sublet::upload::UploadArenaCreateInfo;
 
 use crate::device::Features;
+use crate::track::Batch;
 
 /// A queue that lists are submitted to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,7 +61,13 @@ pub struct FramesCreateInfo<'a> {
     pub descriptors: Option<&'a DescriptorDevice>,
     /// How the binders of lists are made.
     pub binder: BinderCreateInfo<'static>,
+    /// Called with each batch of barriers that is recorded, in lists and in front of them, by the thread that records
+    /// it: to show them.
+    pub on_barriers: Option<BarrierObserver>,
 }
+
+/// What is called with barriers.
+pub type BarrierObserver = Arc<dyn Fn(&Batch) + Send + Sync>;
 
 impl<'a> FramesCreateInfo<'a> {
     /// Two frames in flight, on a device with nothing enabled.
@@ -86,6 +93,7 @@ impl<'a> FramesCreateInfo<'a> {
             uploads: UploadArenaCreateInfo { share_pages: true, ..UploadArenaCreateInfo::default() },
             descriptors: None,
             binder: BinderCreateInfo { sets, ..BinderCreateInfo::default() },
+            on_barriers: None,
         }
     }
 }

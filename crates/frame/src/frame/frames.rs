@@ -151,6 +151,7 @@ impl Frames {
                 uploads: info.uploads.clone(),
                 binder: info.binder.clone(),
                 descriptors: info.descriptors.cloned(),
+                on_barriers: info.on_barriers.clone(),
             },
             info.features.separate_depth_stencil_layouts,
         );

@@ -6,7 +6,7 @@ mod frames;
 mod statistics;
 mod submit;
 
-pub use self::create_info::{FramesCreateInfo, QueueInfo};
+pub use self::create_info::{BarrierObserver, FramesCreateInfo, QueueInfo};
 pub use self::error::{BeginError, CreateFramesError, OpenError, SubmitError};
 pub use self::frames::Frames;
 pub use self::statistics::FrameStatistics;
