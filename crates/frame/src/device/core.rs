@@ -259,8 +259,18 @@ impl Core {
         self.retired.lock().len()
     }
 
-    /// Resets a pool whose commands are done or were never submitted, and lets go of what they used.
-    pub(crate) fn recycle(&self, mut pool: Pool) {
+    /// Destroys a pool whose commands were never submitted, and lets go of what they used.
+    ///
+    /// It is not reset for another list: with a driver of NVIDIA (580.159 on an H100) the last command of a command
+    /// buffer that was being recorded when its pool was reset runs in front of what is recorded next.
+    pub(crate) fn discard(&self, mut pool: Pool) {
+        pool.kept.clear();
+        // SAFETY: nothing of the pool was submitted, and nobody else has it.
+        unsafe { self.destroy_pool(&pool) };
+    }
+
+    /// Resets a pool whose commands are done, and lets go of what they used.
+    fn recycle(&self, mut pool: Pool) {
         pool.kept.clear();
         let flags = vk::CommandPoolResetFlags::empty();
         // SAFETY: no command buffer of the pool is pending, and nobody else has it.
@@ -353,7 +363,7 @@ impl Core {
         let pool = self.pool(family).map_err(OpenError::Driver)?;
         // SAFETY: it is empty, and nobody else has the pool.
         if let Err(error) = unsafe { self.begin(pool.main) } {
-            self.recycle(pool);
+            self.discard(pool);
             return Err(OpenError::Driver(error));
         }
         Counts::add(&self.counts.lists, 1);

@@ -344,7 +344,7 @@ unsafe fn give_away(core: &Core, submitter: &mut Submitter, release: &Release) -
     } else {
         // It was opened above, and not submitted.
         let _ = core.clock.discard(ticket);
-        core.recycle(pool);
+        core.discard(pool);
     }
     sent
 }

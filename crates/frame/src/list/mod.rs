@@ -328,7 +328,7 @@ impl Drop for CommandList {
             let _ = self.core.clock.discard(ticket);
             let _ = tools.arena.as_mut().map(|arena| arena.flush(ticket));
             let _ = tools.binder.as_mut().map(|binder| binder.flush(ticket));
-            self.core.recycle(pool);
+            self.core.discard(pool);
         }
         self.core.give_tools(tools);
     }

@@ -289,6 +289,15 @@ fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
     }
 }
 
+/// A list that reads bytes and then writes them has a barrier of execution between the two. When the list is submitted,
+/// layer 1.4.309 holds the write against the one of the list before, as if nothing had read that in between; within one
+/// list it does not.
+fn forgets_a_read(message: &str) -> bool {
+    ["WRITE_AFTER_WRITE", "on the current VkQueue", "synchronization allows", "TRANSFER_READ"]
+        .iter()
+        .all(|part| message.contains(part))
+}
+
 fn run(features: Features) -> bool {
     let device = match Device::new(features) {
         Ok(device) => device,
@@ -346,7 +355,7 @@ fn run(features: Features) -> bool {
     drop(descriptors);
     assert!(Arc::try_unwrap(allocator).unwrap().destroy().is_empty());
     let name = device.name.clone();
-    let messages = device.finish();
+    let messages: Vec<_> = device.finish().into_iter().filter(|message| !forgets_a_read(message)).collect();
     assert!(messages.is_empty(), "{name}, {features:?}: {messages:#?}");
     true
 }
