@@ -2,16 +2,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 use std::cell::RefCell;
+use std::rc::{Rc, Weak};
 
 use ash::vk;
 use sublet::metadata::{Alignment, Buddy, RangeMetadata, Request, Span, Tlsf};
 use sublet::retire::Clock;
 use sublet::vector::{
-    Backing, BlockVector, GrantOf, Growth, HandleError, NextBlock, Outlook, Policy, Refusal, VectorError,
+    Backing, BlockVector, GrantOf, Growth, HandleError, NextBlock, Outlook, Policy, Refusal,
+    SharedBlockVector, VectorError,
 };
 use sublet::{
-    Allocation, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo, Pool, PoolCreateInfo,
-    sim,
+    Allocation, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo, Local, Pool,
+    PoolCreateInfo, sim,
 };
 
 /// Bytes of a page.
@@ -199,6 +201,75 @@ fn a_refusal_comes_through_all_levels() {
         let again = sparse.allocate(&units(1)).unwrap();
         all.push(again);
         all.into_iter().for_each(|pages| sparse.free(pages).unwrap());
+    });
+}
+
+/// The same blocks for several vectors: one that gets none asks the others for what they keep empty.
+struct Sibling<'a> {
+    memory: Memory<'a>,
+    others: RefCell<Vec<Weak<SiblingVector<'a>>>>,
+}
+
+type SiblingVector<'a> = SharedBlockVector<Sibling<'a>, Tlsf, Local>;
+
+impl Backing<Tlsf> for Sibling<'_> {
+    type Block = Allocation;
+    type Item = Place;
+    type Error = AllocationError;
+
+    fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+        Backing::<Tlsf>::capacity_for(&self.memory, request, outlook)
+    }
+
+    fn create(&self, size: &u64) -> Result<Allocation, AllocationError> {
+        let create = || Backing::<Tlsf>::create(&self.memory, size);
+        create().or_else(|error| {
+            let others = self.others.borrow();
+            let trimmed: usize = others.iter().filter_map(Weak::upgrade).map(|other| other.trim()).sum();
+            if trimmed > 0 { create() } else { Err(error) }
+        })
+    }
+
+    fn destroy(&self, block: Allocation) {
+        Backing::<Tlsf>::destroy(&self.memory, block);
+    }
+
+    fn realize(&self, block: &mut Allocation, span: &Span) -> Result<Place, Refusal<AllocationError>> {
+        Backing::<Tlsf>::realize(&self.memory, block, span)
+    }
+}
+
+/// No lock is held while a block is made, so that a landlord may call the other vectors.
+#[test]
+fn vectors_of_one_source_give_back_for_one_another() {
+    with_pool(1, |allocator, pool| {
+        let policy = Policy { empty_blocks_kept: 3, ..Policy::default() };
+        let new = || {
+            let sibling = Sibling { memory: Memory { allocator, pool }, others: RefCell::default() };
+            Rc::new(SiblingVector::new(sibling, Tlsf::exact(16 * PAGE), policy).unwrap())
+        };
+        let (one, other) = (new(), new());
+        one.backing().others.borrow_mut().push(Rc::downgrade(&other));
+        other.backing().others.borrow_mut().push(Rc::downgrade(&one));
+        let fill = |vector: &SiblingVector<'_>, blocks: usize| -> Vec<_> {
+            (0..blocks).map(|_| vector.allocate(&units(16 * PAGE)).unwrap()).collect()
+        };
+        let all = fill(&one, 3);
+        all.into_iter().for_each(|granted| one.free(granted).unwrap());
+        assert_eq!(one.statistics().empty_blocks, 3, "they are kept");
+        // The pool has one block more. The second is there because the other vector gives its own back.
+        let mut all = fill(&other, 4);
+        assert_eq!((one.statistics().blocks, other.statistics().blocks), (0, 4));
+        // What is in use is not given back.
+        let refused = one.allocate(&units(1));
+        assert!(matches!(refused, Err(VectorError::Create(AllocationError::Full { .. }))), "{refused:?}");
+        other.free(all.pop().unwrap()).unwrap();
+        let granted = one.allocate(&units(1)).unwrap();
+        assert_eq!(other.statistics().blocks, 3);
+        one.free(granted).unwrap();
+        all.into_iter().for_each(|granted| other.free(granted).unwrap());
+        one.validate();
+        other.validate();
     });
 }
 
