@@ -287,7 +287,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`FreeMoveError`] has both again. The allocation is not the one that is moved, or is gone.
     ///
     /// # Safety
-    /// As for [`Allocator::free_memory`], and as for [`Self::complete`] what mappings are concerned.
+    /// As for [`Allocator::free_memory`](crate::Allocator::free_memory), and as for [`Self::complete`] what mappings are concerned.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
