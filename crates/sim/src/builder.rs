@@ -10,7 +10,7 @@ use super::extensions;
 use super::gpu::Gpu;
 use super::instance::HubInfo;
 use super::profiles::{DescriptorHeapLimits, DescriptorLimits, Profile};
-use super::state::{Features, Hub, NEWEST_MINOR};
+use super::state::{ALL_WORK, Features, Hub, NEWEST_MINOR};
 use super::store::Room;
 use crate::arithmetic::index;
 
@@ -31,7 +31,7 @@ pub struct GpuBuilder {
     minor: Option<u32>,
     only: Option<Vec<String>>,
     without: Vec<String>,
-    queues: u32,
+    families: Vec<(vk::QueueFlags, u32)>,
     memory_limit: u64,
     driver: Option<(vk::DriverId, u32)>,
     descriptor_pools: Option<DescriptorPoolPolicy>,
@@ -54,7 +54,7 @@ impl GpuBuilder {
             descriptor_limits: None,
             descriptor_heap: None,
             hazards: false,
-            queues: 1,
+            families: vec![(ALL_WORK, 1)],
             memory_limit: u64::MAX,
         }
     }
@@ -79,7 +79,7 @@ impl GpuBuilder {
         self
     }
 
-    /// How many queues the one family has; by default one. Each queue runs its submissions in order, and waits for
+    /// How many queues the first family has; by default one. Each queue runs its submissions in order, and waits for
     /// another queue only where a semaphore says so.
     ///
     /// # Panics
@@ -88,7 +88,34 @@ impl GpuBuilder {
     #[track_caller]
     pub fn queues(mut self, count: u32) -> Self {
         assert!(count > 0, "a GPU without queues");
-        self.queues = count;
+        if let Some((_, queues)) = self.families.first_mut() {
+            *queues = count;
+        }
+        self
+    }
+
+    /// Adds a family of queues behind the others, which can do what `flags` say. The first family can do everything.
+    /// [`Gpu::queue_at`] counts the queues of all families. Between families, resources that are not shared change
+    /// hands by a release and an acquire; where [`hazards`](Self::hazards) are looked for, so is what is missing there.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is 0.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).family(vk::QueueFlags::TRANSFER, 2).build();
+    /// let families =
+    ///     unsafe { gpu.instance().get_physical_device_queue_family_properties(gpu.physical_device()) };
+    /// assert_eq!(families[1].queue_count, 2);
+    /// assert!(!families[1].queue_flags.contains(vk::QueueFlags::COMPUTE));
+    /// assert_eq!(gpu.queue_at(1), unsafe { gpu.device().get_device_queue(1, 0) });
+    /// ```
+    #[track_caller]
+    pub fn family(mut self, flags: vk::QueueFlags, count: u32) -> Self {
+        assert!(count > 0, "a family without queues");
+        self.families.push((flags, count));
         self
     }
 
@@ -219,7 +246,7 @@ impl GpuBuilder {
         let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
         let enabled = self.only.unwrap_or_else(|| offered.clone());
         let mut hub = Hub::new(self.profile, minor, minor, offered);
-        hub.queues = self.queues;
+        hub.families = self.families;
         hub.hazards = self.hazards;
         hub.room = Arc::new(Room::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
@@ -255,8 +282,13 @@ pub(super) fn create_device(
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let mut features = Features::supported(hub);
     features.retain(|extension| enabled.iter().any(|name| name == extension));
-    let priorities = vec![1.0; index(hub.queues)];
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&priorities)];
+    let priorities: Vec<_> = hub.families.iter().map(|(_, count)| vec![1.0; index(*count)]).collect();
+    let each = (0..).zip(&priorities);
+    let queues: Vec<_> = each
+        .map(|(family, own)| {
+            vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(own)
+        })
+        .collect();
     let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
     let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
     let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();

@@ -20,8 +20,8 @@ macro_rules! refuse_if {
 }
 pub(super) use refuse_if;
 
-/// The description in a buffer's create-info, chain included, and the handle types that share the buffer; or the rule
-/// that it breaks.
+/// The description in a buffer's create-info, chain included, the handle types that share the buffer, and whether one
+/// family of queues owns it at a time; or the rule that it breaks.
 ///
 /// # Safety
 ///
@@ -30,7 +30,7 @@ pub(super) use refuse_if;
 pub(super) unsafe fn describe_buffer(
     device: &Device,
     info: *const vk::BufferCreateInfo<'_>,
-) -> Result<(BufferDescription, u32), Broken> {
+) -> Result<(BufferDescription, u32, bool), Broken> {
     // SAFETY: 1 of `describe_buffer`.
     let info = unsafe { chain::given(info, "VUID-vkCreateBuffer-pCreateInfo-parameter") }?;
     // SAFETY: 2 of `describe_buffer`.
@@ -55,11 +55,11 @@ pub(super) unsafe fn describe_buffer(
     refuse_if!(info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2
         => "VUID-VkBufferCreateInfo-sharingMode-00914",
         "sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
-    Ok((description, external))
+    Ok((description, external, info.sharing_mode == vk::SharingMode::EXCLUSIVE))
 }
 
-/// The description in an image's create-info, chain included, and the handle types that share the image; or the rule
-/// that it breaks.
+/// The description in an image's create-info, chain included, the handle types that share the image, and whether one
+/// family of queues owns it at a time; or the rule that it breaks.
 ///
 /// # Safety
 ///
@@ -68,7 +68,7 @@ pub(super) unsafe fn describe_buffer(
 pub(super) unsafe fn describe_image(
     device: &Device,
     info: *const vk::ImageCreateInfo<'_>,
-) -> Result<(ImageDescription, u32), Broken> {
+) -> Result<(ImageDescription, u32, bool), Broken> {
     // SAFETY: 1 of `describe_image`.
     let info = unsafe { chain::given(info, "VUID-vkCreateImage-pCreateInfo-parameter") }?;
     // SAFETY: 2 of `describe_image`.
@@ -77,7 +77,7 @@ pub(super) unsafe fn describe_image(
     let external = external.map_or(0, |info| info.handle_types.as_raw());
     description.external = external != 0;
     check_image(device, &description, info.initial_layout)?;
-    Ok((description, external))
+    Ok((description, external, info.sharing_mode == vk::SharingMode::EXCLUSIVE))
 }
 
 fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayout) -> Result<(), Broken> {

@@ -35,15 +35,18 @@ unsafe extern "system" fn create(
         let queues = unsafe { chain::array(info.p_queue_create_infos, info.queue_create_info_count) };
         refuse_if!(queues.is_empty() => "VUID-VkDeviceCreateInfo-queueCreateInfoCount-arraylength",
             "there are no queues in the create-info");
-        for &vk::DeviceQueueCreateInfo { queue_family_index: family, .. } in queues {
-            refuse_if!(family != 0 => "VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381",
-                "queueFamilyIndex is {family}, and there is one family");
+        let mut families = Vec::new();
+        for &vk::DeviceQueueCreateInfo { queue_family_index: family, queue_count: count, .. } in queues {
+            let most = hub.families.get(arithmetic::index(family)).map(|(_, count)| *count);
+            refuse_if!(most.is_none() => "VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381",
+                "queueFamilyIndex is {family}, and the number of families {}", hub.families.len());
+            refuse_if!(families.contains(&family) => "VUID-VkDeviceCreateInfo-queueFamilyIndex-02802",
+                "queueFamilyIndex is {family} twice");
+            refuse_if!(count == 0 || most.is_some_and(|most| count > most)
+                => "VUID-VkDeviceQueueCreateInfo-queueCount-00382",
+                "queueCount is {count}, and the number of queues in the family {}", most.unwrap_or(0));
+            families.extend((0..count).map(|_| family));
         }
-        let first = queues.first().map_or(0, |queue| queue.queue_count);
-        refuse_if!(queues.len() > 1 => "VUID-VkDeviceCreateInfo-queueFamilyIndex-02802",
-            "queueFamilyIndex is 0 twice");
-        refuse_if!(first == 0 || first > hub.queues => "VUID-VkDeviceQueueCreateInfo-queueCount-00382",
-            "queueCount is {first}, and the number of queues in the family {}", hub.queues);
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter.
         let enabled =
             unsafe { extensions::names(info.pp_enabled_extension_names, info.enabled_extension_count) };
@@ -60,9 +63,11 @@ unsafe extern "system" fn create(
         }
         let handle =
             if hub.null { null::handle(hub.profile) } else { vk::Device::from_raw(registry::reserve()) };
-        let queues: Vec<_> = (0..first).map(|_| vk::Queue::from_raw(registry::reserve())).collect();
+        // The order of the create-infos does not matter.
+        families.sort_unstable();
+        let queues: Vec<_> = families.iter().map(|_| vk::Queue::from_raw(registry::reserve())).collect();
         let minor = instance.minor.min(hub.device_minor);
-        let device = Arc::new(Device::new(handle, queues, instance, minor, enabled, features));
+        let device = Arc::new(Device::new(handle, (queues, families), instance, minor, enabled, features));
         registry::add_device(&device);
         instance.devices.fetch_add(1, Ordering::Relaxed);
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter.
@@ -116,12 +121,13 @@ impl DeviceState {
 
 unsafe extern "system" fn queue(device: vk::Device, family: u32, index: u32, p_queue: *mut vk::Queue) {
     checked(device, call!("vkGetDeviceQueue"), |device| {
-        refuse_if!(family != 0 => "VUID-vkGetDeviceQueue-queueFamilyIndex-00384",
-            "queueFamilyIndex is {family}, and the device was created with family 0");
-        let queues = &device.queues;
-        let queue = queues.get(arithmetic::index(index)).copied().ok_or_else(|| {
-            let text =
-                format!("queueIndex is {index}, and the device was created with {} queues", queues.len());
+        let count = device.families.iter().filter(|of| **of == family).count();
+        refuse_if!(count == 0 => "VUID-vkGetDeviceQueue-queueFamilyIndex-00384",
+            "queueFamilyIndex is {family}, and the device was created without that family");
+        let queue = device.queue_of(family, index).ok_or_else(|| {
+            let text = format!(
+                "queueIndex is {index}, and the device was created with {count} queues of the family"
+            );
             ("VUID-vkGetDeviceQueue-queueIndex-00385", text)
         })?;
         // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter.
@@ -138,16 +144,16 @@ unsafe extern "system" fn queue2(
     on_device(device, call!("vkGetDeviceQueue2"), |device| {
         // SAFETY: VUID-vkGetDeviceQueue2-pQueueInfo-parameter.
         let found = unsafe { chain::input(p_info) }
-            .filter(|info| info.queue_family_index == 0 && info.flags.is_empty())
-            .and_then(|info| device.queues.get(arithmetic::index(info.queue_index)));
+            .filter(|info| info.flags.is_empty())
+            .and_then(|info| device.queue_of(info.queue_family_index, info.queue_index));
         if found.is_none() {
             let text = format!(
-                "the device was created with {} queues of family 0, without flags",
-                device.queues.len()
+                "the device was created with queues of the families {:?}, without flags",
+                device.families
             );
             device.report("VUID-VkDeviceQueueInfo2-queueIndex-01843", text);
         }
         // SAFETY: VUID-vkGetDeviceQueue2-pQueue-parameter.
-        unsafe { chain::output(p_queue, found.copied().unwrap_or_default()) };
+        unsafe { chain::output(p_queue, found.unwrap_or_default()) };
     });
 }

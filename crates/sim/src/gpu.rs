@@ -112,11 +112,12 @@ impl Gpu {
         0
     }
 
-    /// The queue with this index; 0 is [`queue`](Self::queue).
+    /// The queue with this index among the queues of all families, one family after another; 0 is
+    /// [`queue`](Self::queue).
     ///
     /// # Panics
     ///
-    /// If the device has no such queue, see [`GpuBuilder::queues`].
+    /// If the device has no such queue, see [`GpuBuilder::queues`] and [`GpuBuilder::family`].
     #[track_caller]
     pub fn queue_at(&self, index: usize) -> vk::Queue {
         let queue = self.state().and_then(|device| device.queues.get(index).copied());

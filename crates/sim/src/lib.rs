@@ -33,6 +33,7 @@
 //!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
+//!   | `SUBLET-exclusive-ownership` | a family of queues uses, or gives away, what another one owns; where [`GpuBuilder::hazards`] are looked for |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
 //!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
@@ -55,14 +56,15 @@
 //!   addresses. What a shader finds is checked when it looks, see [`Kernel`].
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
-//!   [`GpuBuilder::queues`].
+//!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
 //! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, indirect
 //!   dispatch, and of a [`Kernel`]'s buffers is compared with those before it, by bytes of buffers and by subresources
 //!   and areas of images. Barriers and events of either interface, semaphores and their stages, and waits of the host
 //!   order them, also across command buffers, submissions and queues. Two that nothing orders as it should are reported
 //!   under the layers' names (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-`
 //!   on two queues), with both calls, what they share, and what is missing: a semaphore, an execution dependency, an
-//!   availability or a visibility. The validation layer agrees on a common list of programs. A shader's access is what
+//!   availability or a visibility. Between families of queues, so is what a family uses and another one owns, or
+//!   acquires and nobody has released alike. The validation layer agrees on a common list of programs. A shader's access is what
 //!   its closure reads and writes, and not what its descriptors allow. Not seen are images in shaders, what shaders
 //!   reach by address, in descriptor heaps or inline, the descriptors themselves, the host's own reads and writes, and
 //!   images that share memory with something else.
@@ -128,7 +130,6 @@
 //!   (Pages of sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
 //! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the
 //!   bytes of what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
-//! - More than one family of queues. (Of that one there may be several queues, see [`GpuBuilder::queues`].)
 //! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
 //! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
 //! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory
@@ -184,6 +185,8 @@ pub use builder::GpuBuilder;
 pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
 pub use faults::Faults;
 pub use gpu::Gpu;
+#[doc(hidden)]
+pub use hazards::feed;
 pub use kernel::{Kernel, KernelBuffer};
 pub use live::LiveObjects;
 pub use log::AllocateCall;

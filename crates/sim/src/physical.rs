@@ -7,7 +7,7 @@ use super::format::FormatInfo;
 use super::profiles::{DescriptorLimits, LimitsProfile};
 use super::state::{Features, Hub, Instance};
 use super::{chain, descriptor_buffer, descriptor_heap, descriptors, extensions};
-use crate::arithmetic::{host_size, narrow};
+use crate::arithmetic::{host_size, index, narrow};
 
 entries! {
     Instance void vk::PFN_vkGetPhysicalDeviceProperties = properties: core 0 "vkGetPhysicalDeviceProperties";
@@ -312,16 +312,17 @@ fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPro
     }
 }
 
-/// The one family, which can do everything.
-fn family(hub: &Hub) -> vk::QueueFamilyProperties {
+/// The families, of which the first can do everything.
+fn families(hub: &Hub) -> Vec<vk::QueueFamilyProperties> {
     let sparse = Features::supported(hub).sparse_binding;
     let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
-    vk::QueueFamilyProperties {
-        queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER | sparse,
-        queue_count: hub.queues,
+    let each = hub.families.iter().map(|&(flags, queue_count)| vk::QueueFamilyProperties {
+        queue_flags: flags | sparse,
+        queue_count,
         timestamp_valid_bits: 0,
         min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
-    }
+    });
+    each.collect()
 }
 
 unsafe extern "system" fn queues(
@@ -331,7 +332,7 @@ unsafe extern "system" fn queues(
 ) {
     on_physical_device(device, call!("vkGetPhysicalDeviceQueueFamilyProperties"), |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties-pQueueFamilyProperties-parameter.
-        let _ = unsafe { chain::list(&[family(&instance.hub)], count, out) };
+        let _ = unsafe { chain::list(&families(&instance.hub), count, out) };
     });
 }
 
@@ -345,13 +346,21 @@ unsafe extern "system" fn queues2(
         let Some(count) = (unsafe { count.as_mut() }) else {
             return;
         };
-        // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties2-pQueueFamilyProperties-parameter: NULL, or `count`
-        // long.
-        match unsafe { out.as_mut() } {
-            Some(_) if *count == 0 => {}
-            // Only this field: the caller's chain stays.
-            Some(out) => (out.queue_family_properties, *count) = (family(&instance.hub), 1),
-            None => *count = 1,
+        let all = families(&instance.hub);
+        let most = narrow(all.len());
+        if out.is_null() {
+            *count = most;
+            return;
+        }
+        *count = most.min(*count);
+        for (position, family) in (0..index(*count)).zip(all) {
+            // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties2-pQueueFamilyProperties-parameter: `count` long.
+            let slot = unsafe { out.add(position) };
+            // SAFETY: as above.
+            if let Some(slot) = unsafe { slot.as_mut() } {
+                // Only this field: the caller's chain stays.
+                slot.queue_family_properties = family;
+            }
         }
     });
 }

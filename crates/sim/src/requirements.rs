@@ -128,7 +128,7 @@ unsafe extern "system" fn device_buffer(
         // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pInfo-parameter.
         let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
         // SAFETY: VUID-VkDeviceBufferMemoryRequirements-pCreateInfo-parameter.
-        let (description, _) = unsafe { describe_buffer(device, info) }?;
+        let (description, ..) = unsafe { describe_buffer(device, info) }?;
         let found = format::buffer_requirements(device.profile(), &description);
         // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pMemoryRequirements-parameter.
         unsafe { answer(&found, out) };
@@ -145,7 +145,7 @@ unsafe extern "system" fn device_image(
         // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pInfo-parameter.
         let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
         // SAFETY: VUID-VkDeviceImageMemoryRequirements-pCreateInfo-parameter.
-        let (description, _) = unsafe { describe_image(device, info) }?;
+        let (description, ..) = unsafe { describe_image(device, info) }?;
         let found = format::image_requirements(device.profile(), &description);
         // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pMemoryRequirements-parameter.
         unsafe { answer(&found, out) };

@@ -35,6 +35,8 @@ pub(super) struct Buffer {
     pub(super) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
+    /// Whether one family of queues owns it at a time.
+    pub(super) exclusive: bool,
     /// The count of submissions that are not done and name this buffer.
     pub(super) in_use: u32,
 }
@@ -55,6 +57,8 @@ pub(super) struct Image {
     pub(super) host: HostBytes,
     /// `VkExternalMemoryImageCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
+    /// Whether one family of queues owns it at a time.
+    pub(super) exclusive: bool,
     /// The count of submissions that are not done and name this image.
     pub(super) in_use: u32,
 }
@@ -92,7 +96,7 @@ unsafe extern "system" fn create_buffer(
 ) -> vk::Result {
     checked(device, call!("vkCreateBuffer"), |device| {
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter and VUID-VkBufferCreateInfo-pNext-pNext.
-        let (description, external) = unsafe { describe_buffer(device, p_info) }?;
+        let (description, external, exclusive) = unsafe { describe_buffer(device, p_info) }?;
         descriptor_buffer::check_usage(device, &description)?;
         descriptor_heap::check_usage(device, &description)?;
         // A program that cannot query the limit breaks no rule.
@@ -103,7 +107,16 @@ unsafe extern "system" fn create_buffer(
         let is_sparse = description.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
         let pages = is_sparse.then(Pages::new);
         let insert = |state: &mut DeviceState, handle, host| {
-            let buffer = Buffer { description, requirements, bound: None, pages, host, external, in_use: 0 };
+            let buffer = Buffer {
+                description,
+                requirements,
+                bound: None,
+                pages,
+                host,
+                external,
+                exclusive,
+                in_use: 0,
+            };
             state.buffers.insert(handle, buffer);
         };
         // SAFETY: 1: VUID-vkCreateBuffer-pAllocator-parameter. 2: no lock is held. 3:
@@ -120,10 +133,11 @@ unsafe extern "system" fn create_image(
 ) -> vk::Result {
     checked(device, call!("vkCreateImage"), |device| {
         // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter and VUID-VkImageCreateInfo-pNext-pNext.
-        let (description, external) = unsafe { describe_image(device, p_info) }?;
+        let (description, external, exclusive) = unsafe { describe_image(device, p_info) }?;
         let requirements = format::image_requirements(device.profile(), &description);
         let insert = |state: &mut DeviceState, handle, host| {
-            let image = Image { description, requirements, bound: None, host, external, in_use: 0 };
+            let image =
+                Image { description, requirements, bound: None, host, external, exclusive, in_use: 0 };
             state.images.insert(handle, image);
         };
         // SAFETY: 1: VUID-vkCreateImage-pAllocator-parameter. 2: no lock is held. 3:

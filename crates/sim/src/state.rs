@@ -43,6 +43,11 @@ pub(super) fn minor(minor: u32) -> u32 {
     if minor == ENVIRONMENT { super::environment_minor() } else { minor.min(NEWEST_MINOR) }
 }
 
+/// What the first family can do.
+pub(super) const ALL_WORK: vk::QueueFlags = vk::QueueFlags::from_raw(
+    vk::QueueFlags::GRAPHICS.as_raw() | vk::QueueFlags::COMPUTE.as_raw() | vk::QueueFlags::TRANSFER.as_raw(),
+);
+
 /// One simulated GPU, whatever instances and devices are made of it.
 #[derive(Debug)]
 pub(super) struct Hub {
@@ -53,8 +58,8 @@ pub(super) struct Hub {
     pub(super) instance_minor: u32,
     /// Minor version of the physical device.
     pub(super) device_minor: u32,
-    /// Queues of the one family.
-    pub(super) queues: u32,
+    /// What the queues of each family can do, and how many there are.
+    pub(super) families: Vec<(vk::QueueFlags, u32)>,
     /// The driver's identity and version.
     pub(super) driver: (vk::DriverId, u32),
     /// Whether devices do nothing, see the module `null`.
@@ -101,7 +106,7 @@ impl Hub {
             profile,
             instance_minor,
             device_minor,
-            queues: 1,
+            families: vec![(ALL_WORK, 1)],
             driver: (profile.driver_id, profile.driver_version),
             null: false,
             hazards: false,
@@ -201,8 +206,10 @@ pub(super) struct Instance {
 /// A `VkDevice` and its `VkQueue`s.
 pub(super) struct Device {
     pub(super) handle: vk::Device,
-    /// The queues of the one family.
+    /// The queues, those of each family one after another.
     pub(super) queues: Vec<vk::Queue>,
+    /// The family of each queue.
+    pub(super) families: Vec<u32>,
     pub(super) hub: Arc<Hub>,
     pub(super) instance: Arc<Instance>,
     /// The minor version that the program may use on this device.
@@ -238,17 +245,18 @@ pub(super) struct Features {
 impl Device {
     pub(super) fn new(
         handle: vk::Device,
-        queues: Vec<vk::Queue>,
+        (queues, families): (Vec<vk::Queue>, Vec<u32>),
         instance: &Arc<Instance>,
         minor: u32,
         extensions: Vec<String>,
         features: Features,
     ) -> Self {
         let queue = QueueState::new(queues.len());
-        let hazards = instance.hub.hazards.then(Box::default);
+        let hazards = instance.hub.hazards.then(|| Box::new(Judge::new(families.clone())));
         Self {
             handle,
             queues,
+            families,
             hub: Arc::clone(&instance.hub),
             instance: Arc::clone(instance),
             minor,
@@ -263,6 +271,12 @@ impl Device {
     /// The index of a queue of the device. The registry does not find queues that the device does not have.
     pub(super) fn lane(&self, queue: vk::Queue) -> usize {
         self.queues.iter().position(|&known| known == queue).unwrap_or(0)
+    }
+
+    /// The queue with an index in a family.
+    pub(super) fn queue_of(&self, family: u32, index: u32) -> Option<vk::Queue> {
+        let queues = self.queues.iter().zip(&self.families).filter(|(_, of)| **of == family);
+        queues.map(|(queue, _)| *queue).nth(crate::arithmetic::index(index))
     }
 
     /// Whether the device is lost. It stays so.

@@ -367,9 +367,12 @@ impl Core {
             return Err(OpenError::Driver(error));
         }
         Counts::add(&self.counts.lists, 1);
-        let mut tools = self.tools.lock().pop().unwrap_or_else(|| {
+        let mut idle = self.tools.lock();
+        let known = idle.iter().rposition(|tools| tools.family == family).map(|at| idle.swap_remove(at));
+        drop(idle);
+        let mut tools = known.unwrap_or_else(|| {
             Counts::add(&self.counts.tools, 1);
-            Tools::default()
+            Tools { family, ..Tools::default() }
         });
         tools.begin(queue);
         Ok((tools, pool))

@@ -49,9 +49,12 @@ pub(crate) struct Pool {
     pub(crate) kept: Vec<Kept>,
 }
 
-/// What a list needs for as long as it is recorded. Given back when it is submitted, and taken by the next list.
+/// What a list needs for as long as it is recorded. Given back when it is submitted, and taken by the next list for a
+/// queue of the family: one family owns what the arena and the binder write to.
 #[derive(Default)]
 pub(crate) struct Tools {
+    /// As an index of the core's.
+    pub(crate) family: usize,
     pub(crate) recorder: Recorder,
     pub(crate) arena: Option<UploadArena<Arc<Allocator>>>,
     pub(crate) binder: Option<Binder<Arc<Allocator>>>,

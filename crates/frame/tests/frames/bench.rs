@@ -20,9 +20,15 @@ pub(crate) struct Bench {
     pub(crate) gpu: sim::Gpu,
 }
 
-/// A GPU with so many queues, which looks for hazards.
+/// The first queue behind those that can do everything: it and those after it are of a family of their own.
+const COMPUTE: usize = 2;
+
+/// A GPU with so many queues, which looks for hazards and for owners.
 pub(crate) fn gpu(profile: &str, queues: u32) -> sim::Gpu {
-    sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(queues).hazards(true).build()
+    let first = queues.min(COMPUTE as u32);
+    let builder = sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(first).hazards(true);
+    let flags = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
+    if first < queues { builder.family(flags, queues - first) } else { builder }.build()
 }
 
 /// What is made on a GPU before any frames.
@@ -39,9 +45,9 @@ pub(crate) fn frames(
     descriptors: &DescriptorDevice,
     queues: usize,
 ) -> Result<Frames, CreateFramesError> {
-    let family = gpu.queue_family_index();
+    let family = |at| gpu.queue_family_index() + u32::from(at >= COMPUTE);
     let queues: Vec<QueueInfo> =
-        (0..queues).map(|at| QueueInfo { queue: gpu.queue_at(at), family }).collect();
+        (0..queues).map(|at| QueueInfo { queue: gpu.queue_at(at), family: family(at) }).collect();
     let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
     let info = FramesCreateInfo {
         features: Features::for_gpu(gpu),

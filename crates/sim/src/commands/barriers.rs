@@ -7,7 +7,7 @@ use ash::vk;
 use super::{Command, record};
 use crate::chain;
 use crate::entry::call;
-use crate::hazards::{Bar, On, Scope, stages2};
+use crate::hazards::{Bar, Half, On, Scope, Transfer, stages2};
 use crate::state::{Device, DeviceState};
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
@@ -21,6 +21,8 @@ struct Rules {
     layer: &'static str,
     layers: &'static str,
     old_layout: &'static str,
+    buffer_families: &'static str,
+    image_families: &'static str,
 }
 
 macro_rules! rules {
@@ -35,6 +37,8 @@ macro_rules! rules {
             layer: concat!("VUID-", $image, "-subresourceRange-01488"),
             layers: concat!("VUID-", $image, "-subresourceRange-01725"),
             old_layout: concat!("VUID-", $image, "-oldLayout-01197"),
+            buffer_families: concat!("VUID-", $buffer, "-buffer-04089"),
+            image_families: concat!("VUID-", $image, "-image-04072"),
         }
     };
 }
@@ -62,7 +66,7 @@ pub(super) unsafe extern "system" fn barrier(
     let images = unsafe { chain::array(p_images, image_count) };
     let recording = "VUID-vkCmdPipelineBarrier-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPipelineBarrier"), recording, |device, state| {
-        Ok(of_first(device, state, (src, dst), memory, buffers, images).commands())
+        Ok(of_first(device, state, command_buffer, (src, dst), memory, buffers, images).commands())
     });
 }
 
@@ -81,7 +85,7 @@ pub(super) unsafe extern "system" fn barrier2(
             device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
         }
         // SAFETY: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter: a valid structure.
-        Ok(unsafe { of_second(device, state, info) }.commands())
+        Ok(unsafe { of_second(device, state, command_buffer, info) }.commands())
     });
 }
 
@@ -103,6 +107,7 @@ impl Barriers {
 pub(super) fn of_first(
     device: &Device,
     state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
     (src, dst): (vk::PipelineStageFlags, vk::PipelineStageFlags),
     memory: &[vk::MemoryBarrier<'_>],
     buffers: &[vk::BufferMemoryBarrier<'_>],
@@ -123,6 +128,8 @@ pub(super) fn of_first(
         src_access_mask: access(barrier.src_access_mask),
         dst_stage_mask: dst,
         dst_access_mask: access(barrier.dst_access_mask),
+        src_queue_family_index: barrier.src_queue_family_index,
+        dst_queue_family_index: barrier.dst_queue_family_index,
         buffer: barrier.buffer,
         offset: barrier.offset,
         size: barrier.size,
@@ -135,11 +142,14 @@ pub(super) fn of_first(
         dst_access_mask: access(barrier.dst_access_mask),
         old_layout: barrier.old_layout,
         new_layout: barrier.new_layout,
+        src_queue_family_index: barrier.src_queue_family_index,
+        dst_queue_family_index: barrier.dst_queue_family_index,
         image: barrier.image,
         subresource_range: barrier.subresource_range,
         ..Default::default()
     });
-    read(device, state, &FIRST, std::iter::once(stages).chain(memory), buffers, images)
+    let place = Recorded { device, state, rules: &FIRST, family: state.commands.family(command_buffer) };
+    place.read(std::iter::once(stages).chain(memory), buffers, images)
 }
 
 /// Checks and reads the barriers of a call of the second form.
@@ -150,11 +160,13 @@ pub(super) fn of_first(
 pub(super) unsafe fn of_second(
     device: &Device,
     state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
     info: &vk::DependencyInfo<'_>,
 ) -> Barriers {
     // SAFETY: the promise of `of_second`.
     let (memory, buffers, images) = unsafe { arrays(info) };
-    read(device, state, &SECOND, memory.iter().copied(), buffers.iter().copied(), images.iter().copied())
+    let place = Recorded { device, state, rules: &SECOND, family: state.commands.family(command_buffer) };
+    place.read(memory.iter().copied(), buffers.iter().copied(), images.iter().copied())
 }
 
 /// The stages that the barriers of a call of the second form wait for.
@@ -188,91 +200,128 @@ unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> Arrays<'a> {
     (memory, buffers, images)
 }
 
-/// Checks the barriers of a call, and reads what they order and change.
-fn read<'a>(
-    device: &Device,
-    state: &DeviceState,
-    rules: &Rules,
-    memory: impl Iterator<Item = vk::MemoryBarrier2<'a>>,
-    buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>> + Clone,
-    images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>> + Clone,
-) -> Barriers {
-    for barrier in buffers.clone() {
-        if !state.buffers.contains_key(&barrier.buffer) {
-            device.report(rules.buffer, state.missing(device, barrier.buffer));
+/// Where barriers are recorded.
+struct Recorded<'a> {
+    device: &'a Device,
+    state: &'a DeviceState,
+    rules: &'static Rules,
+    /// The family of the command buffer.
+    family: u32,
+}
+
+impl Recorded<'_> {
+    /// Checks the barriers of a call, and reads what they order and change.
+    fn read<'a>(
+        &self,
+        memory: impl Iterator<Item = vk::MemoryBarrier2<'a>>,
+        buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>>,
+        images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>>,
+    ) -> Barriers {
+        let Self { device, state, rules, .. } = *self;
+        let mut bars: Vec<_> = memory
+            .map(|barrier| Bar {
+                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+                on: On::All,
+                half: None,
+            })
+            .collect();
+        for barrier in buffers {
+            let found = state.buffers.get(&barrier.buffer);
+            if found.is_none() {
+                device.report(rules.buffer, state.missing(device, barrier.buffer));
+            }
+            let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
+            let exclusive = found.is_some_and(|buffer| buffer.exclusive);
+            bars.push(Bar {
+                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+                on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
+                half: self.half(exclusive, families, Default::default(), rules.buffer_families),
+            });
+        }
+        let mut changes = Vec::new();
+        for barrier in images {
+            let layouts = (barrier.old_layout, barrier.new_layout);
+            let families = (barrier.src_queue_family_index, barrier.dst_queue_family_index);
+            let exclusive = state.images.get(&barrier.image).is_some_and(|image| image.exclusive);
+            let half = self.half(exclusive, families, layouts, rules.image_families);
+            bars.push(Bar {
+                first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
+                second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
+                on: On::Image { image: barrier.image, range: barrier.subresource_range, layouts },
+                half,
+            });
+            changes.extend(self.transition(&barrier, half));
+        }
+        Barriers { bars: state.hazards.is_some().then_some(bars), changes }
+    }
+
+    /// Which half of a change of owner a barrier is. What another API or device gives or gets changes no owner here.
+    fn half(
+        &self,
+        exclusive: bool,
+        (from, to): (u32, u32),
+        layouts: (vk::ImageLayout, vk::ImageLayout),
+        rule: &'static str,
+    ) -> Option<Half> {
+        let external = |family| {
+            [vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_EXTERNAL, vk::QUEUE_FAMILY_FOREIGN_EXT]
+                .contains(&family)
+        };
+        if !exclusive || from == to || external(from) || external(to) {
+            return None;
+        }
+        let transfer = Transfer { from, to, layouts };
+        if from == self.family {
+            Some(Half::Release(transfer))
+        } else if to == self.family {
+            Some(Half::Acquire(transfer))
+        } else {
+            let text = format!("from family {from} to {to}, in a command buffer of family {}", self.family);
+            self.device.report(rule, text);
+            None
         }
     }
-    Barriers {
-        bars: state.hazards.is_some().then(|| bars(memory, buffers, images.clone())),
-        changes: images.filter_map(|barrier| transition(device, state, &barrier, rules)).collect(),
-    }
-}
 
-fn bars<'a>(
-    memory: impl Iterator<Item = vk::MemoryBarrier2<'a>>,
-    buffers: impl Iterator<Item = vk::BufferMemoryBarrier2<'a>>,
-    images: impl Iterator<Item = vk::ImageMemoryBarrier2<'a>>,
-) -> Vec<Bar> {
-    let memory = memory.map(|barrier| Bar {
-        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
-        on: On::All,
-    });
-    let buffers = buffers.map(|barrier| Bar {
-        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
-        on: On::Buffer { buffer: barrier.buffer, offset: barrier.offset, size: barrier.size },
-    });
-    let images = images.map(|barrier| Bar {
-        first: Scope::first(barrier.src_stage_mask, barrier.src_access_mask),
-        second: Scope::second(barrier.dst_stage_mask, barrier.dst_access_mask),
-        on: On::Image {
-            image: barrier.image,
-            range: barrier.subresource_range,
-            changes: barrier.old_layout != barrier.new_layout,
-        },
-    });
-    memory.chain(buffers).chain(images).collect()
-}
-
-/// The command for a barrier, or the rule that it breaks.
-fn transition(
-    device: &Device,
-    state: &DeviceState,
-    change: &vk::ImageMemoryBarrier2<'_>,
-    rules: &Rules,
-) -> Option<Command> {
-    let Some(found) = state.images.get(&change.image) else {
-        device.report(rules.image, state.missing(device, change.image));
-        return None;
-    };
-    let description = &found.description;
-    let range = change.subresource_range;
-    let (image, old, new) = (change.image, change.old_layout, change.new_layout);
-    let broken = if found.bound.is_none() {
-        Some((rules.bound, "it has no memory".to_owned()))
-    } else if old != new && (new == vk::ImageLayout::UNDEFINED || new == vk::ImageLayout::PREINITIALIZED) {
-        Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(new))))
-    } else if range.base_mip_level >= description.mip_levels {
-        Some((rules.level, format!("level {} of {}", range.base_mip_level, description.mip_levels)))
-    } else if range.level_count != vk::REMAINING_MIP_LEVELS
-        && range.base_mip_level.saturating_add(range.level_count) > description.mip_levels
-    {
-        Some((rules.levels, format!("{} levels of {}", range.level_count, description.mip_levels)))
-    } else if range.base_array_layer >= description.array_layers {
-        Some((rules.layer, format!("layer {} of {}", range.base_array_layer, description.array_layers)))
-    } else if range.layer_count != vk::REMAINING_ARRAY_LAYERS
-        && range.base_array_layer.saturating_add(range.layer_count) > description.array_layers
-    {
-        Some((rules.layers, format!("{} layers of {}", range.layer_count, description.array_layers)))
-    } else {
-        None
-    };
-    if let Some((rule, text)) = broken {
-        device.report(rule, format!("{}: {text}", state.name(image)));
-        return None;
+    /// The command for a barrier, or the rule that it breaks.
+    fn transition(&self, change: &vk::ImageMemoryBarrier2<'_>, half: Option<Half>) -> Option<Command> {
+        let Self { device, state, rules, .. } = *self;
+        let Some(found) = state.images.get(&change.image) else {
+            device.report(rules.image, state.missing(device, change.image));
+            return None;
+        };
+        let description = &found.description;
+        let range = change.subresource_range;
+        let (image, old, new) = (change.image, change.old_layout, change.new_layout);
+        let broken = if found.bound.is_none() {
+            Some((rules.bound, "it has no memory".to_owned()))
+        } else if old != new && (new == vk::ImageLayout::UNDEFINED || new == vk::ImageLayout::PREINITIALIZED)
+        {
+            Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(new))))
+        } else if range.base_mip_level >= description.mip_levels {
+            Some((rules.level, format!("level {} of {}", range.base_mip_level, description.mip_levels)))
+        } else if range.level_count != vk::REMAINING_MIP_LEVELS
+            && range.base_mip_level.saturating_add(range.level_count) > description.mip_levels
+        {
+            Some((rules.levels, format!("{} levels of {}", range.level_count, description.mip_levels)))
+        } else if range.base_array_layer >= description.array_layers {
+            Some((rules.layer, format!("layer {} of {}", range.base_array_layer, description.array_layers)))
+        } else if range.layer_count != vk::REMAINING_ARRAY_LAYERS
+            && range.base_array_layer.saturating_add(range.layer_count) > description.array_layers
+        {
+            Some((rules.layers, format!("{} layers of {}", range.layer_count, description.array_layers)))
+        } else {
+            None
+        };
+        if let Some((rule, text)) = broken {
+            device.report(rule, format!("{}: {text}", state.name(image)));
+            return None;
+        }
+        // The layout changes once: when the new owner gets it.
+        let new = if let Some(Half::Release(_)) = half { old } else { new };
+        Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
     }
-    Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
 }
 
 /// How a message calls a layout.

@@ -155,7 +155,7 @@ pub(super) unsafe extern "system" fn wait(
         for event in events {
             known(device, state, *event, "VUID-vkCmdWaitEvents-pEvents-parameter")?;
         }
-        let all = barriers::of_first(device, state, (src, dst), memory, buffers, images);
+        let all = barriers::of_first(device, state, command_buffer, (src, dst), memory, buffers, images);
         Ok(waiting(events.to_vec(), all))
     });
 }
@@ -178,7 +178,7 @@ pub(super) unsafe extern "system" fn wait2(
         for (&event, info) in events.iter().zip(infos) {
             known(device, state, event, "VUID-vkCmdWaitEvents2-pEvents-parameter")?;
             // SAFETY: VUID-vkCmdWaitEvents2-pDependencyInfos-parameter: a valid structure.
-            let all = unsafe { barriers::of_second(device, state, info) };
+            let all = unsafe { barriers::of_second(device, state, command_buffer, info) };
             commands.extend(waiting(vec![event], all));
         }
         Ok(commands)

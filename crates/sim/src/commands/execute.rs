@@ -232,6 +232,12 @@ fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32
 }
 
 impl CommandState {
+    /// The family of a command buffer's pool.
+    pub(crate) fn family(&self, command_buffer: vk::CommandBuffer) -> u32 {
+        let pool = self.buffers.get(&command_buffer).and_then(|buffer| self.pools.get(&buffer.pool));
+        pool.map_or(0, |pool| pool.family)
+    }
+
     /// The layout of a subresource; `None` as long as no barrier has named it: UNDEFINED or PREINITIALIZED.
     fn layout(&self, image: vk::Image, level: u32, layer: u32) -> Option<vk::ImageLayout> {
         self.layouts.get(&image)?.get(&(level, layer)).copied()

@@ -29,6 +29,7 @@ use super::hazards::{Bar, Site};
 use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
+use crate::arithmetic::index;
 
 use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
@@ -112,6 +113,7 @@ impl Drop for CommandState {
 
 /// A `VkCommandPool`.
 pub(super) struct Pool {
+    family: u32,
     flags: vk::CommandPoolCreateFlags,
     buffers: BTreeSet<vk::CommandBuffer>,
 }
@@ -350,6 +352,7 @@ pub(super) fn record(
         let buffer = state.commands.buffers.get(&command_buffer);
         refuse_if!(buffer.is_none_or(|buffer| buffer.phase != Phase::Recording) => recording_rule,
             "{} is not being recorded", state.name(command_buffer));
+        check_family(device, &state, command_buffer, call)?;
         let commands = body(device, &state)?;
         let judged = state.hazards.is_some();
         if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
@@ -363,6 +366,33 @@ pub(super) fn record(
         }
         Ok(())
     });
+}
+
+/// What the family of a command buffer has to do for a call, if it is more than copies.
+const NEEDS: [(&str, vk::QueueFlags, &str); 4] = [
+    ("vkCmdDispatch", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatch-commandBuffer-cmdpool"),
+    ("vkCmdDispatchIndirect", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatchIndirect-commandBuffer-cmdpool"),
+    ("vkCmdClearColorImage", COMPUTE_OR_DRAW, "VUID-vkCmdClearColorImage-commandBuffer-cmdpool"),
+    ("vkCmdSetEvent2", COMPUTE_OR_DRAW, "VUID-vkCmdSetEvent2-commandBuffer-cmdpool"),
+];
+
+const COMPUTE_OR_DRAW: vk::QueueFlags =
+    vk::QueueFlags::from_raw(vk::QueueFlags::COMPUTE.as_raw() | vk::QueueFlags::GRAPHICS.as_raw());
+
+fn check_family(
+    device: &Device,
+    state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
+    call: Call,
+) -> Result<(), Broken> {
+    let Some((_, needed, rule)) = NEEDS.iter().find(|(name, ..)| *name == call.name()) else {
+        return Ok(());
+    };
+    let family = state.commands.family(command_buffer);
+    let has = device.hub.families.get(index(family)).map(|(flags, _)| *flags);
+    refuse_if!(has.is_some_and(|has| !has.intersects(*needed)) => rule,
+        "{} is of family {family}, which does none of {needed:?}", state.name(command_buffer));
+    Ok(())
 }
 
 /// The rules for a buffer in a command.

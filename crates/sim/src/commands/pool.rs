@@ -21,10 +21,11 @@ pub(super) unsafe extern "system" fn create(
     checked(device, call!("vkCreateCommandPool"), |device| {
         // SAFETY: VUID-vkCreateCommandPool-pCreateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCreateCommandPool-pCreateInfo-parameter") }?;
-        refuse_if!(info.queue_family_index != 0 => "VUID-vkCreateCommandPool-queueFamilyIndex-01937",
-            "queueFamilyIndex is {}, and there is one family", info.queue_family_index);
+        let family = info.queue_family_index;
+        refuse_if!(!device.families.contains(&family) => "VUID-vkCreateCommandPool-queueFamilyIndex-01937",
+            "queueFamilyIndex is {family}, and the device was created without that family");
         let handle = device.hub.handle();
-        let pool = Pool { flags: info.flags, buffers: Default::default() };
+        let pool = Pool { family, flags: info.flags, buffers: Default::default() };
         device.state.lock().commands.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateCommandPool-pCommandPool-parameter.
         unsafe { chain::output(p_pool, handle) };

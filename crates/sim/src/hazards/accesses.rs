@@ -54,7 +54,7 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
         Command::Clear { dst, ranges, .. } => {
             let each = ranges.iter().filter_map(|range| {
                 let access = access(Stages::CLEAR, WRITE, None);
-                Some(Use { place: subresources(state, dst.image, range)?, access })
+                Some(Use::new(subresources(state, dst.image, range)?, access))
             });
             uses.extend(each);
         }
@@ -97,7 +97,7 @@ pub(super) fn place(state: &DeviceState, on: &On) -> Option<Place> {
 }
 
 fn access(stages: Stages, (access, write): (Access, bool), area: Option<Area>) -> Access1 {
-    Access1 { stages, access, write, area }
+    Access1 { stages, access, write, area, unordered: None }
 }
 
 fn buffer(
@@ -107,7 +107,7 @@ fn buffer(
     stages: Stages,
     kind: (Access, bool),
 ) -> Option<Use> {
-    Some(Use { place: bytes(state, buffer, ranges)?, access: access(stages, kind, None) })
+    Some(Use::new(bytes(state, buffer, ranges)?, access(stages, kind, None)))
 }
 
 /// Ranges of a buffer, each with its offset and size.
@@ -126,7 +126,8 @@ fn bytes(
         let start = base.saturating_add(offset);
         start..start.saturating_add(size)
     });
-    Some(Place { space, of: Of::Buffer(buffer), base, ranges: ranges.collect() })
+    let exclusive = found.exclusive;
+    Some(Place { space, of: Of::Buffer(buffer), base, ranges: ranges.collect(), exclusive })
 }
 
 /// Subresources are numbered by aspect, then level, then layer.
@@ -135,7 +136,8 @@ pub(super) fn subresources(
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
 ) -> Option<Place> {
-    let description = &state.images.get(&image)?.description;
+    let found = state.images.get(&image)?;
+    let description = &found.description;
     let (levels, layers) = (u64::from(description.mip_levels), u64::from(description.array_layers));
     let end = |base: u32, count: u32, all: u64| u64::from(base).saturating_add(u64::from(count)).min(all);
     let last_level = end(range.base_mip_level, range.level_count, levels);
@@ -152,7 +154,8 @@ pub(super) fn subresources(
             }
         }
     }
-    Some(Place { space: image.as_raw(), of: Of::Image(image), base: 0, ranges })
+    let exclusive = found.exclusive;
+    Some(Place { space: image.as_raw(), of: Of::Image(image), base: 0, ranges, exclusive })
 }
 
 /// The numbers of aspects. The color of an image of several planes is all of them.
@@ -198,7 +201,7 @@ fn part(
     let all = from == [0; 3] && (0..3).all(|axis| to[axis] >= end[axis]);
     let area = if all { None } else { Some(Area { from, to }) };
     let place = subresources(state, target.image, &range)?;
-    Some(Use { place, access: access(Stages::COPY, kind, area) })
+    Some(Use::new(place, access(Stages::COPY, kind, area)))
 }
 
 /// The bytes that a copy to or from an image touches in the buffer: offset and size. What lies between its rows counts.

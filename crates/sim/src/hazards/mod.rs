@@ -13,10 +13,13 @@
 //! - A write is made available by a barrier that names its stage, its access and its bytes; it is made visible by a
 //!   barrier that comes after that, and only to the stages, accesses and bytes which that one names.
 //! - A read needs the writes before it to be visible; a write too, and it needs the reads before it to be over.
-//! - A change of layout is a write between the two halves of its barrier.
+//! - A change of layout is a write between the two halves of its barrier. So are a release and an acquire: the acquire
+//!   comes after the semaphore, whatever its first stages are.
 #![forbid(unsafe_code)]
 
 mod accesses;
+pub mod feed;
+mod owners;
 mod past;
 mod report;
 mod scope;
@@ -26,12 +29,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ash::vk;
+use ash::vk::Handle as _;
 
 use super::commands::Command;
 use super::state::{Device, DeviceState};
+use owners::{Act, Misowned, Owners};
+pub(super) use owners::{Half, Transfer};
 use past::{Access1, Missing, Past, Step};
 pub(super) use scope::{Scope, stages2};
-use spaces::Space;
+use spaces::{History, Space};
 
 /// A recorded call: which one it is of its command buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +61,15 @@ pub(super) struct Bar {
     pub(super) first: Scope,
     pub(super) second: Scope,
     pub(super) on: On,
+    /// If it changes the owner.
+    pub(super) half: Option<Half>,
+}
+
+impl Bar {
+    /// Whether it writes, as far as others can see: it changes a layout or an owner.
+    fn changes(&self) -> bool {
+        self.half.is_some() || matches!(self.on, On::Image { layouts: (old, new), .. } if old != new)
+    }
 }
 
 /// What a barrier makes available and visible.
@@ -62,7 +77,7 @@ pub(super) struct Bar {
 pub(super) enum On {
     All,
     Buffer { buffer: vk::Buffer, offset: u64, size: u64 },
-    Image { image: vk::Image, range: vk::ImageSubresourceRange, changes: bool },
+    Image { image: vk::Image, range: vk::ImageSubresourceRange, layouts: (vk::ImageLayout, vk::ImageLayout) },
 }
 
 /// What an access is of.
@@ -81,6 +96,17 @@ struct Place {
     /// Where the resource begins in its space.
     base: u64,
     ranges: Vec<Range<u64>>,
+    /// Whether one family of queues owns it at a time.
+    exclusive: bool,
+}
+
+impl Of {
+    fn raw(self) -> u64 {
+        match self {
+            Self::Buffer(buffer) => buffer.as_raw(),
+            Self::Image(image) => image.as_raw(),
+        }
+    }
 }
 
 /// An access of a command.
@@ -88,6 +114,21 @@ struct Place {
 struct Use {
     place: Place,
     access: Access1,
+    /// Whether it needs what is there, also of what it does not touch: its family has to own that.
+    keeps: bool,
+}
+
+impl Use {
+    fn new(place: Place, access: Access1) -> Self {
+        Self { place, access, keeps: !access.write }
+    }
+}
+
+/// What the judge objects to.
+#[derive(Debug)]
+enum Finding {
+    Hazard(Box<Hazard>),
+    Owner(Misowned),
 }
 
 /// Two accesses that nothing orders as it should.
@@ -119,18 +160,38 @@ const MOST_SIGNALS: usize = 64;
 /// What a device's queues have done and the host has not waited for.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    spaces: BTreeMap<u64, Space>,
+    spaces: BTreeMap<u64, Space<History>>,
+    owners: Owners,
+    /// The family of each queue.
+    families: Vec<u32>,
     signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
     /// The submission that signaled each fence.
     fences: BTreeMap<vk::Fence, (usize, u64)>,
     /// The last two calls between which a shader had a hazard.
-    reported: Option<(Actor, Actor)>,
+    reported: Option<(Actor, Option<Actor>)>,
 }
 
 impl Judge {
+    pub(super) fn new(families: Vec<u32>) -> Self {
+        Self { families, ..Self::default() }
+    }
+
+    /// What a queue does to what a family owns. Nothing can be wrong where there is one family.
+    fn own(&mut self, lane: usize, place: &Place, act: Act) -> Option<Finding> {
+        let family = *self.families.get(lane)?;
+        if self.families.iter().all(|other| *other == family) {
+            return None;
+        }
+        self.owners.act(family, place, act).map(Finding::Owner)
+    }
+
     /// The accesses of one call: each is compared with those before the call, and then all become one of them.
-    fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Hazard> {
-        let found = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
+    fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Finding> {
+        let mut found: Vec<_> = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
+        for usage in uses {
+            let act = if usage.keeps { Act::Use } else { Act::Take };
+            found.extend(self.own(actor.lane, &usage.place, act));
+        }
         for usage in uses {
             let past = Past::new(actor, usage.place.of, usage.access);
             let space = self.spaces.entry(usage.place.space).or_default();
@@ -144,19 +205,23 @@ impl Judge {
         found
     }
 
-    fn check(&self, actor: Actor, usage: &Use) -> Option<Hazard> {
+    fn check(&self, actor: Actor, usage: &Use) -> Option<Finding> {
         let space = self.spaces.get(&usage.place.space)?;
-        let cells = usage.place.ranges.iter().flat_map(|range| {
-            space
-                .overlapping(range)
-                .map(move |(own, cell)| (own.start.max(range.start)..own.end.min(range.end), cell))
-        });
+        let cells = usage.place.ranges.iter().flat_map(|range| space.overlapping(range));
+        // Writes that need no order among themselves, of one resource.
+        let apart = |before: &Past| {
+            before.access.unordered.is_some()
+                && before.access.unordered == usage.access.unordered
+                && before.of == usage.place.of
+                && before.actor.lane == actor.lane
+        };
         for (range, cell) in cells {
             let seen = cell.past.iter().any(|past| past.shows(&usage.access));
-            for before in cell.reads_first() {
+            for before in cell.reads_first().filter(|before| !apart(before)) {
                 if let Some(missing) = before.missing(actor, &usage.access, seen) {
                     let (before, place) = (before.clone(), usage.place.clone());
-                    return Some(Hazard { before, place, range, missing, next: Some(usage.access) });
+                    let hazard = Hazard { before, place, range, missing, next: Some(usage.access) };
+                    return Some(Finding::Hazard(Box::new(hazard)));
                 }
             }
         }
@@ -169,7 +234,7 @@ impl Judge {
         actor: Actor,
         bars: &[(Bar, Option<Place>)],
         events: past::Events<'_>,
-    ) -> Vec<Hazard> {
+    ) -> Vec<Finding> {
         for place in bars.iter().filter_map(|(_, place)| place.as_ref()) {
             if let Some(space) = self.spaces.get_mut(&place.space) {
                 place.ranges.iter().for_each(|range| {
@@ -180,8 +245,8 @@ impl Judge {
         }
         let changes = || {
             let each = bars.iter().enumerate();
-            each.filter_map(|(index, (bar, place))| match (&bar.on, place) {
-                (On::Image { changes: true, .. }, Some(place)) => Some((index, bar, place)),
+            each.filter_map(|(index, (bar, place))| match place {
+                Some(place) if bar.changes() => Some((index, bar, place)),
                 _ => None,
             })
         };
@@ -194,10 +259,19 @@ impl Judge {
                 first: bar.first,
                 second: bar.second,
                 here: here(place, bar),
+                acquires: matches!(bar.half, Some(Half::Acquire(_))),
             };
             bars.iter().map(step).collect()
         };
         let mut found = Vec::new();
+        for (_, bar, place) in changes() {
+            let act = match (bar.half, &bar.on) {
+                (Some(half), _) => Act::Half(half),
+                (None, On::Image { layouts: (vk::ImageLayout::UNDEFINED, _), .. }) => Act::Discard,
+                (None, _) => Act::Use,
+            };
+            found.extend(self.own(actor.lane, place, act));
+        }
         for (index, _, place) in changes() {
             let Some(space) = self.spaces.get(&place.space) else { continue };
             let mut cells = place.ranges.iter().flat_map(|range| space.overlapping(range));
@@ -207,7 +281,8 @@ impl Judge {
                 cell.reads_first().find_map(|before| {
                     let missing = before.missing_before(actor.lane, &steps, own, events)?;
                     let (before, place, range) = (before.clone(), place.clone(), range.clone());
-                    Some(Hazard { before, place, range, missing, next: None })
+                    let hazard = Hazard { before, place, range, missing, next: None };
+                    Some(Finding::Hazard(Box::new(hazard)))
                 })
             }));
         }
@@ -307,6 +382,12 @@ fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<Place>)> {
 pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };
+    if matches!(command, Command::Barrier(_)) {
+        judge.owners.retain(|handle| {
+            state.buffers.contains_key(&vk::Buffer::from_raw(handle))
+                || state.images.contains_key(&vk::Image::from_raw(handle))
+        });
+    }
     let found = match command {
         Command::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
         Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
@@ -322,7 +403,7 @@ pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
         command => judge.access(actor, &accesses::of(device, &state, command)),
     };
     state.hazards = Some(judge);
-    found.iter().for_each(|hazard| report::report(device, &state, actor, hazard));
+    found.iter().for_each(|finding| report::report(device, &state, actor, finding));
 }
 
 /// Judges what a shader reads or writes: `len` bytes of a buffer. Of a dispatch only the first of several hazards with
@@ -338,11 +419,14 @@ pub(super) fn judge_shader(
     let Some(mut judge) = state.hazards.take() else { return };
     let uses: Vec<_> = accesses::of_shader(&state, buffer, range, write).into_iter().collect();
     let found = judge.access(actor, &uses);
-    for hazard in &found {
-        let pair = (actor, hazard.before.actor);
+    for finding in &found {
+        let pair = match finding {
+            Finding::Hazard(hazard) => (actor, Some(hazard.before.actor)),
+            Finding::Owner(_) => (actor, None),
+        };
         if judge.reported != Some(pair) {
             judge.reported = Some(pair);
-            report::report(device, &state, actor, hazard);
+            report::report(device, &state, actor, finding);
         }
     }
     state.hazards = Some(judge);

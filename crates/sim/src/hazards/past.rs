@@ -31,6 +31,8 @@ pub(super) struct Access1 {
     pub(super) access: Access,
     pub(super) write: bool,
     pub(super) area: Option<Area>,
+    /// The kind of uses that it belongs to, if those need no order among themselves.
+    pub(super) unordered: Option<(Stages, Access)>,
 }
 
 impl Access1 {
@@ -96,6 +98,8 @@ pub(super) struct Step {
     pub(super) second: Scope,
     /// Whether it makes what was written here available and visible.
     pub(super) here: bool,
+    /// Whether it acquires from another family: then it is after the semaphore, whatever its first stages are.
+    pub(super) acquires: bool,
 }
 
 impl Past {
@@ -107,7 +111,8 @@ impl Past {
 
     /// What a barrier does that changes a layout: it is before all that the barrier lets wait.
     pub(super) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
-        let access = Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None };
+        let access =
+            Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None, unordered: None };
         let mut past = Self::new(actor, of, access);
         past.available = true;
         past.extend(actor.lane, second, true);
@@ -156,7 +161,7 @@ impl Past {
         }
         let order = self.order(lane);
         let after = order.is_some_and(|order| order.after.intersects(next.stages));
-        if after && (!self.access.write || seen && self.available) {
+        if after && (!self.access.write || next.write && seen && self.available) {
             return None;
         }
         let visible = order.is_some_and(|order| {
@@ -205,7 +210,9 @@ impl Past {
         events: Events<'_>,
     ) -> Option<Missing> {
         let reached = self.reached_at(lane, events);
-        if !reached.is_some_and(|reached| reached.intersects(own.first.order)) {
+        let after =
+            |reached: Stages| reached.intersects(own.first.order) || own.acquires && !reached.is_empty();
+        if !reached.is_some_and(after) {
             return Some(if self.order(lane).is_none() { Missing::Semaphore } else { Missing::Execution });
         }
         let available =

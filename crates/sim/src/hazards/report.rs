@@ -1,16 +1,30 @@
 //! What the program is told of a hazard: both commands, what they touch, and what is missing between them.
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
+
+use super::owners::{Act, Misowned, Owner};
 use super::past::{Access1, Missing};
-use super::{Actor, Hazard, Of, Place, Site};
+use super::{Actor, Finding, Half, Hazard, Of, Place, Site};
 use crate::state::{Device, DeviceState};
 
-pub(super) fn report(device: &Device, state: &DeviceState, actor: Actor, hazard: &Hazard) {
-    device.report(rule(actor, hazard), text(state, actor, hazard));
+pub(super) fn report(device: &Device, state: &DeviceState, actor: Actor, finding: &Finding) {
+    let text = match finding {
+        Finding::Hazard(hazard) => text(state, actor, hazard),
+        Finding::Owner(misowned) => owner_text(state, actor, misowned),
+    };
+    device.report(rule(actor, finding), text);
 }
 
 /// The name that the validation layer has for it. What two queues do at a time is a race.
-fn rule(actor: Actor, hazard: &Hazard) -> &'static str {
+pub(super) fn rule(actor: Actor, finding: &Finding) -> &'static str {
+    let hazard = match finding {
+        Finding::Hazard(hazard) => hazard,
+        Finding::Owner(Misowned { act: Act::Half(Half::Acquire(_)), .. }) => {
+            return "VUID-vkQueueSubmit-pSubmits-02207";
+        }
+        Finding::Owner(_) => return "SUBLET-exclusive-ownership",
+    };
     let races = hazard.missing == Missing::Semaphore && hazard.before.actor.lane != actor.lane;
     let next_writes = hazard.next.is_none_or(|next| next.write);
     match (races, next_writes, hazard.before.access.write) {
@@ -23,11 +37,32 @@ fn rule(actor: Actor, hazard: &Hazard) -> &'static str {
     }
 }
 
+fn owner_text(state: &DeviceState, actor: Actor, misowned: &Misowned) -> String {
+    let Misowned { place, range, owner, family, act } = misowned;
+    let (own, what) = (call(state, actor.site), extent(state, place, range));
+    let does = match act {
+        Act::Half(Half::Release(_)) => "releases",
+        Act::Half(Half::Acquire(_)) => "acquires",
+        Act::Use | Act::Take | Act::Discard => "uses",
+    };
+    let why = match owner {
+        Owner::Nobody => "nobody has released it".to_owned(),
+        Owner::Family(owner) => format!("family {owner} owns it and has not released it"),
+        Owner::Released(to) => {
+            format!(
+                "family {} has released it to family {}, with the layouts {:?}",
+                to.from, to.to, to.layouts
+            )
+        }
+    };
+    format!("{own} {does} {what} on family {family}: {why}")
+}
+
 fn text(state: &DeviceState, actor: Actor, hazard: &Hazard) -> String {
     let Hazard { before, place, missing, next, .. } = hazard;
     let own = call(state, actor.site);
     let other = call(state, before.actor.site);
-    let what = extent(state, hazard);
+    let what = extent(state, place, &hazard.range);
     let does = next.as_ref().map_or("changes the layout of".to_owned(), |next| {
         let verb = if next.write { "writes" } else { "reads" };
         format!("({}) {verb}", scopes(next))
@@ -81,9 +116,9 @@ fn name(state: &DeviceState, of: Of) -> String {
 }
 
 /// The resource, and the part of it that both accesses touch.
-fn extent(state: &DeviceState, hazard: &Hazard) -> String {
-    let Place { of, base, .. } = hazard.place;
-    let (start, end) = (hazard.range.start - base, hazard.range.end - base);
+fn extent(state: &DeviceState, place: &Place, range: &Range<u64>) -> String {
+    let Place { of, base, .. } = *place;
+    let (start, end) = (range.start - base, range.end - base);
     let name = name(state, of);
     let image = match of {
         Of::Buffer(_) => None,

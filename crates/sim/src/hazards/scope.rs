@@ -25,6 +25,12 @@ impl Scope {
         Self { order: with_earlier(named), stages: named, access: accesses_of(access) }
     }
 
+    /// Either side, without the order among the stages of a pipeline.
+    pub(super) fn named(stages: Stages, access: Access) -> Self {
+        let named = stages_of(stages);
+        Self { order: named, stages: named, access: accesses_of(access) }
+    }
+
     /// What has to wait: `dstStageMask` and `dstAccessMask`.
     pub(crate) fn second(stages: Stages, access: Access) -> Self {
         let mut named = stages_of(stages);

@@ -11,17 +11,23 @@ use super::past::Past;
 /// than these the oldest is forgotten.
 const MOST: usize = 64;
 
-/// Intervals by their first unit. Where there is none, nothing happened.
-#[derive(Debug, Default)]
-pub(super) struct Space(BTreeMap<u64, Cell>);
-
+/// Intervals by their first unit, each with its end. Where there is none, nothing happened.
 #[derive(Debug)]
-pub(super) struct Cell {
-    end: u64,
+pub(super) struct Space<T>(BTreeMap<u64, (u64, T)>);
+
+impl<T> Default for Space<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+/// What happened to all units of an interval.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct History {
     pub(super) past: Vec<Past>,
 }
 
-impl Cell {
+impl History {
     /// A write that was read is reported only if the reads have nothing to report.
     pub(super) fn reads_first(&self) -> impl Iterator<Item = &Past> {
         let reads = self.past.iter().filter(|past| !past.access.write);
@@ -36,41 +42,46 @@ impl Cell {
     }
 }
 
-impl Space {
+impl<T: Clone + Default + PartialEq> Space<T> {
     /// Makes an interval begin at `at`, if one holds it.
     pub(super) fn split(&mut self, at: u64) {
-        let Some((_, cell)) = self.0.range_mut(..at).next_back() else { return };
-        if cell.end > at {
-            let rest = Cell { end: cell.end, past: cell.past.clone() };
-            cell.end = at;
+        let Some((_, (end, value))) = self.0.range_mut(..at).next_back() else { return };
+        if *end > at {
+            let rest = (*end, value.clone());
+            *end = at;
             self.0.insert(at, rest);
         }
     }
 
-    /// The intervals that overlap a range, each with where it begins and ends.
-    pub(super) fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, &Cell)> {
-        let first = self.0.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
-        let cells = self.0.range(first..range.end.max(first));
-        let start = range.start;
-        cells.filter(move |(_, cell)| cell.end > start).map(|(start, cell)| (*start..cell.end, cell))
+    /// The intervals that overlap a range, each with its part that is in the range.
+    pub(super) fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
+        let Range { start, end } = *range;
+        let first = self.0.range(..=start).next_back().map_or(start, |(first, _)| *first);
+        let cells = self.0.range(first..end.max(first)).filter(move |(_, (own, _))| *own > start);
+        cells.map(move |(own, (last, value))| (start.max(*own)..end.min(*last), value))
     }
 
     /// Changes all that is in a range, also where nothing was.
-    pub(super) fn change(&mut self, range: &Range<u64>, change: impl Fn(&mut Cell)) {
+    pub(super) fn change(&mut self, range: &Range<u64>, change: impl Fn(&mut T)) {
         self.split(range.start);
         self.split(range.end);
+        self.fill(range);
+        for (_, (_, value)) in self.0.range_mut(range.clone()) {
+            change(value);
+        }
+        self.merge(range);
+    }
+
+    /// Makes intervals where there are none.
+    fn fill(&mut self, range: &Range<u64>) {
         let mut at = range.start;
-        let known: Vec<_> = self.0.range(range.clone()).map(|(start, cell)| (*start, cell.end)).collect();
+        let known: Vec<_> = self.overlapping(range).map(|(own, _)| (own.start, own.end)).collect();
         for (start, end) in known.into_iter().chain([(range.end, range.end)]) {
             if at < start {
-                self.0.insert(at, Cell { end: start, past: Vec::new() });
+                self.0.insert(at, (start, T::default()));
             }
             at = end;
         }
-        for (_, cell) in self.0.range_mut(range.clone()) {
-            change(cell);
-        }
-        self.merge(range);
     }
 
     /// Joins intervals in and beside a range that are alike.
@@ -80,27 +91,29 @@ impl Space {
         let Some((&(mut left), rest)) = starts.split_first() else { return };
         for &right in rest {
             let alike = match (self.0.get(&left), self.0.get(&right)) {
-                (Some(before), Some(after)) => before.end == right && before.past == after.past,
+                (Some(before), Some(after)) => before.0 == right && before.1 == after.1,
                 _ => false,
             };
             if !alike {
                 left = right;
             } else if let (Some(after), Some(before)) = (self.0.remove(&right), self.0.get_mut(&left)) {
-                before.end = after.end;
+                before.0 = after.0;
             }
         }
     }
 
     /// Every interval, with where it begins.
-    pub(super) fn cells(&mut self) -> impl Iterator<Item = (u64, &mut Cell)> {
-        self.0.iter_mut().map(|(start, cell)| (*start, cell))
+    pub(super) fn cells(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.0.iter_mut().map(|(start, (_, value))| (*start, value))
     }
+}
 
+impl Space<History> {
     /// Forgets what is over. Whether anything is left.
     pub(super) fn retain(&mut self, keep: impl Fn(&Past) -> bool) -> bool {
-        self.0.retain(|_, cell| {
-            cell.past.retain(&keep);
-            !cell.past.is_empty()
+        self.0.retain(|_, (_, history)| {
+            history.past.retain(&keep);
+            !history.past.is_empty()
         });
         !self.0.is_empty()
     }

@@ -19,6 +19,7 @@ pub(super) struct Rules {
     fence: &'static str,
     command_buffer: &'static str,
     executable: &'static str,
+    family: &'static str,
     simultaneous: &'static str,
     secondary: &'static str,
     wait_semaphore: &'static str,
@@ -34,6 +35,7 @@ pub(super) const FIRST: Rules = Rules {
     fence: "VUID-vkQueueSubmit-fence-parameter",
     command_buffer: "VUID-VkSubmitInfo-pCommandBuffers-parameter",
     executable: "VUID-vkQueueSubmit-pCommandBuffers-00070",
+    family: "VUID-vkQueueSubmit-pCommandBuffers-00074",
     simultaneous: "VUID-vkQueueSubmit-pCommandBuffers-00071",
     secondary: "VUID-VkSubmitInfo-pCommandBuffers-00075",
     wait_semaphore: "VUID-VkSubmitInfo-pWaitSemaphores-parameter",
@@ -49,6 +51,7 @@ pub(super) const SECOND: Rules = Rules {
     fence: "VUID-vkQueueSubmit2-fence-parameter",
     command_buffer: "VUID-VkCommandBufferSubmitInfo-commandBuffer-parameter",
     executable: "VUID-vkQueueSubmit2-commandBuffer-03874",
+    family: "VUID-vkQueueSubmit2-commandBuffer-03878",
     simultaneous: "VUID-vkQueueSubmit2-commandBuffer-03875",
     secondary: "VUID-VkCommandBufferSubmitInfo-commandBuffer-03890",
     wait_semaphore: "VUID-VkSemaphoreSubmitInfo-semaphore-parameter",
@@ -62,6 +65,7 @@ pub(super) const SECOND: Rules = Rules {
 pub(super) fn check(
     device: &Device,
     state: &DeviceState,
+    lane: usize,
     batches: &[Batch],
     fence: vk::Fence,
     rules: &Rules,
@@ -96,6 +100,9 @@ pub(super) fn check(
         }
         for &handle in &batch.command_buffers {
             check_command_buffer(state, handle, rules)?;
+            let (own, needed) = (state.commands.family(handle), device.families.get(lane).copied());
+            refuse_if!(needed.is_some_and(|family| family != own) => rules.family,
+                "{} is of family {own}, and the queue is not", state.name(handle));
             let simultaneous =
                 state.commands.buffers.get(&handle).is_some_and(|buffer| {
                     buffer.usage.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)

@@ -262,7 +262,7 @@ fn enqueue(
     rules: &Rules,
 ) -> Result<vk::Result, Broken> {
     let mut state = device.state.lock();
-    check(device, &state, batches, fence, rules)?;
+    check(device, &state, lane, batches, fence, rules)?;
     let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
     if !fence.is_null() {
         // The last batch signals the fence of a call. Without a batch, the fence is signaled when all earlier work is

@@ -2,9 +2,9 @@
 
 use ash::vk;
 use sublet_sim::{Gpu, Profile};
-use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
-use super::rig::{A, B, Bar, C, Op, Rig};
+use super::rig::{A, B, Bar, C, Op, Part, Rig};
 
 const T: Stages = Stages::ALL_TRANSFER;
 const ALL: Stages = Stages::ALL_COMMANDS;
@@ -42,21 +42,24 @@ impl Two<'_> {
         waits: &[(vk::Semaphore, u64, Stages)],
         signals: &[(vk::Semaphore, u64, Stages)],
     ) {
-        self.rig.batch(self.gpu.queue_at(queue), ops, waits, signals, vk::Fence::null());
+        // The fourth queue is of the second family.
+        let family = queue / 3;
+        self.rig.batch((self.gpu.queue_at(queue), family), ops, waits, signals, vk::Fence::null());
     }
 }
 
-/// Runs a test on a GPU of three queues, and compares what is reported.
+/// Runs a test on a GPU of three queues and one of another family, and compares what is reported.
 #[track_caller]
 fn finds(rules: &[&str], test: impl FnOnce(&Two<'_>)) {
-    let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(3).hazards(true).build();
+    let builder = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(3).hazards(true);
+    let gpu = builder.family(vk::QueueFlags::TRANSFER, 1).build();
     let device = gpu.device();
     let info = vk::SemaphoreCreateInfo::default();
     let binary = unsafe { device.create_semaphore(&info, None) }.unwrap();
     let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let timeline = unsafe { device.create_semaphore(&info.push_next(&mut kind), None) }.unwrap();
     let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
-    let two = Two { gpu: &gpu, rig: Rig::new(device, gpu.queue()), binary, timeline, fence };
+    let two = Two { gpu: &gpu, rig: Rig::of_families(device, gpu.queue(), 2), binary, timeline, fence };
     test(&two);
     unsafe { device.device_wait_idle() }.unwrap();
     drop(two);
@@ -142,18 +145,18 @@ fn a_timeline_orders_what_was_before_its_value() {
 fn the_host_orders_what_it_has_waited_for() {
     let device = |two: &Two<'_>| two.gpu.device().clone();
     finds(&[], |two| {
-        two.rig.batch(two.gpu.queue(), &[fill()], &[], &[], two.fence);
+        two.rig.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
         unsafe { device(two).wait_for_fences(&[two.fence], true, u64::MAX) }.unwrap();
         two.batch(1, &[copy()], &[], &[]);
     });
     finds(&[], |two| {
-        two.rig.batch(two.gpu.queue(), &[fill()], &[], &[], two.fence);
+        two.rig.batch((two.gpu.queue(), 0), &[fill()], &[], &[], two.fence);
         assert!(unsafe { device(two).get_fence_status(two.fence) }.unwrap());
         two.batch(0, &[copy()], &[], &[]);
     });
     finds(READ, |two| {
         // The fence is that of what was before.
-        two.rig.batch(two.gpu.queue(), &[], &[], &[], two.fence);
+        two.rig.batch((two.gpu.queue(), 0), &[], &[], &[], two.fence);
         two.batch(0, &[fill()], &[], &[]);
         unsafe { device(two).wait_for_fences(&[two.fence], true, u64::MAX) }.unwrap();
         two.batch(0, &[copy()], &[], &[]);
@@ -203,7 +206,7 @@ fn a_report_names_both_calls_and_what_is_missing() {
     let rig = Rig::new(gpu.device(), gpu.queue());
     let bar = Bar::memory((T, Access::NONE), (T, Access::TRANSFER_READ));
     let partly = Op::Copy(A, B, (64, 64));
-    rig.batch(gpu.queue(), &[fill(), Op::Barrier(vec![bar]), partly], &[], &[], vk::Fence::null());
+    rig.batch((gpu.queue(), 0), &[fill(), Op::Barrier(vec![bar]), partly], &[], &[], vk::Fence::null());
     drop(rig);
     let found = gpu.finish();
     let text = &found[0].text;
@@ -217,4 +220,114 @@ fn a_report_names_both_calls_and_what_is_missing() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+const UNOWNED: &str = "SUBLET-exclusive-ownership";
+const UNMATCHED: &str = "VUID-vkQueueSubmit-pSubmits-02207";
+const NO: Access = Access::NONE;
+const OTHER: usize = 3;
+
+/// Gives a buffer away, after it was filled.
+fn release(range: (u64, u64)) -> Op {
+    Op::Barrier(vec![Bar::buffer(A, range, (T, W), (Stages::NONE, NO)).moves(0, 1)])
+}
+
+fn acquire(range: (u64, u64)) -> Op {
+    Op::Barrier(vec![Bar::buffer(A, range, (Stages::NONE, NO), (T, R)).moves(0, 1)])
+}
+
+const BYTES: (u64, u64) = (0, 256);
+
+/// Two batches, the second on a queue of another family, with a semaphore between them.
+fn hand_over(two: &Two<'_>, first: &[Op], second: &[Op]) {
+    two.batch(0, first, &[], &[(two.binary, 0, ALL)]);
+    two.batch(OTHER, second, &[(two.binary, 0, T)], &[]);
+}
+
+#[test]
+fn a_buffer_changes_hands_by_a_release_and_an_acquire() {
+    finds(&[], |two| hand_over(two, &[fill(), release(BYTES)], &[acquire(BYTES), copy()]));
+    // Without, the semaphore alone is not enough.
+    finds(&[UNOWNED], |two| hand_over(two, &[fill()], &[copy()]));
+    finds(&[UNOWNED], |two| hand_over(two, &[fill(), release(BYTES)], &[copy()]));
+    finds(&[UNMATCHED], |two| hand_over(two, &[fill()], &[acquire(BYTES), copy()]));
+    finds(&[UNMATCHED], |two| {
+        let half = (0, 128);
+        hand_over(two, &[fill(), release(half)], &[acquire(BYTES), Op::Copy(A, B, half)]);
+    });
+    // Who has given it away has it no more.
+    finds(&[UNOWNED], |two| {
+        let ops = [fill(), release(BYTES), Op::Barrier(vec![Bar::memory((T, W), (T, R))]), copy()];
+        let ordered = [Op::Barrier(vec![Bar::memory((ALL, W), (ALL, R | W))])];
+        two.batch(0, &ops[..2], &[], &[(two.binary, 0, ALL)]);
+        two.batch(0, &ordered, &[(two.binary, 0, ALL)], &[]);
+        two.batch(0, &ops[3..], &[], &[]);
+    });
+    // The halves are on two queues: only a semaphore orders them.
+    finds(RACING_WRITE, |two| {
+        two.batch(0, &[fill(), release(BYTES)], &[], &[]);
+        two.batch(OTHER, &[acquire(BYTES), copy()], &[], &[]);
+    });
+}
+
+#[test]
+fn what_is_written_needs_no_owner_and_what_is_read_by_one_family_none_before() {
+    finds(&[], |two| hand_over(two, &[fill()], &[fill()]));
+    finds(&[], |two| hand_over(two, &[Op::Fill(A, (0, 128))], &[Op::Copy(A, B, (128, 128))]));
+    // Taken, it is the other's.
+    finds(&[UNOWNED], |two| {
+        hand_over(two, &[fill()], &[fill()]);
+        unsafe { two.gpu.device().device_wait_idle() }.unwrap();
+        two.batch(0, &[copy()], &[], &[]);
+    });
+}
+
+#[test]
+fn an_image_changes_hands_and_its_layout_once() {
+    let part = Part { levels: (0, 2), layers: (0, 2) };
+    let (fresh, dst, src) = (Layout::UNDEFINED, Layout::TRANSFER_DST_OPTIMAL, Layout::TRANSFER_SRC_OPTIMAL);
+    let begin = Op::Barrier(vec![Bar::image(part, (fresh, dst), (Stages::NONE, NO), (T, W))]);
+    let give = |layouts| Op::Barrier(vec![Bar::image(part, layouts, (T, W), (Stages::NONE, NO)).moves(0, 1)]);
+    let get = |layouts| Op::Barrier(vec![Bar::image(part, layouts, (Stages::NONE, NO), (T, R)).moves(0, 1)]);
+    let first = Part { levels: (0, 1), layers: (0, 2) };
+    let read = Op::FromImage(B, first, src);
+    let ops = [begin.clone(), Op::Clear(part), give((dst, src))];
+    finds(&[], |two| hand_over(two, &ops, &[get((dst, src)), read.clone()]));
+    // The halves differ, and what comes out is not what the reader needs.
+    finds(&[UNMATCHED], |two| {
+        hand_over(two, &ops, &[get((dst, Layout::GENERAL)), Op::FromImage(B, first, Layout::GENERAL)]);
+    });
+    // What is discarded need not be given.
+    finds(&[], |two| {
+        let again = Op::Barrier(vec![Bar::image(part, (fresh, dst), (T, NO), (T, W))]);
+        hand_over(two, &ops[..2], &[again, Op::ToImage(A, first, dst, (0, 16))]);
+    });
+    finds(&[UNOWNED], |two| {
+        let stays = Op::Barrier(vec![Bar::image(part, (dst, src), (T, NO), (T, R))]);
+        hand_over(two, &ops[..2], &[stays, read.clone()]);
+    });
+}
+
+#[test]
+fn a_command_buffer_is_for_the_queues_of_its_family_and_for_what_they_do() {
+    finds(&["VUID-VkBufferMemoryBarrier2-buffer-04089"], |two| {
+        let bar = Bar::buffer(A, BYTES, (T, W), (T, R)).moves(1, 2);
+        two.batch(0, &[Op::Barrier(vec![bar])], &[], &[]);
+    });
+    finds(&["VUID-vkCmdClearColorImage-commandBuffer-cmdpool"], |two| {
+        two.batch(OTHER, &[Op::Clear(Part { levels: (0, 1), layers: (0, 1) })], &[], &[]);
+    });
+    finds(&["VUID-vkQueueSubmit2-commandBuffer-03878"], |two| {
+        let device = two.gpu.device();
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(1);
+        let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+        let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap()[0];
+        unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
+        unsafe { device.end_command_buffer(commands) }.unwrap();
+        let infos = [vk::CommandBufferSubmitInfo::default().command_buffer(commands)];
+        let work = [vk::SubmitInfo2::default().command_buffer_infos(&infos)];
+        assert!(unsafe { device.queue_submit2(two.gpu.queue(), &work, vk::Fence::null()) }.is_err());
+        unsafe { device.destroy_command_pool(pool, None) };
+    });
 }

@@ -20,6 +20,7 @@ pub(crate) struct Bar {
     src: (Stages, Access),
     dst: (Stages, Access),
     on: On,
+    families: (u32, u32),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +30,12 @@ enum On {
     Image(Part, (Layout, Layout)),
 }
 
+/// No change of owner.
+const SAME: (u32, u32) = (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED);
+
 impl Bar {
     pub(crate) fn memory(src: (Stages, Access), dst: (Stages, Access)) -> Self {
-        Self { src, dst, on: On::Memory }
+        Self { src, dst, on: On::Memory, families: SAME }
     }
 
     pub(crate) fn buffer(
@@ -40,7 +44,7 @@ impl Bar {
         src: (Stages, Access),
         dst: (Stages, Access),
     ) -> Self {
-        Self { src, dst, on: On::Buffer(buffer, range) }
+        Self { src, dst, on: On::Buffer(buffer, range), families: SAME }
     }
 
     pub(crate) fn image(
@@ -49,7 +53,12 @@ impl Bar {
         src: (Stages, Access),
         dst: (Stages, Access),
     ) -> Self {
-        Self { src, dst, on: On::Image(part, layouts) }
+        Self { src, dst, on: On::Image(part, layouts), families: SAME }
+    }
+
+    /// From one family of queues to another.
+    pub(crate) fn moves(self, from: u32, to: u32) -> Self {
+        Self { families: (from, to), ..self }
     }
 }
 
@@ -85,7 +94,8 @@ pub(crate) enum Form {
 pub(crate) struct Rig<'a> {
     device: &'a ash::Device,
     queue: vk::Queue,
-    pool: vk::CommandPool,
+    /// By family.
+    pools: Vec<vk::CommandPool>,
     buffers: Vec<vk::Buffer>,
     image: vk::Image,
     event: vk::Event,
@@ -96,8 +106,15 @@ const SIZE: u64 = 4096;
 
 impl<'a> Rig<'a> {
     pub(crate) fn new(device: &'a ash::Device, queue: vk::Queue) -> Self {
-        let info = vk::CommandPoolCreateInfo::default();
-        let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+        Self::of_families(device, queue, 1)
+    }
+
+    pub(crate) fn of_families(device: &'a ash::Device, queue: vk::Queue, families: u32) -> Self {
+        let pool = |family| {
+            let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
+            unsafe { device.create_command_pool(&info, None) }.unwrap()
+        };
+        let pools = (0..families).map(pool).collect();
         let mut memories = Vec::new();
         let mut memory = |needs: vk::MemoryRequirements| {
             let info = vk::MemoryAllocateInfo::default()
@@ -127,19 +144,19 @@ impl<'a> Rig<'a> {
         let bound = memory(unsafe { device.get_image_memory_requirements(image) });
         unsafe { device.bind_image_memory(image, bound, 0) }.unwrap();
         let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.unwrap();
-        Self { device, queue, pool, buffers: buffers.to_vec(), image, event, memories }
+        Self { device, queue, pools, buffers: buffers.to_vec(), image, event, memories }
     }
 
     /// Submits commands to some queue. What it waits for is a semaphore, its value, and the stages that wait.
     pub(crate) fn batch(
         &self,
-        queue: vk::Queue,
+        (queue, family): (vk::Queue, usize),
         ops: &[Op],
         waits: &[(vk::Semaphore, u64, Stages)],
         signals: &[(vk::Semaphore, u64, Stages)],
         fence: vk::Fence,
     ) {
-        let commands = self.begin();
+        let commands = self.begin(family);
         ops.iter().for_each(|op| self.record(commands, op, Form::Second));
         unsafe { self.device.end_command_buffer(commands) }.unwrap();
         let info = |&(semaphore, value, stages): &(vk::Semaphore, u64, Stages)| {
@@ -157,17 +174,17 @@ impl<'a> Rig<'a> {
 
     /// Records and submits a program, and waits for it.
     pub(crate) fn run(&self, ops: &[Op], form: Form) {
-        let mut commands = vec![self.begin()];
+        let mut commands = vec![self.begin(0)];
         for op in ops {
             let last = commands[commands.len() - 1];
             match op {
                 Op::Again => {
                     unsafe { self.device.end_command_buffer(last) }.unwrap();
-                    commands.push(self.begin());
+                    commands.push(self.begin(0));
                 }
                 Op::Submit => {
                     self.submit(&commands);
-                    commands = vec![self.begin()];
+                    commands = vec![self.begin(0)];
                 }
                 Op::Idle => unsafe { self.device.queue_wait_idle(self.queue) }.unwrap(),
                 op => self.record(last, op, form),
@@ -177,8 +194,9 @@ impl<'a> Rig<'a> {
         unsafe { self.device.queue_wait_idle(self.queue) }.unwrap();
     }
 
-    fn begin(&self) -> vk::CommandBuffer {
-        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+    fn begin(&self, family: usize) -> vk::CommandBuffer {
+        let pool = self.pools[family];
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
         let commands = unsafe { self.device.allocate_command_buffers(&info) }.unwrap()[0];
         let info = vk::CommandBufferBeginInfo::default();
         unsafe { self.device.begin_command_buffer(commands, &info) }.unwrap();
@@ -243,8 +261,8 @@ impl<'a> Rig<'a> {
                     vk::BufferMemoryBarrier::default()
                         .src_access_mask(src)
                         .dst_access_mask(dst)
-                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .src_queue_family_index(bar.families.0)
+                        .dst_queue_family_index(bar.families.1)
                         .buffer(self.buffers[buffer])
                         .offset(offset)
                         .size(size),
@@ -255,8 +273,8 @@ impl<'a> Rig<'a> {
                         .dst_access_mask(dst)
                         .old_layout(old)
                         .new_layout(new)
-                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .src_queue_family_index(bar.families.0)
+                        .dst_queue_family_index(bar.families.1)
                         .image(self.image)
                         .subresource_range(range(&part)),
                 ),
@@ -278,7 +296,7 @@ impl<'a> Rig<'a> {
 
     fn second(&self, commands: vk::CommandBuffer, op: &Op, bars: &[Bar]) {
         let (mut memory, mut buffers, mut images) = (Vec::new(), Vec::new(), Vec::new());
-        for Bar { src, dst, on } in bars {
+        for Bar { src, dst, on, families } in bars {
             match *on {
                 On::Memory => memory.push(
                     vk::MemoryBarrier2::default()
@@ -293,8 +311,8 @@ impl<'a> Rig<'a> {
                         .src_access_mask(src.1)
                         .dst_stage_mask(dst.0)
                         .dst_access_mask(dst.1)
-                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .src_queue_family_index(families.0)
+                        .dst_queue_family_index(families.1)
                         .buffer(self.buffers[buffer])
                         .offset(offset)
                         .size(size),
@@ -307,8 +325,8 @@ impl<'a> Rig<'a> {
                         .dst_access_mask(dst.1)
                         .old_layout(old)
                         .new_layout(new)
-                        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-                        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                        .src_queue_family_index(families.0)
+                        .dst_queue_family_index(families.1)
                         .image(self.image)
                         .subresource_range(range(&part)),
                 ),
@@ -329,7 +347,9 @@ impl<'a> Rig<'a> {
 
 impl Drop for Rig<'_> {
     fn drop(&mut self) {
-        unsafe { self.device.destroy_command_pool(self.pool, None) };
+        for &pool in &self.pools {
+            unsafe { self.device.destroy_command_pool(pool, None) };
+        }
         for &buffer in &self.buffers {
             unsafe { self.device.destroy_buffer(buffer, None) };
         }

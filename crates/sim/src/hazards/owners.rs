@@ -1,0 +1,96 @@
+//! Which family of queues owns what, of the resources that one family owns at a time.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use ash::vk;
+
+use super::Place;
+use super::spaces::Space;
+
+/// What the two barriers of a change of owner have to agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) layouts: (vk::ImageLayout, vk::ImageLayout),
+}
+
+/// A barrier of a change of owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    Release(Transfer),
+    Acquire(Transfer),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Whoever comes first gets it.
+    #[default]
+    Nobody,
+    Family(u32),
+    Released(Transfer),
+}
+
+/// What a family does to bytes or subresources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Needs what is there.
+    Use,
+    /// Writes, whatever was there: takes it from whoever had it.
+    Take,
+    Discard,
+    Half(Half),
+}
+
+/// A family does what only another one may do.
+#[derive(Debug)]
+pub(super) struct Misowned {
+    pub(super) place: Place,
+    pub(super) range: Range<u64>,
+    pub(super) owner: Owner,
+    pub(super) family: u32,
+    pub(super) act: Act,
+}
+
+/// The owners of bytes and subresources, by the handle of the resource.
+#[derive(Debug, Default)]
+pub(super) struct Owners(BTreeMap<u64, Space<Owner>>);
+
+impl Owners {
+    pub(super) fn act(&mut self, family: u32, place: &Place, act: Act) -> Option<Misowned> {
+        if !place.exclusive {
+            return None;
+        }
+        let allowed = |owner: Owner| match (act, owner) {
+            (Act::Take | Act::Discard, _) => true,
+            (Act::Use | Act::Half(Half::Release(_)), owner) => {
+                matches!(owner, Owner::Nobody) || owner == Owner::Family(family)
+            }
+            (Act::Half(Half::Acquire(own)), owner) => owner == Owner::Released(own),
+        };
+        let next = match act {
+            Act::Use | Act::Take | Act::Half(Half::Acquire(_)) => Owner::Family(family),
+            Act::Discard => Owner::Nobody,
+            Act::Half(Half::Release(transfer)) => Owner::Released(transfer),
+        };
+        let space = self.0.entry(place.of.raw()).or_default();
+        let mut found = None;
+        for range in &place.ranges {
+            // To what nobody has touched, only an acquire objects: then it becomes an interval too.
+            space.change(range, |_| ());
+            found = found.or_else(|| {
+                let (range, owner) = space.overlapping(range).find(|(_, owner)| !allowed(**owner))?;
+                Some(Misowned { place: place.clone(), range, owner: *owner, family, act })
+            });
+            space.change(range, |owner| *owner = next);
+        }
+        found
+    }
+
+    /// Forgets resources that are gone.
+    pub(super) fn retain(&mut self, exists: impl Fn(u64) -> bool) {
+        self.0.retain(|handle, _| exists(*handle));
+    }
+}
