@@ -2,6 +2,9 @@
 //!
 //! Run with `cargo bench -p sublet-frame`; as a test of itself with `cargo test -p sublet-frame --benches`. No device
 //! is needed. One item is one use, or one resource that changed.
+//!
+//! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, the second time within [`counted`], and prints its items: for
+//! `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*counted*'`.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -16,8 +19,44 @@ const SAMPLED: Use = Use::sampled(Stages::FRAGMENT_SHADER);
 const ALL: Subresources = Subresources::ALL;
 
 fn main() {
+    if let Ok(name) = std::env::var("SUBLET_COUNTED") {
+        let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("the name of a case");
+        let (items, mut round) = case();
+        // What it needs it has from now on. A case of two states is back in the first.
+        round();
+        round();
+        counted(&mut round);
+        return println!("{items}");
+    }
     println!("bytes for each tracked resource that is alike: {}", Global::BYTES_PER_RESOURCE);
     divan::main();
+}
+
+/// Items of a round, and the round.
+type Case = (usize, Box<dyn FnMut()>);
+
+type MakeCase = fn() -> Case;
+
+const CASES: [(&str, MakeCase); 9] = [
+    ("nothing", nothing),
+    ("nothing-map", || by_map(1)),
+    ("barrier", barrier),
+    ("barrier-map", || by_map(2)),
+    ("mip", mip),
+    ("mip-map", mip_by_map),
+    ("resolve-100", || resolve(100)),
+    ("resolve-1000", || resolve(1_000)),
+    ("resolve-10000", || resolve(10_000)),
+];
+
+#[inline(never)]
+fn counted(round: &mut dyn FnMut()) {
+    round();
+}
+
+fn bench(bencher: Bencher<'_, '_>, (items, mut round): Case) {
+    round();
+    bencher.counter(ItemsCount::new(items)).bench_local(round);
 }
 
 fn world(count: u64) -> (Global, Queue, Vec<ImageId>) {
@@ -31,45 +70,41 @@ fn world(count: u64) -> (Global, Queue, Vec<ImageId>) {
 const USES: usize = 1_000;
 
 /// One of a hundred images is sampled again, before each of a thousand draws.
-#[divan::bench]
-fn a_use_that_needs_nothing(bencher: Bencher<'_, '_>) {
+fn nothing() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
     images.iter().for_each(|&image| list.use_image(image, &ALL, SAMPLED).unwrap());
     list.flush();
-    bencher.counter(ItemsCount::new(USES)).bench_local(|| {
+    let round = move || {
         for &image in images.iter().cycle().take(USES) {
             list.use_image(black_box(image), &ALL, SAMPLED).unwrap();
             assert!(black_box(list.flush()).is_none());
         }
-    });
+    };
+    (USES, Box::new(round))
 }
 
 /// An image is copied to and sampled in turn.
-#[divan::bench]
-fn a_use_that_needs_a_barrier(bencher: Bencher<'_, '_>) {
+fn barrier() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
-    let uses = |list: &mut Recorder, usage| {
-        for &image in &images {
-            list.use_image(black_box(image), &ALL, usage).unwrap();
-            black_box(list.flush());
+    let round = move || {
+        for round in 0..USES / images.len() {
+            for &image in &images {
+                let usage = if round % 2 == 0 { Use::COPY_TARGET } else { SAMPLED };
+                list.use_image(black_box(image), &ALL, usage).unwrap();
+                black_box(list.flush());
+            }
         }
     };
-    uses(&mut list, SAMPLED);
-    bencher.counter(ItemsCount::new(USES)).bench_local(|| {
-        for round in 0..USES / images.len() {
-            uses(&mut list, if round % 2 == 0 { Use::COPY_TARGET } else { SAMPLED });
-        }
-    });
+    (USES, Box::new(round))
 }
 
 /// One mip after another of an image with eight: its states are apart, and alike again at the end.
-#[divan::bench]
-fn a_use_of_one_mip(bencher: Bencher<'_, '_>) {
+fn mip() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
-    let chain = |list: &mut Recorder| {
+    let round = move || {
         for &image in &images {
             for mip in 0..8 {
                 list.use_image(image, &ALL.mips(mip..mip + 1), Use::BLIT_TARGET).unwrap();
@@ -79,44 +114,56 @@ fn a_use_of_one_mip(bencher: Bencher<'_, '_>) {
             }
         }
     };
-    chain(&mut list);
-    bencher.counter(ItemsCount::new(1_600_usize)).bench_local(|| chain(&mut list));
+    (1_600, Box::new(round))
 }
 
 /// What most programs have: a map of layouts by subresource, and a barrier where the layout differs.
-#[divan::bench]
-fn a_use_of_one_mip_by_a_hash_map(bencher: Bencher<'_, '_>) {
-    let mut layouts = HashMap::<(u64, u32, u32), Layout>::new();
-    let mut barriers = Vec::<vk::ImageMemoryBarrier2<'static>>::new();
-    let mut chain = || {
-        for image in 0..100 {
-            for mip in 0..8 {
-                for layout in [Layout::TRANSFER_DST_OPTIMAL, Layout::TRANSFER_SRC_OPTIMAL] {
-                    for layer in 0..6 {
-                        let old = layouts.entry((image, mip, layer)).or_insert(Layout::UNDEFINED);
-                        if *old != layout {
-                            barriers.push(
-                                vk::ImageMemoryBarrier2::default()
-                                    .image(vk::Image::from_raw(image))
-                                    .old_layout(*old)
-                                    .new_layout(layout),
-                            );
-                            *old = layout;
-                        }
-                    }
-                    black_box(&barriers);
-                    barriers.clear();
-                }
+#[derive(Default)]
+struct Layouts {
+    map: HashMap<(u64, u32, u32), Layout>,
+    barriers: Vec<vk::ImageMemoryBarrier2<'static>>,
+}
+
+impl Layouts {
+    fn change(&mut self, image: u64, mips: std::ops::Range<u32>, layout: Layout) {
+        for (mip, layer) in mips.flat_map(|mip| (0..6).map(move |layer| (mip, layer))) {
+            let old = self.map.entry((image, mip, layer)).or_insert(Layout::UNDEFINED);
+            if *old != layout {
+                let barrier = vk::ImageMemoryBarrier2::default().image(vk::Image::from_raw(image));
+                self.barriers.push(barrier.old_layout(*old).new_layout(layout));
+                *old = layout;
             }
         }
+        black_box(&self.barriers);
+        self.barriers.clear();
+    }
+}
+
+/// Whole images, of eight mips and six layers, in one or two layouts in turn.
+fn by_map(count: usize) -> Case {
+    let mut layouts = Layouts::default();
+    let round = move || {
+        for round in 0..USES / 100 {
+            let layout = [Layout::SHADER_READ_ONLY_OPTIMAL, Layout::TRANSFER_DST_OPTIMAL][round % count];
+            (0..100).for_each(|image| layouts.change(black_box(image), 0..8, layout));
+        }
     };
-    chain();
-    bencher.counter(ItemsCount::new(1_600_usize)).bench_local(chain);
+    (USES, Box::new(round))
+}
+
+fn mip_by_map() -> Case {
+    let mut layouts = Layouts::default();
+    let round = move || {
+        for (image, mip) in (0..100).flat_map(|image| (0..8).map(move |mip| (image, mip))) {
+            layouts.change(image, mip..mip + 1, Layout::TRANSFER_DST_OPTIMAL);
+            layouts.change(image, mip..mip + 1, Layout::TRANSFER_SRC_OPTIMAL);
+        }
+    };
+    (1_600, Box::new(round))
 }
 
 /// A list of a hundred changes meets some thousands of resources. The cost is that of the hundred.
-#[divan::bench(args = [100, 1_000, 10_000])]
-fn resolving_100_changes_among(bencher: Bencher<'_, '_>, count: u64) {
+fn resolve(count: u64) -> Case {
     let (mut global, queue, images) = world(count);
     let mut submission = Submission::new();
     let mut list = Recorder::new(queue);
@@ -129,10 +176,46 @@ fn resolving_100_changes_among(bencher: Bencher<'_, '_>, count: u64) {
     images.iter().for_each(|&image| list.use_image(image, &ALL, SAMPLED).unwrap());
     global.resolve(queue, &[&list], &mut submission).unwrap();
     lists.reverse();
-    let mut round = 0;
-    bencher.counter(ItemsCount::new(100_usize)).bench_local(|| {
-        global.resolve(queue, &[&lists[round % 2]], &mut submission).unwrap();
+    let mut done = 0;
+    let round = move || {
+        global.resolve(queue, &[&lists[done % 2]], &mut submission).unwrap();
         assert_eq!(submission.front(0).map(|batch| batch.len()), Some(100));
-        round += 1;
-    });
+        done += 1;
+    };
+    (100, Box::new(round))
+}
+
+#[divan::bench]
+fn a_use_that_needs_nothing(bencher: Bencher<'_, '_>) {
+    bench(bencher, nothing());
+}
+
+#[divan::bench]
+fn a_use_that_needs_nothing_by_a_hash_map(bencher: Bencher<'_, '_>) {
+    bench(bencher, by_map(1));
+}
+
+#[divan::bench]
+fn a_use_that_needs_a_barrier(bencher: Bencher<'_, '_>) {
+    bench(bencher, barrier());
+}
+
+#[divan::bench]
+fn a_use_that_needs_a_barrier_by_a_hash_map(bencher: Bencher<'_, '_>) {
+    bench(bencher, by_map(2));
+}
+
+#[divan::bench]
+fn a_use_of_one_mip(bencher: Bencher<'_, '_>) {
+    bench(bencher, mip());
+}
+
+#[divan::bench]
+fn a_use_of_one_mip_by_a_hash_map(bencher: Bencher<'_, '_>) {
+    bench(bencher, mip_by_map());
+}
+
+#[divan::bench(args = [100, 1_000, 10_000])]
+fn resolving_100_changes_among(bencher: Bencher<'_, '_>, count: u64) {
+    bench(bencher, resolve(count));
 }

@@ -392,6 +392,7 @@ impl Global {
     }
 
     /// Whether a copy can take the place of a resource: it is not frozen, and nobody outside of the device has any of it.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
     pub(crate) fn can_be_replaced(&self, resource: impl Into<ResourceId>) -> bool {
         let Ok(entry) = self.entry(resource.into().0) else { return false };
         let mut here = entry.frozen.is_none();
@@ -400,6 +401,7 @@ impl Global {
     }
 
     /// The parts of an image that have contents: those that are in any layout.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
     pub(crate) fn defined(&self, image: ImageId, mut f: impl FnMut(Subresources)) {
         let Raw::Image { shape, .. } = image.0.raw else { return };
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
