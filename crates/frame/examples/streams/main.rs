@@ -3,19 +3,26 @@
 //! must be. There is no barrier, no fence, no pool and no `collect` here. `examples/frames` of the package `sublet` adds
 //! a heap of descriptors.
 //!
+//! Then textures that come and go under a budget, while a compactor moves those that stay, and blocks go back.
+//!
 //! `cargo run -p sublet-frame --example streams`
+//! `cargo run -p sublet-frame --example streams -- --compare` compares pictures of them with those without a compactor
 
 #[path = "../../../../examples/support/mod.rs"]
 mod support;
+mod textures;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use ash::vk;
+use clap::{Arg, ArgAction};
 use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, sim};
-use sublet_frame::{Buffer, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess};
+use sublet_frame::{
+    Buffer, CompactorStatistics, Frames, FramesCreateInfo, PipelineLayout, QueueInfo, ReadBack, StorageAccess,
+};
 use support::{Compute, Context, Result, note};
 
 const FRAMES: u32 = 1_000;
@@ -24,7 +31,32 @@ const BYTES: u64 = 256;
 const POINT: BindPoint = BindPoint::Compute;
 
 fn main() -> ExitCode {
-    support::run(streams)
+    let compare = Arg::new("compare").long("compare").action(ArgAction::SetTrue);
+    let compare = compare.help("compare every picture of the textures with the one without a compactor");
+    support::run_with(vec![compare], |context, matches| {
+        streams(context)?;
+        textures(context, matches.get_flag("compare"))
+    })
+}
+
+fn textures(context: &Context, compare: bool) -> Result<()> {
+    let with = textures::stream(context, true)?;
+    let CompactorStatistics { moves, bytes_moved, blocks_freed, .. } = with.compaction;
+    note(&format!(
+        "{} pictures of textures under a budget; {moves} moved ({bytes_moved} bytes), {blocks_freed} blocks went back.",
+        with.pictures.len()
+    ));
+    if compare {
+        let without = textures::stream(context, false)?;
+        if with.pictures != without.pictures {
+            return Err("a picture is another one than without a compactor".into());
+        }
+        let (reserved, before) = (with.reserved, without.reserved);
+        note(&format!(
+            "All are those without it, byte by byte: {reserved} bytes of blocks, {before} without it."
+        ));
+    }
+    Ok(())
 }
 
 /// Numbers that are of this frame and place and no other.

@@ -114,6 +114,8 @@ impl CommandList {
         if facts.mips < 2 {
             return Ok(());
         }
+        // Its views are those of what is kept.
+        self.keep_image(image)?;
         let core = Arc::clone(&self.core);
         let device = core.api.device();
         let view = |mip| {
@@ -132,7 +134,6 @@ impl CommandList {
         };
         // SAFETY: the pipeline was made above, and the views go with the image, which the list keeps.
         let (pool, sets) = unsafe { MipSets::new(&core, &pairs) }.map_err(ListError::Driver)?;
-        self.keep_image(image)?;
         self.keep(pool);
         let stages = vk::PipelineStageFlags2::COMPUTE_SHADER;
         let (commands, point) = (self.commands(), vk::PipelineBindPoint::COMPUTE);
