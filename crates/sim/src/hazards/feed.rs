@@ -81,7 +81,8 @@ impl Feed {
     /// Queues of these families.
     pub fn new(families: &[u32]) -> Self {
         let at = vec![(0, 0); families.len()];
-        Self { judge: Judge::new(families.to_vec()), families: families.to_vec(), at }
+        let judge = Judge { strict: true, ..Judge::new(families.to_vec()) };
+        Self { judge, families: families.to_vec(), at }
     }
 
     fn actor(&mut self, lane: usize) -> Actor {

@@ -162,6 +162,8 @@ const MOST_SIGNALS: usize = 64;
 pub(super) struct Judge {
     spaces: BTreeMap<u64, Space<History>>,
     owners: Owners,
+    /// Whether an acquire needs first stages that the semaphore's wait has.
+    strict: bool,
     /// The family of each queue.
     families: Vec<u32>,
     signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
@@ -243,6 +245,7 @@ impl Judge {
                 });
             }
         }
+        let strict = self.strict;
         let changes = || {
             let each = bars.iter().enumerate();
             each.filter_map(|(index, (bar, place))| match place {
@@ -259,7 +262,7 @@ impl Judge {
                 first: bar.first,
                 second: bar.second,
                 here: here(place, bar),
-                acquires: matches!(bar.half, Some(Half::Acquire(_))),
+                acquires: !strict && matches!(bar.half, Some(Half::Acquire(_))),
             };
             bars.iter().map(step).collect()
         };
