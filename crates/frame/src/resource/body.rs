@@ -76,8 +76,8 @@ impl<K: Kind> Body<K> {
 
     /// A list takes it. False if it is being moved.
     pub(crate) fn enter(&self) -> bool {
-        let more = |lists| (lists != SEALED).then_some(lists + 1);
-        self.lists.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()
+        // SEALED is the largest number, to which nothing can be added.
+        self.lists.fetch_update(Ordering::Acquire, Ordering::Relaxed, |lists| lists.checked_add(1)).is_ok()
     }
 
     /// A list that took it was submitted, or will never be.
