@@ -86,6 +86,7 @@ fn buddy() {
 #[test]
 fn tlsf() {
     check(Tlsf::new(1 << 16), 7, false);
+    check(Tlsf::with_slabs(1 << 22), 7, false);
 }
 
 /// Makes an engine, works with it, and compares what it says that it holds with what this thread's allocations say.
@@ -111,6 +112,7 @@ fn check_heap_bytes<E: RangeMetadata>(
 #[test]
 fn engines_say_what_they_hold() {
     check_heap_bytes(|| Tlsf::new(1 << 16), false, 4, Tlsf::heap_bytes);
+    check_heap_bytes(|| Tlsf::with_slabs(1 << 22), false, 4, Tlsf::heap_bytes);
     check_heap_bytes(|| Buddy::new(1 << 16, 1), false, 4, Buddy::heap_bytes);
     check_heap_bytes(|| Linear::new(1 << 16, Regions::Single), true, 1, Linear::heap_bytes);
     check_heap_bytes(|| Linear::new(1 << 16, Regions::Many), false, 4, Linear::heap_bytes);

@@ -44,6 +44,10 @@ impl Algorithm {
 /// alignments are 16 and more, and a node of metadata takes 32 bytes.
 const BUDDY_BYTES: u64 = 64;
 
+/// Bytes of the smallest blocks whose [`Tlsf`] has slabs. Who asks for smaller ones wants little reserved, and the free
+/// slots of used slabs may be what keeps the last request from fitting.
+const LEAST_FOR_SLABS: u64 = 128 << 20;
+
 /// An engine whose algorithm is known at run time: every call is passed on to the one inside.
 #[derive(Clone, Debug)]
 #[allow(
@@ -125,7 +129,10 @@ impl Engine {
         match algorithm {
             // Who divides down to single units counts them.
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
-            Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
+            Algorithm::Tlsf if max_region_capacity < LEAST_FOR_SLABS => {
+                Self::Tlsf(Tlsf::new(max_region_capacity))
+            }
+            Algorithm::Tlsf => Self::Tlsf(Tlsf::with_slabs(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
             Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
         }
@@ -206,6 +213,13 @@ impl Engine {
         match self {
             Self::Tlsf(tlsf) => tlsf.allocate_at(before, region, offset, size, tag),
             _ => None,
+        }
+    }
+
+    /// Gives back what a [`Tlsf`] keeps free for sizes that come again: it is in the way of who chooses places.
+    pub(crate) fn give_slabs_back(&mut self) {
+        if let Self::Tlsf(tlsf) = self {
+            tlsf.give_slabs_back();
         }
     }
 
@@ -311,6 +325,24 @@ mod tests {
             assert_eq!(engine.free(key), Err(BadKey));
             assert_eq!((engine.remove_region(region), engine.remove_region(other)), (Ok(()), Ok(())));
             assert_eq!(engine.allocate(&request), Err(AllocateError::NoSpace));
+        }
+    }
+
+    /// Blocks of less than [`LEAST_FOR_SLABS`], and sizes above 4 KiB, have chunks only.
+    #[test]
+    fn slabs_are_of_large_blocks_and_small_sizes() {
+        for (block, size, has_slabs) in [
+            (LEAST_FOR_SLABS, 4096, true),
+            (LEAST_FOR_SLABS, 4097, false),
+            (LEAST_FOR_SLABS - 1, 4096, false),
+        ] {
+            let mut engine = Engine::new(Algorithm::Tlsf, block, true);
+            engine.add_region(&block).unwrap();
+            for _ in 0..100 {
+                engine.allocate(&asked(size, 256)).unwrap();
+            }
+            let Engine::Tlsf(tlsf) = &engine else { unreachable!("it was asked for") };
+            assert_eq!(tlsf.slab_units() != (0, 0), has_slabs, "{size} in {block}");
         }
     }
 

@@ -123,4 +123,5 @@ suite! {
     buddy: BuddySubject, 3;
     tlsf: TlsfRounding, 4;
     tlsf_exact: TlsfExact, 5;
+    tlsf_slabs: TlsfSlabs, 6;
 }

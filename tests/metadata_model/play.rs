@@ -191,7 +191,10 @@ impl<S: Subject> Player<S> {
                 assert_eq!(error, expected, "{request:?}");
                 return;
             }
-            (Err(AllocateError::NoSpace), Expect::Either) => return,
+            (Err(AllocateError::NoSpace), Expect::Either) => {
+                assert!(!S::has_room(&self.engine, &self.model, request), "{request:?}: there is room");
+                return;
+            }
             (Ok(granted), Expect::Either | Expect::Somewhere) => granted,
             (Ok((key, span)), Expect::At(region, offset)) => {
                 assert_eq!((span.region, span.offset), (region, offset), "{request:?}");
@@ -235,6 +238,8 @@ impl<S: Subject> Player<S> {
         // The key before another gap, if there is another.
         let (_, _, _, key) = gaps[(gap as usize + behind as usize) % gaps.len()];
         let mut at = At { before: key, region, offset, size, tag };
+        S::tidy(&mut self.engine);
+        S::tidy(&mut self.twin);
         let places = S::places(&self.engine, region);
         let holds = |place: &&Chunk| {
             let end = u128::from(offset) + u128::from(size);

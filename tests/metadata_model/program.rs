@@ -243,6 +243,7 @@ pub(crate) fn programs() -> impl Strategy<Value = Program> {
         4 => Just(64_u64),
         4 => Just(1024),
         2 => Just(1 << 20),
+        2 => Just(1 << 24),
         1 => 1..=4096_u64,
         1 => Just((1 << 40) + 1),
         2 => Just(1 << 63),

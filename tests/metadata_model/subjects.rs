@@ -33,6 +33,12 @@ pub(crate) trait Subject {
     fn places(_engine: &Self::Engine, _region: RegionId) -> Vec<Chunk> {
         Vec::new()
     }
+    /// Gives back what stands in the way of chosen places.
+    fn tidy(_engine: &mut Self::Engine) {}
+    /// Whether a request that may be refused must not be. The model does not know all that is kept free.
+    fn has_room(_engine: &Self::Engine, _model: &Model, _request: &Request) -> bool {
+        false
+    }
     /// The largest allocation in an empty region.
     fn largest(_setup: &Setup, capacity: u64) -> u64 {
         capacity
@@ -640,6 +646,64 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
                 taken.size.saturating_sub(taken.left_out) <= smallest,
                 "{request:?}: {span:?} is not in the smallest chunk that fits"
             );
+        }
+    }
+}
+
+// ---- Tlsf with slabs ----
+
+pub(crate) struct TlsfSlabs;
+
+impl Subject for TlsfSlabs {
+    type Engine = Tlsf;
+    type Rules = SlabRules;
+    const JOINS_ALL: bool = true;
+    const SEEN: &'static [(&'static str, &'static str)] = TlsfRounding::SEEN;
+
+    fn engine(setup: &Setup) -> Tlsf {
+        Tlsf::with_slabs(setup.max_capacity)
+    }
+
+    fn allocate_at(engine: &mut Tlsf, at: &At) -> Option<Option<Key>> {
+        TlsfRounding::allocate_at(engine, at)
+    }
+
+    fn places(engine: &Tlsf, region: RegionId) -> Vec<Chunk> {
+        TlsfRounding::places(engine, region)
+    }
+
+    fn max_regions(setup: &Setup) -> u64 {
+        regions_in_address_space(setup)
+    }
+
+    fn tidy(engine: &mut Tlsf) {
+        engine.give_slabs_back();
+    }
+
+    /// In a free chunk, if there are so few of them that each is looked at.
+    fn has_room(engine: &Tlsf, model: &Model, request: &Request) -> bool {
+        let places = model.present().flat_map(|(id, _)| Self::places(engine, id));
+        let free: Vec<_> = places.filter(|place| place.used.is_none()).collect();
+        let fits = |place: &Chunk| {
+            let start = u128::from(place.offset).next_multiple_of(u128::from(request.alignment.get()));
+            start + u128::from(request.size) <= u128::from(place.offset) + u128::from(place.size)
+        };
+        request.size != 0 && free.len() <= ALL_LOOKS && free.iter().any(fits)
+    }
+}
+
+/// What slabs keep free is nobody's business: only where there is no gap is a request sure to be refused.
+pub(crate) struct SlabRules(TlsfRules<false>);
+
+impl Rules for SlabRules {
+    fn new(setup: &Setup) -> Self {
+        Self(TlsfRules::new(setup))
+    }
+
+    fn expect(&self, model: &Model, request: &Request) -> Expect {
+        match self.0.expect(model, request) {
+            Expect::Refuse(error) => Expect::Refuse(error),
+            _ => Expect::Either,
         }
     }
 }

@@ -332,12 +332,12 @@ impl Metadata for Buddy {
     }
 
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
-        self.chunks.walk(region, visit);
+        self.chunks.walk(region, &|_, _| (), visit);
     }
 
     fn validate(&self) {
         let mut free = 0;
-        self.chunks.validate(&mut |_| free += 1);
+        self.chunks.validate(&|_| (0, 0), &mut |_| free += 1);
         let mut rounding = 0;
         for region in self.chunks.regions() {
             let capacity = self.chunks.region_usage(region).capacity;

@@ -11,6 +11,8 @@ fn our_engines_pass() {
     let capacities = [1, 7, 64, 100, 1000, 4096];
     ranges(|| Tlsf::new(4096), &capacities, 12);
     ranges(|| Tlsf::exact(1 << 20), &capacities, 12);
+    // Small sizes become slots, so that behind a closed region there may be free ones.
+    ranges(|| Tlsf::with_slabs(1 << 20), &[4096, 1 << 16, 1 << 20], 12);
     ranges(|| Linear::new(4096, Regions::Many), &capacities, 12);
     ranges(|| Linear::new(4096, Regions::Single), &capacities, 12);
     ranges(|| Buddy::new(4096, 1), &capacities, 12);

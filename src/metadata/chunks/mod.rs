@@ -21,6 +21,7 @@
 //! | dead | 01, zero | next dead slot (0: none) |
 //! | used | 10, tag | generation |
 //! | header | 11, zero | region |
+//! | slab | 11, its number, not zero | zero |
 //!
 //! A header starts at its region's end and ends at its start, `size` being the negative of the capacity, so that what
 //! lies between two nodes of a ring is `next.addr - (prev.addr + prev.size)`, whichever of them is the header.
@@ -38,8 +39,8 @@
 //!   one before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
 //!   [`Chunks::slack_before`], none in an engine that did not [`Chunks::allow_slack`]. What is left out beside a chunk
 //!   is joined to it when it is freed.
-//! - C4: a chain holds used and free nodes only, and one header.
-//! - C5: the sums of each region and of the engine are those of their used chunks.
+//! - C4: a chain holds used nodes, free ones and slabs only, and one header.
+//! - C5: the sums of each region and of the engine are those of their used chunks and of what is granted in their slabs.
 //! - C6: every slot is slot 0, in one region's chain, or in the chain of dead slots.
 //! - C7: a vacant region slot is all zero, and none is below `lowest_vacant`.
 #![forbid(unsafe_code)]
@@ -64,6 +65,9 @@ pub(super) use self::slots::LOOKS;
 pub(super) use self::slots::{DEAD_A, Node};
 pub(super) use self::warm::Vacated;
 
+/// Shows what is granted in the slab with that number.
+pub(super) type Granted<'a> = dyn Fn(u32, &mut dyn FnMut(Chunk)) + 'a;
+
 /// No node: the end of a list.
 pub(super) const NONE: u32 = 0;
 
@@ -83,7 +87,7 @@ pub(super) struct Chunks {
     shift: u32,
     /// The bits of an address that are an offset: all below `shift`.
     offset_mask: u64,
-    /// Counts calls of [`Chunks::occupy`].
+    /// Counts what is granted, in chunks and in slabs.
     generation: u32,
     max_capacity: u64,
     /// Units of all regions.
@@ -98,6 +102,7 @@ pub(super) struct Chunks {
     sliver: u64,
     /// No region slot below this is vacant.
     lowest_vacant: u32,
+    region_count: u32,
 }
 
 impl Chunks {
@@ -123,6 +128,7 @@ impl Chunks {
             rounding: 0,
             sliver: 0,
             lowest_vacant: 0,
+            region_count: 0,
         }
     }
 
@@ -204,6 +210,7 @@ impl Chunks {
             self.regions[index(region)] = slot;
         }
         self.lowest_vacant = region + 1;
+        self.region_count += 1;
         self.capacity = total;
         Ok((RegionId(region), chunk))
     }
@@ -226,6 +233,7 @@ impl Chunks {
         self.slots.bury(header);
         self.regions[index(region.0)] = Region::default();
         self.lowest_vacant = self.lowest_vacant.min(region.0);
+        self.region_count -= 1;
         self.capacity -= capacity;
     }
 
@@ -260,6 +268,12 @@ impl Chunks {
             Some(slot) if slot.header != NONE => slot,
             _ => panic!("this engine has no region {}", region.0),
         }
+    }
+
+    /// How many regions there are.
+    #[inline]
+    pub(super) const fn region_count(&self) -> u32 {
+        self.region_count
     }
 
     /// The ids of the regions there are, lowest first.
@@ -451,9 +465,16 @@ impl Chunks {
         (self.count_used(chunk, addr, size), self.span_at(addr, size))
     }
 
-    /// The sums, the next generation and the key of a chunk that was made a used one.
+    /// The key of a chunk that was made a used one, which is counted.
     #[inline]
     fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> Key {
+        let generation = self.count(addr, size);
+        Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
+    }
+
+    /// Counts units that were granted, in a chunk or in a slab, and gives their generation.
+    #[inline(always)]
+    pub(super) fn count(&mut self, addr: u64, size: u64) -> u32 {
         let generation = self.generation;
         self.generation = generation.wrapping_add(1);
         let id = self.region_index(addr);
@@ -462,7 +483,35 @@ impl Chunks {
         region.used_chunks += 1;
         self.used += size;
         self.used_chunks += 1;
-        Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
+        generation
+    }
+
+    /// Undoes [`Chunks::count`]: the region, and whether nothing is granted in it any more.
+    #[inline(always)]
+    pub(super) fn uncount(&mut self, addr: u64, size: u64) -> (RegionId, bool) {
+        let id = self.region_of(addr);
+        let region = &mut self.regions[index(id.0)];
+        region.used -= size;
+        region.used_chunks -= 1;
+        self.used -= size;
+        self.used_chunks -= 1;
+        (id, region.used_chunks == 0)
+    }
+
+    /// The slab that a chunk is, if it is one.
+    #[inline]
+    pub(super) fn slab(&self, chunk: u32) -> Option<u32> {
+        self.slots.get(chunk).slab()
+    }
+
+    /// Makes a used chunk, of `size` units at `addr`, a slab, whose units are not counted: what is granted in it is.
+    pub(super) fn hand_over(&mut self, key: Key, addr: u64, size: u64, number: u32) -> u32 {
+        let (chunk, _) = halves(key);
+        self.uncount(addr, size);
+        let node = self.slots.get_mut(chunk);
+        node.a = HEADER << STATE_SHIFT | number;
+        node.b = NONE;
+        chunk
     }
 
     /// The chunk that a key names.
@@ -486,14 +535,8 @@ impl Chunks {
         node.a = FREE;
         node.b = NONE;
         let (addr, size) = (node.addr, node.size);
-        let id = self.region_of(addr);
-        let region = &mut self.regions[index(id.0)];
-        region.used -= size;
-        region.used_chunks -= 1;
-        let region_empty = region.used_chunks == 0;
-        self.used -= size;
-        self.used_chunks -= 1;
-        let span = Span { region: id, offset: addr & self.offset_mask, size };
+        let (region, region_empty) = self.uncount(addr, size);
+        let span = Span { region, offset: addr & self.offset_mask, size };
         Ok((chunk, Freed { span, region_empty }))
     }
 
@@ -507,7 +550,8 @@ impl Chunks {
         Ok(Tag(node.a & Tag::MASK))
     }
 
-    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    /// `granted` shows what is granted in the slab with that number.
+    pub(super) fn walk(&self, region: RegionId, granted: &Granted<'_>, visit: &mut dyn FnMut(Chunk)) {
         // Where what was shown ends. Units that are left out are free to the owner: a chunk, or the beginning of one.
         let mut shown = 0;
         let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(Chunk)| {
@@ -519,14 +563,26 @@ impl Chunks {
             let node = self.slots.get(chunk);
             let offset = self.offset(chunk);
             let end = offset + node.size;
-            if node.state() == USED {
+            if let Some(number) = node.slab() {
+                granted(number, &mut |slot| {
+                    show_free(shown, slot.offset, visit);
+                    visit(slot);
+                    shown = slot.offset + slot.size;
+                });
+                continue;
+            }
+            if node.is_free() {
+                // What a slab has free at its start goes on with it.
+                if self.slab(node.next).is_none() {
+                    show_free(shown, end, visit);
+                    shown = end;
+                }
+            } else {
                 show_free(shown, offset, visit);
                 let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
                 visit(Chunk { offset, size: node.size, used: Some((Key(key), Tag(node.a & Tag::MASK))) });
-            } else {
-                show_free(shown, end, visit);
+                shown = end;
             }
-            shown = end;
         }
         show_free(shown, self.region(region).capacity, visit);
     }
@@ -557,7 +613,7 @@ impl Chunks {
 
     /// Takes units of a used chunk out of the sums, for a test that made it smaller.
     #[cfg(test)]
-    pub(super) fn uncount(&mut self, region: RegionId, units: u64) {
+    pub(super) fn shrink_sums(&mut self, region: RegionId, units: u64) {
         self.regions[index(region.0)].used -= units;
         self.used -= units;
     }

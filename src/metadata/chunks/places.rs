@@ -4,15 +4,25 @@
 use std::num::NonZeroU64;
 
 use super::slots::USED;
-use super::{Chunks, NONE, nonzero};
+use super::{Chunks, Granted, NONE, nonzero};
 use crate::base::cast::index;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Chunks {
-    /// Shows the chunks of a region, what is left out beside them not.
-    pub(in crate::metadata) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    /// Shows the chunks of a region, what is left out beside them not, nor what is free in slabs. `granted` shows what
+    /// is granted in the slab with that number.
+    pub(in crate::metadata) fn places(
+        &self,
+        region: RegionId,
+        granted: &Granted<'_>,
+        visit: &mut dyn FnMut(Chunk),
+    ) {
         for chunk in self.chunks(region) {
             let node = self.slots.get(chunk);
+            if let Some(number) = node.slab() {
+                granted(number, visit);
+                continue;
+            }
             let (offset, size) = (self.offset(chunk), node.size);
             let used = (node.state() == USED).then(|| {
                 let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
@@ -22,20 +32,22 @@ impl Chunks {
         }
     }
 
-    /// The free chunk behind a used one, or at the start of a region, if it holds `size` units at `offset` of that
+    /// The used chunk that a key names.
+    pub(in crate::metadata) fn chunk_of(&self, key: Key) -> Option<u32> {
+        self.used(key).ok().map(|(chunk, _)| chunk)
+    }
+
+    /// The free chunk behind `before`, or at the start of a region, if it holds `size` units at `offset` of that
     /// region; and how many of its units are in front of them.
     pub(in crate::metadata) fn free_behind(
         &self,
-        before: Option<Key>,
+        before: Option<u32>,
         region: RegionId,
         offset: u64,
         size: u64,
     ) -> Option<(u32, u64)> {
         let slot = self.regions.get(index(region.0)).filter(|slot| slot.header != NONE)?;
-        let chunk = match before {
-            Some(key) => self.next(self.used(key).ok()?.0),
-            None => self.next(slot.header),
-        };
+        let chunk = self.next(before.unwrap_or(slot.header));
         let (addr, have) = self.extent(chunk);
         if !self.is_free(chunk) || self.region_of(addr) != region {
             return None;

@@ -58,6 +58,13 @@ impl Node {
         self.a >> STATE_SHIFT
     }
 
+    /// The slab that it is, if it is one: a header has no number there.
+    #[inline]
+    pub(in crate::metadata) const fn slab(&self) -> Option<u32> {
+        let number = self.a & !(HEADER << STATE_SHIFT);
+        if self.state() == HEADER && number != 0 { Some(number) } else { None }
+    }
+
     /// Whether it is a free chunk.
     #[inline]
     pub(in crate::metadata) const fn is_free(&self) -> bool {

@@ -6,7 +6,7 @@ use super::*;
 
 fn checked(chunks: &Chunks) -> Vec<u32> {
     let mut free = Vec::new();
-    chunks.validate(&mut |chunk| free.push(chunk));
+    chunks.validate(&|_| (0, 0), &mut |chunk| free.push(chunk));
     free
 }
 

@@ -3,7 +3,7 @@
 
 use super::slots::{DEAD, FREE, HEADER, USED};
 use super::{Chunks, NONE, Region};
-use crate::base::cast::{index, widen};
+use crate::base::cast::{index, narrow, widen};
 use crate::metadata::Usage;
 
 /// One less than the 64th part of the power of two in a size.
@@ -18,8 +18,15 @@ impl Chunks {
         (Self::slack_behind(rounding), self.slack_before(size, rounding))
     }
 
-    /// Asserts C1 to C7, and calls `visit` for each free chunk, region by region, in the order of addresses.
-    pub(in crate::metadata) fn validate(&self, visit: &mut dyn FnMut(u32)) {
+    /// Asserts C1 to C7, and calls `visit` for each free chunk, region by region, in the order of addresses. `granted`
+    /// says how many units are granted in the slab with that number, and in how many slots.
+    pub(in crate::metadata) fn validate(
+        &self,
+        granted: &dyn Fn(u32) -> (u64, u32),
+        visit: &mut dyn FnMut(u32),
+    ) {
+        let regions = self.regions.iter().filter(|region| region.header != NONE).count();
+        assert_eq!(narrow(regions), self.region_count, "C7: the number of regions");
         let mut total = Usage::default();
         let mut seen = vec![false; self.slots.nodes.len()];
         let none = self.slots.get(NONE);
@@ -55,7 +62,8 @@ impl Chunks {
                 assert_eq!(node.prev, before, "C2: chunk {chunk} does not point back");
                 let left_out = node.addr.wrapping_sub(end);
                 assert_ne!(node.size, 0, "C3: chunk {chunk} is empty");
-                let slack = (node.state() == USED).then(|| self.slack(node.size));
+                let slab = node.slab();
+                let slack = (node.state() == USED || slab.is_some()).then(|| self.slack(node.size));
                 let most = behind.map_or(0, |behind| behind + slack.map_or(0, |(_, before)| before));
                 assert!(left_out <= most, "C3: chunk {chunk} does not start where the one before ends");
                 behind = slack.map(|(behind, _)| behind);
@@ -65,6 +73,11 @@ impl Chunks {
                         used_chunks += 1;
                     }
                     FREE => visit(chunk),
+                    HEADER if slab.is_some() => {
+                        let (units, slots) = granted(slab.unwrap_or_default());
+                        used += units;
+                        used_chunks += slots;
+                    }
                     state => panic!("C4: chunk {chunk} is in state {state}"),
                 }
                 // The last region may end at 2^64.

@@ -118,13 +118,8 @@ impl Chunks {
             _ => return Err(BadKey),
         };
         let &Node { addr, size, prev, next, .. } = node;
-        let id = self.region_index(addr);
-        let region = &mut self.regions[id];
-        region.used -= size;
-        region.used_chunks -= 1;
-        self.used -= size;
-        self.used_chunks -= 1;
-        Ok((Vacated { chunk, prev, next }, addr, size, region.used_chunks == 0))
+        let (_, region_empty) = self.uncount(addr, size);
+        Ok((Vacated { chunk, prev, next }, addr, size, region_empty))
     }
 
     /// The span of `size` units at `addr`.

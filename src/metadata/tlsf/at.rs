@@ -4,6 +4,7 @@
 use super::Tlsf;
 use super::bins::class_of;
 use super::search::Find;
+use super::slabs::is_slot;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Tlsf {
@@ -36,6 +37,10 @@ impl Tlsf {
         size: u64,
         tag: Tag,
     ) -> Option<Key> {
+        let before = match before {
+            Some(key) => Some(self.chunk_of(key)?),
+            None => None,
+        };
         let (chunk, gap) = self.chunks.free_behind(before, region, offset, size)?;
         if !self.chunks.reserve_two() {
             return None;
@@ -48,13 +53,22 @@ impl Tlsf {
         self.take_hard(find, size, tag, true).map(|(key, _)| key)
     }
 
+    /// The chunk of the core that a key names, or that holds what it names.
+    fn chunk_of(&self, key: Key) -> Option<u32> {
+        match &self.slabs {
+            Some(slabs) if is_slot(key) => slabs.chunk_of(key),
+            _ => self.chunks.chunk_of(key),
+        }
+    }
+
     /// Shows the chunks of a region in the order of their offsets, as they are: unlike
     /// [`Metadata::walk`](crate::metadata::Metadata::walk) it does not show as free what is left out beside used
-    /// chunks. So all of every free one can be had with [`Tlsf::allocate_at`].
+    /// chunks, nor what is free in slabs. So all of every free one can be had with [`Tlsf::allocate_at`], once
+    /// [`Tlsf::give_slabs_back`] was called.
     ///
     /// # Panics
     /// If there is no such region.
     pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
-        self.chunks.places(region, visit);
+        self.chunks.places(region, &|number, visit| self.show_slab(number, visit), visit);
     }
 }

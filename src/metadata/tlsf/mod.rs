@@ -10,6 +10,7 @@ mod offset_index;
 mod outside;
 mod place;
 mod search;
+mod slabs;
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,8 @@ use self::bins::{Bins, class_and_step, class_of};
 use self::empties::Empties;
 use self::offset_index::OffsetIndex;
 use self::search::Find;
-use super::chunks::Chunks;
+use self::slabs::{LEAST_CAPACITY, LIMIT, LISTS, MOST_ALIGNED, Slabs, class_for, is_slot};
+use super::chunks::{Chunks, Vacated};
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
     Span, Strategy, Tag, Usage,
@@ -61,6 +63,19 @@ use super::{
 /// leave out nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a
 /// hundred.
 ///
+/// # Slabs
+/// An engine [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots, for sizes up to
+/// 4 Ki units at alignments up to 256 that are asked for again and again: a slot is taken and given back without a look
+/// at neighbours or classes of chunks. There are 8 sizes of slots to a power of two. Slots that are free count as free
+/// and [`Metadata::walk`] shows them so, but no other size gets them, unless it were refused else. Used slabs together
+/// leave free at most a 16th of what is granted and a 16th of what is free, or a 128th of the regions while that is more;
+/// they are made in used regions only, and none where less than 16 % is free. An empty slab stays for the next of its
+/// size, as far as a 64th of what is granted allows, or half of an only region. All of them go back before a request is
+/// refused and before a region is added.
+///
+/// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take no slots, but where they would be
+/// refused else, and after the first `MinOffset` no slab is made any more.
+///
 /// # Strategies
 /// Each looks at a fixed number of chunks, so that no request is slow because memory is fragmented or alignments are
 /// mixed. "Sure" is a chunk of at least `size + alignment - 1` units: it fits wherever it lies.
@@ -84,7 +99,7 @@ use super::{
 ///
 /// # When there is no space
 /// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment`
-/// units or more; what is left out beside used chunks is no chunk. It can be wrong where more than 32 free chunks of
+/// units or more; what is left out beside used chunks, or free in slabs that are not empty, is no chunk. It can be wrong where more than 32 free chunks of
 /// used regions have between 64/65 of `size` and that many units: if those of them that were looked at, the largest
 /// classes first, are all too small or lie badly, another might have done. Random requests with the usual alignments,
 /// in a region that is as full as it gets, meet this less than once in a thousand refusals. A size of 0 is answered
@@ -93,12 +108,14 @@ use super::{
 /// # Complexity
 /// Allocating and freeing: O(1), but for [`Strategy::MinOffset`]. The first request with that strategy builds an
 /// index of all free chunks, O(n), and from then on every operation of this engine keeps it up, O(log n). Adding a
-/// region, or emptying one: O(1) where regions of like capacity are equal, else O(empty regions of that power of two).
+/// region, or emptying one: O(1) where regions of like capacity are equal, else O(empty regions of that power of two);
+/// besides, O(empty slabs).
 /// [`Metadata::reset`]: O(chunks of the region).
 ///
 /// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256
-/// bytes for each power of two up to the largest region; the index takes 24 bytes more for each chunk. Two free chunks
-/// are never neighbours, so there are at most as many as used ones; in random use there are a third as many.
+/// bytes for each power of two up to the largest region; the index takes 24 bytes more for each chunk. A slot takes 8
+/// bytes, its slab 48, and an engine that has made slabs 700 bytes. Two free chunks are never neighbours, so there are
+/// at most as many as used ones; in random use there are a third as many.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
@@ -119,8 +136,8 @@ use super::{
 ///
 /// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's
 /// width, 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
-/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk slot repeat
-/// after 2^32 allocations.
+/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk repeat
+/// after 2^32 allocations; of the key of a slot 22 bits of its generation are compared.
 ///
 /// # Examples
 /// ```
@@ -155,7 +172,16 @@ pub struct Tlsf {
     empties: Empties,
     /// `None` until [`Strategy::MinOffset`] is asked for.
     index: Option<Box<OffsetIndex>>,
-    /// Sizes up to this need nothing but the bins: the largest capacity, or 0 if there is an index.
+    /// Where small sizes go that come and go: `None` until one has come again and again.
+    slabs: Option<Box<Slabs>>,
+    /// How often requests of each class of slots found none.
+    misses: [u8; LISTS],
+    /// The largest size that has slots, or 0 if there are none now.
+    slab_sizes: u64,
+    /// The same, or 0 if there are to be no slabs.
+    slab_limit: u64,
+    /// Sizes up to this, a power of two, and alignments up to it need nothing but the bins: the largest that a region
+    /// may have, or 0 if there is an index.
     warm_sizes: u64,
 }
 
@@ -200,15 +226,49 @@ impl Tlsf {
             bins: Bins::new(max_region_capacity),
             empties: Empties::new(),
             index: None,
-            warm_sizes: max_region_capacity,
+            slabs: None,
+            misses: [0; LISTS],
+            slab_sizes: 0,
+            slab_limit: 0,
+            warm_sizes: 1 << max_region_capacity.ilog2(),
         }
+    }
+
+    /// As [`Tlsf::new`], with slabs: small sizes of which many are live come out of chunks that are cut into equal
+    /// slots, which takes a third of the time. For regions of 4 Mi units or more; with smaller ones there are none.
+    ///
+    /// # Panics
+    /// If `max_region_capacity` is 0 or above 2^63.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Alignment, Metadata, Request, Tlsf};
+    ///
+    /// let mut tlsf = Tlsf::with_slabs(1 << 28);
+    /// tlsf.add_region(&(1 << 28))?;
+    /// let request = Request::new(500, Alignment::ONE);
+    /// let keys: Vec<_> = (0..100).map(|_| tlsf.allocate(&request).expect("there is room").0).collect();
+    /// assert_eq!(tlsf.usage().used, 50_000);
+    /// # keys.into_iter().for_each(|key| assert!(tlsf.free(key).is_ok()));
+    /// # assert_eq!(tlsf.largest_free(), 1 << 28);
+    /// # Ok::<(), sublet::metadata::RegionError>(())
+    /// ```
+    #[must_use]
+    pub fn with_slabs(max_region_capacity: u64) -> Self {
+        let mut tlsf = Self::new(max_region_capacity);
+        if max_region_capacity >= LEAST_CAPACITY {
+            tlsf.slab_sizes = LIMIT;
+            tlsf.slab_limit = LIMIT;
+        }
+        tlsf
     }
 
     /// Bytes of host memory that the engine holds, besides its own size.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let index = self.index.as_ref().map_or(0, |index| size_of::<OffsetIndex>() + index.heap_bytes());
-        self.chunks.heap_bytes() + self.bins.heap_bytes() + index
+        let slabs = self.slabs.as_ref().map_or(0, |slabs| slabs.heap_bytes());
+        self.chunks.heap_bytes() + self.bins.heap_bytes() + index + slabs
     }
 
     /// What [`Metadata::allocate`] does when the two or three looks of its strategy found nothing, or when the request
@@ -226,7 +286,18 @@ impl Tlsf {
         if strategy == Strategy::MinOffset && self.index.is_none() {
             self.build_index();
         }
-        let find = self.find(size, alignment, strategy).ok_or(AllocateError::NoSpace)?;
+        let mut find = self.find(size, alignment, strategy);
+        // Before a region is broken into that is empty: what slabs keep.
+        if find.is_none() && self.give_slabs_back() {
+            find = self.find(size, alignment, strategy);
+        }
+        let find = find.or_else(|| self.find_empty(size, alignment));
+        let Some(find) = find else {
+            let granted = self.grant_any_slot(size, alignment, tag);
+            return granted
+                .map(|(key, addr)| (key, self.chunks.span_at(addr, size)))
+                .ok_or(AllocateError::NoSpace);
+        };
         if self.chunks.is_whole_region(find.chunk) {
             self.open_region(find.chunk);
         }
@@ -234,7 +305,14 @@ impl Tlsf {
         self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
     }
 
-    /// Every look that there is, one after the other.
+    /// Shows what is granted in a slab.
+    fn show_slab(&self, number: u32, visit: &mut dyn FnMut(Chunk)) {
+        if let Some(slabs) = &self.slabs {
+            slabs.walk(&self.chunks, number, visit);
+        }
+    }
+
+    /// Every look that there is in regions that are used, one after the other.
     fn find(&self, size: u64, alignment: Alignment, strategy: Strategy) -> Option<Find> {
         let mask = alignment.mask();
         if self.is_over_aligned(mask) {
@@ -248,7 +326,7 @@ impl Tlsf {
             Strategy::MinMemory => self.find_small(size, mask),
             Strategy::MinOffset => self.find_low(size, mask),
         };
-        find.or_else(|| self.find_hard(size, mask)).or_else(|| self.find_empty(size))
+        find.or_else(|| self.find_hard(size, mask))
     }
 
     /// Whether there is a place for a request, as far as the engine looks. Nothing is changed.
@@ -261,17 +339,37 @@ impl Tlsf {
         // one.
         let is_without_index = strategy == Strategy::MinOffset && self.index.is_none();
         let strategy = if is_without_index { Strategy::Balanced } else { strategy };
-        let is_possible = size != 0 && size <= self.chunks.max_capacity();
-        Ok(is_possible && self.find(size, alignment, strategy).is_some())
+        if size == 0 || size > self.chunks.max_capacity() {
+            return Ok(false);
+        }
+        let has_slot = matches!(strategy, Strategy::Balanced | Strategy::MinTime)
+            && self.is_small(size, alignment)
+            && self.slabs.as_deref().is_some_and(|slabs| slabs.has_slot(class_for(size, alignment)));
+        Ok(has_slot
+            || self.find(size, alignment, strategy).is_some()
+            || self.find_empty(size, alignment).is_some()
+            || self.any_class(size, alignment).is_some()
+            || self.kept_runs().any(|(addr, have)| {
+                let mask = alignment.mask().min(self.chunks.offset_mask());
+                (addr.wrapping_neg() & mask).saturating_add(size) <= have
+            }))
     }
 
-    /// [`Metadata::allocate`] with [`Strategy::MinTime`], where nothing else is out of the ordinary.
+    /// [`Metadata::allocate`] with [`Strategy::MinTime`].
     #[inline(never)]
     fn allocate_min_time(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, tag, .. } = request;
         let mask = alignment.mask();
-        let find = self.find_sure(size, mask);
-        match find.and_then(|find| self.take_warm(find, mask, class_and_step(size).1, size, tag)) {
+        if size.wrapping_sub(1) | mask >= self.warm_sizes {
+            return self.allocate_hard(request);
+        }
+        let granted = if self.is_small(size, alignment) {
+            self.grant_small(size, alignment, tag)
+        } else {
+            let find = self.find_sure(size, mask);
+            find.and_then(|find| self.take_warm(find, mask, class_and_step(size).1, size, tag))
+        };
+        match granted {
             Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
             None => self.allocate_hard(request),
         }
@@ -280,12 +378,46 @@ impl Tlsf {
     /// What nearly all requests are, with [`Strategy::Balanced`], answered in registers: the key, and where the chunk
     /// starts, counted over all regions. `None`, and nothing is changed: [`Self::allocate_hard`] knows better.
     ///
-    /// A function of its own on purpose: where it is part of a larger one, whatever that one is, it runs out of
-    /// registers.
-    #[inline(never)]
+    /// What it chooses between are functions of their own on purpose: where either is part of a larger one, whatever
+    /// that one is, it runs out of registers.
+    #[inline(always)]
     pub(crate) fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+        if self.is_small(size, alignment) {
+            return self.grant_small(size, alignment, tag);
+        }
+        self.grant_core(size, alignment, tag)
+    }
+
+    /// [`Self::grant`], as a function.
+    #[inline(never)]
+    fn grant_any(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+        self.grant(size, alignment, tag)
+    }
+
+    /// Whether slots are for such requests, and there may be some.
+    #[inline(always)]
+    const fn is_small(&self, size: u64, alignment: Alignment) -> bool {
+        size.wrapping_sub(1) < self.slab_sizes && alignment.mask() < MOST_ALIGNED
+    }
+
+    /// As [`Self::grant`], of a size that slabs may serve.
+    #[inline(never)]
+    fn grant_small(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+        let class = class_for(size, alignment);
+        let Self { chunks, slabs, .. } = self;
+        if let Some(slabs) = slabs {
+            if let Some(granted) = slabs.take(chunks, class, size, tag) {
+                return Some(granted);
+            }
+        }
+        self.grant_without_slot(size, alignment, tag, class)
+    }
+
+    /// As [`Self::grant`], of a chunk.
+    #[inline(never)]
+    fn grant_core(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         let mask = alignment.mask();
-        if size.wrapping_sub(1) >= self.warm_sizes || self.is_over_aligned(mask) {
+        if size.wrapping_sub(1) | mask >= self.warm_sizes {
             return None;
         }
         let (class, step) = class_and_step(size);
@@ -316,17 +448,76 @@ impl Tlsf {
         Some((key, region, offset))
     }
 
-    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.
-    #[inline(never)]
+    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now. As [`Self::grant`] it chooses
+    /// between functions of their own.
+    #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        if is_slot(key) { self.take_slot_back(key) } else { self.take_chunk_back(key) }
+    }
+
+    #[inline(never)]
+    fn take_chunk_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         let (vacated, addr, size, region_empty) = self.chunks.release(key).ok()?;
         let region = self.chunks.region_of(addr);
         if region_empty || self.warm_sizes == 0 {
             let span = self.chunks.span_at(addr, size);
-            return Some((region, self.give_hard(vacated, span).region_empty));
+            return Some((region, self.end_chunk(vacated, span).region_empty));
         }
         self.give_warm(vacated);
         Some((region, false))
+    }
+
+    #[inline(never)]
+    fn take_slot_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        let Self { chunks, slabs, .. } = self;
+        let given = slabs.as_deref_mut()?.give(chunks, key)?;
+        self.slab_sizes = LIMIT;
+        if given.is_empty | given.is_time {
+            return Some(self.slab_emptied(given));
+        }
+        Some((given.region, false))
+    }
+
+    /// [`Metadata::free`] of a chunk.
+    #[inline(never)]
+    fn free_chunk(&mut self, key: Key) -> Result<Freed, BadKey> {
+        let (vacated, addr, size, region_empty) = self.chunks.release(key)?;
+        let span = self.chunks.span_at(addr, size);
+        if region_empty || self.warm_sizes == 0 {
+            return Ok(self.end_chunk(vacated, span));
+        }
+        self.give_warm(vacated);
+        Ok(Freed { span, region_empty: false })
+    }
+
+    /// [`Metadata::free`] of a slot.
+    #[inline(never)]
+    fn free_slot(&mut self, key: Key) -> Result<Freed, BadKey> {
+        let span = self.span_of_slot(key)?;
+        let (_, region_empty) = self.take_slot_back(key).ok_or(BadKey)?;
+        Ok(Freed { span, region_empty })
+    }
+
+    #[inline(never)]
+    fn span_of_slot(&self, key: Key) -> Result<Span, BadKey> {
+        self.slabs.as_deref().and_then(|slabs| slabs.span(&self.chunks, key)).ok_or(BadKey)
+    }
+
+    #[inline(never)]
+    fn tag_of_slot(&self, key: Key) -> Result<Tag, BadKey> {
+        self.slabs.as_deref().and_then(|slabs| slabs.tag(key)).ok_or(BadKey)
+    }
+
+    /// The rest of taking a chunk back where there may be an index, or where nothing may be left in its region.
+    #[inline(never)]
+    fn end_chunk(&mut self, vacated: Vacated, span: Span) -> Freed {
+        self.give_hard(vacated);
+        let region_empty = self.chunks.check_empty(span.region).is_ok();
+        if region_empty {
+            self.region_emptied(span.region);
+            self.slab_sizes = self.slab_limit;
+        }
+        Freed { span, region_empty }
     }
 
     /// Builds the index of offsets. From now on nothing is done the warm way, which knows no index.
@@ -339,6 +530,32 @@ impl Tlsf {
     #[inline]
     const fn is_over_aligned(&self, mask: u64) -> bool {
         mask > self.chunks.offset_mask()
+    }
+
+    /// Makes a region one free chunk, whatever is in it.
+    fn clear(&mut self, region: RegionId) {
+        let Self { chunks, bins, empties, index, slabs, .. } = self;
+        if let Some(slabs) = slabs {
+            slabs.forget_region(chunks, region);
+        }
+        let first = chunks.first(region);
+        let header = chunks.prev(first);
+        let mut chunk = first;
+        while chunk != header {
+            if chunks.is_free(chunk) {
+                let class = class_of(chunks.size(chunk));
+                bins.remove(chunks.parts_mut().0, chunk, class);
+                if let Some(index) = index {
+                    index.remove(chunks, chunk);
+                }
+            }
+            chunk = chunks.next(chunk);
+        }
+        let whole = chunks.collapse(region);
+        empties.insert(chunks, whole);
+        if let Some(index) = index {
+            index.insert(chunks, whole);
+        }
     }
 
     /// Puts the chunk of an empty region into the bins, to be cut there.
@@ -366,7 +583,9 @@ impl Metadata for Tlsf {
     type Chunk = Chunk;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
+        self.give_slabs_back();
         let (region, chunk) = self.chunks.add_region(capacity)?;
+        self.slab_sizes = self.slab_limit;
         self.empties.insert(&mut self.chunks, chunk);
         if let Some(index) = &mut self.index {
             index.insert(&self.chunks, chunk);
@@ -376,6 +595,8 @@ impl Metadata for Tlsf {
 
     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
         self.chunks.check_empty(region)?;
+        // Only the only region is kept in slabs when nothing is granted in it.
+        self.give_slabs_back();
         let chunk = self.chunks.first(region);
         self.empties.remove(&mut self.chunks, chunk);
         if let Some(index) = &mut self.index {
@@ -389,14 +610,16 @@ impl Metadata for Tlsf {
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
         if strategy == Strategy::Balanced && !upper {
-            if let Some((key, addr)) = self.grant(size, alignment, tag) {
+            // One look where there are no slabs, and one call: more would not be inlined.
+            let granted = if self.slab_sizes == 0 {
+                self.grant_core(size, alignment, tag)
+            } else {
+                self.grant_any(size, alignment, tag)
+            };
+            if let Some((key, addr)) = granted {
                 return Ok((key, self.chunks.span_at(addr, size)));
             }
-        } else if strategy == Strategy::MinTime
-            && !upper
-            && size.wrapping_sub(1) < self.warm_sizes
-            && !self.is_over_aligned(alignment.mask())
-        {
+        } else if strategy == Strategy::MinTime && !upper {
             return self.allocate_min_time(request);
         }
         self.allocate_hard(request)
@@ -412,45 +635,21 @@ impl Metadata for Tlsf {
 
     #[inline]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
-        let (vacated, addr, size, region_empty) = self.chunks.release(key)?;
-        if region_empty || self.warm_sizes == 0 {
-            return Ok(self.give_hard(vacated, self.chunks.span_at(addr, size)));
-        }
-        self.give_warm(vacated);
-        Ok(Freed { span: self.chunks.span_at(addr, size), region_empty: false })
+        if is_slot(key) { self.free_slot(key) } else { self.free_chunk(key) }
     }
 
     fn reset(&mut self, region: RegionId) {
-        let Self { chunks, bins, empties, index, .. } = self;
-        if chunks.check_empty(region).is_ok() {
-            return;
-        }
-        let first = chunks.first(region);
-        let header = chunks.prev(first);
-        let mut chunk = first;
-        while chunk != header {
-            if chunks.is_free(chunk) {
-                let class = class_of(chunks.size(chunk));
-                bins.remove(chunks.parts_mut().0, chunk, class);
-                if let Some(index) = index {
-                    index.remove(chunks, chunk);
-                }
-            }
-            chunk = chunks.next(chunk);
-        }
-        let whole = chunks.collapse(region);
-        empties.insert(chunks, whole);
-        if let Some(index) = index {
-            index.insert(chunks, whole);
+        if self.chunks.check_empty(region).is_err() {
+            self.clear(region);
         }
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {
-        self.chunks.span(key)
+        if is_slot(key) { self.span_of_slot(key) } else { self.chunks.span(key) }
     }
 
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
-        self.chunks.tag(key)
+        if is_slot(key) { self.tag_of_slot(key) } else { self.chunks.tag(key) }
     }
 
     fn region_usage(&self, region: RegionId) -> Usage {
@@ -462,17 +661,19 @@ impl Metadata for Tlsf {
     }
 
     fn largest_free(&self) -> u64 {
-        self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks))
+        let largest = self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks));
+        self.kept_runs().fold(largest, |largest, (_, size)| largest.max(size))
     }
 
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
-        self.chunks.walk(region, visit);
+        self.chunks.walk(region, &|number, visit| self.show_slab(number, visit), visit);
     }
 
     fn validate(&self) {
-        let Self { chunks, bins, empties, index, .. } = self;
+        let Self { chunks, bins, empties, index, slabs, .. } = self;
         let mut free = Vec::new();
-        chunks.validate(&mut |chunk| {
+        let granted = |number| slabs.as_deref().map_or((0, 0), |slabs| slabs.sums(number));
+        chunks.validate(&granted, &mut |chunk| {
             assert!(!chunks.is_free(chunks.next(chunk)), "I1: chunk {chunk} and the one behind are free");
             free.push(chunk);
         });
@@ -490,6 +691,9 @@ impl Metadata for Tlsf {
         });
         if let Some(index) = index {
             index.validate(chunks, &free);
+        }
+        if let Some(slabs) = slabs {
+            slabs.validate(chunks);
         }
         free.sort_unstable();
         listed.sort_unstable();

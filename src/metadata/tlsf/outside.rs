@@ -13,8 +13,8 @@ impl Tlsf {
         request: &Request,
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Span), AllocateError> {
-        if self.is_over_aligned(request.alignment.mask()) {
-            // The starts of all regions are looked at then, listed or not.
+        if self.is_over_aligned(request.alignment.mask()) || self.slabs.is_some() {
+            // The starts of all regions are looked at then, listed or not; and so are slots.
             return allocate_elsewhere(self, request, is_closed);
         }
         if request.strategy == Strategy::MinOffset && self.index.is_none() {

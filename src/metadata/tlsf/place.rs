@@ -13,7 +13,7 @@ use super::bins::{class_and_step, class_of};
 use super::search::Find;
 use crate::base::cast::index;
 use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Vacated};
-use crate::metadata::{Freed, Key, Span, Tag};
+use crate::metadata::{Key, RegionId, Span, Tag};
 
 /// What of the `rest` behind a used chunk of `size` units, rounded up by at most `rounding`, becomes a free chunk.
 #[inline]
@@ -188,11 +188,18 @@ impl Tlsf {
         Some((key, chunks.span_at(used_addr, size)))
     }
 
-    /// The rest of [`Metadata::free`](crate::metadata::Metadata::free), where there may be an index, or where the
-    /// region has no other used chunk.
+    /// Joins a chunk that was vacated, whatever is beside it.
+    pub(super) fn give_back(&mut self, vacated: Vacated, region: RegionId) {
+        if self.warm_sizes == 0 || self.chunks.check_empty(region).is_ok() {
+            self.give_hard(vacated);
+        } else {
+            self.give_warm(vacated);
+        }
+    }
+
+    /// As [`Tlsf::give_warm`], where there may be an index, or where nothing may be left in the region.
     #[inline(never)]
-    pub(super) fn give_hard(&mut self, vacated: Vacated, span: Span) -> Freed {
-        let region_empty = self.chunks.check_empty(span.region).is_ok();
+    pub(super) fn give_hard(&mut self, vacated: Vacated) {
         let Self { chunks, bins, empties, index: offsets, .. } = self;
         let Vacated { chunk, prev, next } = vacated;
         chunks.settle(&vacated);
@@ -210,7 +217,7 @@ impl Tlsf {
                 }
             }
         }
-        if region_empty {
+        if chunks.is_whole_region(chunk) {
             empties.insert(chunks, chunk);
         } else {
             let class = class_of(chunks.size(chunk));
@@ -219,6 +226,5 @@ impl Tlsf {
         if let Some(offsets) = offsets {
             offsets.insert(chunks, chunk);
         }
-        Freed { span, region_empty }
     }
 }

@@ -15,6 +15,7 @@
 
 use super::Tlsf;
 use super::bins::{class_above, class_of};
+use crate::metadata::Alignment;
 use crate::metadata::chunks::NONE;
 
 /// How many chunks of one list [`Tlsf::find_small`] compares.
@@ -66,7 +67,8 @@ impl Tlsf {
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
-            if let Some(find) = self.fit_head(class_of(size), size, mask) {
+            // The class above is the tight one itself where it starts at `size`, else the next.
+            if let Some(find) = self.fit_head(class - u32::from(size & step != 0), size, mask) {
                 return Some(find);
             }
         }
@@ -179,7 +181,10 @@ impl Tlsf {
     }
 
     /// The least empty region that is large enough, as far as a few looks find it.
-    pub(super) fn find_empty(&self, size: u64) -> Option<Find> {
+    pub(super) fn find_empty(&self, size: u64, alignment: Alignment) -> Option<Find> {
+        if self.is_over_aligned(alignment.mask()) {
+            return None;
+        }
         let chunk = self.empties.find(&self.chunks, size)?;
         // The start of a region has any alignment that is not above a region's addresses.
         self.fit(chunk, size, 0)

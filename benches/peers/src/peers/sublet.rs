@@ -256,7 +256,7 @@ pub(super) struct Engine<M> {
 }
 
 pub(super) fn tlsf(capacity: u64) -> Result<Engine<Tlsf>, String> {
-    Engine::new(Tlsf::new(capacity), capacity)
+    Engine::new(Tlsf::with_slabs(capacity), capacity)
 }
 
 pub(super) fn linear(capacity: u64) -> Result<Engine<Linear>, String> {

@@ -93,6 +93,7 @@ impl<T: Threading> BlockVector<T> {
         }
         let mut core = self.core.lock();
         let active = core.use_of(generation).ok()?;
+        active.engine.give_slabs_back();
         let picture = Picture {
             blocks: Vec::new(),
             candidates: Vec::new(),

@@ -7,6 +7,7 @@ mod bins;
 mod damage;
 mod model;
 mod promises;
+mod slabs;
 mod slack;
 
 use proptest::prelude::ProptestConfig;

@@ -132,7 +132,7 @@ fn what_was_left_out_comes_back() {
             assert_eq!(free, BLOCK - tlsf.usage().used);
             // Of what is between used chunks, no more than a 16th of them is in no chunk.
             let mut in_chunks = 0;
-            tlsf.chunks.validate(&mut |chunk| in_chunks += tlsf.chunks.size(chunk));
+            tlsf.chunks.validate(&|_| (0, 0), &mut |chunk| in_chunks += tlsf.chunks.size(chunk));
             assert!((free - in_chunks) * 16 < tlsf.usage().used, "round {round}");
             assert!(free > in_chunks, "nothing is left out: this tests nothing");
             while !live.is_empty() {
@@ -179,7 +179,7 @@ fn shrink(tlsf: &mut Tlsf, chunk: u32, units: u64) {
     let node = &mut tlsf.chunks.parts_mut().0[crate::base::cast::index(chunk)];
     node.addr += units;
     node.size -= units;
-    tlsf.chunks.uncount(RegionId(0), units);
+    tlsf.chunks.shrink_sums(RegionId(0), units);
 }
 
 #[test]

@@ -1,0 +1,516 @@
+//! Slabs: chunks of the core that are cut into equal slots, for small sizes that come and go.
+//!
+//! A slot is found and given back without a look at neighbours, lists or classes of free chunks: a mask of 64 bits says
+//! which slots of a slab are free. To the core a slab is one chunk that is not free; its units are counted as used as
+//! far as they are granted.
+//!
+//! ```text
+//!   heads     first slab of each class that has a free slot      heads[12] = 7
+//!                                                                     |
+//!   slabs     records of 48 bytes           7: 8 slots of 2560, first 96, free 0b1010_0000, next 2
+//!                                                 |             |
+//!   chunks    of the core                      [ slab 7 ]       |
+//!   entries   tag, generation and size of each slot      [ 96 ][ 97 ] ... [ 103 ]
+//! ```
+//!
+//! Classes are 8 to a power of two, up to [`LIMIT`]. A size is rounded up to its alignment first: then every slot of its
+//! class has the alignment, wherever it lies in the slab.
+//!
+//! A key of a slot has the highest bit of its lower half set, then the slab and the slot. Its generation is of the same
+//! counter as that of a chunk, of which it has 22 bits.
+//!
+//! When slabs are made and given back is in `policy.rs`.
+//!
+//! The slabs of a class that have a free slot are a list, linked one way: what was full and has one again comes first.
+//! An empty slab stays where it is, for whoever takes and gives back the same size again and again. To find those that
+//! are to go back, the lists of the classes that may have one are gone through, see [`Slabs::sift`].
+//!
+//! Invariants, asserted by [`Slabs::validate`] under these numbers:
+//!
+//! - S1: a slab in use has a chunk of the core that names it, is as large as its slots, and is as aligned as they need.
+//! - S2: a slab with free slots is in the list of its class; one with none is in no list.
+//! - S3: a class with an empty slab has its bit in `empty_map`.
+//! - S4: the sums are those of the slabs, and of each class its slots.
+//! - S5: a used slot holds its size. Runs of entries do not overlap.
+#![forbid(unsafe_code)]
+
+mod policy;
+mod validate;
+
+use std::num::NonZeroU64;
+
+use crate::base::cast::{byte, index, narrow, widen};
+use crate::metadata::chunks::Chunks;
+use crate::metadata::{Alignment, Chunk, Key, RegionId, Span, Tag};
+
+/// The largest slot; a power of two. Slabs of larger ones keep holes that large sizes would fill, and more blocks are made.
+pub(super) const LIMIT: u64 = 4 << 10;
+/// The most units of a slab. More of them than that have no use for what alignments of 64 KiB leave.
+const LARGEST: u64 = 64 << 10;
+const FEWEST_SLOTS: u32 = 4;
+const MOST_SLOTS: u32 = 64;
+/// One less than the smallest slot.
+const SMALLEST: u64 = 127;
+/// Of so many slabs that become empty, one has the engine look whether there are too many.
+const LOOK_EVERY: u32 = 64;
+/// No slab: the record without slots.
+const NONE: u32 = 0;
+/// No run of entries.
+const NO_RUN: u32 = u32::MAX;
+/// The bit of a key that says that it is of a slot.
+const SLOT: NonZeroU64 = NonZeroU64::MIN.saturating_add((1 << 31) - 1);
+/// Slabs are numbered with the bits between that and those of a slot.
+const MAX_SLABS: usize = 1 << 25;
+/// Engines of smaller regions have no slabs.
+pub(super) const LEAST_CAPACITY: u64 = 4 << 20;
+
+/// The class of what needs `last + 1` units, and the units of its slots. `last` is at least [`SMALLEST`].
+#[inline(always)]
+const fn class_and_slot(last: u64) -> (u32, u64) {
+    let log2 = last.ilog2();
+    let step = log2 - 3;
+    let leading = last >> step;
+    (log2 * 8 + low(leading) - 63, (leading + 1) << step)
+}
+
+/// Units of the slots of a class.
+const fn slot_of(class: u32) -> u64 {
+    // The inverse of `class_and_slot`: eight leading ones to a power of two.
+    let (step, leading) = (class.div_ceil(8) + 3, (class + 7) % 8 + 9);
+    widen(index(leading)) << step
+}
+
+const CLASSES: u32 = class_and_slot(LIMIT - 1).0 + 1;
+/// Lists of classes, and some more, so that a mask tells the compiler that there is one.
+pub(super) const LISTS: usize = 64;
+const _: () = assert!(index(CLASSES) < LISTS && class_and_slot(SMALLEST).0 == 0 && LIMIT.is_power_of_two());
+
+#[inline]
+#[allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "at most 4 KiB, or half a key")]
+const fn low(units: u64) -> u32 {
+    units as u32
+}
+
+/// Alignments below this have slots. They cost little in the smallest of them, and larger ones are rare in small sizes.
+pub(super) const MOST_ALIGNED: u64 = 512;
+
+/// Log2 of what the sizes of slots are multiples of.
+const GRAIN_LOG2: u32 = 4;
+
+/// The class of what needs up to so many 16 units, less one: a look takes less than half of the time of computing it.
+static CLASS_OF: [u8; index(low(LIMIT >> GRAIN_LOG2))] = {
+    let mut classes = [0; index(low(LIMIT >> GRAIN_LOG2))];
+    let mut grain = 0;
+    while grain < classes.len() {
+        classes[grain] = byte(class_and_slot(widen(grain) << GRAIN_LOG2 | SMALLEST).0);
+        grain += 1;
+    }
+    classes
+};
+
+/// The class that serves a request of up to [`LIMIT`] units at an alignment below [`MOST_ALIGNED`].
+#[inline(always)]
+pub(super) fn class_for(size: u64, alignment: Alignment) -> u32 {
+    // One less than the size, rounded up to the alignment.
+    let last = (size - 1) | alignment.mask();
+    CLASS_OF[index(low(last >> GRAIN_LOG2)) & (CLASS_OF.len() - 1)].into()
+}
+
+/// Whether a key is of a slot.
+#[inline]
+pub(super) fn is_slot(key: Key) -> bool {
+    key.0.get() & SLOT.get() != 0
+}
+
+/// One slab. Slab 0 has no slots and stands for none.
+#[derive(Clone, Copy, Debug)]
+struct Slab {
+    /// Bit `i`: slot `i` is free.
+    free: u64,
+    /// Bit `i`: there is a slot `i`. Zero: the record is not in use.
+    full: u64,
+    /// First unit, counted over all regions.
+    addr: u64,
+    /// Units of a slot.
+    slot: u32,
+    /// Units of all of them.
+    units: u32,
+    class: u32,
+    /// First of its entries.
+    first: u32,
+    chunk: u32,
+    /// Of a list, or of the records that are not in use.
+    next: u32,
+}
+
+const NO_SLAB: Slab =
+    Slab { free: 0, full: 0, addr: 0, slot: 0, units: 0, class: 0, first: 0, chunk: 0, next: NONE };
+
+impl Slab {
+    const fn slots(&self) -> u32 {
+        self.full.count_ones()
+    }
+
+    const fn units(&self) -> u64 {
+        widen(index(self.units))
+    }
+
+    /// Whether it is in use, and nothing in it is.
+    const fn is_empty(&self) -> bool {
+        self.full != 0 && self.free == self.full
+    }
+
+    /// The slots that are granted, lowest first.
+    fn used(self) -> impl Iterator<Item = u32> {
+        let mut used = self.full & !self.free;
+        std::iter::from_fn(move || {
+            let slot = used.checked_ilog2().map(|_| used.trailing_zeros())?;
+            used &= used - 1;
+            Some(slot)
+        })
+    }
+}
+
+/// What is known of a granted slot: from the highest bit on 22 bits of its generation, one less than its units as asked
+/// in 12, and its tag. Of the first of a run that is not in use: the next such run.
+#[derive(Clone, Copy, Debug)]
+struct Entry(u64);
+
+/// The bits of a generation that a slot keeps.
+const GENERATION: u32 = (1 << 22) - 1;
+const GENERATION_SHIFT: u32 = 42;
+const SIZE_SHIFT: u32 = 30;
+const _: () = assert!(Tag::MASK < 1 << SIZE_SHIFT && LIMIT << SIZE_SHIFT == 1 << GENERATION_SHIFT);
+
+impl Entry {
+    #[inline(always)]
+    fn new(generation: u32, size: u64, tag: Tag) -> Self {
+        Self(
+            u64::from(generation) << GENERATION_SHIFT
+                | (size - 1) << SIZE_SHIFT
+                | u64::from(tag.0 & Tag::MASK),
+        )
+    }
+
+    #[inline(always)]
+    const fn generation(self) -> u32 {
+        low(self.0 >> GENERATION_SHIFT)
+    }
+
+    /// Units as asked.
+    #[inline(always)]
+    const fn size(self) -> u64 {
+        (self.0 >> SIZE_SHIFT & (LIMIT - 1)) + 1
+    }
+
+    const fn tag(self) -> Tag {
+        Tag(low(self.0) & Tag::MASK)
+    }
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(super) struct Slabs {
+    /// The first slab of each class that has a free slot.
+    heads: [u32; LISTS],
+    slabs: Vec<Slab>,
+    entries: Vec<Entry>,
+    /// Units granted.
+    used: u64,
+    /// Units of all slabs.
+    total: u64,
+    /// Units of those in which nothing is granted.
+    empty_units: u64,
+    /// The classes that may have such.
+    empty_map: u64,
+    /// Counts slabs that became empty, and wraps.
+    emptied: u32,
+    /// The class that is next to give empty slabs back.
+    hand: u32,
+    /// The first record that is not in use.
+    spare: u32,
+    /// Runs of entries that are not in use, by log2 of their length.
+    runs: [u32; 7],
+    /// Slots of all slabs of each class.
+    slots: [u32; LISTS],
+}
+
+impl Slabs {
+    fn new() -> Self {
+        Self {
+            heads: [NONE; LISTS],
+            slabs: vec![NO_SLAB],
+            entries: Vec::new(),
+            used: 0,
+            total: 0,
+            empty_units: 0,
+            empty_map: 0,
+            emptied: 0,
+            hand: 0,
+            spare: NONE,
+            runs: [NO_RUN; 7],
+            slots: [0; LISTS],
+        }
+    }
+
+    #[inline]
+    fn slab(&mut self, number: u32) -> &mut Slab {
+        &mut self.slabs[index(number)]
+    }
+
+    /// A slot of the first slab of a class that has one: the key, and where it starts, counted over all regions.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        chunks: &mut Chunks,
+        class: u32,
+        size: u64,
+        tag: Tag,
+    ) -> Option<(Key, u64)> {
+        let list = index(class) & (LISTS - 1);
+        let number = self.heads[list];
+        let slab = &mut self.slabs[index(number)];
+        let free = slab.free;
+        // Slab 0 has none.
+        if free == 0 {
+            return None;
+        }
+        let slot = free.trailing_zeros();
+        let left = free & (free - 1);
+        slab.free = left;
+        if left == 0 {
+            self.heads[list] = slab.next;
+        }
+        if free == slab.full {
+            self.empty_units -= slab.units();
+        }
+        let addr = slab.addr + u64::from(slot) * u64::from(slab.slot);
+        let entry = &mut self.entries[index(slab.first + slot)];
+        let generation = chunks.count(addr, size) & GENERATION;
+        *entry = Entry::new(generation, size, tag);
+        self.used += size;
+        Some((key(number, slot, generation), addr))
+    }
+
+    /// What a key of a slot names: the slab, the slot, and its entry.
+    #[inline(always)]
+    fn find(&self, key: Key) -> Option<(u32, u32, Entry)> {
+        let (number, slot, generation) = places(key);
+        let slab = self.slabs.get(index(number))?;
+        let entry = *self.entries.get(index(slab.first + slot))?;
+        let is_live = (slab.full & !slab.free) >> slot & 1 == 1 && entry.generation() == generation;
+        is_live.then_some((number, slot, entry))
+    }
+
+    /// Takes a slot back. `None` if the key is of none that is granted.
+    #[inline(always)]
+    pub(super) fn give(&mut self, chunks: &mut Chunks, key: Key) -> Option<Given> {
+        let (number, slot, generation) = places(key);
+        let slab = self.slabs.get_mut(index(number))?;
+        let entry = self.entries.get(index(slab.first + slot))?;
+        let (before, full) = (slab.free, slab.full);
+        let bit = 1 << slot;
+        if full & !before & bit == 0 || entry.generation() != generation {
+            return None;
+        }
+        let size = entry.size();
+        slab.free = before | bit;
+        if before == 0 {
+            let head = &mut self.heads[index(slab.class) & (LISTS - 1)];
+            slab.next = std::mem::replace(head, number);
+        }
+        let mut is_time = false;
+        if before | bit == full {
+            self.empty_units += slab.units();
+            self.empty_map |= 1 << (slab.class & 63);
+            self.emptied = self.emptied.wrapping_add(1);
+            is_time = self.emptied % LOOK_EVERY == 0;
+        }
+        self.used -= size;
+        // Anywhere in the slab is in its region.
+        let (region, is_empty) = chunks.uncount(slab.addr, size);
+        Some(Given { region, is_empty, is_time })
+    }
+
+    /// Goes through the list of a class, and takes those slabs out that `goes` says of. The first of these, each of
+    /// which is the `next` of the one before. Of what stays the empty ones are last.
+    fn sift(&mut self, class: u32, mut goes: impl FnMut(&Slab) -> bool) -> u32 {
+        let mut gone = NONE;
+        // First and last of those that are in use and of the empty ones.
+        let mut stay = [(NONE, NONE); 2];
+        let mut number = self.heads[index(class)];
+        while number != NONE {
+            let slab = self.slabs[index(number)];
+            if goes(&slab) {
+                self.slab(number).next = std::mem::replace(&mut gone, number);
+            } else {
+                let (first, last) = &mut stay[usize::from(slab.is_empty())];
+                match std::mem::replace(last, number) {
+                    NONE => *first = number,
+                    last => self.slab(last).next = number,
+                }
+            }
+            number = slab.next;
+        }
+        let [(mut first, last), (first_empty, last_empty)] = stay;
+        if first_empty != NONE {
+            self.slab(last_empty).next = NONE;
+        } else {
+            self.empty_map &= !(1 << class);
+        }
+        if first == NONE {
+            first = first_empty;
+        } else {
+            self.slab(last).next = first_empty;
+        }
+        self.heads[index(class)] = first;
+        gone
+    }
+
+    /// An empty slab of `slots` slots, in front of its class.
+    fn add(&mut self, chunk: u32, addr: u64, class: u32, slot: u64, slots: u32) {
+        let log2 = slots.next_power_of_two().ilog2();
+        let mut first = self.runs[index(log2)];
+        if first == NO_RUN {
+            first = narrow(self.entries.len());
+            let none = Entry(0);
+            reserve(&mut self.entries, 1 << log2);
+            self.entries.resize(self.entries.len() + (1 << log2), none);
+        } else {
+            self.runs[index(log2)] = low(self.entries[index(first)].0);
+        }
+        let number = self.next_number();
+        if self.spare == NONE {
+            reserve(&mut self.slabs, 1);
+            self.slabs.push(NO_SLAB);
+        } else {
+            self.spare = self.slabs[index(number)].next;
+        }
+        let full = u64::MAX >> (MOST_SLOTS - slots);
+        let next = std::mem::replace(&mut self.heads[index(class)], number);
+        let units = low(slot) * slots;
+        let slab = Slab { free: full, full, addr, slot: low(slot), units, class, first, chunk, next };
+        *self.slab(number) = slab;
+        self.slots[index(class)] += slots;
+        self.total += slab.units();
+        self.empty_units += slab.units();
+        self.empty_map |= 1 << class;
+    }
+
+    /// The number that the next slab gets.
+    fn next_number(&self) -> u32 {
+        if self.spare == NONE { narrow(self.slabs.len()) } else { self.spare }
+    }
+
+    /// Forgets a slab that is in no list, with all that is granted in it: the rest of the list that it was the first
+    /// of, and its chunk.
+    fn forget(&mut self, number: u32) -> (u32, Slab) {
+        let slab = self.slabs[index(number)];
+        for slot in slab.used() {
+            self.used -= self.entries[index(slab.first + slot)].size();
+        }
+        if slab.is_empty() {
+            self.empty_units -= slab.units();
+        }
+        let log2 = slab.slots().next_power_of_two().ilog2();
+        self.entries[index(slab.first)] =
+            Entry(std::mem::replace(&mut self.runs[index(log2)], slab.first).into());
+        self.slots[index(slab.class)] -= slab.slots();
+        self.total -= slab.units();
+        *self.slab(number) = Slab { next: std::mem::replace(&mut self.spare, number), ..NO_SLAB };
+        (slab.next, slab)
+    }
+
+    /// Forgets the slabs that have these chunks, with all that is granted in them: their region is reset.
+    pub(super) fn forget_region(&mut self, chunks: &Chunks, region: RegionId) {
+        for class in 0..CLASSES {
+            let mut gone = self.sift(class, |slab| chunks.region_of(slab.addr) == region);
+            while gone != NONE {
+                (gone, _) = self.forget(gone);
+            }
+        }
+        // Those that are full.
+        for number in chunks.chunks(region).filter_map(|chunk| chunks.slab(chunk)) {
+            if self.slabs[index(number)].full != 0 {
+                self.forget(number);
+            }
+        }
+    }
+
+    /// The span of a key of a slot.
+    pub(super) fn span(&self, chunks: &Chunks, key: Key) -> Option<Span> {
+        let (number, slot, entry) = self.find(key)?;
+        let slab = &self.slabs[index(number)];
+        Some(chunks.span_at(slab.addr + u64::from(slot) * u64::from(slab.slot), entry.size()))
+    }
+
+    /// The tag of a key of a slot.
+    pub(super) fn tag(&self, key: Key) -> Option<Tag> {
+        self.find(key).map(|(.., entry)| entry.tag())
+    }
+
+    /// The chunk of the core that a key's slab is.
+    pub(super) fn chunk_of(&self, key: Key) -> Option<u32> {
+        self.find(key).map(|(number, ..)| self.slabs[index(number)].chunk)
+    }
+
+    /// Shows what is granted in a slab.
+    pub(super) fn walk(&self, chunks: &Chunks, number: u32, visit: &mut dyn FnMut(Chunk)) {
+        let slab = self.slabs[index(number)];
+        for slot in slab.used() {
+            let entry = self.entries[index(slab.first + slot)];
+            let addr = slab.addr + u64::from(slot) * u64::from(slab.slot);
+            visit(Chunk {
+                offset: addr & chunks.offset_mask(),
+                size: entry.size(),
+                used: Some((key(number, slot, entry.generation()), entry.tag())),
+            });
+        }
+    }
+
+    /// Units and number of what is granted in a slab.
+    pub(super) fn sums(&self, number: u32) -> (u64, u32) {
+        let slab = self.slabs[index(number)];
+        let units = slab.used().map(|slot| self.entries[index(slab.first + slot)].size()).sum();
+        (units, (slab.full & !slab.free).count_ones())
+    }
+
+    /// Bytes of host memory held, besides the engine.
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.slabs.capacity() * size_of::<Slab>()
+            + self.entries.capacity() * size_of::<Entry>()
+    }
+}
+
+/// Sees to it that there is room for `more`. By an eighth, as the nodes of chunks: doubling would leave half unused.
+fn reserve<T>(all: &mut Vec<T>, more: usize) {
+    if all.capacity() - all.len() < more {
+        all.reserve_exact(16.max(all.len() / 8));
+    }
+}
+
+/// What taking a slot back did.
+#[derive(Clone, Copy)]
+pub(super) struct Given {
+    pub(super) region: RegionId,
+    pub(super) is_empty: bool,
+    /// Whether to look if there are too many empty slabs.
+    pub(super) is_time: bool,
+}
+
+/// Slab, slot and generation of a key of a slot.
+#[inline(always)]
+fn places(key: Key) -> (u32, u32, u32) {
+    let bits = key.0.get();
+    (low(bits >> 6 & (widen(MAX_SLABS) - 1)), low(bits & 63), low(bits >> 32))
+}
+
+/// The key of a granted slot.
+#[inline]
+fn key(number: u32, slot: u32, generation: u32) -> Key {
+    Key(SLOT | u64::from(number) << 6 | u64::from(slot) | u64::from(generation) << 32)
+}
+
+const _: () = assert!(size_of::<Slab>() == 48 && size_of::<Entry>() == 8);
+const _: () = assert!(widen(MAX_SLABS) << 6 == 1 << 31 && 4 * LIMIT <= LARGEST && FEWEST_SLOTS == 4);
