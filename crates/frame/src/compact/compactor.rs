@@ -43,6 +43,8 @@ pub struct Compactor {
     context: Option<SharedDefragmentation>,
     subscribers: Vec<Subscriber>,
     requested: bool,
+    /// What is under way was asked for.
+    asked: bool,
     /// Free bytes in blocks that it could not get rid of.
     settled: u64,
     /// Something that could be moved was not.
@@ -59,6 +61,7 @@ impl Compactor {
             context: None,
             subscribers: Vec::new(),
             requested: false,
+            asked: false,
             settled: 0,
             hindered: false,
             statistics: CompactorStatistics::default(),
@@ -68,8 +71,8 @@ impl Compactor {
     /// Tells `f` of every resource that has moved, before any list may use it again: to write descriptors anew, and
     /// addresses.
     ///
-    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin resources: that would never
-    /// return.
+    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin resources, nor wait for a lock
+    /// that another thread holds while it does so: that would never return.
     pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
         self.subscribers.push(Box::new(f));
     }
@@ -124,7 +127,7 @@ impl Compactor {
                 };
                 let begun =
                     core.allocator.begin_shared_defragmentation(&info).map_err(CompactError::Begin)?;
-                (self.requested, self.hindered) = (false, false);
+                (self.asked, self.hindered) = (std::mem::take(&mut self.requested), false);
                 self.statistics.starts += 1;
                 slot.insert(begun)
             }
@@ -166,12 +169,16 @@ impl Compactor {
         for moved in &moves {
             let one = core.movables.find(moved.source()).filter(|one| {
                 let (free, id): (bool, ResourceId) = match one {
-                    Found::Buffer(buffer) => {
+                    // It goes by itself.
+                    None => return true,
+                    Some(Found::Buffer(buffer)) => {
                         let addressed = buffer.usage().contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
                         let told = !addressed || !self.subscribers.is_empty();
                         (buffer.is_movable() && told, buffer.id().into())
                     }
-                    Found::Image(image) => (image.is_movable() && can_copy(image, flags), image.id().into()),
+                    Some(Found::Image(image)) => {
+                        (image.is_movable() && can_copy(image, flags), image.id().into())
+                    }
                 };
                 free && core.submitter.lock().global.can_be_replaced(id)
             });
@@ -189,10 +196,10 @@ impl Compactor {
                 moved.ignore();
                 continue;
             };
-            if late {
+            let Some(one) = one.filter(|_| !late) else {
                 self.hindered = true;
                 continue;
-            }
+            };
             let size = moved.size();
             let transfer = match one {
                 Found::Buffer(buffer) => Transfer::of_buffer(buffer, moved),
@@ -229,7 +236,10 @@ impl Compactor {
         let statistics = self.context.take().map(|context| context.statistics()).unwrap_or_default();
         self.statistics.bytes_freed += statistics.bytes_freed;
         self.statistics.blocks_freed += statistics.blocks_freed;
-        if !self.hindered {
+        if self.hindered {
+            // There may be more to gain now.
+            self.requested |= self.asked;
+        } else {
             self.settled = free_bytes(core);
         }
         CompactStep::Ended(statistics)

@@ -45,7 +45,12 @@ impl<K: Kind> Succession<K> {
 
 impl<K: Kind> Drop for Succession<K> {
     fn drop(&mut self) {
-        if self.done { self.new.unseal() } else { self.old.unseal() }
+        if self.done {
+            self.new.unseal();
+        } else {
+            self.old.views.lock().handed_over = false;
+            self.old.unseal();
+        }
     }
 }
 
@@ -82,15 +87,16 @@ impl Transfer {
         let Some(bodies) = bodies else { return Ok(None) };
         let mut parts = Vec::new();
         core.submitter.lock().global.defined(bodies.old.id, |part| parts.push(part));
-        // The old one gets no views meanwhile that the new one has not: views are made under this lock, of what is
-        // current.
-        let known = bodies.old.views.lock();
-        let mut views = Vec::with_capacity(known.len());
-        for (info, old) in known.iter() {
+        let mut known = bodies.old.views.lock();
+        let mut views = Vec::with_capacity(known.made.len());
+        for (info, old) in &known.made {
             // SAFETY: the old one has such a view, and this one is like it.
             let new = unsafe { image.view_of(&bodies.new, info) }.map_err(CompactError::View)?;
-            views.push(MovedView { info: info.clone(), old: *old, new });
+            // The new one has handed over nothing.
+            views.extend(new.map(|new| MovedView { info: info.clone(), old: *old, new }));
         }
+        // Who wants another one waits until there is a successor.
+        known.handed_over = true;
         drop(known);
         Ok(Some(Self::Image { image, bodies, parts, views }))
     }

@@ -213,7 +213,8 @@ impl CommandList {
     ///
     /// # Safety
     /// 1. What `f` records is valid, and needs no other barriers than the declared uses give.
-    /// 2. It uses nothing that is not declared or [kept](Self::keep), or that does not live until the list is done.
+    /// 2. It uses nothing that is not declared or kept ([`keep`](Self::keep), [`keep_buffer`](Self::keep_buffer),
+    ///    [`keep_image`](Self::keep_image)), or that does not live until the list is done.
     /// 3. The command buffer is neither ended nor reset, and rendering is as it was.
     pub unsafe fn raw<R>(
         &mut self,
@@ -227,7 +228,9 @@ impl CommandList {
         Ok(f(self.core.api.device(), self.pool.main))
     }
 
-    /// Keeps something until the device is done with the list, or the list is dropped.
+    /// Keeps something until the device is done with the list, or the list is dropped. A clone of a [`Buffer`] or
+    /// [`Image`] lives as long, but may be moved meanwhile: see [`keep_buffer`](Self::keep_buffer) and
+    /// [`keep_image`](Self::keep_image).
     #[doc(alias = "TrackResource")]
     pub fn keep(&mut self, what: impl Send + 'static) {
         self.pool.kept.push(Kept::Any(Box::new(what)));
@@ -240,11 +243,20 @@ impl CommandList {
         })
     }
 
-    fn keep_buffer(&mut self, buffer: &Buffer) -> Result<(), ListError> {
+    /// Keeps a buffer where it is until the list is submitted, and what it is now until the device is done with the
+    /// list: for uses that the list does not know of. Those that it knows of keep what they use.
+    ///
+    /// # Errors
+    /// [`ListError::OtherFrames`].
+    pub fn keep_buffer(&mut self, buffer: &Buffer) -> Result<(), ListError> {
         self.keep_current(buffer.core(), buffer.current(), Kept::Buffer)
     }
 
-    fn keep_image(&mut self, image: &Image) -> Result<(), ListError> {
+    /// The same of an image, with its views.
+    ///
+    /// # Errors
+    /// [`ListError::OtherFrames`].
+    pub fn keep_image(&mut self, image: &Image) -> Result<(), ListError> {
         self.keep_current(image.core(), image.current(), Kept::Image)
     }
 

@@ -48,6 +48,14 @@ impl Kind for Images {
 /// No list may take it: it is being moved.
 const SEALED: u32 = u32::MAX;
 
+/// The views of a body.
+#[derive(Default)]
+pub(crate) struct Views {
+    pub(crate) made: Vec<(ViewInfo, vk::ImageView)>,
+    /// A successor has got views like those that were made, so that there are to be no others.
+    pub(crate) handed_over: bool,
+}
+
 /// A buffer or an image of the driver's, with its place in the books. Lists keep it until the device is done with it.
 pub(crate) struct Body<K: Kind> {
     core: Arc<Core>,
@@ -56,12 +64,12 @@ pub(crate) struct Body<K: Kind> {
     memory: Memory,
     /// Lists with it that were not submitted yet, or [`SEALED`].
     lists: AtomicU32,
-    pub(crate) views: Mutex<Vec<(ViewInfo, vk::ImageView)>>,
+    pub(crate) views: Mutex<Views>,
 }
 
 impl<K: Kind> Body<K> {
     pub(crate) fn new(core: &Arc<Core>, handle: K::Handle, id: K::Id, memory: Memory) -> Self {
-        let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::new(Vec::new()));
+        let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::default());
         Self { core, handle, id, memory, lists, views }
     }
 
@@ -101,7 +109,7 @@ impl<K: Kind> Drop for Body<K> {
         // It was there from the start, and nobody else removes it.
         let _ = self.core.submitter.lock().global.remove(self.id);
         let device = self.core.api.device();
-        for (_, view) in self.views.get_mut().drain(..) {
+        for (_, view) in self.views.get_mut().made.drain(..) {
             // SAFETY: lists in flight would keep the body, so the device is done with its views.
             unsafe { device.destroy_image_view(view, None) };
         }

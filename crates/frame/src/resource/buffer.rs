@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use ash::vk;
-use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateError, Move};
+use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateError, MemoryUsage, Move};
 
 use super::body::{Body, Buffers, Current};
 use super::memory::{Memory, Movable};
@@ -20,7 +20,10 @@ pub(super) fn may_move(info: &AllocationCreateInfo<'_>, made: &Allocation) -> bo
         | AllocationCreateFlags::MAPPED
         | AllocationCreateFlags::CAN_ALIAS
         | AllocationCreateFlags::DONT_BIND;
-    let default = info.pool.is_none() && info.scope.is_none();
+    // These let the host map it without saying so in flags.
+    let mapped = matches!(info.usage, MemoryUsage::CpuOnly | MemoryUsage::CpuToGpu | MemoryUsage::GpuToCpu)
+        || info.required_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
+    let default = info.pool.is_none() && info.scope.is_none() && !mapped;
     default && !info.flags.intersects(stays) && !made.is_dedicated() && made.mapped_pointer().is_none()
 }
 
@@ -67,7 +70,13 @@ impl BufferFacts {
     /// Whether another one can be made like it, and the contents copied.
     fn may_move(&self, info: &vk::BufferCreateInfo<'_>) -> bool {
         let copied = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-        self.usage.contains(copied) && self.flags.is_empty() && info.p_next.is_null()
+        // What is built in them knows where they are.
+        let stays = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR
+            | vk::BufferUsageFlags::MICROMAP_STORAGE_EXT;
+        self.usage.contains(copied)
+            && !self.usage.intersects(stays)
+            && self.flags.is_empty()
+            && info.p_next.is_null()
     }
 }
 
@@ -103,7 +112,7 @@ impl WeakBuffer {
 ///
 /// It is destroyed and its memory freed when the last clone goes. Lists that use it have one until the device is done
 /// with them, so that it may be dropped at any time. What a list does not know of, as an address in another buffer or a
-/// descriptor of a heap, has to be [kept](crate::CommandList::keep) by the list.
+/// descriptor of a heap, has to be [kept](crate::CommandList::keep_buffer) by the list.
 ///
 /// ```
 /// # let (_gpu, frames) = sublet_frame::doc_example();

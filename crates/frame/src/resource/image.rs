@@ -99,7 +99,8 @@ impl Facts {
         let stays = vk::ImageCreateFlags::SPARSE_BINDING
             | vk::ImageCreateFlags::PROTECTED
             | vk::ImageCreateFlags::DISJOINT
-            | vk::ImageCreateFlags::ALIAS;
+            | vk::ImageCreateFlags::ALIAS
+            | vk::ImageCreateFlags::SUBSAMPLED_EXT;
         let aspect =
             vk::ImageAspectFlags::from_raw(self.aspects.as_raw() & self.aspects.as_raw().wrapping_neg());
         self.usage.contains(copied)
@@ -333,17 +334,24 @@ impl Image {
     /// The image can have such a view: its type, its flags and its format allow it
     /// (VUID-VkImageViewCreateInfo-image-01003 and those that follow).
     pub unsafe fn view_with(&self, info: &ViewInfo) -> Result<vk::ImageView, ViewError> {
-        // SAFETY: the caller's own promise.
-        self.0.current.with(|body| unsafe { self.view_of(body, info) })
+        loop {
+            // SAFETY: the caller's own promise.
+            if let Some(view) = self.0.current.with(|body| unsafe { self.view_of(body, info) })? {
+                return Ok(view);
+            }
+            self.0.core.wait_for_moves();
+        }
     }
 
+    /// A view of one of the image's bodies; `None` if it has handed over what it has.
+    ///
     /// # Safety
     /// As [`view_with`](Self::view_with); the body is one of the image's.
     pub(crate) unsafe fn view_of(
         &self,
         body: &Body<Images>,
         info: &ViewInfo,
-    ) -> Result<vk::ImageView, ViewError> {
+    ) -> Result<Option<vk::ImageView>, ViewError> {
         let Facts { usage, mips, layers, aspects, .. } = self.0.facts;
         let part = Subresources {
             mips: info.part.mips.start..info.part.mips.end.min(mips),
@@ -352,8 +360,11 @@ impl Image {
         };
         let info = ViewInfo { part, ..*info };
         let mut views = body.views.lock();
-        if let Some((_, view)) = views.iter().find(|(known, _)| *known == info) {
-            return Ok(*view);
+        if let Some((_, view)) = views.made.iter().find(|(known, _)| *known == info) {
+            return Ok(Some(*view));
+        }
+        if views.handed_over {
+            return Ok(None);
         }
         if !usage.intersects(VIEWED) {
             return Err(ViewError::Usage { usage });
@@ -374,8 +385,8 @@ impl Image {
         let made = unsafe { self.0.core.api.device().create_image_view(&create_info, None) };
         let view =
             made.map_err(|result| ViewError::Driver(DriverError { call: "vkCreateImageView", result }))?;
-        views.push((info, view));
-        Ok(view)
+        views.made.push((info, view));
+        Ok(Some(view))
     }
 
     /// As that of a buffer.

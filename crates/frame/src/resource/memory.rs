@@ -218,12 +218,13 @@ impl Movables {
         }
     }
 
-    /// The buffer or image of an allocation.
-    pub(crate) fn find(&self, id: AllocationId) -> Option<Found> {
-        match self.0.lock().get(&id)? {
+    /// The buffer or image of an allocation, if it is of one. `Some(None)`: the last handle is gone, and only lists in
+    /// flight still use it.
+    pub(crate) fn find(&self, id: AllocationId) -> Option<Option<Found>> {
+        Some(match self.0.lock().get(&id)? {
             Movable::Buffer(buffer) => buffer.upgrade().map(Found::Buffer),
             Movable::Image(image) => image.upgrade().map(Found::Image),
-        }
+        })
     }
 }
 

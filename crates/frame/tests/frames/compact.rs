@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
-use sublet_frame::track::Use;
+use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Buffer, CompactError, CompactStep, Compactor, CompactorCreateInfo, Frames, Image, ImageData,
-    MovedResource,
+    MovedResource, ViewInfo,
 };
 
 use crate::bench::{Bench, PROFILES, auto, frames, gpu, image_info};
@@ -198,6 +198,7 @@ fn what_is_pinned_frozen_or_the_hosts_stays() {
         [
             frames.create_buffer(&bytes, &host).unwrap(),
             frames.create_buffer(&bytes, &dedicated).unwrap(),
+            frames.create_buffer(&bytes, &AllocationCreateInfo::new(MemoryUsage::GpuToCpu)).unwrap(),
             frames.create_buffer(&bytes.usage(vk::BufferUsageFlags::TRANSFER_DST), &auto()).unwrap(),
         ]
     };
@@ -264,6 +265,33 @@ fn what_an_open_list_uses_is_not_moved_under_it() {
     assert_ne!(handles(), pictures);
     check(frames, &buffers, &images).unwrap();
     drop((buffers, images, compactor, reads));
+    bench.finish();
+}
+
+#[test]
+fn what_a_list_keeps_is_not_moved_under_it() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    buffers.iter().try_for_each(|buffer| list.keep_buffer(buffer)).unwrap();
+    images.iter().try_for_each(|image| list.keep_image(image)).unwrap();
+    let handles = || images.iter().map(Image::handle).collect::<Vec<_>>();
+    let before = (buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles());
+    let mut compactor = Compactor::new(info(frames));
+    compactor.request();
+    assert_eq!(compactor.step(frames).unwrap(), CompactStep::Waiting);
+    assert_eq!((buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles()), before);
+    drop(list);
+    // What was asked for goes on until it was done.
+    for _ in 0..10 {
+        frames.begin().unwrap();
+        compactor.step(frames).unwrap();
+        frames.end();
+    }
+    assert_ne!(handles(), before.1);
+    check(frames, &buffers, &images).unwrap();
+    drop((buffers, images, compactor));
     bench.finish();
 }
 
@@ -371,7 +399,13 @@ fn attempt(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
                 assert!(!error.to_string().is_empty());
                 assert_eq!(handles(&buffers, &images), old, "{fault:?}: rolled back whole");
                 gpu.faults().clear();
-                compactor.request();
+                // What was not moved gets other views as before.
+                for image in &images {
+                    let view_type = vk::ImageViewType::TYPE_2D_ARRAY;
+                    let format = vk::Format::R8G8B8A8_UNORM;
+                    let view = ViewInfo { view_type, format, part: Subresources::ALL };
+                    unsafe { image.view_with(&view) }.unwrap();
+                }
             }
         }
         made.end();
