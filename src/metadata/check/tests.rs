@@ -12,7 +12,7 @@ fn our_engines_pass() {
     ranges(|| Tlsf::new(4096), &capacities, 12);
     ranges(|| Tlsf::exact(1 << 20), &capacities, 12);
     // Small sizes become slots, so that behind a closed region there may be free ones.
-    ranges(|| Tlsf::with_slabs(1 << 20), &[4096, 1 << 16, 1 << 20], 12);
+    ranges(|| Tlsf::with_slabs(1 << 22), &[1 << 16, 1 << 20, 1 << 22], 12);
     ranges(|| Linear::new(4096, Regions::Many), &capacities, 12);
     ranges(|| Linear::new(4096, Regions::Single), &capacities, 12);
     ranges(|| Buddy::new(4096, 1), &capacities, 12);

@@ -65,11 +65,11 @@ use super::{
 ///
 /// # Slabs
 /// An engine [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots, for sizes up to
-/// 4 Ki units at alignments up to 256 that are asked for again and again: a slot is taken and given back without a look
+/// 4 Ki units at alignments up to 512 that are asked for again and again: a slot is taken and given back without a look
 /// at neighbours or classes of chunks. There are 8 sizes of slots to a power of two. Slots that are free count as free
-/// and [`Metadata::walk`] shows them so, but no other size gets them, unless it were refused else. Used slabs together
-/// leave free at most a 16th of what is granted and a 16th of what is free, or a 128th of the regions while that is more;
-/// they are made in used regions only, and none where less than 16 % is free. An empty slab stays for the next of its
+/// and [`Metadata::walk`] shows them so, but no other size gets them, unless it were refused else. One is
+/// made only while used slabs together leave free less than a 16th of what is granted and a 16th of what is free, or a
+/// 128th of the regions while that is more; in used regions only, and none where less than 16 % is free. An empty slab stays for the next of its
 /// size, as far as a 64th of what is granted allows, or half of an only region. All of them go back before a request is
 /// refused and before a region is added.
 ///
@@ -235,7 +235,7 @@ impl Tlsf {
     }
 
     /// As [`Tlsf::new`], with slabs: small sizes of which many are live come out of chunks that are cut into equal
-    /// slots, which takes a third of the time. For regions of 4 Mi units or more; with smaller ones there are none.
+    /// slots, which takes fewer instructions. For regions of 4 Mi units or more; with smaller ones there are none.
     ///
     /// # Panics
     /// If `max_region_capacity` is 0 or above 2^63.
@@ -641,6 +641,7 @@ impl Metadata for Tlsf {
     fn reset(&mut self, region: RegionId) {
         if self.chunks.check_empty(region).is_err() {
             self.clear(region);
+            self.slab_sizes = self.slab_limit;
         }
     }
 

@@ -13,19 +13,30 @@ impl Tlsf {
         request: &Request,
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Span), AllocateError> {
-        if self.is_over_aligned(request.alignment.mask()) || self.slabs.is_some() {
-            // The starts of all regions are looked at then, listed or not; and so are slots.
+        if self.is_over_aligned(request.alignment.mask()) {
+            // The starts of all regions are looked at then, listed or not.
             return allocate_elsewhere(self, request, is_closed);
         }
         if request.strategy == Strategy::MinOffset && self.index.is_none() {
             // It is built of all free chunks.
             self.build_index();
         }
+        // What is free around empty slabs is not joined while it is off the lists.
+        self.give_slabs_back();
+        let slab_sizes = std::mem::take(&mut self.slab_sizes);
         let closed: Vec<RegionId> = self.chunks.regions().filter(|&region| is_closed(region)).collect();
         closed.iter().for_each(|&region| self.unlist(region));
         let result = self.allocate(request);
         closed.iter().for_each(|&region| self.relist(region));
-        result
+        self.slab_sizes = slab_sizes;
+        match result {
+            // The last slot that there was.
+            Ok((key, span)) if is_closed(span.region) => {
+                let _ = self.free(key);
+                allocate_elsewhere(self, request, is_closed)
+            }
+            other => other,
+        }
     }
 
     /// The free chunks of a region.

@@ -91,7 +91,7 @@ const fn low(units: u64) -> u32 {
     units as u32
 }
 
-/// Alignments below this have slots. They cost little in the smallest of them, and larger ones are rare in small sizes.
+/// Alignments up to this have slots. They cost little in the smallest of them, and larger ones are rare in small sizes.
 pub(super) const MOST_ALIGNED: u64 = 512;
 
 /// Log2 of what the sizes of slots are multiples of.
@@ -102,13 +102,14 @@ static CLASS_OF: [u8; index(low(LIMIT >> GRAIN_LOG2))] = {
     let mut classes = [0; index(low(LIMIT >> GRAIN_LOG2))];
     let mut grain = 0;
     while grain < classes.len() {
-        classes[grain] = byte(class_and_slot(widen(grain) << GRAIN_LOG2 | SMALLEST).0);
+        let last = (widen(grain) + 1 << GRAIN_LOG2) - 1;
+        classes[grain] = byte(class_and_slot(if last < SMALLEST { SMALLEST } else { last }).0);
         grain += 1;
     }
     classes
 };
 
-/// The class that serves a request of up to [`LIMIT`] units at an alignment below [`MOST_ALIGNED`].
+/// The class that serves a request of up to [`LIMIT`] units at an alignment up to [`MOST_ALIGNED`].
 #[inline(always)]
 pub(super) fn class_for(size: u64, alignment: Alignment) -> u32 {
     // One less than the size, rounded up to the alignment.

@@ -228,9 +228,16 @@ impl Tlsf {
                 self.chunks.is_free(chunk)
                     || self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number))
             };
-            slabs.slabs.iter().filter(|slab| slab.is_empty()).map(move |slab| {
+            let is_kept =
+                move |chunk: u32| self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number));
+            // Of neighbours the first one shows the run.
+            let is_first = move |slab: &&Slab| {
+                let prev = self.chunks.prev(slab.chunk);
+                !is_kept(prev) && !(self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
+            };
+            slabs.slabs.iter().filter(|slab| slab.is_empty()).filter(is_first).map(move |slab| {
                 let (mut prev, mut next) = (self.chunks.prev(slab.chunk), self.chunks.next(slab.chunk));
-                while is_free(prev) {
+                if is_free(prev) {
                     prev = self.chunks.prev(prev);
                 }
                 while is_free(next) {
