@@ -64,14 +64,14 @@ use super::{
 /// hundred.
 ///
 /// # Slabs
-/// An engine [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots, for sizes up to
-/// 4 Ki units at alignments up to 512 that are asked for again and again: a slot is taken and given back without a look
-/// at neighbours or classes of chunks. There are 8 sizes of slots to a power of two. Slots that are free count as free
-/// and [`Metadata::walk`] shows them so, but no other size gets them, unless it were refused else. One is
-/// made only while used slabs together leave free less than a 16th of what is granted and a 16th of what is free, or a
-/// 128th of the regions while that is more; in used regions only, and none where less than 16 % is free. An empty slab stays for the next of its
-/// size, as far as a 64th of what is granted allows, or half of an only region. All of them go back before a request is
-/// refused and before a region is added.
+/// An engine [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots, for sizes up
+/// to 4 Ki units at alignments up to 512 that are asked for again and again: a slot is taken and given back without a
+/// look at neighbours or classes of chunks. There are 8 sizes of slots to a power of two, and below 1 Ki units
+/// multiples of 128. Slots that are free count as free and [`Metadata::walk`] shows them so, but no other size gets
+/// them, unless it were refused else. One is made only while used slabs together leave free less than a 16th of what is
+/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions only, and none
+/// where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
+/// allows, or half of an only region. All of them go back before a request is refused and before a region is added.
 ///
 /// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take no slots, but where they would be
 /// refused else, and after the first `MinOffset` no slab is made any more.

@@ -13,7 +13,8 @@
 //!   entries   tag, generation and size of each slot      [ 96 ][ 97 ] ... [ 103 ]
 //! ```
 //!
-//! Classes are 8 to a power of two, up to [`LIMIT`]. A size is rounded up to its alignment first: then every slot of its
+//! Classes are 8 to a power of two, up to [`LIMIT`], of which those are used whose slots are multiples of 128 units: a
+//! class more is a slab more that stands half empty. A size is rounded up to its alignment first: then every slot of its
 //! class has the alignment, wherever it lies in the slab.
 //!
 //! A key of a slot has the highest bit of its lower half set, then the slab and the slot. Its generation is of the same
@@ -102,8 +103,8 @@ static CLASS_OF: [u8; index(low(LIMIT >> GRAIN_LOG2))] = {
     let mut classes = [0; index(low(LIMIT >> GRAIN_LOG2))];
     let mut grain = 0;
     while grain < classes.len() {
-        let last = (widen(grain) + 1 << GRAIN_LOG2) - 1;
-        classes[grain] = byte(class_and_slot(if last < SMALLEST { SMALLEST } else { last }).0);
+        // All of the last seven bits: slots are multiples of 128 units.
+        classes[grain] = byte(class_and_slot(widen(grain) << GRAIN_LOG2 | SMALLEST).0);
         grain += 1;
     }
     classes
