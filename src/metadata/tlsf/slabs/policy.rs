@@ -233,7 +233,7 @@ impl Tlsf {
             // Of neighbours the first one shows the run.
             let is_first = move |slab: &&Slab| {
                 let prev = self.chunks.prev(slab.chunk);
-                !is_kept(prev) && !(self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
+                !(is_kept(prev) || self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
             };
             slabs.slabs.iter().filter(|slab| slab.is_empty()).filter(is_first).map(move |slab| {
                 let (mut prev, mut next) = (self.chunks.prev(slab.chunk), self.chunks.next(slab.chunk));
