@@ -157,7 +157,7 @@ impl Compactor {
     fn make(
         &mut self,
         frames: &Frames,
-        mut moves: Vec<Move<'static>>,
+        moves: Vec<Move<'static>>,
     ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
         let core = &*frames.core;
         let queue = self.info.queue;
@@ -190,7 +190,7 @@ impl Compactor {
         let started = Instant::now();
         let mut transfers = Vec::with_capacity(moves.len());
         let mut bytes = 0;
-        for (moved, one) in moves.drain(..).zip(found) {
+        for (moved, one) in moves.into_iter().zip(found) {
             let late = !transfers.is_empty() && started.elapsed() >= self.info.max_time_per_frame;
             let Some(one) = one.filter(|_| !staying.contains(&moved.source_memory())) else {
                 moved.ignore();

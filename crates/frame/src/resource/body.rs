@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use ash::vk;
 use parking_lot::{Mutex, RwLock};
+use sublet::Allocation;
 
 use super::ViewInfo;
 use super::memory::{Home, Memory};
@@ -71,10 +72,6 @@ impl<K: Kind> Body<K> {
     pub(crate) fn new(core: &Arc<Core>, handle: K::Handle, id: K::Id, memory: Memory) -> Self {
         let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::default());
         Self { core, handle, id, memory, lists, views }
-    }
-
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
     }
 
     pub(crate) fn slot(&self) -> u32 {
@@ -167,6 +164,14 @@ impl<K: Kind> Current<K> {
         match self {
             Self::Movable { home, .. } => Some(home),
             Self::Fixed(_) => None,
+        }
+    }
+
+    /// The allocation of what stays where it is.
+    pub(crate) fn allocation(&self) -> Option<&Allocation> {
+        match self {
+            Self::Fixed(body) => body.memory.allocation(),
+            Self::Movable { .. } => None,
         }
     }
 

@@ -228,10 +228,7 @@ impl Buffer {
     /// Its memory; `None` if it is somebody else's, or if it [may be moved](Self::is_movable).
     #[must_use]
     pub fn allocation(&self) -> Option<&Allocation> {
-        match &self.0.current {
-            Current::Fixed(body) => body.memory().allocation(),
-            Current::Movable { .. } => None,
-        }
+        self.0.current.allocation()
     }
 
     /// Where it is; `None` if it is somebody else's.

@@ -133,6 +133,22 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
     };
     let place =
         |offset, index, index_stride, array_stride| Place { offset, index, index_stride, array_stride };
+    // Structures that have the same fields and no common type.
+    macro_rules! indexed {
+        ($data:ident, $one:expr, $other:expr) => {
+            heap(
+                place($data.heap_offset, $one, $data.heap_index_stride, $data.heap_array_stride),
+                place(
+                    $data.sampler_heap_offset,
+                    $other,
+                    $data.sampler_heap_index_stride,
+                    $data.sampler_heap_array_stride,
+                ),
+                $data.p_embedded_sampler,
+                $data.use_combined_image_sampler_index,
+            )
+        };
+    }
     Ok(match info.source {
         source::HEAP_WITH_CONSTANT_OFFSET => {
             // SAFETY: the promise of `source_of`, here and below.
@@ -148,38 +164,17 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
             // SAFETY: as above.
             let data = unsafe { info.source_data.push_index };
             let (one, other) = (Index::Push(data.push_offset), Index::Push(data.sampler_push_offset));
-            heap(
-                place(data.heap_offset, one, data.heap_index_stride, data.heap_array_stride),
-                place(
-                    data.sampler_heap_offset,
-                    other,
-                    data.sampler_heap_index_stride,
-                    data.sampler_heap_array_stride,
-                ),
-                data.p_embedded_sampler,
-                data.use_combined_image_sampler_index,
-            )
+            indexed!(data, one, other)
         }
         source::HEAP_WITH_INDIRECT_INDEX => {
             // SAFETY: as above.
             let data = unsafe { info.source_data.indirect_index };
             let at = |push, address| Index::Indirect { push, address, each: false };
-            heap(
-                place(
-                    data.heap_offset,
-                    at(data.push_offset, data.address_offset),
-                    data.heap_index_stride,
-                    data.heap_array_stride,
-                ),
-                place(
-                    data.sampler_heap_offset,
-                    at(data.sampler_push_offset, data.sampler_address_offset),
-                    data.sampler_heap_index_stride,
-                    data.sampler_heap_array_stride,
-                ),
-                data.p_embedded_sampler,
-                data.use_combined_image_sampler_index,
-            )
+            let (one, other) = (
+                at(data.push_offset, data.address_offset),
+                at(data.sampler_push_offset, data.sampler_address_offset),
+            );
+            indexed!(data, one, other)
         }
         source::HEAP_WITH_INDIRECT_INDEX_ARRAY => {
             // SAFETY: as above.
@@ -220,17 +215,7 @@ unsafe fn source_of(info: &ffi::DescriptorSetAndBindingMappingEXT) -> Result<Sou
             let data = unsafe { info.source_data.shader_record_index };
             let one = Index::Record(data.shader_record_offset);
             let other = Index::Record(data.sampler_shader_record_offset);
-            heap(
-                place(data.heap_offset, one, data.heap_index_stride, data.heap_array_stride),
-                place(
-                    data.sampler_heap_offset,
-                    other,
-                    data.sampler_heap_index_stride,
-                    data.sampler_heap_array_stride,
-                ),
-                data.p_embedded_sampler,
-                data.use_combined_image_sampler_index,
-            )
+            indexed!(data, one, other)
         }
         source::SHADER_RECORD_DATA => {
             // SAFETY: as above.

@@ -224,13 +224,10 @@ impl Tlsf {
     pub(in super::super) fn kept_runs(&self) -> impl Iterator<Item = (u64, u64)> {
         let slabs = self.slabs.as_deref().filter(|slabs| slabs.empty_units > 0);
         slabs.into_iter().flat_map(move |slabs| {
-            let is_free = |chunk: u32| {
-                self.chunks.is_free(chunk)
-                    || self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number))
-            };
             let is_kept =
                 move |chunk: u32| self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number));
-            // Of neighbours the first one shows the run.
+            let is_free = move |chunk: u32| self.chunks.is_free(chunk) || is_kept(chunk);
+            // Of neighbours the first one shows the run: in front of it is one free chunk at most.
             let is_first = move |slab: &&Slab| {
                 let prev = self.chunks.prev(slab.chunk);
                 !(is_kept(prev) || self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
