@@ -7,7 +7,7 @@ use ash::vk;
 use super::{Command, record};
 use crate::chain;
 use crate::entry::call;
-use crate::hazards::{Bar, Half, On, Scope, Transfer, stages2};
+use crate::hazards::{Bar, Half, On, Scope, Transfer, is_outside, stages2};
 use crate::state::{Device, DeviceState};
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
@@ -257,7 +257,8 @@ impl Recorded<'_> {
         Barriers { bars: state.hazards.is_some().then_some(bars), changes }
     }
 
-    /// Which half of a change of owner a barrier is. What another API or device gives or gets changes no owner here.
+    /// Which half of a change of owner a barrier is. What another API or device gives or gets changes its owner whether
+    /// families share it here or not.
     fn half(
         &self,
         exclusive: bool,
@@ -265,11 +266,8 @@ impl Recorded<'_> {
         layouts: (vk::ImageLayout, vk::ImageLayout),
         rule: &'static str,
     ) -> Option<Half> {
-        let external = |family| {
-            [vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_EXTERNAL, vk::QUEUE_FAMILY_FOREIGN_EXT]
-                .contains(&family)
-        };
-        if !exclusive || from == to || external(from) || external(to) {
+        let is_ignored = [from, to].contains(&vk::QUEUE_FAMILY_IGNORED);
+        if from == to || is_ignored || !(exclusive || is_outside(from) || is_outside(to)) {
             return None;
         }
         let transfer = Transfer { from, to, layouts };
@@ -318,8 +316,13 @@ impl Recorded<'_> {
             device.report(rule, format!("{}: {text}", state.name(image)));
             return None;
         }
-        // The layout changes once: when the new owner gets it.
-        let new = if let Some(Half::Release(_)) = half { old } else { new };
+        let (old, new) = match half {
+            // The layout changes once: when the new owner gets it.
+            Some(Half::Release(_)) => (Some(old), old),
+            // Nobody here has seen what another API or device did to it.
+            Some(Half::Acquire(transfer)) if is_outside(transfer.from) => (None, new),
+            _ => (Some(old), new),
+        };
         Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
     }
 }

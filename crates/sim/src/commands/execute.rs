@@ -248,7 +248,7 @@ fn transition(
     device: &Device,
     state: &mut DeviceState,
     image: vk::Image,
-    (old, new): (vk::ImageLayout, vk::ImageLayout),
+    (old, new): (Option<vk::ImageLayout>, vk::ImageLayout),
     range: &vk::ImageSubresourceRange,
     rule: &'static str,
 ) {
@@ -262,12 +262,13 @@ fn transition(
     let layouts: &mut BTreeMap<_, _> = commands.layouts.entry(image).or_default();
     for (level, layer) in subresources(&description, range) {
         let real = layouts.get(&(level, layer)).copied();
-        let fits = match real {
+        let unfit = old.filter(|old| match real {
+            _ if *old == vk::ImageLayout::UNDEFINED => false,
             // Nothing is known of the image yet: whatever it was created with.
-            None => old == vk::ImageLayout::UNDEFINED || old == vk::ImageLayout::PREINITIALIZED,
-            Some(real) => old == vk::ImageLayout::UNDEFINED || old == real,
-        };
-        if !fits {
+            None => *old != vk::ImageLayout::PREINITIALIZED,
+            Some(real) => *old != real,
+        });
+        if let Some(old) = unfit {
             let real = layout_name(real.unwrap_or(vk::ImageLayout::UNDEFINED));
             let old = layout_name(old);
             let text =

@@ -200,7 +200,8 @@ pub(super) enum Command {
     },
     Transition {
         image: vk::Image,
-        old: vk::ImageLayout,
+        /// `None` where nothing is known of it.
+        old: Option<vk::ImageLayout>,
         new: vk::ImageLayout,
         range: vk::ImageSubresourceRange,
         rule: &'static str,

@@ -34,7 +34,7 @@ use ash::vk::Handle as _;
 use super::commands::Command;
 use super::state::{Device, DeviceState};
 use owners::{Act, Misowned, Owners};
-pub(super) use owners::{Half, Transfer};
+pub(super) use owners::{Half, Transfer, is_outside};
 use past::{Access1, Missing, Past, Step};
 pub(super) use scope::{Scope, stages2};
 use spaces::{History, Space};

@@ -17,6 +17,11 @@ pub(crate) struct Transfer {
     pub(crate) layouts: (vk::ImageLayout, vk::ImageLayout),
 }
 
+/// Whether a family stands for another API or device, of which nothing is known here.
+pub(crate) fn is_outside(family: u32) -> bool {
+    [vk::QUEUE_FAMILY_EXTERNAL, vk::QUEUE_FAMILY_FOREIGN_EXT].contains(&family)
+}
+
 /// A barrier of a change of owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
@@ -68,6 +73,12 @@ impl Owners {
             (Act::Use | Act::Half(Half::Release(_)), owner) => {
                 matches!(owner, Owner::Nobody) || owner == Owner::Family(family)
             }
+            // What comes from outside was released there, unseen, and came there from here or is new here.
+            (Act::Half(Half::Acquire(own)), owner) if is_outside(own.from) => match owner {
+                Owner::Nobody => true,
+                Owner::Released(away) => away.to == own.from,
+                Owner::Family(_) => false,
+            },
             (Act::Half(Half::Acquire(own)), owner) => owner == Owner::Released(own),
         };
         let next = match act {

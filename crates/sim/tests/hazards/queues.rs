@@ -309,6 +309,38 @@ fn an_image_changes_hands_and_its_layout_once() {
 }
 
 #[test]
+fn what_another_api_has_comes_back_as_it_left_it() {
+    const OUTSIDE: u32 = vk::QUEUE_FAMILY_EXTERNAL;
+    let part = Part { levels: (0, 2), layers: (0, 2) };
+    let (fresh, dst, src) = (Layout::UNDEFINED, Layout::TRANSFER_DST_OPTIMAL, Layout::TRANSFER_SRC_OPTIMAL);
+    let begin = Op::Barrier(vec![Bar::image(part, (fresh, dst), (Stages::NONE, NO), (T, W))]);
+    let give = Bar::image(part, (dst, src), (T, W), (Stages::NONE, NO)).moves(0, OUTSIDE);
+    let get = |old| {
+        let bar = Bar::image(part, (old, src), (Stages::NONE, NO), (T, R)).moves(OUTSIDE, 0);
+        Op::Barrier(vec![bar])
+    };
+    let read = Op::FromImage(B, Part { levels: (0, 1), layers: (0, 2) }, src);
+    let gone = [begin.clone(), Op::Clear(part), Op::Barrier(vec![give])];
+    let back = |two: &Two<'_>, ops: &[Op]| {
+        two.batch(0, &gone, &[], &[]);
+        unsafe { two.gpu.device().device_wait_idle() }.unwrap();
+        two.batch(0, ops, &[], &[]);
+    };
+    // As it was given away, and as the other may have left it.
+    finds(&[], |two| back(two, &[get(dst), read.clone()]));
+    finds(&[], |two| back(two, &[get(Layout::GENERAL), read.clone()]));
+    // A new image may be the other's from the start.
+    finds(&[], |two| two.batch(0, &[get(Layout::GENERAL), read.clone()], &[], &[]));
+    // It is not ours in between, nor the other's unless it was given.
+    finds(&[UNOWNED], |two| back(two, &[Op::Barrier(vec![Bar::image(part, (dst, src), (T, W), (T, R))])]));
+    finds(&[UNMATCHED], |two| {
+        two.batch(0, &gone[..2], &[], &[]);
+        unsafe { two.gpu.device().device_wait_idle() }.unwrap();
+        two.batch(0, &[get(dst), read.clone()], &[], &[]);
+    });
+}
+
+#[test]
 fn a_command_buffer_is_for_the_queues_of_its_family_and_for_what_they_do() {
     finds(&["VUID-VkBufferMemoryBarrier2-buffer-04089"], |two| {
         let bar = Bar::buffer(A, BYTES, (T, W), (T, R)).moves(1, 2);
