@@ -41,6 +41,8 @@ pub(crate) struct Api {
     sync2: Way<ash::khr::synchronization2::Device>,
     timeline: Way<ash::khr::timeline_semaphore::Device>,
     rendering: Way<ash::khr::dynamic_rendering::Device>,
+    /// Drivers that draw have them; one that only computes need not.
+    has_render_passes: bool,
 }
 
 fn named<T>(call: &'static str, result: Result<T, vk::Result>) -> Result<T, DriverError> {
@@ -72,7 +74,10 @@ impl Api {
             true if core(3) => Way::Core,
             true => Way::Extension(ash::khr::dynamic_rendering::Device::new(instance, device)),
         };
-        Self { device: device.clone(), sync2, timeline, rendering }
+        // SAFETY: instance and device are live, and the device is of the instance.
+        let passes =
+            unsafe { instance.get_device_proc_addr(device.handle(), c"vkCreateRenderPass".as_ptr()) };
+        Self { device: device.clone(), sync2, timeline, rendering, has_render_passes: passes.is_some() }
     }
 
     /// The functions of Vulkan 1.0, which have one name.
@@ -84,8 +89,12 @@ impl Api {
         !matches!(self.timeline, Way::None)
     }
 
-    pub(crate) fn has_rendering(&self) -> bool {
+    pub(crate) fn has_dynamic_rendering(&self) -> bool {
         !matches!(self.rendering, Way::None)
+    }
+
+    pub(crate) fn has_render_passes(&self) -> bool {
+        self.has_render_passes
     }
 
     /// # Safety
@@ -177,14 +186,26 @@ impl Api {
         }
     }
 
+    /// Begins a render pass of one subpass.
+    ///
     /// # Safety
-    /// As of `vkCmdEndRendering`; the feature is enabled.
+    /// As of `vkCmdBeginRenderPass`; dynamic rendering is not enabled.
+    pub(crate) unsafe fn begin_pass(&self, commands: vk::CommandBuffer, info: &vk::RenderPassBeginInfo<'_>) {
+        let inline = vk::SubpassContents::INLINE;
+        // SAFETY: the caller's promise.
+        unsafe { self.device.cmd_begin_render_pass(commands, info, inline) };
+    }
+
+    /// # Safety
+    /// As of `vkCmdEndRendering`, or of `vkCmdEndRenderPass` where dynamic rendering is not enabled.
     pub(crate) unsafe fn end_rendering(&self, commands: vk::CommandBuffer) {
         match &self.rendering {
             // SAFETY: the caller's promise.
-            Way::Extension(rendering) => unsafe { rendering.cmd_end_rendering(commands) },
+            Way::None => unsafe { self.device.cmd_end_render_pass(commands) },
             // SAFETY: the caller's promise.
-            _ => unsafe { self.device.cmd_end_rendering(commands) },
+            Way::Core => unsafe { self.device.cmd_end_rendering(commands) },
+            // SAFETY: the caller's promise.
+            Way::Extension(rendering) => unsafe { rendering.cmd_end_rendering(commands) },
         }
     }
 

@@ -13,7 +13,7 @@ use sublet::upload::UploadArena;
 use sublet::{Allocator, RetiredResources};
 
 use super::tools::ToolInfo;
-use super::{Api, Pool, Submitter, Tools};
+use super::{Api, Pool, RenderPasses, Submitter, Tools};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
@@ -90,6 +90,7 @@ pub(crate) struct Core {
     pub(crate) aspects_apart: bool,
     pub(crate) info: ToolInfo,
     pub(crate) downsampler: Mutex<Downsampler>,
+    pub(crate) render_passes: RenderPasses,
     tools: Mutex<Vec<Tools>>,
     retired: Mutex<Retire<Retired>>,
     /// Kept for its room.
@@ -130,6 +131,7 @@ impl Core {
             aspects_apart,
             info,
             downsampler: Mutex::default(),
+            render_passes: RenderPasses::default(),
             tools: Mutex::new(Vec::new()),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),

@@ -17,7 +17,8 @@ pub struct Features {
     /// `timelineSemaphore`, of Vulkan 1.2 or VK_KHR_timeline_semaphore. Else there is a fence for each submission, and
     /// a binary semaphore for each wait between queues.
     pub timeline_semaphore: bool,
-    /// `dynamicRendering`, of Vulkan 1.3 or VK_KHR_dynamic_rendering. Without it lists do not draw.
+    /// `dynamicRendering`, of Vulkan 1.3 or VK_KHR_dynamic_rendering. Else lists draw in render
+    /// passes, and pipelines are made with [`Frames::render_pass`](crate::Frames::render_pass).
     pub dynamic_rendering: bool,
     /// `separateDepthStencilLayouts`: depth and stencil have layouts of their own.
     pub separate_depth_stencil_layouts: bool,

@@ -4,11 +4,16 @@
 mod api;
 mod core;
 mod features;
+mod passes;
 mod submitter;
 mod tools;
 
 pub(crate) use self::api::{Api, Point};
 pub(crate) use self::core::{Core, Counts, Family, QueueData, Retired};
 pub use self::features::Features;
+pub(crate) use self::passes::{
+    DEPTH_STENCIL, FramebufferInfo, MOST_COLORS, PassAttachment, PassInfo, RESOLVES, RenderPasses, SLOTS,
+    Shared,
+};
 pub(crate) use self::submitter::Submitter;
 pub(crate) use self::tools::{Kept, Pool, ReadGuard, ToolInfo, Tools};

@@ -9,6 +9,7 @@ use sublet::Allocator;
 use sublet::descriptor::{Binder, DescriptorDevice};
 use sublet::upload::UploadArena;
 
+use super::Shared;
 use crate::frame::BarrierObserver;
 use crate::list::{BoundPoint, ReadState};
 use crate::resource::{Body, Buffer, Buffers, Images};
@@ -19,7 +20,7 @@ use crate::track::{Queue, Recorder};
 pub(crate) enum Kept {
     Buffer(Arc<Body<Buffers>>),
     Image(Arc<Body<Images>>),
-    /// What a compactor copies, which keeps lists from using it until it is submitted.
+    Pass(Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>),
     /// Ready once the list is done.
     Read(ReadGuard),
     Any(Box<dyn Any + Send>),

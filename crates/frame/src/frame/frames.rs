@@ -9,7 +9,7 @@ use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
 use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo};
-use crate::list::CommandList;
+use crate::list::{CommandList, ListError, RenderPassInfo};
 use crate::resource::{Buffer, CreateResourceError, Image, SharedMemory};
 use crate::track::{Global, Queue, ResourceId, StateError, Use};
 
@@ -425,6 +425,23 @@ impl Frames {
     /// [`StateError`] if the resource is of other frames.
     pub fn thaw(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         self.core.submitter.lock().global.thaw(resource)
+    }
+
+    /// The render pass that pipelines are to be made with for rendering to such attachments: whatever is loaded, stored
+    /// or resolved, it is compatible. Lives as long as the frames and their resources; the same one for the same info.
+    ///
+    /// Null where [dynamic rendering](crate::Features::dynamic_rendering) is enabled: there pipelines are made with
+    /// `VkPipelineRenderingCreateInfo`.
+    ///
+    /// # Errors
+    /// [`ListError::OutOfRange`] for more than 8 colors; [`ListError::NoRendering`]; [`ListError::Driver`].
+    ///
+    /// # Safety
+    /// The device can render to attachments of these formats and samples; `multiview` is enabled if there are views.
+    #[doc(alias = "vkCreateRenderPass")]
+    pub unsafe fn render_pass(&self, info: &RenderPassInfo<'_>) -> Result<vk::RenderPass, ListError> {
+        // SAFETY: the caller's own promise.
+        unsafe { info.pass(&self.core) }
     }
 
     /// Calls `f` with the queue while nobody submits: for presenting, and for submissions of the program's own.

@@ -25,7 +25,7 @@ pub enum ListError {
     InsideRendering,
     /// The command is for the inside of rendering only.
     OutsideRendering,
-    /// Dynamic rendering is not enabled.
+    /// The driver has no render passes, and dynamic rendering is not enabled.
     NoRendering,
     /// A draw needs a barrier, and rendering cannot be interrupted, because an attachment is not stored or is resolved.
     /// Declare the use before rendering begins. The list cannot be submitted any more.
@@ -131,7 +131,7 @@ pub enum ListError {
     Create(CreateError),
     /// There is no view of an image.
     View(ViewError),
-    /// The driver refused a pipeline or descriptors of the list's own.
+    /// The driver refused a pipeline, descriptors or a render pass of the list's own.
     Driver(DriverError),
 }
 
@@ -142,7 +142,9 @@ impl fmt::Display for ListError {
             Self::Use(error) => error.fmt(f),
             Self::InsideRendering => f.write_str("the command is not for the inside of rendering"),
             Self::OutsideRendering => f.write_str("the command is for the inside of rendering"),
-            Self::NoRendering => f.write_str("dynamic rendering is not enabled"),
+            Self::NoRendering => {
+                f.write_str("the driver has no render passes, and dynamic rendering is not enabled")
+            },
             Self::RenderingNeedsBarrier => f.write_str(
                 "a draw needs a barrier, and rendering cannot be interrupted: declare the use before it begins",
             ),

@@ -9,6 +9,7 @@ mod images;
 mod mips;
 mod moving;
 mod part;
+mod pass;
 mod read;
 mod rendering;
 mod upload;
@@ -18,6 +19,7 @@ pub use self::bind::{PipelineLayout, StorageAccess};
 pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
 pub(crate) use self::moving::MovedImage;
+pub use self::pass::RenderPassInfo;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
 pub use self::rendering::{Attachment, RenderingInfo};
@@ -184,16 +186,17 @@ impl CommandList {
     /// Records the barriers of the uses that were declared.
     ///
     /// # Errors
-    /// [`ListError::RenderingNeedsBarrier`] if there is one within rendering that cannot be interrupted.
+    /// [`ListError::RenderingNeedsBarrier`] if there is one within rendering that cannot be interrupted, and
+    /// [`ListError::Driver`] if there is no render pass to go on with. The list cannot be submitted any more.
     #[doc(alias = "FlushResourceBarriers")]
     pub fn flush(&mut self) -> Result<(), ListError> {
         let batch = self.tools.recorder.flush();
         let Some(batch) = batch else { return Ok(()) };
         if let Some(rendering) = &mut self.rendering {
             // SAFETY: the list is being recorded, by its owner.
-            if !unsafe { rendering.suspend(&self.core.api, self.pool.main) } {
+            if let Err(error) = unsafe { rendering.suspend(&self.core, self.pool.main) } {
                 self.broken = true;
-                return Err(ListError::RenderingNeedsBarrier);
+                return Err(error);
             }
         }
         // SAFETY: the command buffer is being recorded by the list's owner, outside of rendering; the list keeps what
@@ -298,7 +301,7 @@ impl CommandList {
             match kept {
                 Kept::Buffer(buffer) => buffer.leave(),
                 Kept::Image(image) => image.leave(),
-                Kept::Read(_) | Kept::Any(_) => {}
+                Kept::Pass(..) | Kept::Read(_) | Kept::Any(_) => {}
             }
         }
     }

@@ -5,8 +5,9 @@ use std::ops::Range;
 use ash::vk;
 
 use super::error::check_range;
+use super::pass::Pass;
 use super::{CommandList, ListError, part};
-use crate::device::Api;
+use crate::device::{Core, Kept, MOST_COLORS};
 use crate::resource::{Image, ViewInfo};
 use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
 
@@ -27,7 +28,8 @@ pub struct Attachment<'a> {
     pub clear: vk::ClearValue,
     /// An image of one sample that gets the average of the samples, mip 0 from layer 0 on. For colors.
     pub resolve: Option<&'a Image>,
-    /// Depth and stencil are tested and not written, so that shaders may read them meanwhile.
+    /// Depth and stencil are tested and not written, so that shaders may read them meanwhile. Where both are attached,
+    /// both have to be so: they have one layout.
     pub read_only: bool,
 }
 
@@ -85,9 +87,6 @@ impl<'a> RenderingInfo<'a> {
     }
 }
 
-/// Locations of colors that a list can have.
-const MOST_COLORS: usize = 8;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// Nothing is recorded yet.
@@ -118,6 +117,8 @@ pub(super) struct Rendering {
     /// Ten attachments and eight resolved ones at most.
     attached: [Option<Attached>; 2 * MOST_COLORS + 2],
     can_suspend: bool,
+    /// Where dynamic rendering is not enabled.
+    pass: Option<Pass>,
 }
 
 fn range(start: u32, count: u32) -> Range<u32> {
@@ -137,19 +138,27 @@ impl Rendering {
         })
     }
 
-    /// Ends it for a barrier. False if what is rendered would be lost.
+    /// Ends it for a barrier. Fails if what is rendered would be lost.
     ///
     /// # Safety
     /// The command buffer is the one that it is in, and is being recorded by this thread alone.
-    pub(super) unsafe fn suspend(&mut self, api: &Api, commands: vk::CommandBuffer) -> bool {
+    pub(super) unsafe fn suspend(
+        &mut self,
+        core: &Core,
+        commands: vk::CommandBuffer,
+    ) -> Result<(), ListError> {
         if self.phase != Phase::Active {
-            return true;
+            return Ok(());
         }
         if !self.can_suspend {
-            return false;
+            return Err(ListError::RenderingNeedsBarrier);
+        }
+        if let Some(pass) = &mut self.pass {
+            // SAFETY: the list keeps the views; what they are was promised when rendering began.
+            unsafe { pass.make_again(core) }.map_err(ListError::Driver)?;
         }
         // SAFETY: rendering is active in the command buffer.
-        unsafe { api.end_rendering(commands) };
+        unsafe { core.api.end_rendering(commands) };
         let load = |info: &mut vk::RenderingAttachmentInfo<'static>| {
             info.load_op = vk::AttachmentLoadOp::LOAD;
         };
@@ -160,13 +169,20 @@ impl Rendering {
             attached.usage.discards = false;
         }
         self.phase = Phase::Suspended;
-        true
+        Ok(())
     }
 
+    /// What the list is to keep.
+    ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, outside of rendering, and the attachments are in
     /// their layouts.
-    unsafe fn begin(&mut self, api: &Api, commands: vk::CommandBuffer) {
+    unsafe fn begin(&mut self, core: &Core, commands: vk::CommandBuffer) -> Option<Kept> {
+        self.phase = Phase::Active;
+        if let Some(pass) = &self.pass {
+            // SAFETY: the caller's promise; the area was promised when rendering began.
+            return unsafe { pass.begin(core, commands, self.area) };
+        }
         let mut info = vk::RenderingInfo::default()
             .render_area(self.area)
             .layer_count(self.layers)
@@ -179,14 +195,15 @@ impl Rendering {
             info = info.stencil_attachment(stencil);
         }
         // SAFETY: the caller's promise.
-        unsafe { api.begin_rendering(commands, &info) };
-        self.phase = Phase::Active;
+        unsafe { core.api.begin_rendering(commands, &info) };
+        None
     }
 }
 
 impl CommandList {
     /// Begins rendering to attachments: their layouts change, and what they lose they lose without a thought. Recorded
-    /// with the first draw, so that what that needs comes before.
+    /// with the first draw, so that what that needs comes before. Without dynamic rendering it is a render pass, which
+    /// is made with its framebuffer where none like it is kept from before.
     ///
     /// A later draw that needs a barrier, because what it uses was written in this list, interrupts rendering: it ends,
     /// and begins again behind the barrier. That takes time on tiled GPUs; declare such uses before.
@@ -195,12 +212,14 @@ impl CommandList {
     /// [`ListError`]: nothing was recorded.
     ///
     /// # Safety
-    /// Attachments, area and layers are valid as of `vkCmdBeginRendering`, but for layouts and synchronization.
+    /// Attachments, area and layers are valid as of `vkCmdBeginRendering`, also where it is a render pass, but for layouts
+    /// and synchronization.
     #[doc(alias = "OMSetRenderTargets")]
     #[doc(alias = "SetRenderTarget")]
     pub unsafe fn begin_rendering(&mut self, info: &RenderingInfo<'_>) -> Result<(), ListError> {
         self.outside()?;
-        if !self.core.api.has_rendering() {
+        let in_passes = !self.core.api.has_dynamic_rendering();
+        if in_passes && !self.core.api.has_render_passes() {
             return Err(ListError::NoRendering);
         }
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
@@ -217,6 +236,7 @@ impl CommandList {
             stencil: None,
             attached: [const { None }; 2 * MOST_COLORS + 2],
             can_suspend: true,
+            pass: None,
         };
         for (at, color) in info.colors.iter().enumerate() {
             if let Some(color) = color {
@@ -235,6 +255,13 @@ impl CommandList {
             // SAFETY: the caller's own promise.
             let made = unsafe { self.attach(&mut rendering, info, attachment, stencil, 2 * MOST_COLORS + 1) };
             rendering.stencil = Some(made?);
+        }
+        if in_passes {
+            let Rendering { colors, depth, stencil, .. } = &rendering;
+            let mut pass = Pass::new(info, colors, depth.as_ref(), stencil.as_ref());
+            // SAFETY: the list keeps the views; that the device can render to them so is the caller's promise.
+            unsafe { pass.make(&self.core) }.map_err(ListError::Driver)?;
+            rendering.pass = Some(pass);
         }
         self.declare_attached(&rendering)?;
         self.flush()?;
@@ -258,16 +285,18 @@ impl CommandList {
 
     /// Makes rendering active, if the list is in any.
     pub(super) fn resume_rendering(&mut self) {
+        if self.rendering.as_ref().is_none_or(|rendering| rendering.phase == Phase::Active) {
+            return;
+        }
         let Some(mut rendering) = self.rendering.take() else { return };
         if rendering.phase == Phase::Suspended {
             // What was stored is loaded. A use that fails makes the list one that cannot be submitted.
             let _ = self.declare_attached(&rendering).and_then(|()| self.flush());
         }
-        if rendering.phase != Phase::Active {
-            // SAFETY: the list is being recorded by its owner, outside of rendering, and the attachments are in their
-            // layouts; what they are was promised when rendering began.
-            unsafe { rendering.begin(&self.core.api, self.pool.main) };
-        }
+        // SAFETY: the list is being recorded by its owner, outside of rendering, and the attachments are in their
+        // layouts; what they are was promised when rendering began.
+        let kept = unsafe { rendering.begin(&self.core, self.pool.main) };
+        self.pool.kept.extend(kept);
         self.rendering = Some(rendering);
     }
 
@@ -306,7 +335,7 @@ impl CommandList {
         aspect: vk::ImageAspectFlags,
         at: usize,
     ) -> Result<vk::RenderingAttachmentInfo<'static>, ListError> {
-        let Attachment { image, mip, layer, load_op, store_op, clear, resolve, read_only } = *attachment;
+        let Attachment { image, mip, layer, load_op, store_op, clear, resolve, .. } = *attachment;
         let color = aspect == vk::ImageAspectFlags::COLOR;
         let needs = match color {
             true => vk::ImageUsageFlags::COLOR_ATTACHMENT,
@@ -320,6 +349,8 @@ impl CommandList {
         let full = info.area.offset == vk::Offset2D::default()
             && (info.area.extent.width, info.area.extent.height) == (size.width, size.height);
         let mut usage = if color { Use::COLOR_ATTACHMENT } else { Use::DEPTH_ATTACHMENT };
+        // Depth and stencil have one layout.
+        let read_only = [&info.depth, &info.stencil].iter().all(|one| one.is_none_or(|one| one.read_only));
         if read_only && !color {
             usage.layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
             if store_op == vk::AttachmentStoreOp::NONE {
@@ -327,7 +358,11 @@ impl CommandList {
             }
         }
         usage.discards = full && load_op != vk::AttachmentLoadOp::LOAD && image.aspects() == aspect;
-        let part = Subresources::ALL.mips(mip..mip + 1).layers(range(layer, layers)).aspects(aspect);
+        // A render pass has depth and stencil of an image, and keeps the one that is not attached by writing it.
+        let alone = info.depth.is_none() || info.stencil.is_none();
+        let in_pass = !color && alone && !self.core.api.has_dynamic_rendering();
+        let aspects = if in_pass { image.aspects() } else { aspect };
+        let part = Subresources::ALL.mips(mip..mip + 1).layers(range(layer, layers)).aspects(aspects);
         rendering.attached[at] = Some(Attached { image: image.id(), part, usage });
         rendering.can_suspend &= store_op == vk::AttachmentStoreOp::STORE && resolve.is_none();
         let mut made = vk::RenderingAttachmentInfo::default()

@@ -106,7 +106,11 @@ impl<K: Kind> Drop for Body<K> {
         // It was there from the start, and nobody else removes it.
         let _ = self.core.submitter.lock().global.remove(self.id);
         let device = self.core.api.device();
-        for (_, view) in self.views.get_mut().made.drain(..) {
+        let views = &mut self.views.get_mut().made;
+        if !views.is_empty() {
+            self.core.render_passes.forget(views.iter().map(|(_, view)| *view));
+        }
+        for (_, view) in views.drain(..) {
             // SAFETY: lists in flight would keep the body, so the device is done with its views.
             unsafe { device.destroy_image_view(view, None) };
         }

@@ -64,6 +64,7 @@ impl Device {
         };
         let mut wanted12 = vk::PhysicalDeviceVulkan12Features {
             timeline_semaphore: on(features.timeline_semaphore),
+            separate_depth_stencil_layouts: on(features.separate_depth_stencil_layouts),
             ..Default::default()
         };
         let queues =

@@ -14,6 +14,7 @@ mod device;
 #[path = "../frames/make.rs"]
 mod make;
 mod mips;
+mod passes;
 #[path = "../frames/random.rs"]
 mod random;
 
@@ -27,7 +28,7 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
-    RenderingInfo, StorageAccess,
+    RenderPassInfo, RenderingInfo, StorageAccess,
 };
 
 use device::Device;
@@ -94,7 +95,7 @@ fn compute_pipeline(device: &Device, layout: vk::PipelineLayout, shader: &str) -
     made
 }
 
-fn graphics_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipeline {
+fn graphics_pipeline(device: &Device, frames: &Frames, layout: vk::PipelineLayout) -> vk::Pipeline {
     let module = module(device, include_str!("shaders.wgsl"));
     let stage =
         |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
@@ -126,7 +127,9 @@ fn graphics_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipelin
     let mut rendering = vk::PipelineRenderingCreateInfo::default()
         .color_attachment_formats(&formats)
         .depth_attachment_format(vk::Format::D16_UNORM);
-    let info = vk::GraphicsPipelineCreateInfo::default()
+    let pass = RenderPassInfo::new(&formats, vk::Format::D16_UNORM);
+    let pass = unsafe { frames.render_pass(&pass) }.unwrap();
+    let mut info = vk::GraphicsPipelineCreateInfo::default()
         .stages(&stages)
         .vertex_input_state(&vertices)
         .input_assembly_state(&assembly)
@@ -136,7 +139,10 @@ fn graphics_pipeline(device: &Device, layout: vk::PipelineLayout) -> vk::Pipelin
         .depth_stencil_state(&depth)
         .color_blend_state(&blend)
         .layout(layout)
-        .push_next(&mut rendering);
+        .render_pass(pass);
+    if pass == vk::RenderPass::null() {
+        info = info.push_next(&mut rendering);
+    }
     let none = vk::PipelineCache::null();
     let made = unsafe { device.device.create_graphics_pipelines(none, &[info], None) }.unwrap()[0];
     unsafe { device.device.destroy_shader_module(module, None) };
@@ -298,13 +304,14 @@ fn forgets_a_read(message: &str) -> bool {
         .all(|part| message.contains(part))
 }
 
-fn run(features: Features) -> bool {
+/// What is in the images that it renders to; `None` if there is no device.
+fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let device = match Device::new(features) {
         Ok(device) => device,
         Err(error) => {
             assert!(std::env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{error}");
             eprintln!("nothing is tested: {error}");
-            return false;
+            return None;
         }
     };
     let version = vk::API_VERSION_1_3;
@@ -338,11 +345,9 @@ fn run(features: Features) -> bool {
     mips::chains(&mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
     let draw = layouts(&device, &descriptors, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
-    let mut drawing = vk::Pipeline::null();
-    if features.dynamic_rendering {
-        drawing = graphics_pipeline(&device, draw.pipeline);
-        draws(&mut frames, &draw, drawing);
-    }
+    let drawing = graphics_pipeline(&device, &frames, draw.pipeline);
+    draws(&mut frames, &draw, drawing);
+    let pictures = passes::scenes(&mut frames);
 
     drop(frames);
     for (Layouts { set, pipeline, known }, made) in [(add, adding), (look, looking), (draw, drawing)] {
@@ -356,7 +361,7 @@ fn run(features: Features) -> bool {
     let name = device.name.clone();
     let messages: Vec<_> = device.finish().into_iter().filter(|message| !forgets_a_read(message)).collect();
     assert!(messages.is_empty(), "{name}, {features:?}: {messages:#?}");
-    true
+    Some(pictures)
 }
 
 #[test]
@@ -367,9 +372,13 @@ fn the_layer_has_nothing_to_say() {
         dynamic_rendering: true,
         separate_depth_stencil_layouts: false,
     };
-    if run(all) {
+    if let Some(pictures) = run(all) {
         run(Features { synchronization2: false, ..all });
         run(Features { timeline_semaphore: false, ..all });
-        run(Features::default());
+        let in_passes = Features { dynamic_rendering: false, ..all };
+        let apart = Features { separate_depth_stencil_layouts: true, ..in_passes };
+        for passes in [in_passes, apart, Features::default()] {
+            assert!(run(passes).unwrap() == pictures, "render passes leave what dynamic rendering does");
+        }
     }
 }

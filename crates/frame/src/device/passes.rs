@@ -1,0 +1,307 @@
+//! Render passes and framebuffers, for devices without dynamic rendering.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use ash::vk;
+use parking_lot::Mutex;
+use sublet::device::DriverError;
+
+/// Locations of colors that a list can have.
+pub(crate) const MOST_COLORS: usize = 8;
+/// The slot of depth and stencil, behind those of colors.
+pub(crate) const DEPTH_STENCIL: usize = MOST_COLORS;
+/// The first slot of images that colors are resolved to.
+pub(crate) const RESOLVES: usize = DEPTH_STENCIL + 1;
+/// Slots of attachments.
+pub(crate) const SLOTS: usize = RESOLVES + MOST_COLORS;
+
+/// Framebuffers, and render passes, that are kept for lists to come.
+const MOST_KEPT: usize = 256;
+
+/// An attachment of a render pass.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct PassAttachment {
+    pub(crate) format: vk::Format,
+    pub(crate) samples: vk::SampleCountFlags,
+    pub(crate) load_op: vk::AttachmentLoadOp,
+    pub(crate) store_op: vk::AttachmentStoreOp,
+    pub(crate) stencil_load_op: vk::AttachmentLoadOp,
+    pub(crate) stencil_store_op: vk::AttachmentStoreOp,
+    pub(crate) layout: vk::ImageLayout,
+}
+
+impl PassAttachment {
+    /// One whose contents are of no interest: for what pipelines are made with.
+    pub(crate) fn of(format: vk::Format, samples: vk::SampleCountFlags, layout: vk::ImageLayout) -> Self {
+        let (load_op, store_op) = (vk::AttachmentLoadOp::DONT_CARE, vk::AttachmentStoreOp::DONT_CARE);
+        let (stencil_load_op, stencil_store_op) = (load_op, store_op);
+        Self { format, samples, load_op, store_op, stencil_load_op, stencil_store_op, layout }
+    }
+}
+
+/// What a render pass of one subpass is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct PassInfo {
+    /// By slot.
+    pub(crate) attachments: [Option<PassAttachment>; SLOTS],
+    pub(crate) color_count: usize,
+    pub(crate) view_mask: u32,
+}
+
+impl PassInfo {
+    fn reference(&self, slot: usize) -> vk::AttachmentReference {
+        let Some(attachment) = &self.attachments[slot] else {
+            return vk::AttachmentReference::default().attachment(vk::ATTACHMENT_UNUSED);
+        };
+        let before = self.attachments[..slot].iter().flatten().count();
+        let index = u32::try_from(before).unwrap_or(vk::ATTACHMENT_UNUSED);
+        vk::AttachmentReference { attachment: index, layout: attachment.layout }
+    }
+
+    /// # Safety
+    /// The device is live and can render so.
+    unsafe fn create(&self, device: &ash::Device) -> Result<vk::RenderPass, DriverError> {
+        let described: Vec<_> = self
+            .attachments
+            .iter()
+            .flatten()
+            .map(|one| {
+                vk::AttachmentDescription::default()
+                    .format(one.format)
+                    .samples(one.samples)
+                    .load_op(one.load_op)
+                    .store_op(one.store_op)
+                    .stencil_load_op(one.stencil_load_op)
+                    .stencil_store_op(one.stencil_store_op)
+                    // Layouts are changed by the barriers in front.
+                    .initial_layout(one.layout)
+                    .final_layout(one.layout)
+            })
+            .collect();
+        let colors: Vec<_> = (0..self.color_count).map(|slot| self.reference(slot)).collect();
+        let resolves: Vec<_> = (0..self.color_count).map(|slot| self.reference(RESOLVES + slot)).collect();
+        let depth = self.reference(DEPTH_STENCIL);
+        let mut subpass = vk::SubpassDescription::default()
+            .pipeline_bind_point(vk::PipelineBindPoint::GRAPHICS)
+            .color_attachments(&colors);
+        if self.attachments[RESOLVES..].iter().any(Option::is_some) {
+            subpass = subpass.resolve_attachments(&resolves);
+        }
+        if self.attachments[DEPTH_STENCIL].is_some() {
+            subpass = subpass.depth_stencil_attachment(&depth);
+        }
+        // Dependencies that wait for nothing take the place of those that there would be otherwise: barriers do all.
+        let dependency = |from, to| {
+            vk::SubpassDependency::default()
+                .src_subpass(from)
+                .dst_subpass(to)
+                .src_stage_mask(vk::PipelineStageFlags::TOP_OF_PIPE)
+                .dst_stage_mask(vk::PipelineStageFlags::BOTTOM_OF_PIPE)
+        };
+        let dependencies = [dependency(vk::SUBPASS_EXTERNAL, 0), dependency(0, vk::SUBPASS_EXTERNAL)];
+        let (subpasses, masks) = ([subpass], [self.view_mask]);
+        let mut views = vk::RenderPassMultiviewCreateInfo::default().view_masks(&masks);
+        let mut info = vk::RenderPassCreateInfo::default()
+            .attachments(&described)
+            .subpasses(&subpasses)
+            .dependencies(&dependencies);
+        if self.view_mask != 0 {
+            info = info.push_next(&mut views);
+        }
+        // SAFETY: the caller's promise.
+        let made = unsafe { device.create_render_pass(&info, None) };
+        made.map_err(|result| DriverError { call: "vkCreateRenderPass", result })
+    }
+}
+
+/// What a framebuffer is made from. Which render passes it is for follows from its views.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct FramebufferInfo {
+    /// By slot; null where there is none.
+    pub(crate) views: [vk::ImageView; SLOTS],
+    pub(crate) extent: vk::Extent2D,
+    pub(crate) layers: u32,
+    pub(crate) view_mask: u32,
+}
+
+impl FramebufferInfo {
+    /// # Safety
+    /// The device and the views are live, and the pass has such attachments.
+    unsafe fn create(
+        &self,
+        device: &ash::Device,
+        pass: vk::RenderPass,
+    ) -> Result<vk::Framebuffer, DriverError> {
+        let null = vk::ImageView::null();
+        let views: Vec<_> = self.views.iter().copied().filter(|&view| view != null).collect();
+        let info = vk::FramebufferCreateInfo::default()
+            .render_pass(pass)
+            .attachments(&views)
+            .width(self.extent.width)
+            .height(self.extent.height)
+            .layers(self.layers);
+        // SAFETY: the caller's promise.
+        let made = unsafe { device.create_framebuffer(&info, None) };
+        made.map_err(|result| DriverError { call: "vkCreateFramebuffer", result })
+    }
+}
+
+/// An object that is destroyed with its last share. Lists have one until the device is done with them.
+pub(crate) struct Shared<H: Copy> {
+    pub(crate) handle: H,
+    device: vk::Device,
+    destroy: unsafe extern "system" fn(vk::Device, H, *const vk::AllocationCallbacks<'_>),
+}
+
+impl<H: Copy> Drop for Shared<H> {
+    fn drop(&mut self) {
+        // SAFETY: it was made with this device, which outlives the frames and their lists, and nothing uses it: that
+        // would have a share.
+        unsafe { (self.destroy)(self.device, self.handle, std::ptr::null()) };
+    }
+}
+
+struct Entry<H: Copy> {
+    object: Arc<Shared<H>>,
+    used: u64,
+    /// The program may have its handle, for as long as the frames.
+    stays: bool,
+}
+
+/// What is kept of one kind: beyond [`MOST_KEPT`] the one that was not used for longest goes.
+struct Cache<K, H: Copy> {
+    entries: HashMap<K, Entry<H>>,
+    uses: u64,
+}
+
+impl<K, H: Copy> Default for Cache<K, H> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), uses: 0 }
+    }
+}
+
+impl<K: Copy + Eq + Hash, H: Copy> Cache<K, H> {
+    fn get(
+        &mut self,
+        key: &K,
+        stays: bool,
+        make: impl FnOnce() -> Result<Shared<H>, DriverError>,
+    ) -> Result<Arc<Shared<H>>, DriverError> {
+        self.uses += 1;
+        if let Some(known) = self.entries.get_mut(key) {
+            (known.used, known.stays) = (self.uses, known.stays || stays);
+            return Ok(Arc::clone(&known.object));
+        }
+        let object = Arc::new(make()?);
+        if self.entries.len() >= MOST_KEPT {
+            let goes = self.entries.iter().filter(|(_, entry)| !entry.stays);
+            if let Some(key) = goes.min_by_key(|(_, entry)| entry.used).map(|(key, _)| *key) {
+                self.entries.remove(&key);
+            }
+        }
+        self.entries.insert(*key, Entry { object: Arc::clone(&object), used: self.uses, stays });
+        Ok(object)
+    }
+}
+
+/// What lists begin render passes with.
+#[derive(Default)]
+pub(crate) struct RenderPasses {
+    passes: Mutex<Cache<PassInfo, vk::RenderPass>>,
+    framebuffers: Mutex<Cache<FramebufferInfo, vk::Framebuffer>>,
+}
+
+impl RenderPasses {
+    /// The render pass of such attachments; one that `stays` is destroyed with the frames only.
+    ///
+    /// # Safety
+    /// The device is live until lists with the pass are done, and can render so.
+    pub(crate) unsafe fn pass(
+        &self,
+        device: &ash::Device,
+        info: &PassInfo,
+        stays: bool,
+    ) -> Result<Arc<Shared<vk::RenderPass>>, DriverError> {
+        self.passes.lock().get(info, stays, || {
+            // SAFETY: the caller's own promise.
+            let handle = unsafe { info.create(device) }?;
+            Ok(Shared { handle, device: device.handle(), destroy: device.fp_v1_0().destroy_render_pass })
+        })
+    }
+
+    /// The framebuffer of these views, for `pass` and those that are compatible.
+    ///
+    /// # Safety
+    /// As [`pass`](Self::pass), and so are the views, which are what the pass has attachments for.
+    pub(crate) unsafe fn framebuffer(
+        &self,
+        device: &ash::Device,
+        info: &FramebufferInfo,
+        pass: vk::RenderPass,
+    ) -> Result<Arc<Shared<vk::Framebuffer>>, DriverError> {
+        self.framebuffers.lock().get(info, false, || {
+            // SAFETY: the caller's own promise.
+            let handle = unsafe { info.create(device, pass) }?;
+            Ok(Shared { handle, device: device.handle(), destroy: device.fp_v1_0().destroy_framebuffer })
+        })
+    }
+
+    /// Views are about to be destroyed: their handles may soon be those of others.
+    pub(crate) fn forget(&self, views: impl Iterator<Item = vk::ImageView> + Clone) {
+        let mut framebuffers = self.framebuffers.lock();
+        if !framebuffers.entries.is_empty() {
+            framebuffers.entries.retain(|info, _| !views.clone().any(|view| info.views.contains(&view)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use ash::vk::Handle;
+
+    use super::*;
+
+    static DESTROYED: AtomicUsize = AtomicUsize::new(0);
+
+    extern "system" fn destroy(_: vk::Device, _: vk::Framebuffer, _: *const vk::AllocationCallbacks<'_>) {
+        DESTROYED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn view(number: u64) -> vk::ImageView {
+        vk::ImageView::from_raw(number)
+    }
+
+    fn get(passes: &RenderPasses, number: u64, stays: bool) -> Arc<Shared<vk::Framebuffer>> {
+        let mut info = FramebufferInfo::default();
+        info.views[DEPTH_STENCIL] = view(number);
+        let made = || Ok(Shared { handle: vk::Framebuffer::null(), device: vk::Device::null(), destroy });
+        passes.framebuffers.lock().get(&info, stays, made).expect("nothing is refused")
+    }
+
+    #[test]
+    fn the_one_that_was_not_used_for_longest_goes_and_views_take_theirs_along() {
+        let passes = RenderPasses::default();
+        let most = u64::try_from(MOST_KEPT).expect("a small number");
+        let held = get(&passes, 1, false);
+        drop(get(&passes, 2, true));
+        (3..=most).for_each(|number| drop(get(&passes, number, false)));
+        // Used again; so the third goes first, and the second stays.
+        assert!(Arc::ptr_eq(&get(&passes, 1, false), &held));
+        let before = DESTROYED.load(Ordering::Relaxed);
+        drop(get(&passes, most + 1, false));
+        assert_eq!(DESTROYED.load(Ordering::Relaxed), before + 1);
+        assert!(Arc::ptr_eq(&get(&passes, 1, false), &held));
+        passes.forget([1, 4].map(view).into_iter());
+        assert_eq!(DESTROYED.load(Ordering::Relaxed), before + 2, "a list has the first");
+        assert!(!Arc::ptr_eq(&get(&passes, 1, false), &held));
+        drop(held);
+        assert_eq!(DESTROYED.load(Ordering::Relaxed), before + 3);
+        (most..3 * most).for_each(|number| drop(get(&passes, number, false)));
+        assert_eq!(passes.framebuffers.lock().entries.len(), MOST_KEPT);
+        assert!(passes.framebuffers.lock().entries.keys().any(|info| info.views[DEPTH_STENCIL] == view(2)));
+    }
+}

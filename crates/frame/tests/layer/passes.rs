@@ -1,0 +1,153 @@
+//! Rendering by attachments alone: what is cleared, loaded, stored and resolved. The same with dynamic rendering and in
+//! render passes.
+
+use ash::vk;
+use sublet_frame::track::{Subresources, Use};
+use sublet_frame::{Attachment, Frames, Image, RenderingInfo};
+
+use super::make;
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+const DEPTH: vk::ImageAspectFlags = vk::ImageAspectFlags::DEPTH;
+const STENCIL: vk::ImageAspectFlags = vk::ImageAspectFlags::STENCIL;
+const SIZE: u32 = 8;
+
+fn target(frames: &Frames, format: vk::Format, samples: vk::SampleCountFlags, size: u32) -> Image {
+    let depth = format == vk::Format::D32_SFLOAT_S8_UINT;
+    let usage = match depth {
+        true => vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT,
+        false => vk::ImageUsageFlags::COLOR_ATTACHMENT,
+    };
+    let single = samples == vk::SampleCountFlags::TYPE_1;
+    let (mips, layers) = if single { (2, 3) } else { (1, 1) };
+    let info = make::image_info(format, (size, size), mips, layers).samples(samples);
+    make::image(frames, &info.usage(info.usage | usage))
+}
+
+fn grey(value: f32) -> vk::ClearValue {
+    vk::ClearValue { color: vk::ClearColorValue { float32: [value; 4] } }
+}
+
+fn far(depth: f32, stencil: u32) -> vk::ClearValue {
+    vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth, stencil } }
+}
+
+/// Renders, interrupted or not, and nothing else.
+fn render(frames: &mut Frames, info: &RenderingInfo<'_>, also: Option<&Image>) {
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    unsafe { list.begin_rendering(info) }.unwrap();
+    if let Some(image) = also {
+        // Active, and then interrupted.
+        unsafe { list.raw(|_, _| ()) }.unwrap();
+        unsafe { list.use_image(image, &Subresources::ALL, Use::COPY_SOURCE) }.unwrap();
+        list.flush().unwrap();
+    }
+    list.end_rendering().unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+}
+
+fn read(frames: &mut Frames, image: &Image, mip: u32, aspect: vk::ImageAspectFlags) -> Vec<u8> {
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let read = list.read_image(image, mip, 0..image.layers(), aspect).unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    frames.wait(&read).unwrap();
+    read.bytes().unwrap().to_vec()
+}
+
+/// What is in the images in the end.
+pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
+    let (one, four) = (vk::SampleCountFlags::TYPE_1, vk::SampleCountFlags::TYPE_4);
+    let format = vk::Format::R8G8B8A8_UNORM;
+    let (color, other) = (target(frames, format, one, SIZE), target(frames, format, one, SIZE));
+    let samples = target(frames, format, four, SIZE);
+    let depth = target(frames, vk::Format::D32_SFLOAT_S8_UINT, one, SIZE);
+    // All of everything is defined.
+    for (mip, layer) in (0..2).flat_map(|mip| (0..3).map(move |layer| (mip, layer))) {
+        let at = |image, clear| Attachment { mip, layer, clear, ..Attachment::clear(image) };
+        let colors = [Some(at(&color, grey(0.2))), None, Some(at(&other, grey(0.4)))];
+        let both = at(&depth, far(0.25, 7));
+        let info = RenderingInfo::new(color.extent(mip), &colors, Some(both));
+        render(frames, &RenderingInfo { stencil: Some(both), ..info }, None);
+    }
+    // Two layers of a mip, a part of them.
+    let part = Attachment { mip: 1, layer: 1, clear: grey(0.6), ..Attachment::clear(&color) };
+    let colors = [Some(part)];
+    let mut info = RenderingInfo { layers: 2, ..RenderingInfo::new(color.extent(1), &colors, None) };
+    info.area.extent.width = 2;
+    render(frames, &info, Some(&other));
+    // Depth alone, and stencil alone: the other one stays.
+    let first = Attachment { clear: far(0.5, 99), ..Attachment::clear(&depth) };
+    render(frames, &RenderingInfo::new(depth.extent(0), &[], Some(first)), None);
+    let second = Attachment { mip: 1, clear: far(0.75, 3), ..Attachment::clear(&depth) };
+    let info = RenderingInfo { stencil: Some(second), ..RenderingInfo::new(depth.extent(1), &[], None) };
+    render(frames, &info, Some(&other));
+    // In the list in which stencil was copied.
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    drop(list.read_image(&depth, 0, 0..1, STENCIL).unwrap());
+    let info = RenderingInfo::new(depth.extent(0), &[], Some(first));
+    unsafe { list.begin_rendering(&info) }.unwrap();
+    list.end_rendering().unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    // Depth is loaded and cannot be written, stencil is cleared.
+    let info = RenderingInfo {
+        stencil: Some(Attachment { clear: far(0.0, 5), ..Attachment::clear(&depth) }),
+        ..RenderingInfo::new(
+            depth.extent(0),
+            &[],
+            Some(Attachment { read_only: true, ..Attachment::load(&depth) }),
+        )
+    };
+    render(frames, &info, None);
+    // Samples, and what they are resolved to; a second color.
+    let resolved = Attachment {
+        clear: grey(0.8),
+        resolve: Some(&other),
+        store_op: vk::AttachmentStoreOp::DONT_CARE,
+        ..Attachment::clear(&samples)
+    };
+    let colors = [Some(resolved)];
+    render(frames, &RenderingInfo::new(samples.extent(0), &colors, None), None);
+    let mut found: Vec<_> = (0..2).map(|mip| read(frames, &color, mip, COLOR)).collect();
+    found.extend((0..2).map(|mip| read(frames, &other, mip, COLOR)));
+    found.extend(
+        (0..2)
+            .flat_map(|mip| [(mip, DEPTH), (mip, STENCIL)])
+            .map(|(mip, aspect)| read(frames, &depth, mip, aspect)),
+    );
+    found.push(many(frames, format));
+    found
+}
+
+/// More images than framebuffers are kept, some of them dropped while the device renders: a new view may have the handle
+/// of an old one.
+fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut texels = Vec::new();
+    for round in 0..300_u16 {
+        let image = target(frames, format, vk::SampleCountFlags::TYPE_1, 4 + u32::from(round % 5));
+        let colors =
+            [Some(Attachment { clear: grey(f32::from(round) / 300.0), ..Attachment::clear(&image) })];
+        render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
+        if round % 3 == 0 {
+            kept.push(image);
+        }
+    }
+    for image in kept.iter().step_by(10) {
+        let colors = [Some(Attachment::load(image))];
+        render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let read = list.read_image(image, 0, 0..1, COLOR).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        texels.extend_from_slice(&read.bytes().unwrap());
+    }
+    texels
+}
