@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::entry::{call, entries, on_physical_device};
-use super::format::FormatInfo;
+use super::format::{Channels, FormatInfo};
 use super::profiles::{DescriptorLimits, LimitsProfile};
 use super::state::{Features, Hub, Instance};
 use super::{chain, descriptor_buffer, descriptor_heap, descriptors, extensions};
@@ -365,17 +365,21 @@ unsafe extern "system" fn queues2(
     });
 }
 
-/// What every format that has a size can do: the simulated device copies it, and draws nothing.
+/// What every format that has a size can do: the simulated device copies it, scales some, and draws nothing.
 fn format_features(format: vk::Format) -> vk::FormatProperties {
     let Some(known) = FormatInfo::of(format) else {
         return vk::FormatProperties::default();
     };
-    let image = vk::FormatFeatureFlags::TRANSFER_SRC
+    let mut image = vk::FormatFeatureFlags::TRANSFER_SRC
         | vk::FormatFeatureFlags::TRANSFER_DST
         | vk::FormatFeatureFlags::SAMPLED_IMAGE
-        | vk::FormatFeatureFlags::STORAGE_IMAGE
-        | vk::FormatFeatureFlags::BLIT_SRC
-        | vk::FormatFeatureFlags::BLIT_DST;
+        | vk::FormatFeatureFlags::STORAGE_IMAGE;
+    if known.is_plain() {
+        image |= vk::FormatFeatureFlags::BLIT_SRC | vk::FormatFeatureFlags::BLIT_DST;
+    }
+    if Channels::of(format).is_some_and(|channels| channels.is_float()) {
+        image |= vk::FormatFeatureFlags::SAMPLED_IMAGE_FILTER_LINEAR;
+    }
     let depth = known.is_depth_stencil();
     let attachment = if depth {
         vk::FormatFeatureFlags::DEPTH_STENCIL_ATTACHMENT

@@ -7,7 +7,7 @@ use super::{Command, Target, record};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
-use crate::format::{FormatInfo, ImageDescription};
+use crate::format::{Channels, FormatInfo, ImageDescription};
 
 /// The rules of an image that is cleared.
 const CLEAR: ImageRules = ImageRules {
@@ -57,13 +57,13 @@ pub(super) unsafe extern "system" fn color(
         }
         refuse_if!(ranges.is_empty() => "VUID-vkCmdClearColorImage-rangeCount-arraylength",
             "rangeCount is 0");
-        let Some(texel) = texel(description.format, bits) else {
+        let Some(channels) = Channels::of(description.format) else {
             let text =
                 format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());
             return Err(("SUBLET-unsupported-clear", text));
         };
         let dst = Target { image, layout, layout_rule: CLEAR.layout };
-        Ok(vec![Command::Clear { dst, texel, ranges: ranges.to_vec() }])
+        Ok(vec![Command::Clear { dst, texel: channels.encode(bits), ranges: ranges.to_vec() }])
     });
 }
 
@@ -94,47 +94,4 @@ fn check(image: &ImageDescription, range: &vk::ImageSubresourceRange) -> Option<
     } else {
         None
     }
-}
-
-/// The bytes of a texel of this color; `None` for formats whose channels are not whole bytes.
-fn texel(format: vk::Format, bits: [u32; 4]) -> Option<Vec<u8>> {
-    use vk::Format as F;
-    let bytes_of = |order: &[usize], channel: fn(u32) -> Vec<u8>| -> Option<Vec<u8>> {
-        Some(order.iter().flat_map(|&index| channel(bits[index])).collect())
-    };
-    let unorm8 = |value: u32| vec![unorm8(f32::from_bits(value))];
-    let low8 = |value: u32| vec![value.to_le_bytes()[0]];
-    let low16 = |value: u32| value.to_le_bytes()[..2].to_vec();
-    let raw = |value: u32| value.to_le_bytes().to_vec();
-    match format {
-        F::R8_UNORM => bytes_of(&[0], unorm8),
-        F::R8G8_UNORM => bytes_of(&[0, 1], unorm8),
-        F::R8G8B8_UNORM => bytes_of(&[0, 1, 2], unorm8),
-        F::R8G8B8A8_UNORM | F::A8B8G8R8_UNORM_PACK32 => bytes_of(&[0, 1, 2, 3], unorm8),
-        F::B8G8R8_UNORM => bytes_of(&[2, 1, 0], unorm8),
-        F::B8G8R8A8_UNORM => bytes_of(&[2, 1, 0, 3], unorm8),
-        F::R8_UINT | F::R8_SINT => bytes_of(&[0], low8),
-        F::R8G8_UINT | F::R8G8_SINT => bytes_of(&[0, 1], low8),
-        F::R8G8B8A8_UINT | F::R8G8B8A8_SINT => bytes_of(&[0, 1, 2, 3], low8),
-        F::R16_UINT | F::R16_SINT => bytes_of(&[0], low16),
-        F::R16G16_UINT | F::R16G16_SINT => bytes_of(&[0, 1], low16),
-        F::R16G16B16A16_UINT | F::R16G16B16A16_SINT => bytes_of(&[0, 1, 2, 3], low16),
-        F::R32_UINT | F::R32_SINT | F::R32_SFLOAT => bytes_of(&[0], raw),
-        F::R32G32_UINT | F::R32G32_SINT | F::R32G32_SFLOAT => bytes_of(&[0, 1], raw),
-        F::R32G32B32_UINT | F::R32G32B32_SINT | F::R32G32B32_SFLOAT => bytes_of(&[0, 1, 2], raw),
-        F::R32G32B32A32_UINT | F::R32G32B32A32_SINT | F::R32G32B32A32_SFLOAT => bytes_of(&[0, 1, 2, 3], raw),
-        _ => None,
-    }
-}
-
-/// A number from 0 to 1 as a byte, rounded to the nearest.
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to 0..=255"
-)]
-fn unorm8(value: f32) -> u8 {
-    // `clamp` keeps NaN, and the conversion makes it 0.
-    (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }

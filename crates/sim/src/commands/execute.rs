@@ -11,7 +11,7 @@ use ash::vk;
 
 use super::barriers::layout_name;
 use super::images::buffer::BufferLayout;
-use super::{Bindings, Command, CommandState, Target};
+use super::{Bindings, Command, CommandState, Target, resample};
 use crate::arithmetic::host_size;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::hazards::{self, Actor};
@@ -120,6 +120,24 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter().flat_map(|region| image_image(device, &from, &to, region));
             each.collect()
         }
+        Command::Blit { src, dst, regions, filter } => {
+            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
+            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
+            let (Some(from), Some(to)) = (from, to) else {
+                return Vec::new();
+            };
+            let each = regions.iter();
+            each.flat_map(|region| resample::blit(device.profile(), (&from, &to), region, *filter)).collect()
+        }
+        Command::ResolveImage { src, dst, regions } => {
+            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
+            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
+            let (Some(from), Some(to)) = (from, to) else {
+                return Vec::new();
+            };
+            let each = regions.iter();
+            each.flat_map(|region| resample::resolve(device.profile(), (&from, &to), region)).collect()
+        }
         Command::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
         Command::Transition { image, old, new, range, rule } => {
             transition(device, state, *image, (*old, *new), range, rule);
@@ -169,7 +187,7 @@ fn wait_for(device: &Device, events: &[vk::Event]) -> bool {
     true
 }
 
-fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
+pub(super) fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
     Box::new(|_| body())
 }
 
@@ -187,9 +205,9 @@ fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<By
 
 /// An image that a command touches.
 #[derive(Clone)]
-struct Pixels {
-    bytes: Bytes,
-    description: ImageDescription,
+pub(super) struct Pixels {
+    pub(super) bytes: Bytes,
+    pub(super) description: ImageDescription,
 }
 
 /// An image's bytes, if its layouts are what the command says.
@@ -345,7 +363,7 @@ fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
 }
 
 /// Where a block of an image is. Units: blocks, slices and layers.
-fn block_at(level: &Level, x: u64, y: u64, z: u64) -> u64 {
+pub(super) fn block_at(level: &Level, x: u64, y: u64, z: u64) -> u64 {
     level.offset + z * level.depth_pitch + y * level.row_pitch + x * level.plane.bytes
 }
 

@@ -13,6 +13,7 @@ mod events;
 mod execute;
 mod images;
 mod pool;
+mod resample;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -35,6 +36,7 @@ use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
 pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
 pub(super) use execute::{Work, resolve};
+pub(super) use images::blit::between;
 pub(super) use images::buffer::BufferLayout;
 
 entries! {
@@ -63,6 +65,12 @@ entries! {
     Device void vk::PFN_vkCmdCopyImage = images::copy::copy: core 0 "vkCmdCopyImage";
     Device void vk::PFN_vkCmdCopyImage2 = images::copy::copy2:
         core 3 "vkCmdCopyImage2", ext "VK_KHR_copy_commands2" "vkCmdCopyImage2KHR";
+    Device void vk::PFN_vkCmdBlitImage = images::blit::blit: core 0 "vkCmdBlitImage";
+    Device void vk::PFN_vkCmdBlitImage2 = images::blit::blit2:
+        core 3 "vkCmdBlitImage2", ext "VK_KHR_copy_commands2" "vkCmdBlitImage2KHR";
+    Device void vk::PFN_vkCmdResolveImage = images::multisampled::resolve: core 0 "vkCmdResolveImage";
+    Device void vk::PFN_vkCmdResolveImage2 = images::multisampled::resolve2:
+        core 3 "vkCmdResolveImage2", ext "VK_KHR_copy_commands2" "vkCmdResolveImage2KHR";
     Device void vk::PFN_vkCmdClearColorImage = clear::color: core 0 "vkCmdClearColorImage";
     Device void vk::PFN_vkCmdBindDescriptorSets = descriptors::bind_sets: core 0 "vkCmdBindDescriptorSets";
     Device void vk::PFN_vkCmdPushDescriptorSetKHR = descriptors::push_set:
@@ -193,6 +201,17 @@ pub(super) enum Command {
         dst: Target,
         regions: Vec<vk::ImageCopy>,
     },
+    Blit {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageBlit>,
+        filter: vk::Filter,
+    },
+    ResolveImage {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageResolve>,
+    },
     Clear {
         dst: Target,
         texel: Vec<u8>,
@@ -292,7 +311,9 @@ impl Uses {
                 self.buffers.insert(*buffer);
                 self.images.insert(image.image);
             }
-            Command::CopyImage { src, dst, .. } => {
+            Command::CopyImage { src, dst, .. }
+            | Command::Blit { src, dst, .. }
+            | Command::ResolveImage { src, dst, .. } => {
                 self.images.insert(src.image);
                 self.images.insert(dst.image);
             }
@@ -370,11 +391,15 @@ pub(super) fn record(
 }
 
 /// What the family of a command buffer has to do for a call, if it is more than copies.
-const NEEDS: [(&str, vk::QueueFlags, &str); 4] = [
+const NEEDS: [(&str, vk::QueueFlags, &str); 8] = [
     ("vkCmdDispatch", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatch-commandBuffer-cmdpool"),
     ("vkCmdDispatchIndirect", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatchIndirect-commandBuffer-cmdpool"),
     ("vkCmdClearColorImage", COMPUTE_OR_DRAW, "VUID-vkCmdClearColorImage-commandBuffer-cmdpool"),
     ("vkCmdSetEvent2", COMPUTE_OR_DRAW, "VUID-vkCmdSetEvent2-commandBuffer-cmdpool"),
+    ("vkCmdBlitImage", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBlitImage-commandBuffer-cmdpool"),
+    ("vkCmdBlitImage2", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBlitImage2-commandBuffer-cmdpool"),
+    ("vkCmdResolveImage", vk::QueueFlags::GRAPHICS, "VUID-vkCmdResolveImage-commandBuffer-cmdpool"),
+    ("vkCmdResolveImage2", vk::QueueFlags::GRAPHICS, "VUID-vkCmdResolveImage2-commandBuffer-cmdpool"),
 ];
 
 const COMPUTE_OR_DRAW: vk::QueueFlags =

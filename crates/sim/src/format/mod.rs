@@ -3,11 +3,13 @@
 
 use ash::vk;
 
+mod channels;
 mod layout;
 #[cfg(test)]
 mod tests;
 mod texel;
 
+pub(super) use channels::Channels;
 pub(super) use layout::tile_of;
 pub(super) use layout::{ImageLayout, Level};
 pub(super) use texel::{Aspect, FormatInfo};

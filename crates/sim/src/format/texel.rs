@@ -142,6 +142,11 @@ impl FormatInfo {
         &self.planes[..self.count]
     }
 
+    /// Whether it has one plane, and one texel to a block.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.count == 1 && self.planes[0].block == WHOLE
+    }
+
     /// Whether the format has depth or stencil.
     pub(crate) fn is_depth_stencil(&self) -> bool {
         self.depth_stencil != DepthStencil::None

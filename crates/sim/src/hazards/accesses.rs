@@ -10,7 +10,7 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 use super::past::{Access1, Area};
 use super::{Of, On, Place, Use};
 use crate::arithmetic::widen;
-use crate::commands::{BufferLayout, Command, INDIRECT_SIZE, Target};
+use crate::commands::{BufferLayout, Command, INDIRECT_SIZE, Target, between};
 use crate::format::{ImageDescription, ImageLayout};
 use crate::state::{Device, DeviceState};
 
@@ -47,8 +47,25 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
             for region in regions {
                 let from = (&region.src_subresource, region.src_offset, region.extent);
                 let to = (&region.dst_subresource, region.dst_offset, region.extent);
-                uses.extend(part(state, *src, from, READ));
-                uses.extend(part(state, *dst, to, WRITE));
+                uses.extend(part(state, *src, from, Stages::COPY, READ));
+                uses.extend(part(state, *dst, to, Stages::COPY, WRITE));
+            }
+        }
+        Command::Blit { src, dst, regions, .. } => {
+            for region in regions {
+                let (from, to) = (between(region.src_offsets), between(region.dst_offsets));
+                let (from, to) =
+                    ((&region.src_subresource, from.0, from.1), (&region.dst_subresource, to.0, to.1));
+                uses.extend(part(state, *src, from, Stages::BLIT, READ));
+                uses.extend(part(state, *dst, to, Stages::BLIT, WRITE));
+            }
+        }
+        Command::ResolveImage { src, dst, regions } => {
+            for region in regions {
+                let from = (&region.src_subresource, region.src_offset, region.extent);
+                let to = (&region.dst_subresource, region.dst_offset, region.extent);
+                uses.extend(part(state, *src, from, Stages::RESOLVE, READ));
+                uses.extend(part(state, *dst, to, Stages::RESOLVE, WRITE));
             }
         }
         Command::Clear { dst, ranges, .. } => {
@@ -175,7 +192,8 @@ fn of_region(
     region: &vk::BufferImageCopy,
     kind: (Access, bool),
 ) -> Option<Use> {
-    part(state, target, (&region.image_subresource, region.image_offset, region.image_extent), kind)
+    let part_of = (&region.image_subresource, region.image_offset, region.image_extent);
+    part(state, target, part_of, Stages::COPY, kind)
 }
 
 /// A part of a level of an image.
@@ -183,6 +201,7 @@ fn part(
     state: &DeviceState,
     target: Target,
     (layers, offset, extent): (&vk::ImageSubresourceLayers, vk::Offset3D, vk::Extent3D),
+    stages: Stages,
     kind: (Access, bool),
 ) -> Option<Use> {
     let range = vk::ImageSubresourceRange {
@@ -201,7 +220,7 @@ fn part(
     let all = from == [0; 3] && (0..3).all(|axis| to[axis] >= end[axis]);
     let area = if all { None } else { Some(Area { from, to }) };
     let place = subresources(state, target.image, &range)?;
-    Some(Use::new(place, access(Stages::COPY, kind, area)))
+    Some(Use::new(place, access(stages, kind, area)))
 }
 
 /// The bytes that a copy to or from an image touches in the buffer: offset and size. What lies between its rows counts.

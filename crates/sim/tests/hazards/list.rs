@@ -6,7 +6,7 @@ use ash::vk;
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
 use super::rig::{A, B, Bar, Buffer, C, Form, Op, Part};
-use Op::{Again, Clear, Copy, Fill, FromImage, Idle, Submit, ToImage, Update};
+use Op::{Again, Blit, Clear, Copy, Fill, FromImage, Idle, Submit, ToImage, Update};
 
 /// A program, and what is to be found in it.
 pub(crate) struct Program {
@@ -105,6 +105,7 @@ pub(crate) fn programs() -> Vec<Program> {
     all.extend(ranges());
     all.extend(chains());
     all.extend(images());
+    all.extend(blits());
     all.extend(events());
     all.extend(submissions());
     all
@@ -393,6 +394,28 @@ fn images() -> Vec<Program> {
                 copy(B, C),
             ],
         ),
+    ]
+}
+
+fn blits() -> Vec<Program> {
+    let begin = image(WHOLE, (Layout::UNDEFINED, Layout::GENERAL), (TOP, NO), (T, R | W));
+    let up = ToImage(A, CORNER, Layout::GENERAL, ENTIRE);
+    let halve = Blit(CORNER, Layout::GENERAL, Layout::GENERAL);
+    let program = |ops: &[&Op]| std::iter::once(&begin).chain(ops.iter().copied()).cloned().collect();
+    let write_to_read = memory((T, W), (T, R));
+    vec![
+        good("a level is halved", program(&[&up, &write_to_read, &halve])),
+        good(
+            "a level is halved, with layouts",
+            vec![fresh(), Clear(FIRST), image(FIRST, (DST, SRC), (T, W), (T, R)), Blit(CORNER, SRC, DST)],
+        ),
+        bad("a level is halved too early", RAW, program(&[&up, &halve])),
+        bad("a level is halved after another stage", RAW, {
+            program(&[&up, &memory((COMPUTE, Access::SHADER_WRITE), (T, R)), &halve])
+        }),
+        bad("a level is halved twice", WAW, program(&[&halve, &halve])),
+        bad("what is halved is written too early", WAR, program(&[&halve, &up])),
+        good("what is halved is written after it", program(&[&halve, &memory((T, NO), (T, NO)), &up])),
     ]
 }
 

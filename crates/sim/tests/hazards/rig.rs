@@ -71,6 +71,8 @@ pub(crate) enum Op {
     ToImage(Buffer, Part, Layout, (i32, u32)),
     FromImage(Buffer, Part, Layout),
     Clear(Part),
+    /// Halves a level into the next, each in its layout.
+    Blit(Part, Layout, Layout),
     /// All barriers of a call have the same stages, so that either interface can say it.
     Barrier(Vec<Bar>),
     /// The two halves of a dependency. Both name the same barriers.
@@ -231,6 +233,21 @@ impl<'a> Rig<'a> {
             Op::FromImage(buffer, part, layout) => {
                 let (buffer, region) = (self.buffers[*buffer], [region(part, (0, 16))]);
                 unsafe { device.cmd_copy_image_to_buffer(commands, self.image, *layout, buffer, &region) };
+            }
+            Op::Blit(part, from, to) => {
+                let level = |mip_level: u32| vk::ImageSubresourceLayers {
+                    mip_level,
+                    ..region(part, (0, 16)).image_subresource
+                };
+                let corners = |size| [vk::Offset3D::default(), vk::Offset3D { x: size, y: size, z: 1 }];
+                let region = vk::ImageBlit {
+                    src_subresource: level(part.levels.0),
+                    src_offsets: corners(16),
+                    dst_subresource: level(part.levels.0 + 1),
+                    dst_offsets: corners(8),
+                };
+                let (image, filter) = (self.image, vk::Filter::LINEAR);
+                unsafe { device.cmd_blit_image(commands, image, *from, image, *to, &[region], filter) };
             }
             Op::Clear(part) => {
                 let (layout, color) = (Layout::TRANSFER_DST_OPTIMAL, vk::ClearColorValue::default());

@@ -1,7 +1,9 @@
-//! Copies from and to images: what both kinds have in common.
+//! Copies from and to images: what all kinds have in common.
 
+pub(super) mod blit;
 pub(super) mod buffer;
 pub(super) mod copy;
+pub(super) mod multisampled;
 
 use ash::vk;
 

@@ -9,4 +9,5 @@ pub(crate) mod bench;
 mod buffers;
 mod images;
 mod life;
+mod scaled;
 mod wrong_images;
