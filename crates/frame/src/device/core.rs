@@ -13,7 +13,7 @@ use sublet::upload::UploadArena;
 use sublet::{Allocator, RetiredResources};
 
 use super::tools::ToolInfo;
-use super::{Api, Pool, RenderPasses, Submitter, Tools};
+use super::{Api, Kept, Pool, RenderPasses, Submitter, Tools};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
@@ -48,6 +48,8 @@ impl Family {
 /// What waits for a ticket.
 pub(crate) enum Retired {
     Pool(Pool),
+    /// What lists kept that were not submitted, though another family had given it away for them.
+    GivenAway(#[expect(dead_code, reason = "it is only dropped")] Arc<Mutex<Vec<Kept>>>),
     /// A binary one, which the ticket's submission has waited for.
     Semaphore(vk::Semaphore),
 }
@@ -251,6 +253,8 @@ impl Core {
         for item in done.drain(..) {
             match item {
                 Retired::Pool(pool) => self.recycle(pool),
+                // The last share lets go of it.
+                Retired::GivenAway(_) => {}
                 Retired::Semaphore(semaphore) => self.submitter.lock().give_semaphore(semaphore),
             }
         }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use ash::vk;
+use sublet::retire::Ticket;
 
 use super::api::{Point, SubmitScratch};
 use crate::track::{Global, Submission};
@@ -25,6 +26,8 @@ pub(crate) struct Submitter {
     pub(crate) commands: Vec<vk::CommandBuffer>,
     pub(crate) waits: Vec<Point>,
     pub(crate) signals: Vec<Point>,
+    /// Of the submissions in which other families gave resources away for the one that is being made.
+    pub(crate) released: Vec<Ticket>,
     free_fences: Vec<vk::Fence>,
     free_semaphores: Vec<vk::Semaphore>,
     /// Binary semaphores that are signaled and that nobody waits for.
@@ -41,6 +44,7 @@ impl Submitter {
             commands: Vec::new(),
             waits: Vec::new(),
             signals: Vec::new(),
+            released: Vec::new(),
             free_fences: Vec::new(),
             free_semaphores: Vec::new(),
             spoiled: Vec::new(),

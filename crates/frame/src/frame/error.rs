@@ -155,7 +155,8 @@ pub enum SubmitError {
     /// The driver refused, after a queue of another family had given away resources for these lists. Nobody knows who
     /// owns those resources, so the frames make no lists and take no submissions any more: both are `Lost`.
     ///
-    /// What was submitted runs, can be waited for and read back, and is taken back. Then make new frames and, with
+    /// What was submitted runs, can be waited for and read back, and is taken back. What the lists kept lives until the
+    /// other queue is done with giving it away. Then make new frames and, with
     /// them, the resources. It needs queues of several families and resources that are exclusive to one; those made with
     /// `VK_SHARING_MODE_CONCURRENT` are never given away.
     HalfDone(DriverError),

@@ -1,6 +1,9 @@
 //! Submissions: what may fail comes before the driver has anything, and is taken back.
 
+use std::sync::Arc;
+
 use ash::vk;
+use parking_lot::Mutex;
 use sublet::device::DriverError;
 use sublet::retire::Ticket;
 
@@ -141,21 +144,25 @@ unsafe fn settle(
     core: &Core,
     submitter: &mut Submitter,
     queue: Queue,
-    lists: &[CommandList],
+    lists: &mut [CommandList],
     info: &SubmitInfo<'_>,
     ticket: Ticket,
 ) -> Result<(), SubmitError> {
     let Submitter { global, submission, .. } = &mut *submitter;
-    global.resolve(queue, lists, submission).map_err(SubmitError::Resolve)?;
+    global.resolve(queue, &*lists, submission).map_err(SubmitError::Resolve)?;
     // Another value stands for it meanwhile, so that the rest can be used.
     let mut submission = std::mem::take(&mut submitter.submission);
-    let mut released = false;
+    submitter.released.clear();
     // SAFETY: the caller's own promise.
-    let outcome =
-        unsafe { hand_over(core, submitter, &submission, queue, lists, info, ticket, &mut released) };
+    let outcome = unsafe { hand_over(core, submitter, &submission, queue, lists, info, ticket) };
     let outcome = outcome.map_err(|error| {
-        if released {
+        if !submitter.released.is_empty() {
             core.poison();
+            let given_away = Arc::new(Mutex::new(Vec::new()));
+            lists.iter_mut().for_each(|list| list.give_up(&mut given_away.lock()));
+            for &ticket in &submitter.released {
+                core.retire(ticket, Retired::GivenAway(Arc::clone(&given_away)));
+            }
             return SubmitError::HalfDone(error);
         }
         submitter.global.revoke(&mut submission);
@@ -167,7 +174,6 @@ unsafe fn settle(
 
 /// # Safety
 /// As [`settle`].
-#[expect(clippy::too_many_arguments, reason = "one step of `settle`, apart for its early returns")]
 unsafe fn hand_over(
     core: &Core,
     submitter: &mut Submitter,
@@ -176,7 +182,6 @@ unsafe fn hand_over(
     lists: &[CommandList],
     info: &SubmitInfo<'_>,
     ticket: Ticket,
-    released: &mut bool,
 ) -> Result<(), DriverError> {
     for (at, list) in lists.iter().enumerate() {
         let Some(batch) = submission.front(at) else { continue };
@@ -196,8 +201,8 @@ unsafe fn hand_over(
     }
     for release in submission.releases() {
         // SAFETY: the caller's own promise.
-        unsafe { give_away(core, submitter, release) }?;
-        *released = true;
+        let released = unsafe { give_away(core, submitter, release) }?;
+        submitter.released.push(released);
     }
     // Of fronts only that of the first list is a command buffer of its own.
     let front = submission.front(0).and(lists.first()).map(CommandList::front);
@@ -322,11 +327,15 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Res
     unsafe { core.end(commands) }
 }
 
-/// Submits the barriers by which another queue gives resources away.
+/// Submits the barriers by which another queue gives resources away. The ticket is that of the submission.
 ///
 /// # Safety
 /// As [`settle`].
-unsafe fn give_away(core: &Core, submitter: &mut Submitter, release: &Release) -> Result<(), DriverError> {
+unsafe fn give_away(
+    core: &Core,
+    submitter: &mut Submitter,
+    release: &Release,
+) -> Result<Ticket, DriverError> {
     let data = &core.queues[release.queue().index()];
     let pool = core.pool(data.family)?;
     let ticket = core.clock.open(data.lane);
@@ -346,5 +355,5 @@ unsafe fn give_away(core: &Core, submitter: &mut Submitter, release: &Release) -
         let _ = core.clock.discard(ticket);
         core.discard(pool);
     }
-    sent
+    sent.map(|()| ticket)
 }

@@ -295,6 +295,15 @@ impl CommandList {
         }
     }
 
+    /// It will not be submitted, and something else still uses what it keeps, but for what it would have read back.
+    pub(crate) fn give_up(&mut self, keeps: &mut Vec<Kept>) {
+        self.leave_kept();
+        let is_read = |kept: &Kept| matches!(kept, Kept::Read(_));
+        let (reads, used): (Vec<_>, Vec<_>) = self.pool.kept.drain(..).partition(is_read);
+        self.pool.kept = reads;
+        keeps.extend(used);
+    }
+
     /// Resources may be moved again.
     fn leave_kept(&self) {
         for kept in &self.pool.kept {

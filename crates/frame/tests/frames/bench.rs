@@ -25,9 +25,12 @@ const COMPUTE: usize = 2;
 
 /// A GPU with so many queues, which looks for hazards and for owners.
 pub(crate) fn gpu(profile: &str, queues: u32) -> sim::Gpu {
+    gpu_with_family(profile, queues, vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER)
+}
+
+fn gpu_with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> sim::Gpu {
     let first = queues.min(COMPUTE as u32);
     let builder = sim::Gpu::builder(sim::Profile::by_name(profile).unwrap()).queues(first).hazards(true);
-    let flags = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
     if first < queues { builder.family(flags, queues - first) } else { builder }.build()
 }
 
@@ -60,7 +63,15 @@ pub(crate) fn frames(
 
 impl Bench {
     pub(crate) fn new(profile: &str, queues: u32) -> Self {
-        let gpu = gpu(profile, queues);
+        Self::of(gpu(profile, queues), queues)
+    }
+
+    /// The same with another kind of family behind the first.
+    pub(crate) fn with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> Self {
+        Self::of(gpu_with_family(profile, queues, flags), queues)
+    }
+
+    fn of(gpu: sim::Gpu, queues: u32) -> Self {
         let (allocator, descriptors) = parts(&gpu);
         let frames = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
         Self { frames: Some(frames), descriptors, allocator, gpu }

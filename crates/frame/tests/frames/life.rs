@@ -310,6 +310,42 @@ fn a_lost_device_lets_go_of_everything() {
     }
 }
 
+/// Another family has released a buffer and an image when the submission that would take them is refused.
+#[test]
+fn what_was_released_for_nothing_lives_as_long_as_the_release() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 3);
+        bench.gpu.hold_submissions(true);
+        let (buffer, to) = (bench.buffer(64), bench.buffer(64));
+        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+        let frames = bench.frames();
+        let (first, second) = (frames.queue(0), frames.queue(2));
+        let mut list = frames.list(first).unwrap();
+        list.fill_buffer(&buffer, 0..64, 1).unwrap();
+        let black = vk::ClearColorValue::default();
+        unsafe { list.clear_color(&image, &Subresources::ALL, black) }.unwrap();
+        frames.submit(first, [list]).unwrap();
+        frames.wait_idle().unwrap();
+        let mut list = frames.list(second).unwrap();
+        list.copy_buffer(&buffer, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 64 }]).unwrap();
+        let read = list.read_image(&image, 0, 0..1, vk::ImageAspectFlags::COLOR).unwrap();
+        for call in ["vkQueueSubmit", "vkQueueSubmit2", "vkQueueSubmit2KHR"] {
+            bench.gpu.faults().fail_nth(call, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        }
+        let frames = bench.frames();
+        let refused = frames.submit(second, [list]);
+        assert!(matches!(refused, Err(SubmitError::HalfDone(_))), "{profile}: {refused:?}");
+        assert_eq!(read.bytes(), Err(ReadError::Never));
+        drop((buffer, image, read));
+        assert_eq!(bench.gpu.live().buffers, 2, "{profile}: one of them was released");
+        bench.frames().wait_idle().unwrap();
+        assert_eq!(bench.frames().statistics().in_flight, 0);
+        assert_eq!(bench.gpu.live().buffers, 1, "{profile}");
+        drop(to);
+        bench.finish();
+    }
+}
+
 #[test]
 fn what_cannot_be_waited_for_stays() {
     // A list that keeps a buffer, and one that keeps nothing.

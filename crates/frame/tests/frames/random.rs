@@ -179,13 +179,15 @@ fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor 
     compactor
 }
 
-/// Runs a random program, on as many queues, with compaction in between. Says how many resources were moved.
-pub(crate) fn program(frames: &mut Frames, queues: usize, seed: u64) -> u64 {
+/// Runs a random program, on as many queues, with compaction in between, on one of them or on the one given. Says how
+/// many resources were moved.
+pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>, seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
     // How often it is asked depends on the driver's speed, and the program does not.
     let mut waits = random.fork();
     let told = Arc::new(AtomicU64::new(0));
-    let mut compactor = compactor(frames, random.usize(0..queues), &told);
+    let any = random.usize(0..queues);
+    let mut compactor = compactor(frames, copies.unwrap_or(any), &told);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
     // What comes and goes around the resources of the program, so that there are holes in front of them.
     let other = |frames: &Frames, random: &mut fastrand::Rng| {

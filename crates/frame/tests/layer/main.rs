@@ -332,7 +332,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let mut frames = unsafe { Frames::new(&info) }.unwrap();
 
     transfers(&mut frames);
-    let moves: u64 = (0..20).map(|seed| random::program(&mut frames, 1, seed)).sum();
+    let moves: u64 = (0..20).map(|seed| random::program(&mut frames, 1, None, seed)).sum();
     assert!(moves > 20, "only {moves} resources were moved");
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
