@@ -115,6 +115,31 @@ fn rows_with_gaps_and_rectangles() {
 }
 
 #[test]
+fn blits_make_mips() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let image = bench.image(&image_info(vk::Format::R8_UNORM, (4, 4), 3, 1));
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        let texels = [0, 40, 200, 200, 80, 120, 200, 200, 10, 10, 0, 0, 10, 10, 0, 100];
+        list.upload_image(&image, &[ImageData::new(0, 0, &texels)]).unwrap();
+        let before = frames.statistics().barrier_calls;
+        list.generate_mips(&image).unwrap();
+        assert_eq!(frames.statistics().barrier_calls, before + 2, "one for each mip");
+        let reads = [1, 2].map(|mip| list.read_image(&image, mip, 0..1, COLOR).unwrap());
+        let ticket = frames.submit(queue, [list]).unwrap();
+        frames.end();
+        frames.wait(ticket).unwrap();
+        let mips = reads.map(|read| read.bytes().unwrap().to_vec());
+        assert_eq!(mips, [vec![60, 200, 10, 25], vec![74]], "{profile}");
+        drop(image);
+        bench.finish();
+    }
+}
+
+#[test]
 fn a_shader_makes_mips_where_blits_are_not_allowed() {
     let mut bench = Bench::new("lavapipe", 1);
     bench.gpu.set_kernel("sublet_mips", |kernel| assert_eq!(kernel.groups()[2], 2));

@@ -18,15 +18,38 @@ const BYTES: u64 = 512;
 const MIPS: u32 = 3;
 const LAYERS: u32 = 2;
 const SIZE: u32 = 8;
+/// The queues that can do everything are those below; the others are of a family that computes and copies.
+const DRAWING: usize = 2;
 
 /// Where bytes are: a buffer, or a subresource of an image.
 type Place = (usize, usize);
 
 /// What a command does to the bytes, once it is submitted.
 enum Effect {
-    Write { to: Place, at: usize, bytes: Vec<u8> },
-    Copy { from: Place, from_at: usize, to: Place, at: usize, len: usize },
-    Read { from: Place, at: usize, len: usize, read: ReadBack },
+    Write {
+        to: Place,
+        at: usize,
+        bytes: Vec<u8>,
+    },
+    Copy {
+        from: Place,
+        from_at: usize,
+        to: Place,
+        at: usize,
+        len: usize,
+    },
+    /// All rows of a subresource, the last one first.
+    Flip {
+        from: Place,
+        to: Place,
+        row: usize,
+    },
+    Read {
+        from: Place,
+        at: usize,
+        len: usize,
+        read: ReadBack,
+    },
 }
 
 struct Model {
@@ -45,6 +68,10 @@ impl Model {
                 let bytes = self.bytes[from.0][from.1][from_at..from_at + len].to_vec();
                 self.bytes[to.0][to.1][at..at + len].copy_from_slice(&bytes);
             }
+            Effect::Flip { from, to, row } => {
+                let rows = self.bytes[from.0][from.1].chunks(row).rev();
+                self.bytes[to.0][to.1] = rows.collect::<Vec<_>>().concat();
+            }
             Effect::Read { from, at, len, read } => {
                 self.expected.push_back((read, self.bytes[from.0][from.1][at..at + len].to_vec()));
             }
@@ -55,6 +82,8 @@ impl Model {
 struct World {
     buffers: Vec<Buffer>,
     images: Vec<Image>,
+    /// As large as the first level of the others.
+    several: Image,
 }
 
 fn mip_bytes(mip: u32) -> usize {
@@ -71,7 +100,7 @@ fn layers_of(mip: u32, layer: u32) -> vk::ImageSubresourceLayers {
 }
 
 /// One command, and what it will do.
-fn command(list: &mut CommandList, world: &World, random: &mut fastrand::Rng) -> Effect {
+fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut fastrand::Rng) -> Effect {
     let (b, i) = (random.usize(0..world.buffers.len()), random.usize(0..world.images.len()));
     let (one, picture) = (&world.buffers[b], &world.images[i]);
     let (mip, layer) = (random.u32(0..MIPS), random.u32(0..LAYERS));
@@ -81,7 +110,7 @@ fn command(list: &mut CommandList, world: &World, random: &mut fastrand::Rng) ->
     let end = random.u64(start / 4 + 1..=BYTES / 4) * 4;
     let (at, len) = (start as usize, (end - start) as usize);
     let fresh: Vec<u8> = (0..len.max(size)).map(|_| random.u8(..)).collect();
-    match random.u32(0..10) {
+    match random.u32(0..12) {
         0 => {
             let value = random.u32(..);
             list.fill_buffer(one, start..end, value).unwrap();
@@ -147,6 +176,43 @@ fn command(list: &mut CommandList, world: &World, random: &mut fastrand::Rng) ->
             let from = (world.buffers.len() + other, subresource(mip, other_layer));
             Effect::Copy { from, from_at: 0, to: texels, at: 0, len: size }
         }
+        9 => {
+            // A blit and a resolve take a graphics queue.
+            let other = random.usize(0..world.images.len());
+            let other_layer = random.u32(0..LAYERS);
+            if !can_draw || (other == i && other_layer == layer) {
+                return Effect::Write { to: texels, at: 0, bytes: Vec::new() };
+            }
+            let side = (SIZE >> mip) as i32;
+            let corners = |top, bottom| {
+                [vk::Offset3D { x: 0, y: top, z: 0 }, vk::Offset3D { x: side, y: bottom, z: 1 }]
+            };
+            let region = vk::ImageBlit {
+                src_subresource: layers_of(mip, other_layer),
+                src_offsets: corners(0, side),
+                dst_subresource: layers_of(mip, layer),
+                dst_offsets: corners(side, 0),
+            };
+            let filter = vk::Filter::NEAREST;
+            unsafe { list.blit_image(&world.images[other], picture, &[region], filter) }.unwrap();
+            let from = (world.buffers.len() + other, subresource(mip, other_layer));
+            Effect::Flip { from, to: texels, row: side as usize * 4 }
+        }
+        10 if can_draw => {
+            let color = random.u32(..).to_le_bytes();
+            let float32 = color.map(|byte| f32::from(byte) / 255.0);
+            let value = vk::ClearColorValue { float32 };
+            unsafe { list.clear_color(&world.several, &Subresources::ALL, value) }.unwrap();
+            let region = vk::ImageResolve {
+                src_subresource: layers_of(0, 0),
+                dst_subresource: layers_of(0, layer),
+                extent: picture.extent(0),
+                ..Default::default()
+            };
+            unsafe { list.resolve_image(&world.several, picture, &[region]) }.unwrap();
+            let to = (world.buffers.len() + i, subresource(0, layer));
+            Effect::Write { to, at: 0, bytes: color.repeat(mip_bytes(0) / 4) }
+        }
         _ => {
             let color = random.u32(..).to_le_bytes();
             let part = Subresources::ALL.mips(mip..mip + 1).layers(layer..layer + 1);
@@ -197,6 +263,12 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
     let mut world = World {
         buffers: (0..3).map(|_| buffer(frames, BYTES)).collect(),
         images: (0..2).map(|_| image(frames, &info)).collect(),
+        several: image(
+            frames,
+            &image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), 1, 1)
+                .samples(vk::SampleCountFlags::TYPE_4)
+                .usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT),
+        ),
     };
     let mut model = Model { bytes: Vec::new(), expected: VecDeque::new() };
     model.bytes.extend((0..3).map(|_| vec![vec![0; BYTES as usize]]));
@@ -220,13 +292,14 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
         if random.bool() {
             compactor.request();
         }
-        let early = (random.u32(0..3) == 0).then(|| frames.queue(random.usize(0..queues)));
-        let early = early.map(|queue| {
+        let early = (random.u32(0..3) == 0).then(|| random.usize(0..queues));
+        let early = early.map(|at| {
             // What it uses stays where it is.
-            let mut list = frames.list(queue).unwrap();
+            let mut list = frames.list(frames.queue(at)).unwrap();
             let commands = 0..random.usize(1..4);
-            let effects: Vec<_> = commands.map(|_| command(&mut list, &world, &mut random)).collect();
-            (queue, list, effects)
+            let effects: Vec<_> =
+                commands.map(|_| command(&mut list, &world, at < DRAWING, &mut random)).collect();
+            (frames.queue(at), list, effects)
         });
         compactor.step(frames).unwrap();
         if let Some((queue, list, effects)) = early {
@@ -234,12 +307,14 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
             effects.into_iter().for_each(|effect| model.apply(effect));
         }
         for _ in 0..random.usize(1..4) {
-            let queue = frames.queue(random.usize(0..queues));
+            let at = random.usize(0..queues);
+            let queue = frames.queue(at);
             let mut effects = Vec::new();
             let lists: Vec<_> = (0..random.usize(1..4))
                 .map(|_| {
                     let mut list = frames.list(queue).unwrap();
-                    effects.extend((0..random.usize(0..8)).map(|_| command(&mut list, &world, &mut random)));
+                    let commands = 0..random.usize(0..8);
+                    effects.extend(commands.map(|_| command(&mut list, &world, at < DRAWING, &mut random)));
                     list
                 })
                 .collect();
