@@ -9,7 +9,6 @@ use ash::vk::Handle as _;
 use super::describe::refuse_if;
 use super::entry::{call, checked, entries, on_device, on_physical_device_checked};
 use super::memory::Memory;
-use super::resource::View;
 use super::state::{Device, DeviceState, Features, registry};
 use super::{chain, extensions, null};
 use crate::arithmetic;
@@ -97,13 +96,16 @@ impl DeviceState {
     /// Everything that is alive, in words.
     fn leaks(&self) -> Vec<String> {
         let bytes = |name: String, size: u64| format!("{name} of {size} bytes");
-        let of = |name: String, view: &View| format!("{name} of {}", self.resource_name(view.of));
         let buffers =
             self.buffers.iter().map(|(&handle, buffer)| bytes(self.name(handle), buffer.description.size));
         let images =
             self.images.iter().map(|(&handle, image)| bytes(self.name(handle), image.requirements.size));
-        let views = self.buffer_views.iter().map(|(&handle, view)| of(self.name(handle), view));
-        let image_views = self.image_views.iter().map(|(&handle, view)| of(self.name(handle), view));
+        let views = self.buffer_views.iter().map(|(&handle, view)| {
+            format!("{} of {}", self.name(handle), self.resource_name(view.buffer.as_raw()))
+        });
+        let image_views = self.image_views.iter().map(|(&handle, view)| {
+            format!("{} of {}", self.name(handle), self.resource_name(view.image.as_raw()))
+        });
         let memories = self.memories.iter().map(|(&handle, Memory { info, .. })| {
             format!("{} of memory type {}", bytes(self.name(handle), info.size), info.type_index)
         });

@@ -187,7 +187,7 @@ pub use faults::Faults;
 pub use gpu::Gpu;
 #[doc(hidden)]
 pub use hazards::feed;
-pub use kernel::{Kernel, KernelBuffer};
+pub use kernel::{Kernel, KernelBuffer, KernelImage};
 pub use live::LiveObjects;
 pub use log::AllocateCall;
 pub use machine::host_memory;

@@ -63,12 +63,19 @@ pub(super) struct Image {
     pub(super) in_use: u32,
 }
 
-/// A `VkBufferView` or `VkImageView`, with the handle of its buffer or image.
-pub(super) struct View {
-    pub(super) of: u64,
-    /// Where the view of a buffer starts in it, and how many bytes it has, or `VK_WHOLE_SIZE`. Of an image both are 0.
+/// A `VkBufferView`.
+pub(super) struct BufferView {
+    pub(super) buffer: vk::Buffer,
+    /// Where it starts in the buffer, and how many bytes it has, or `VK_WHOLE_SIZE`.
     pub(super) start: u64,
     pub(super) size: u64,
+}
+
+/// A `VkImageView`.
+pub(super) struct ImageView {
+    pub(super) image: vk::Image,
+    /// As the program gave it.
+    pub(super) range: vk::ImageSubresourceRange,
 }
 
 entries! {
@@ -217,7 +224,7 @@ unsafe extern "system" fn create_buffer_view(
         let handle = device.hub.handle::<vk::BufferView>();
         state
             .buffer_views
-            .insert(handle, View { of: info.buffer.as_raw(), start: info.offset, size: info.range });
+            .insert(handle, BufferView { buffer: info.buffer, start: info.offset, size: info.range });
         // SAFETY: VUID-vkCreateBufferView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
         Ok(vk::Result::SUCCESS)
@@ -252,7 +259,8 @@ unsafe extern "system" fn create_image_view(
         refuse_if!(image.bound.is_none() => "VUID-VkImageViewCreateInfo-image-01020",
             "{name} is not bound to memory");
         let handle = device.hub.handle::<vk::ImageView>();
-        state.image_views.insert(handle, View { of: info.image.as_raw(), start: 0, size: 0 });
+        let view = ImageView { image: info.image, range: info.subresource_range };
+        state.image_views.insert(handle, view);
         // SAFETY: VUID-vkCreateImageView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
         Ok(vk::Result::SUCCESS)

@@ -27,7 +27,7 @@ use super::pipeline::PipelineState;
 use super::profiles::{DescriptorHeapLimits, Profile};
 use super::queue::QueueState;
 pub(super) use super::registry;
-use super::resource::{Bound, Buffer, Image, View};
+use super::resource::{Bound, Buffer, BufferView, Image, ImageView};
 use super::store::{Room, Store};
 use super::sync::SyncState;
 use crate::arithmetic::index;
@@ -321,8 +321,8 @@ pub(super) struct DeviceState {
     pub(super) memories: BTreeMap<vk::DeviceMemory, Memory>,
     pub(super) buffers: BTreeMap<vk::Buffer, Buffer>,
     pub(super) images: BTreeMap<vk::Image, Image>,
-    pub(super) buffer_views: BTreeMap<vk::BufferView, View>,
-    pub(super) image_views: BTreeMap<vk::ImageView, View>,
+    pub(super) buffer_views: BTreeMap<vk::BufferView, BufferView>,
+    pub(super) image_views: BTreeMap<vk::ImageView, ImageView>,
     /// The end of the device addresses that were given out.
     pub(super) address_end: u64,
     /// Memories by their device address.

@@ -328,7 +328,7 @@ impl Recorded<'_> {
 }
 
 /// How a message calls a layout.
-pub(super) fn layout_name(layout: vk::ImageLayout) -> String {
+pub(crate) fn layout_name(layout: vk::ImageLayout) -> String {
     match layout {
         vk::ImageLayout::UNDEFINED => "UNDEFINED".to_owned(),
         vk::ImageLayout::PREINITIALIZED => "PREINITIALIZED".to_owned(),

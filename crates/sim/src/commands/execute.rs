@@ -4,7 +4,6 @@
 //! the [`Work`] that comes out of it moves the bytes without any lock.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ash::vk;
@@ -16,7 +15,7 @@ use crate::arithmetic::host_size;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::hazards::{self, Actor};
 use crate::kernel::{self, Groups};
-use crate::state::{Bytes, Device, DeviceState};
+use crate::state::{Bytes, Device, DeviceState, Unusable};
 
 /// A move of bytes. It answers false if the memory is too small, or has no host memory behind it.
 pub(crate) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
@@ -40,12 +39,13 @@ pub(crate) fn resolve(
         }
         match command {
             Command::Dispatch { groups } => {
-                works.extend(kernel::start(device, &bindings, Groups::Given(*groups), actor));
+                let groups = Some(Groups::Given(*groups));
+                works.extend(kernel::start(device, state, &bindings, groups, actor));
                 continue;
             }
             Command::DispatchIndirect { buffer: from, offset } => {
                 let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
-                works.extend(from.and_then(|groups| kernel::start(device, &bindings, groups, actor)));
+                works.extend(kernel::start(device, state, &bindings, from, actor));
                 continue;
             }
             _ => {}
@@ -205,9 +205,18 @@ fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<By
 
 /// An image that a command touches.
 #[derive(Clone)]
-pub(super) struct Pixels {
-    pub(super) bytes: Bytes,
-    pub(super) description: ImageDescription,
+pub(crate) struct Pixels {
+    pub(crate) bytes: Bytes,
+    pub(crate) description: ImageDescription,
+}
+
+impl Pixels {
+    /// The error says why it has no bytes.
+    pub(crate) fn of(state: &DeviceState, image: vk::Image) -> Result<Self, Unusable> {
+        let bytes = state.image_bytes(image)?;
+        let description = state.images.get(&image).ok_or(Unusable::Unknown)?.description;
+        Ok(Self { bytes, description })
+    }
 }
 
 /// An image's bytes, if its layouts are what the command says.
@@ -217,8 +226,8 @@ fn image<'a>(
     target: Target,
     layers: impl Iterator<Item = &'a vk::ImageSubresourceLayers>,
 ) -> Option<Pixels> {
-    let bytes = match state.image_bytes(target.image) {
-        Ok(bytes) => bytes,
+    let pixels = match Pixels::of(state, target.image) {
+        Ok(pixels) => pixels,
         Err(reason) => {
             let text =
                 format!("{} is used by a running command, and it is {reason:?}", state.name(target.image));
@@ -231,8 +240,7 @@ fn image<'a>(
             check_layout(device, state, target, layers.mip_level, layer);
         }
     }
-    let description = state.images.get(&target.image)?.description;
-    Some(Pixels { bytes, description })
+    Some(pixels)
 }
 
 /// Reports an image that is not in the layout that the command names. The bytes are the same in all layouts.
@@ -276,8 +284,9 @@ fn transition(
     let name = state.name(image);
     let DeviceState { images, commands, .. } = state;
     // Handles are never used again, so what is known of images that are gone is of no more use.
-    commands.layouts.retain(|image, _| images.contains_key(image));
-    let layouts: &mut BTreeMap<_, _> = commands.layouts.entry(image).or_default();
+    let layouts = Arc::make_mut(&mut commands.layouts);
+    layouts.retain(|image, _| images.contains_key(image));
+    let layouts = layouts.entry(image).or_default();
     for (level, layer) in subresources(&description, range) {
         let real = layouts.get(&(level, layer)).copied();
         let unfit = old.filter(|old| match real {

@@ -32,12 +32,14 @@ use super::registry;
 use super::state::{Device, DeviceState};
 use crate::arithmetic::index;
 
+pub(super) use barriers::layout_name;
 use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
 pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
-pub(super) use execute::{Work, resolve};
+pub(super) use execute::{Pixels, Work, resolve};
 pub(super) use images::blit::between;
 pub(super) use images::buffer::BufferLayout;
+pub(super) use resample::Surface;
 
 entries! {
     Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
@@ -101,13 +103,16 @@ entries! {
         core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
 }
 
+/// The layouts of images, by level and layer. A subresource that no barrier has named is not in it. A dispatch keeps
+/// them as they were when it began.
+pub(super) type Layouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>>;
+
 /// Command pools and command buffers of a device.
 #[derive(Default)]
 pub(super) struct CommandState {
     pub(super) pools: BTreeMap<vk::CommandPool, Pool>,
     pub(super) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
-    /// The layouts of images, by level and layer. A subresource that no barrier has named is not in it.
-    layouts: BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>,
+    pub(super) layouts: Layouts,
 }
 
 impl Drop for CommandState {

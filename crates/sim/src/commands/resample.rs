@@ -13,7 +13,7 @@ use crate::state::Bytes;
 const LARGEST: usize = 32;
 
 /// One level of one layer of an image, of one aspect.
-struct Surface {
+pub(crate) struct Surface {
     bytes: Bytes,
     level: Level,
     aspect: Aspect,
@@ -22,7 +22,7 @@ struct Surface {
 }
 
 impl Surface {
-    fn new(
+    pub(crate) fn new(
         profile: &Profile,
         pixels: &Pixels,
         aspect: vk::ImageAspectFlags,
@@ -32,6 +32,21 @@ impl Surface {
         let (level, aspect) = ImageLayout::new(profile, &pixels.description)?.level(aspect, level, layer)?;
         let size = usize::try_from(aspect.bytes).ok().filter(|size| *size <= LARGEST)?;
         Some(Self { bytes: pixels.bytes.clone(), level, aspect, size })
+    }
+
+    /// Texels, or blocks of a compressed format, across, down and deep.
+    pub(crate) fn extent(&self) -> [u32; 3] {
+        let ([x, y, z], (across, down)) = (self.level.extent, self.level.plane.block);
+        [x.div_ceil(across), y.div_ceil(down), z]
+    }
+
+    pub(crate) fn contains(&self, place: [u32; 3]) -> bool {
+        place.iter().zip(self.extent()).all(|(at, end)| *at < end)
+    }
+
+    /// Bytes of a texel.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
 
     fn samples(&self) -> u32 {
@@ -45,13 +60,13 @@ impl Surface {
         self.bytes.offset + block_at(&self.level, x, y, u64::from(z)) + self.aspect.first
     }
 
-    fn read(&self, place: [u32; 3], sample: u32) -> Option<[u8; LARGEST]> {
+    pub(crate) fn read(&self, place: [u32; 3], sample: u32) -> Option<[u8; LARGEST]> {
         let mut texel = [0; LARGEST];
         let read = self.bytes.store.read(self.at(place, sample), &mut texel[..self.size]);
         read.then_some(texel)
     }
 
-    fn write(&self, place: [u32; 3], texel: &[u8]) -> bool {
+    pub(crate) fn write(&self, place: [u32; 3], texel: &[u8]) -> bool {
         texel.get(..self.size).is_some_and(|texel| self.bytes.store.write(self.at(place, 0), texel))
     }
 }

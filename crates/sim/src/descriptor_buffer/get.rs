@@ -210,7 +210,7 @@ fn check_image(
     let view = image.image_view;
     refuse_if!(view.is_null() => null, "imageView is NULL, and the feature nullDescriptor is not enabled");
     let found = state.known(device, view, state.image_views.get(&view), unknown)?;
-    let of = vk::Image::from_raw(found.of);
+    let of = found.image;
     let usages = state.images.get(&of).map(|image| image.description.usage);
     match usages {
         Some(usages) if !usages.contains(usage) => {

@@ -326,7 +326,7 @@ fn check_texels(
         "the view is NULL, and the feature nullDescriptor is not enabled");
     let found = state.buffer_views.get(&view);
     let found = state.known(device, view, found, "VUID-VkWriteDescriptorSet-descriptorType-02994")?;
-    let Some(buffer) = state.buffers.get(&vk::Buffer::from_raw(found.of)) else {
+    let Some(buffer) = state.buffers.get(&found.buffer) else {
         let text = format!("{name} is of a buffer that is destroyed");
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", text));
     };
@@ -364,7 +364,7 @@ fn check_image(
         "the view is NULL, and the feature nullDescriptor is not enabled");
     let found = state.image_views.get(&view);
     let found = state.known(device, view, found, "VUID-VkWriteDescriptorSet-descriptorType-02996")?;
-    let Some(image) = state.images.get(&vk::Image::from_raw(found.of)) else {
+    let Some(image) = state.images.get(&found.image) else {
         let text = format!("{name} is of an image that is destroyed");
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", text));
     };

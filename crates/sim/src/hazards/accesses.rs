@@ -100,6 +100,22 @@ pub(super) fn of_shader(
     buffer(state, from, [range], Stages::COMPUTE_SHADER, (access, write))
 }
 
+/// What a compute shader reads or writes of an image.
+pub(super) fn of_texels(
+    state: &DeviceState,
+    image: vk::Image,
+    range: &vk::ImageSubresourceRange,
+    (sampled, write): (bool, bool),
+) -> Option<Use> {
+    let kind = match (sampled, write) {
+        (true, _) => Access::SHADER_SAMPLED_READ,
+        (false, false) => Access::SHADER_STORAGE_READ,
+        (false, true) => Access::SHADER_STORAGE_WRITE,
+    };
+    let place = subresources(state, image, range)?;
+    Some(Use::new(place, access(Stages::COMPUTE_SHADER, (kind, write), None)))
+}
+
 /// What a barrier is about; `None` if it is about everything, or its resource is gone.
 pub(super) fn place(state: &DeviceState, on: &On) -> Option<Place> {
     match on {

@@ -409,8 +409,7 @@ pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
     found.iter().for_each(|finding| report::report(device, &state, actor, finding));
 }
 
-/// Judges what a shader reads or writes: `len` bytes of a buffer. Of a dispatch only the first of several hazards with
-/// the same call is reported.
+/// Judges what a shader reads or writes: bytes of a buffer.
 pub(super) fn judge_shader(
     device: &Device,
     actor: Actor,
@@ -418,9 +417,25 @@ pub(super) fn judge_shader(
     range: (u64, u64),
     write: bool,
 ) {
+    judge_use(device, actor, |state| accesses::of_shader(state, buffer, range, write));
+}
+
+/// Judges what a shader reads or writes: a subresource of an image, whole, as nobody knows which texels another reads.
+pub(super) fn judge_texels(
+    device: &Device,
+    actor: Actor,
+    image: vk::Image,
+    range: &vk::ImageSubresourceRange,
+    (sampled, write): (bool, bool),
+) {
+    judge_use(device, actor, |state| accesses::of_texels(state, image, range, (sampled, write)));
+}
+
+/// Of a dispatch only the first of several hazards with the same call is reported.
+fn judge_use(device: &Device, actor: Actor, of: impl FnOnce(&DeviceState) -> Option<Use>) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };
-    let uses: Vec<_> = accesses::of_shader(&state, buffer, range, write).into_iter().collect();
+    let uses: Vec<_> = of(&state).into_iter().collect();
     let found = judge.access(actor, &uses);
     for finding in &found {
         let pair = match finding {

@@ -7,6 +7,7 @@ use ash::vk::Handle as _;
 
 use super::Kernel;
 use super::buffer::BufferBytes;
+use super::image::Texels;
 use crate::arithmetic::{index, widen};
 use crate::commands::Bound;
 use crate::describe::{Broken, refuse_if};
@@ -22,6 +23,7 @@ pub(super) enum Found {
     Image {
         view: vk::ImageView,
         sampler: vk::Sampler,
+        texels: Option<Texels>,
     },
     /// In a heap there are neither views nor samplers.
     HeapImage(vk::Image),
@@ -122,10 +124,13 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
                 let text = format!("{} {}", state.name(view), kernel.device.hub.fate(view));
                 return Err(("SUBLET-descriptor-destroyed", text));
             };
-            let buffer = vk::Buffer::from_raw(found.of);
-            of_buffer(&state, kind, buffer, found.start, found.size).map(Found::Buffer)
+            of_buffer(&state, kind, found.buffer, found.start, found.size).map(Found::Buffer)
         }
-        Descriptor::Image { view, sampler, .. } => image(kernel.device, &state, view, sampler),
+        Descriptor::Image { kind, view, sampler, layout } => {
+            image(kernel.device, &state, view, sampler)?;
+            let texels = Texels::new(&state, kind, view, layout);
+            Ok(Found::Image { view, sampler, texels })
+        }
     }
 }
 
@@ -167,12 +172,13 @@ fn of_buffer(
     Ok(BufferBytes::Bytes { bytes, len, writable: is_writable(kind), of: Some((buffer, start)) })
 }
 
+/// Whether what a descriptor of an image or a sampler names is there.
 fn image(
     device: &Device,
     state: &DeviceState,
     view: vk::ImageView,
     sampler: vk::Sampler,
-) -> Result<Found, Broken> {
+) -> Result<(), Broken> {
     let gone = |name: String, fate: &str| Err(("SUBLET-descriptor-destroyed", format!("{name} {fate}")));
     if !sampler.is_null() && !state.descriptors.samplers.contains_key(&sampler) {
         return gone(state.name(sampler), device.hub.fate(sampler));
@@ -181,10 +187,10 @@ fn image(
         let Some(found) = state.image_views.get(&view) else {
             return gone(state.name(view), device.hub.fate(view));
         };
-        let of = vk::Image::from_raw(found.of);
+        let of = found.image;
         if let Err(reason) = state.image_bytes(of) {
             return gone(state.name(of), &format!("is {reason:?}"));
         }
     }
-    Ok(Found::Image { view, sampler })
+    Ok(())
 }

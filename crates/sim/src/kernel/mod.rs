@@ -6,6 +6,7 @@
 
 mod buffer;
 mod find;
+mod image;
 mod run;
 #[cfg(test)]
 pub(super) mod tests;
@@ -17,7 +18,7 @@ use ash::vk;
 use parking_lot::RwLock;
 
 use super::Gpu;
-use super::commands::Bindings;
+use super::commands::{Bindings, Layouts};
 use super::describe::Broken;
 use super::descriptor_heap::{self, Asked};
 use super::hazards::Actor;
@@ -28,6 +29,7 @@ use crate::arithmetic::narrow;
 use buffer::BufferBytes;
 pub use buffer::KernelBuffer;
 use find::Found;
+pub use image::KernelImage;
 pub(super) use run::{Groups, start};
 
 /// What a shader does.
@@ -132,7 +134,8 @@ impl Gpu {
 /// | `SUBLET-descriptor-type` | the descriptor is of another type than the binding, or than what is asked for |
 /// | `SUBLET-descriptor-destroyed` | what it describes is destroyed, or has no memory |
 /// | `SUBLET-descriptor-range` | bytes outside of what it describes are read or written |
-/// | `SUBLET-descriptor-read-only` | something is written to a uniform buffer |
+/// | `SUBLET-descriptor-read-only` | something is written to a uniform buffer, or to an image that is no storage image |
+/// | `VUID-vkCmdDraw-None-09600` | an image is not in the layout of its descriptor |
 /// | `SUBLET-address` | no buffer with a device address lies at the address |
 ///
 /// ```
@@ -148,6 +151,7 @@ pub struct Kernel<'a> {
     device: &'a Device,
     program: &'a Arc<Program>,
     bindings: &'a Bindings,
+    layouts: Layouts,
     groups: [u32; 3],
     /// Whose accesses it has, if hazards are looked for.
     actor: Option<Actor>,
@@ -300,7 +304,7 @@ impl<'a> Kernel<'a> {
         let name = place(at.0, at.1, at.2);
         let wanted = if asked == "image" { Asked::Image } else { Asked::Sampler };
         match find::find(self, at, wanted) {
-            Ok(Found::Image { view, sampler }) => {
+            Ok(Found::Image { view, sampler, .. }) => {
                 let there = if asked == "image" { !view.is_null() } else { !sampler.is_null() };
                 if there {
                     return (view, sampler);
@@ -317,6 +321,24 @@ impl<'a> Kernel<'a> {
             Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
         }
         (vk::ImageView::null(), vk::Sampler::null())
+    }
+
+    /// The texels of the image of a descriptor, as [`image`](Self::image) finds it.
+    pub fn texels(&self, set: u32, binding: u32, element: u32) -> KernelImage<'a> {
+        let name = place(set, binding, element);
+        let source = match find::find(self, (set, binding, element), Asked::Image) {
+            Ok(Found::Image { texels: Some(texels), .. }) => Some(texels),
+            Ok(_) => {
+                self.report("SUBLET-descriptor-type", &format!("{name} has no image with a view"));
+                None
+            }
+            Err((rule, text)) => {
+                self.report(rule, &format!("{name}: {text}"));
+                None
+            }
+        };
+        let (device, layouts) = (self.device, Arc::clone(&self.layouts));
+        KernelImage { device, entry_point: self.entry_point(), name, source, layouts, actor: self.actor }
     }
 
     /// The bytes from a device address to the end of the buffer there.

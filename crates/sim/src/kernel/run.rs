@@ -10,8 +10,7 @@ use ash::vk;
 use super::{Closure, Kernel};
 use crate::commands::{Bindings, Work, check_groups};
 use crate::hazards::Actor;
-use crate::pipeline::Program;
-use crate::state::{Bytes, Device};
+use crate::state::{Bytes, Device, DeviceState};
 
 /// How many workgroups a dispatch starts.
 pub(crate) enum Groups {
@@ -23,10 +22,12 @@ pub(crate) enum Groups {
 /// The work of a dispatch, with what is bound now. If there is nothing to run, it reports that and answers `None`.
 pub(crate) fn start(
     device: &Device,
+    state: &DeviceState,
     bindings: &Bindings,
-    groups: Groups,
+    groups: Option<Groups>,
     actor: Option<Actor>,
 ) -> Option<Work> {
+    let groups = groups?;
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
     let name = &program.entry_point;
     let Some(closure) = device.hub.kernels.get(name) else {
@@ -34,34 +35,28 @@ pub(crate) fn start(
         device.report("SUBLET-no-kernel", text);
         return None;
     };
-    let bindings = bindings.clone();
-    Some(Box::new(move |device: &Device| run(device, (&program, &bindings), &*closure, &groups, actor)))
+    let (bindings, layouts) = (bindings.clone(), Arc::clone(&state.commands.layouts));
+    Some(Box::new(move |device: &Device| {
+        let groups = match &groups {
+            Groups::Given(groups) => Some(*groups),
+            Groups::At(bytes, offset) => indirect(device, bytes, *offset),
+        };
+        let Some(groups) = groups else { return false };
+        let (program, bindings) = (&program, &bindings);
+        run(&mut Kernel { device, program, bindings, layouts, groups, actor }, &*closure);
+        true
+    }))
 }
 
-fn run(
-    device: &Device,
-    (program, bindings): (&Arc<Program>, &Bindings),
-    closure: &Closure,
-    groups: &Groups,
-    actor: Option<Actor>,
-) -> bool {
-    let groups = match groups {
-        Groups::Given(groups) => *groups,
-        Groups::At(bytes, offset) => match indirect(device, bytes, *offset) {
-            Some(groups) => groups,
-            None => return false,
-        },
-    };
-    if groups.contains(&0) {
-        return true;
+fn run(kernel: &mut Kernel<'_>, closure: &Closure) {
+    if kernel.groups.contains(&0) {
+        return;
     }
-    let mut kernel = Kernel { device, program, bindings, groups, actor };
     // A closure that panics must not end the queue: the test finds the report.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(&mut kernel))) {
-        let text = format!("{}: the closure panicked: {}", program.entry_point, message(panic.as_ref()));
-        device.report("SUBLET-kernel-panicked", text);
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(kernel))) {
+        let text = format!("the closure panicked: {}", message(panic.as_ref()));
+        kernel.report("SUBLET-kernel-panicked", &text);
     }
-    true
 }
 
 /// The numbers of a `VkDispatchIndirectCommand`; none are started if it has too many. `None` if it cannot be read.

@@ -6,6 +6,7 @@
 )]
 
 pub(crate) mod bench;
+mod images;
 mod pipelines;
 
 use std::sync::atomic::{AtomicU32, Ordering};
