@@ -273,25 +273,28 @@ impl CommandList {
         if !Arc::ptr_eq(core, &self.core) {
             return Err(ListError::OtherFrames);
         }
-        loop {
-            let Self { tools, pool, .. } = self;
-            let has = current.with(|body| {
-                let slot = body.slot();
-                if tools.has_seen(slot) {
-                    return true;
-                }
-                let entered = body.enter();
-                if entered {
-                    tools.see(slot);
-                    pool.kept.push(kept(Arc::clone(body)));
-                }
-                entered
-            });
-            if has {
-                return Ok(());
+        let id: ResourceId = current.id().into();
+        if !self.tools.has_seen(id.slot()) {
+            self.enter(current, kept);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn enter<K: Kind>(&mut self, current: &Current<K>, kept: fn(Arc<Body<K>>) -> Kept) {
+        let Self { core, tools, pool, .. } = self;
+        // It may have moved since it was looked at, and what it is now may be kept.
+        while !current.with(|body| {
+            let has = tools.has_seen(body.slot());
+            let entered = !has && body.enter();
+            if entered {
+                tools.see(body.slot());
+                pool.kept.push(kept(Arc::clone(body)));
             }
+            has || entered
+        }) {
             // It is being moved: soon there is another one.
-            self.core.wait_for_moves();
+            core.wait_for_moves();
         }
     }
 

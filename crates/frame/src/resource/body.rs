@@ -127,7 +127,14 @@ pub(crate) enum Current<K: Kind> {
     /// Always the same.
     Fixed(Arc<Body<K>>),
     /// The last one.
-    Movable { body: RwLock<Arc<Body<K>>>, home: Arc<Home>, pinned: AtomicBool },
+    Movable {
+        body: RwLock<Arc<Body<K>>>,
+        /// What it was made as: until it moves nobody takes the lock for these.
+        first: (K::Handle, K::Id),
+        moved: AtomicBool,
+        home: Arc<Home>,
+        pinned: AtomicBool,
+    },
 }
 
 impl<K: Kind> Current<K> {
@@ -139,7 +146,27 @@ impl<K: Kind> Current<K> {
         let body = Arc::new(body);
         match home {
             None => Self::Fixed(body),
-            Some(home) => Self::Movable { body: RwLock::new(body), home, pinned: AtomicBool::new(false) },
+            Some(home) => {
+                let (first, moved, pinned) = ((body.handle, body.id), false.into(), false.into());
+                Self::Movable { body: RwLock::new(body), first, moved, home, pinned }
+            }
+        }
+    }
+
+    /// Handle and id go with one another if the resource does not move in between.
+    #[inline]
+    pub(crate) fn handle(&self) -> K::Handle {
+        match self {
+            Self::Movable { first, moved, .. } if !moved.load(Ordering::Acquire) => first.0,
+            _ => self.with(|body| body.handle),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> K::Id {
+        match self {
+            Self::Movable { first, moved, .. } if !moved.load(Ordering::Acquire) => first.1,
+            _ => self.with(|body| body.id),
         }
     }
 
@@ -185,9 +212,10 @@ impl<K: Kind> Current<K> {
 
     /// Another body takes over.
     pub(crate) fn replace(&self, new: Arc<Body<K>>) {
-        if let Self::Movable { body, .. } = self {
+        if let Self::Movable { body, moved, .. } = self {
             // No lock is held when the old one goes.
             let old = std::mem::replace(&mut *body.write(), new);
+            moved.store(true, Ordering::Release);
             drop(old);
         }
     }

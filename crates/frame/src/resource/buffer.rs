@@ -202,14 +202,14 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Buffer {
-        self.0.current.with(|body| body.handle)
+        self.0.current.handle()
     }
 
     /// Its name in the books of states, which goes with the [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> BufferId {
-        self.0.current.with(|body| body.id)
+        self.0.current.id()
     }
 
     /// In bytes.

@@ -247,14 +247,14 @@ impl Image {
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Image {
-        self.0.current.with(|body| body.handle)
+        self.0.current.handle()
     }
 
     /// Its name in the books of states, which goes with the [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> ImageId {
-        self.0.current.with(|body| body.id)
+        self.0.current.id()
     }
 
     /// Its format.

@@ -129,7 +129,16 @@ impl Shape {
 
     /// The rectangles that the run `start..end` consists of: for each plane, at most a row that is begun, whole rows,
     /// and a row that ends early.
+    #[inline]
     pub(crate) fn rectangles(&self, start: u64, end: u64, mut f: impl FnMut(Rectangle)) {
+        if start == 0 && end == self.plane_size() && !self.apart {
+            let (mips, layers) = (0..u64::from(self.mips), 0..u64::from(self.layers));
+            return f(Rectangle { aspects: self.aspects, mips, layers });
+        }
+        self.rows(start, end, f);
+    }
+
+    fn rows(&self, start: u64, end: u64, mut f: impl FnMut(Rectangle)) {
         let (plane, width) = (self.plane_size(), u64::from(self.layers));
         let mut at = start;
         while at < end {

@@ -5,7 +5,7 @@ use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::sync::{Edge, Sync};
-use super::usage::{Scope, Use};
+use super::usage::{Scope, Use, WRITES};
 
 /// How much a list knows of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,16 +110,14 @@ impl Local {
 
     /// Whether `next` only reads what its stages have read before. Most uses do.
     #[inline]
-    pub(crate) fn repeats(&self, next: &Use, step: u32) -> bool {
+    pub(crate) fn repeats(&self, next: &Use, family: u32, step: u32) -> bool {
         let seen = self.sync.visible[0];
-        self.sync.readers.contains(next.stages)
-            && seen.stages.contains(next.stages)
-            && seen.access.contains(next.access)
+        (self.sync.readers & seen.stages).contains(next.stages)
+            && (seen.access & !WRITES).contains(next.access)
             && self.sync.layout == next.layout
-            && self.sync.owner == next.family
+            && self.sync.owner == family
             && self.changed != step
             && self.split == 0
-            && !next.writes()
             && !self.first.discards
     }
 

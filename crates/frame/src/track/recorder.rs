@@ -178,9 +178,12 @@ impl Recorder {
         if range.start >= end {
             return Err(UseError::OutOfRange { resource: buffer.into() });
         }
-        let usage = Use { layout: vk::ImageLayout::UNDEFINED, ..self.owned(&buffer.0, usage) };
-        let index = self.enter(&buffer.0, &usage)?;
-        self.apply(index, range.start, end, &usage)
+        let usage = Use { layout: vk::ImageLayout::UNDEFINED, ..usage };
+        let index = self.find(&buffer.0)?;
+        if self.repeats(index, range.start, end, &usage) {
+            return Ok(());
+        }
+        self.change(index, range.start, end, &usage)
     }
 
     /// The next command uses a part of an image. What is beyond the image is ignored.
@@ -206,12 +209,40 @@ impl Recorder {
         if usage.layout == vk::ImageLayout::UNDEFINED {
             return Err(UseError::NoLayout { resource: image.into() });
         }
-        let usage = self.owned(&image.0, usage);
-        if shape.is_whole(part) {
-            let index = self.enter(&image.0, &usage)?;
-            return self.apply(index, 0, shape.len(), &usage);
+        if !shape.is_whole(part) {
+            return self.use_part(&image.0, &shape, part, &usage);
         }
-        self.use_part(&image.0, &shape, part, &usage)
+        let (index, len) = (self.find(&image.0)?, shape.len());
+        if self.repeats(index, 0, len, &usage) {
+            return Ok(());
+        }
+        self.change(index, 0, len, &usage)
+    }
+
+    /// Whether the points are all of the resource, and the use repeats what was declared before: then it is noted. Most
+    /// uses are such.
+    #[inline]
+    fn repeats(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> bool {
+        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let given = usage.family != vk::QUEUE_FAMILY_IGNORED || resource.concurrent;
+        let family = if given { usage.family } else { self.queue.family() };
+        let step = self.step;
+        let local = cells.alike(start, end).filter(|local| local.repeats(usage, family, step));
+        // Whoever shares memory may have had it since.
+        let Some(local) = local.filter(|_| resource.place.is_none()) else { return false };
+        local.step = step;
+        true
+    }
+
+    #[inline(never)]
+    fn change(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
+        let resource = &self.entries[index].resource;
+        let (placed, usage) = (resource.place.is_some(), self.owned(resource, *usage));
+        self.discard_flushed();
+        if placed {
+            self.take_place(index, &usage)?;
+        }
+        self.apply(index, start, end, &usage)
     }
 
     #[inline(never)]
@@ -225,6 +256,7 @@ impl Recorder {
         if !shape.has(part) {
             return Err(UseError::OutOfRange { resource: ResourceId(*resource) });
         }
+        let usage = &self.owned(resource, *usage);
         let index = self.enter(resource, usage)?;
         let mut answer = Ok(());
         shape.runs(part, |start, end| {
@@ -409,7 +441,7 @@ impl Recorder {
                 if self.entries[index].resource.generation == resource.generation {
                     Ok(index)
                 } else {
-                    Err(UseError::Destroyed { resource: ResourceId(*resource) })
+                    Err(destroyed(resource))
                 }
             }
             _ => Ok(self.add(resource, slot)),
@@ -445,12 +477,6 @@ impl Recorder {
     fn apply(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
         let (batch, step) = (&mut self.batch, self.step);
         let Entry { resource, cells, .. } = &mut self.entries[index];
-        if let Some(local) = cells.alike(start, end) {
-            if local.repeats(usage, step) {
-                local.step = step;
-                return Ok(());
-            }
-        }
         let (mut twice, mut split) = (false, false);
         cells.update(start, end, |from, to, local| match local.advance(usage, step) {
             Answer::Nothing => {}
@@ -545,6 +571,11 @@ impl Default for Recorder {
     fn default() -> Self {
         Self::new(Queue::default())
     }
+}
+
+#[cold]
+fn destroyed(resource: &Resource) -> UseError {
+    UseError::Destroyed { resource: ResourceId(*resource) }
 }
 
 pub(crate) fn overlap(a: &Resource, b: &Resource) -> bool {

@@ -1,0 +1,119 @@
+//! What a use costs in a list, with the resource that it keeps, and with its handle and name.
+//!
+//! Run with `cargo bench -p sublet-frame --bench lists`; as a test of itself with `cargo test -p sublet-frame --benches`.
+//! The lists are on a simulated GPU and record nothing there: one item is one use that needs nothing.
+//!
+//! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, as in `track.rs`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    reason = "a benchmark, with buffers and uses that are valid"
+)]
+
+use ash::vk::{self, PipelineStageFlags2 as Stages};
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use sublet_frame::track::Use;
+use sublet_frame::{CompactStep, Compactor, CompactorCreateInfo, Frames};
+
+const USES: usize = 1_000;
+const BUFFERS: usize = 100;
+
+fn main() {
+    if let Ok(name) = std::env::var("SUBLET_COUNTED") {
+        let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("the name of a case");
+        let mut round = case();
+        round();
+        counted(&mut round);
+        return println!("{USES}");
+    }
+    divan::main();
+}
+
+type Case = Box<dyn FnMut()>;
+
+type MakeCase = fn() -> Case;
+
+const CASES: [(&str, MakeCase); 3] =
+    [("stays", || uses(false, false)), ("movable", || uses(true, false)), ("moved", || uses(true, true))];
+
+#[inline(never)]
+fn counted(round: &mut dyn FnMut()) {
+    round();
+}
+
+/// One of a hundred buffers is used again, before each of a thousand commands.
+fn uses(movable: bool, moved: bool) -> Case {
+    let (_, mut frames) = sublet_frame::doc_example();
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST
+        | vk::BufferUsageFlags::UNIFORM_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(4096).usage(usage);
+    let mut memory = AllocationCreateInfo::new(MemoryUsage::Auto);
+    if !movable {
+        memory.flags |= AllocationCreateFlags::CAN_ALIAS;
+    }
+    let make = |frames: &Frames| unsafe { frames.create_buffer(&info, &memory) }.unwrap();
+    let holes: Vec<_> = (0..BUFFERS).map(|_| make(&frames)).collect();
+    let buffers: Vec<_> = (0..BUFFERS).map(|_| make(&frames)).collect();
+    assert!(buffers.iter().all(|buffer| buffer.is_movable() == movable));
+    drop(holes);
+    if moved {
+        compact(&mut frames);
+    }
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let read = Use::uniform(Stages::COMPUTE_SHADER);
+    let round = move || {
+        for buffer in buffers.iter().cycle().take(USES) {
+            unsafe { list.use_buffer(black_box(buffer), 0..4096, read) }.unwrap();
+            list.flush().unwrap();
+            black_box(buffer.handle());
+        }
+        black_box(&frames);
+    };
+    Box::new(round)
+}
+
+fn compact(frames: &mut Frames) {
+    let mut compactor = Compactor::new(CompactorCreateInfo {
+        algorithm: sublet::DefragmentationAlgorithm::Full,
+        max_moves_per_frame: 0,
+        max_bytes_per_frame: 0,
+        max_time_per_frame: std::time::Duration::from_secs(10),
+        ..CompactorCreateInfo::new(frames.queue(0))
+    });
+    compactor.request();
+    loop {
+        frames.begin().unwrap();
+        let step = compactor.step(frames).unwrap();
+        frames.end();
+        if matches!(step, CompactStep::Ended(_)) {
+            break;
+        }
+    }
+    let moves = compactor.statistics().moves;
+    // Some are where they would be moved to.
+    assert!(moves > 80, "only {moves} were moved");
+}
+
+fn bench(bencher: Bencher<'_, '_>, mut round: Case) {
+    round();
+    bencher.counter(ItemsCount::new(USES)).bench_local(round);
+}
+
+#[divan::bench]
+fn a_use_of_what_stays(bencher: Bencher<'_, '_>) {
+    bench(bencher, uses(false, false));
+}
+
+#[divan::bench]
+fn a_use_of_what_may_be_moved(bencher: Bencher<'_, '_>) {
+    bench(bencher, uses(true, false));
+}
+
+#[divan::bench]
+fn a_use_of_what_was_moved(bencher: Bencher<'_, '_>) {
+    bench(bencher, uses(true, true));
+}
