@@ -161,6 +161,18 @@ impl<T: Threading> Allocator<T> {
         Ok((buffer, requirements, usage))
     }
 
+    /// The device address of a buffer's first byte (`vkGetBufferDeviceAddress`). `None` unless the allocator was made with
+    /// [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS).
+    ///
+    /// # Safety
+    /// The buffer is live, of this device, was made with `SHADER_DEVICE_ADDRESS` and is bound to memory
+    /// (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
+    #[must_use]
+    pub unsafe fn buffer_address(&self, buffer: vk::Buffer) -> Option<vk::DeviceAddress> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.device().buffer_address(buffer) }
+    }
+
     /// Creates an image, allocates memory for it and binds the two (unless
     /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///

@@ -8,8 +8,10 @@ use super::plan::{BindingPlan, SetPlan, Way, offset_alignment};
 use super::point::Point;
 use super::{BindPoint, Binder, StageError};
 use crate::base::cast::{index, widen};
+use crate::base::sync::Threading;
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
+use crate::descriptor::heap::{BindlessStore, DescriptorHeap};
 use crate::upload::AllocatorRef;
 
 /// The plan of a set, and its area.
@@ -260,6 +262,27 @@ impl<A: AllocatorRef> Binder<A> {
             point.touch_given(index(set));
         }
         Ok(())
+    }
+
+    /// Stages what a frame binds of a heap: [`stage_set`](Self::stage_set) or [`stage_buffer`](Self::stage_buffer),
+    /// whichever it is made of. Call it after the heap's [`flush`](crate::descriptor::BindlessHeap::flush) for the frame.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed. [`StageError::NullSet`] for Vulkan's own heaps, which are bound without sets.
+    ///
+    /// # Complexity
+    /// O(1).
+    pub fn stage_heap<H: AllocatorRef, T: Threading>(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        heap: &DescriptorHeap<BindlessStore<H>, T>,
+        frame: u32,
+    ) -> Result<(), StageError> {
+        match heap.buffer_info() {
+            Some(buffer) => self.stage_buffer(point, set, &buffer, 0),
+            None => self.stage_set(point, set, heap.frame_set(frame).unwrap_or_default()),
+        }
     }
 
     /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: such a

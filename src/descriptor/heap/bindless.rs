@@ -294,6 +294,16 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
         }
     }
 
+    /// The set that a frame binds; `None` for descriptor buffers and Vulkan's own heaps.
+    pub(in crate::descriptor) fn frame_set(&self, frame: u32) -> Option<vk::DescriptorSet> {
+        self.store().set(frame)
+    }
+
+    /// The descriptor buffer, with the set at its start.
+    pub(in crate::descriptor) fn buffer_info(&self) -> Option<vk::DescriptorBufferBindingInfoEXT<'static>> {
+        self.store().as_buffer().map(BufferStore::binding_info)
+    }
+
     /// For Vulkan's own heaps, where shaders find the heap that they declare as set number `set`: for
     /// [`HeapMappings`](crate::descriptor::HeapMappings), with those of the other heap. Nothing for all others.
     pub fn mappings(&self, set: u32) -> impl Iterator<Item = BindingMapping> {

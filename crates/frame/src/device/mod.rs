@@ -16,4 +16,4 @@ pub(crate) use self::passes::{
     Shared,
 };
 pub(crate) use self::submitter::Submitter;
-pub(crate) use self::tools::{Kept, Pool, ReadGuard, ToolInfo, Tools};
+pub(crate) use self::tools::{Kept, Pool, ReadGuard, ToolInfo, Tools, binds_buffers};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::Allocator;
-use sublet::descriptor::{Binder, DescriptorDevice};
+use sublet::descriptor::{Binder, BindingModel, DescriptorDevice};
 use sublet::upload::UploadArena;
 
 use super::Shared;
@@ -96,4 +96,9 @@ pub(crate) struct ToolInfo {
     pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
     pub(crate) on_barriers: Option<BarrierObserver>,
+}
+
+/// Whether descriptors are bytes in buffers, which want the addresses of what they describe.
+pub(crate) fn binds_buffers(descriptors: Option<&DescriptorDevice>) -> bool {
+    descriptors.is_some_and(|device| device.model() == BindingModel::Buffer)
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::retire::{Clock, Ticket};
+use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
-use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo};
+use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo, binds_buffers};
 use crate::list::{CommandList, ListError, RenderPassInfo};
 use crate::resource::{Buffer, CreateResourceError, Image, SharedMemory};
 use crate::track::{Global, Queue, ResourceId, StateError, Use};
@@ -148,7 +149,10 @@ impl Frames {
             families,
             Submitter::new(global, count),
             ToolInfo {
-                uploads: info.uploads.clone(),
+                uploads: UploadArenaCreateInfo {
+                    device_address: info.uploads.device_address || binds_buffers(info.descriptors),
+                    ..info.uploads.clone()
+                },
                 binder: info.binder.clone(),
                 descriptors: info.descriptors.cloned(),
                 on_barriers: info.on_barriers.clone(),

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::descriptor::{
-    BindPoint, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorKind, ImageDescriptor,
-    PipelineLayoutError, PipelineLayoutInfo, SetLayout, SetLayoutBinding,
+    BindPoint, Binder, BindlessHeap, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorKind,
+    ImageDescriptor, PipelineLayoutError, PipelineLayoutInfo, SetLayout, SetLayoutBinding, StageError,
 };
+use sublet::upload::AllocatorRef;
+use sublet::{Allocator, Threading};
 
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, buffers, part};
+use crate::device::binds_buffers;
 use crate::resource::{Buffer, Image, ViewInfo};
 use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use, UseError};
 
@@ -252,7 +255,8 @@ impl CommandList {
     }
 
     /// Binds bytes of a buffer as a uniform or storage buffer, whatever the binding is. The stages of the binding use
-    /// them from the next draw or dispatch on.
+    /// them from the next draw or dispatch on. Where descriptors are in descriptor buffers, the buffer is made with
+    /// `SHADER_DEVICE_ADDRESS`.
     ///
     /// # Errors
     /// [`ListError`]: nothing was changed.
@@ -280,11 +284,18 @@ impl CommandList {
             (usage, limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range)
         };
         let size = end - range.start;
-        buffers::needs(buffer, needs)?;
+        let by_address = binds_buffers(self.core.info.descriptors.as_ref());
+        let addressed = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        buffers::needs(buffer, if by_address { needs | addressed } else { needs })?;
         check_multiple("the offset", range.start, alignment.max(1))?;
         check_range("bytes of a descriptor", 0, size, most.into())?;
         self.keep_buffer(buffer)?;
-        let described = BufferDescriptor::new(buffer.handle(), range.start, size);
+        let mut described = BufferDescriptor::new(buffer.handle(), range.start, size);
+        if by_address {
+            // SAFETY: the list keeps the buffer, which was made for addresses and is bound: it is not sparse.
+            let address = unsafe { self.core.allocator.buffer_address(described.buffer) };
+            described = address.map_or(described, |address| described.with_buffer_address(address));
+        }
         let (descriptor, usage) = if uniform {
             (Descriptor::UniformBuffer(described), Use::uniform(stages))
         } else {
@@ -386,8 +397,42 @@ impl CommandList {
         set: u32,
         handle: vk::DescriptorSet,
     ) -> Result<(), ListError> {
+        self.bind_given(point, set, |binder| binder.stage_set(point, set, handle))
+    }
+
+    /// Binds what a frame binds of a heap, a set or a descriptor buffer, in place of descriptors of the list.
+    /// `frame` is that of the heap's [`flush`](BindlessHeap::flush), [`Frames::slot`](crate::Frames::slot) for example.
+    ///
+    /// A heap in a descriptor buffer is bound beside the list's own descriptors. Bind all heaps of a list before its first
+    /// draw or dispatch: one that comes later makes the list bind all of it anew.
+    ///
+    /// # Errors
+    /// [`ListError`]: nothing was changed.
+    ///
+    /// # Safety
+    /// The heap is live until the list is done, has its layout as this set of the pipeline layout, and was flushed for
+    /// the frame. What its slots name and shaders use is declared before each draw or dispatch
+    /// ([`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image)), or [frozen](crate::Frames::freeze), and lives
+    /// as long.
+    #[doc(alias = "SetDescriptorHeaps")]
+    pub unsafe fn bind_heap<A: AllocatorRef, T: Threading>(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        heap: &BindlessHeap<A, T>,
+        frame: u32,
+    ) -> Result<(), ListError> {
+        self.bind_given(point, set, |binder| binder.stage_heap(point, set, heap, frame))
+    }
+
+    fn bind_given(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        stage: impl FnOnce(&mut Binder<Arc<Allocator>>) -> Result<(), StageError>,
+    ) -> Result<(), ListError> {
         let binder = self.core.binder(&mut self.tools.binder)?;
-        binder.stage_set(point, set, handle).map_err(ListError::Stage)?;
+        stage(binder).map_err(ListError::Stage)?;
         let bound = &mut self.tools.points[index(point)];
         bound.bound.retain(|bound| bound.place.0 != set);
         bound.stale = true;
@@ -413,7 +458,9 @@ impl CommandList {
         // Nothing to track: the page is the list's, and the submission makes it visible.
         let place = (set, binding, 0);
         if kind != DescriptorKind::UniformBufferDynamic {
-            let described = BufferDescriptor::new(piece.buffer, piece.offset, piece.size);
+            let address = piece.address;
+            let described =
+                BufferDescriptor { address, ..BufferDescriptor::new(piece.buffer, piece.offset, piece.size) };
             return self.stage(point, place, Descriptor::UniformBuffer(described));
         }
         let page = BufferDescriptor::new(piece.buffer, 0, piece.size);

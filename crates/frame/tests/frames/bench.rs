@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo};
+use sublet::descriptor::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::{Allocator, AllocatorCreateInfo, sim};
 use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo, Image, QueueInfo};
 
@@ -69,6 +69,26 @@ impl Bench {
     /// The same with another kind of family behind the first.
     pub(crate) fn with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> Self {
         Self::of(gpu_with_family(profile, queues, flags), queues)
+    }
+
+    /// One queue, and descriptors in sets or in buffers.
+    pub(crate) fn with_model(profile: &str, model: BindingModel) -> Self {
+        let gpu = gpu(profile, 1);
+        let (allocator, _) = parts(&gpu);
+        let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
+        let descriptors = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        let frames = frames(&gpu, &allocator, &descriptors, 1).unwrap();
+        Self { frames: Some(frames), descriptors, allocator, gpu }
+    }
+
+    /// A buffer with an address.
+    pub(crate) fn addressed(&mut self, size: u64) -> Buffer {
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST
+            | vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        unsafe { self.frames().create_buffer(&info, &auto()) }.unwrap()
     }
 
     fn of(gpu: sim::Gpu, queues: u32) -> Self {
