@@ -71,7 +71,7 @@ impl Compactor {
     /// Tells `f` of every resource that has moved, before any list may use it again: to write descriptors anew, and
     /// addresses.
     ///
-    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin resources, nor wait for a lock
+    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin or freeze resources, nor wait for a lock
     /// that another thread holds while it does so: that would never return.
     pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
         self.subscribers.push(Box::new(f));
@@ -140,7 +140,7 @@ impl Compactor {
         let result = self.make(frames, pass.collect());
         self.hindered |= result.is_err();
         let Some((mut transfers, bytes, ticket)) = result? else { return Ok(CompactStep::Waiting) };
-        transfers.iter_mut().for_each(Transfer::arrive);
+        transfers.iter_mut().for_each(|transfer| transfer.arrive(core));
         self.statistics.moves += u64::try_from(transfers.len()).unwrap_or(u64::MAX);
         self.statistics.bytes_moved += bytes;
         for transfer in &transfers {

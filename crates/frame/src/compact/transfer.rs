@@ -133,13 +133,15 @@ impl Transfer {
     }
 
     /// The copies are with the driver: what took over is current.
-    pub(super) fn arrive(&mut self) {
+    pub(super) fn arrive(&mut self, core: &Core) {
         match self {
             Self::Buffer { buffer, bodies } => {
+                core.submitter.lock().global.supersede(bodies.old.id);
                 buffer.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }
             Self::Image { image, bodies, .. } => {
+                core.submitter.lock().global.supersede(bodies.old.id);
                 image.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }

@@ -415,11 +415,17 @@ impl Frames {
         self.core.submitter.lock().global.idle(resource)
     }
 
-    /// The resource is only read from now on, as `usage` says, and costs nothing any more: see [`Global::freeze`].
+    /// The resource is only read from now on, as `usage` says, and costs nothing any more: see [`Global::freeze`]. A
+    /// [`Compactor`](crate::Compactor) leaves it where it is; a step that moves resources comes to its end first.
+    ///
+    /// Subscribers of a compactor must not call it: it would never return.
     ///
     /// # Errors
-    /// [`StateError`] if the last write is not visible to that use.
+    /// [`StateError`] if the last write is not visible to that use, or a compactor has moved the resource since its id
+    /// was read: then use it in a list as it will be used, submit that, and freeze what its id is now.
     pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
+        // What a step moves is told apart from what it leaves once this is held.
+        let _moving = self.core.moving.lock();
         self.core.submitter.lock().global.freeze(resource, usage)
     }
 

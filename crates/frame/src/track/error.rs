@@ -116,7 +116,7 @@ impl Error for ResolveError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It has been removed before.
+    /// It has been removed before, or another resource has taken its place.
     Destroyed {
         /// What was named.
         resource: ResourceId,

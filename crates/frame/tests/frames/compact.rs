@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
-use sublet_frame::track::{Subresources, Use};
+use sublet_frame::track::{StateError, Subresources, Use};
 use sublet_frame::{
     Buffer, CompactError, CompactStep, Compactor, CompactorCreateInfo, Frames, Image, ImageData,
     MovedResource, SubmitError, ViewInfo,
@@ -491,6 +491,82 @@ fn lists_of_other_threads_go_on() {
         frames.end();
     }
     check(frames, &buffers, &images).unwrap();
+    drop((buffers, images, compactor));
+    bench.finish();
+}
+
+#[test]
+fn what_is_frozen_meanwhile_stays_where_it_is() {
+    let mut bench = bench("lavapipe", 2);
+    let shown = Use::COPY_SOURCE;
+    let mut frozen = 0;
+    for _ in 0..20 {
+        let frames = bench.frames.as_mut().unwrap();
+        let (buffers, images) = scattered(frames).unwrap();
+        frames.wait_idle().unwrap();
+        let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 1, ..info(frames) });
+        compactor.request();
+        let (shared, queue) = (&*frames, frames.queue(0));
+        std::thread::scope(|scope| {
+            let freezing = scope.spawn(|| {
+                let mut frozen = 0;
+                for buffer in buffers.iter().rev().cycle().take(30) {
+                    let mut list = shared.list(queue).unwrap();
+                    unsafe { list.use_buffer(buffer, 0..SIZE, shown) }.unwrap();
+                    let id = buffer.id();
+                    shared.submit(queue, [list]).unwrap();
+                    if shared.freeze(id, shown).is_ok() {
+                        std::thread::yield_now();
+                        assert_eq!(buffer.id(), id, "it was moved");
+                        frozen += 1;
+                        shared.thaw(id).unwrap();
+                    }
+                }
+                frozen
+            });
+            while !freezing.is_finished() {
+                compactor.request();
+                compactor.step(shared).unwrap();
+                shared.collect().unwrap();
+            }
+            frozen += freezing.join().unwrap();
+        });
+        check(frames, &buffers, &images).unwrap();
+    }
+    assert!(frozen > 100, "only {frozen} were frozen");
+    bench.finish();
+}
+
+#[test]
+fn an_id_of_what_has_moved_freezes_nothing() {
+    let mut bench = bench("lavapipe", 1);
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered(frames).unwrap();
+    frames.wait_idle().unwrap();
+    let ids: Vec<_> = buffers.iter().map(Buffer::id).collect();
+    // What it reads keeps the old ones.
+    bench.gpu.hold_submissions(true);
+    let frames = bench.frames.as_mut().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    for buffer in &buffers {
+        unsafe { list.use_buffer(buffer, 0..SIZE, Use::COPY_SOURCE) }.unwrap();
+    }
+    frames.submit(frames.queue(0), [list]).unwrap();
+    let mut compactor = Compactor::new(info(frames));
+    compactor.request();
+    frames.begin().unwrap();
+    assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Moved { .. }));
+    let mut moved = 0;
+    for (buffer, &id) in buffers.iter().zip(&ids).filter(|(buffer, id)| buffer.id() != **id) {
+        moved += 1;
+        assert!(matches!(frames.freeze(id, Use::COPY_SOURCE), Err(StateError::Destroyed { .. })));
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        unsafe { list.use_buffer(buffer, 0..SIZE, Use::COPY_SOURCE) }.unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.freeze(buffer.id(), Use::COPY_SOURCE).unwrap();
+    }
+    assert!(moved > 0);
+    frames.end();
     drop((buffers, images, compactor));
     bench.finish();
 }

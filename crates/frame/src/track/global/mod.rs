@@ -129,6 +129,8 @@ struct Entry {
     /// When it was used last, among all lists.
     used_at: u64,
     frozen: Option<Use>,
+    /// Another resource has taken its place, with another name.
+    superseded: bool,
 }
 
 /// What a queue has waited for of another one: everything up to a submission, at some stages.
@@ -236,12 +238,12 @@ impl Global {
             let generation = entry.resource.generation.wrapping_add(1);
             entry.resource = Resource { slot, generation, concurrent, raw, place };
             entry.cells.reset(raw.len(), state);
-            (entry.used_at, entry.frozen) = (0, None);
+            (entry.used_at, entry.frozen, entry.superseded) = (0, None, false);
             entry.resource
         } else {
             let resource = Resource { slot, generation: 0, concurrent, raw, place };
             let cells = Intervals::new(raw.len(), state);
-            self.entries.push(Entry { resource, cells, used_at: 0, frozen: None });
+            self.entries.push(Entry { resource, cells, used_at: 0, frozen: None, superseded: false });
             resource
         };
         if place.is_some() {
@@ -287,11 +289,15 @@ impl Global {
     /// # Errors
     ///
     /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
+    /// [`StateError::Destroyed`] if it is gone, or a compactor has moved it since its name was read.
     #[doc(alias = "setPermanentTextureState")]
     #[doc(alias = "setPermanentBufferState")]
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         let entry = self.entry_mut(resource)?;
+        if entry.superseded {
+            return Err(StateError::Destroyed { resource: ResourceId(resource) });
+        }
         let image = matches!(resource.raw, Raw::Image { .. });
         let mut visible = !usage.writes();
         entry.cells.for_each(|_, _, state| {
@@ -398,6 +404,13 @@ impl Global {
         let mut here = entry.frozen.is_none();
         entry.cells.for_each(|_, _, state| here &= !is_outside(state.sync.owner));
         here
+    }
+
+    /// A copy has taken the place of a resource, which is only used by what was submitted before.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor says so"))]
+    pub(crate) fn supersede(&mut self, resource: impl Into<ResourceId>) {
+        // If it is gone already there is nothing to note.
+        let _ = self.entry_mut(resource.into().0).map(|entry| entry.superseded = true);
     }
 
     /// The parts of an image that have contents: those that are in any layout.
