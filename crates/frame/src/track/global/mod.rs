@@ -128,9 +128,27 @@ struct Entry {
     cells: Intervals<State>,
     /// When it was used last, among all lists.
     used_at: u64,
-    frozen: Option<Use>,
+    standing: Standing,
+}
+
+/// What uses mean for a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// They change its states.
+    Tracked,
+    /// All of them are this one.
+    Frozen(Use),
     /// Another resource has taken its place, with another name.
-    superseded: bool,
+    Superseded,
+}
+
+impl Standing {
+    fn frozen(&self) -> Option<&Use> {
+        match self {
+            Self::Frozen(usage) => Some(usage),
+            Self::Tracked | Self::Superseded => None,
+        }
+    }
 }
 
 /// What a queue has waited for of another one: everything up to a submission, at some stages.
@@ -238,12 +256,12 @@ impl Global {
             let generation = entry.resource.generation.wrapping_add(1);
             entry.resource = Resource { slot, generation, concurrent, raw, place };
             entry.cells.reset(raw.len(), state);
-            (entry.used_at, entry.frozen, entry.superseded) = (0, None, false);
+            (entry.used_at, entry.standing) = (0, Standing::Tracked);
             entry.resource
         } else {
             let resource = Resource { slot, generation: 0, concurrent, raw, place };
             let cells = Intervals::new(raw.len(), state);
-            self.entries.push(Entry { resource, cells, used_at: 0, frozen: None, superseded: false });
+            self.entries.push(Entry { resource, cells, used_at: 0, standing: Standing::Tracked });
             resource
         };
         if place.is_some() {
@@ -295,7 +313,7 @@ impl Global {
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         let entry = self.entry_mut(resource)?;
-        if entry.superseded {
+        if entry.standing == Standing::Superseded {
             return Err(StateError::Destroyed { resource: ResourceId(resource) });
         }
         let image = matches!(resource.raw, Raw::Image { .. });
@@ -306,7 +324,7 @@ impl Global {
         if !visible {
             return Err(StateError::NotVisible { resource: ResourceId(resource) });
         }
-        entry.frozen = Some(usage);
+        entry.standing = Standing::Frozen(usage);
         Ok(())
     }
 
@@ -320,9 +338,10 @@ impl Global {
         self.entry(resource)?;
         let (entries, queues) = (&mut self.entries, &self.queues);
         let entry = &mut entries[index(resource.slot)];
-        let Some(usage) = entry.frozen.take() else {
+        let Standing::Frozen(usage) = entry.standing else {
             return Ok(());
         };
+        entry.standing = Standing::Tracked;
         // Every submission since may have read it.
         entry.cells.each(|state| {
             state.sync.readers |= usage.stages;
@@ -401,7 +420,7 @@ impl Global {
     #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
     pub(crate) fn can_be_replaced(&self, resource: impl Into<ResourceId>) -> bool {
         let Ok(entry) = self.entry(resource.into().0) else { return false };
-        let mut here = entry.frozen.is_none();
+        let mut here = entry.standing == Standing::Tracked;
         entry.cells.for_each(|_, _, state| here &= !is_outside(state.sync.owner));
         here
     }
@@ -410,7 +429,7 @@ impl Global {
     #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor says so"))]
     pub(crate) fn supersede(&mut self, resource: impl Into<ResourceId>) {
         // If it is gone already there is nothing to note.
-        let _ = self.entry_mut(resource.into().0).map(|entry| entry.superseded = true);
+        let _ = self.entry_mut(resource.into().0).map(|entry| entry.standing = Standing::Superseded);
     }
 
     /// The parts of an image that have contents: those that are in any layout.

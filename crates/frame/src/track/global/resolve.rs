@@ -93,7 +93,7 @@ impl Global {
             if split {
                 return Err(ResolveError::Split { list, resource });
             }
-            if entry.frozen.is_some_and(|frozen| !keeps_frozen(used, &frozen)) {
+            if entry.standing.frozen().is_some_and(|frozen| !keeps_frozen(used, frozen)) {
                 return Err(ResolveError::Frozen { list, resource });
             }
             if used.resource.place.is_none() {
@@ -101,7 +101,7 @@ impl Global {
             }
             for other in self.placed.iter().map(|&slot| &self.entries[index(slot)]) {
                 let same = other.resource.slot == used.resource.slot;
-                if !same && other.frozen.is_some() && overlap(&other.resource, &used.resource) {
+                if !same && other.standing.frozen().is_some() && overlap(&other.resource, &used.resource) {
                     return Err(ResolveError::Frozen { list, resource: ResourceId(other.resource) });
                 }
             }
