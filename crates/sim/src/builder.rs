@@ -292,6 +292,7 @@ pub(super) fn create_device(
     let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
     let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
     let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();
+    let mut rendering = vk::PhysicalDeviceDynamicRenderingFeatures::default();
     let mut maintenance = vk::PhysicalDeviceMaintenance4Features::default();
     let mut priorities = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
     let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
@@ -309,6 +310,7 @@ pub(super) fn create_device(
         .push_next(&mut addresses)
         .push_next(&mut timelines)
         .push_next(&mut synchronization)
+        .push_next(&mut rendering)
         .push_next(&mut maintenance)
         .push_next(&mut priorities)
         .push_next(&mut pageable)

@@ -30,6 +30,7 @@ const PROMOTED: &[(&str, u32)] = &[
     ("VK_KHR_maintenance3", 1),
     ("VK_KHR_driver_properties", 2),
     ("VK_KHR_copy_commands2", 3),
+    ("VK_KHR_dynamic_rendering", 3),
 ];
 
 /// The device extensions of a profile, sorted. They are few, so a linear search is fast enough.

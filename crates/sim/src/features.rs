@@ -35,6 +35,7 @@ impl Features {
             device_coherent_memory: device_coherent_memory && hub.offers("VK_AMD_device_coherent_memory"),
             timeline_semaphore: timeline_semaphore && hub.offers("VK_KHR_timeline_semaphore"),
             synchronization2: synchronization2 && hub.offers("VK_KHR_synchronization2"),
+            dynamic_rendering: hub.offers("VK_KHR_dynamic_rendering"),
             maintenance4: maintenance4 && hub.offers("VK_KHR_maintenance4"),
             protected_memory,
             sparse_binding,
@@ -106,6 +107,7 @@ const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.device_coherent_memory, "VK_AMD_device_coherent_memory"),
     (|features| &mut features.timeline_semaphore, "VK_KHR_timeline_semaphore"),
     (|features| &mut features.synchronization2, "VK_KHR_synchronization2"),
+    (|features| &mut features.dynamic_rendering, "VK_KHR_dynamic_rendering"),
     (|features| &mut features.maintenance4, "VK_KHR_maintenance4"),
     (|features| &mut features.protected_memory, ""),
     (|features| &mut features.sparse_binding, ""),
@@ -149,11 +151,13 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
         PhysicalDeviceVulkan12Features.buffer_device_address is buffer_device_address;
         PhysicalDeviceVulkan12Features.timeline_semaphore is timeline_semaphore;
         PhysicalDeviceVulkan13Features.synchronization2 is synchronization2;
+        PhysicalDeviceVulkan13Features.dynamic_rendering is dynamic_rendering;
         PhysicalDeviceVulkan13Features.maintenance4 is maintenance4;
         PhysicalDeviceProtectedMemoryFeatures.protected_memory is protected_memory;
         PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address is buffer_device_address;
         PhysicalDeviceTimelineSemaphoreFeatures.timeline_semaphore is timeline_semaphore;
         PhysicalDeviceSynchronization2Features.synchronization2 is synchronization2;
+        PhysicalDeviceDynamicRenderingFeatures.dynamic_rendering is dynamic_rendering;
         PhysicalDeviceMaintenance4Features.maintenance4 is maintenance4;
         PhysicalDeviceMemoryPriorityFeaturesEXT.memory_priority is memory_priority;
         PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT.pageable_device_local_memory

@@ -32,7 +32,7 @@
 //!   | `SUBLET-descriptor-binding`, and others that [`Kernel`] lists | a shader looks at a descriptor that is not there, or not what it should be |
 //!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
-//!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
+//!   | `SUBLET-unsupported-clear`, `SUBLET-unsupported-blit`, `SUBLET-unsupported-resolve` | a format that the simulated device cannot clear, convert or average: its channels are not whole bytes |
 //!   | `SUBLET-exclusive-ownership` | a family of queues uses, or gives away, what another one owns; where [`GpuBuilder::hazards`] are looked for |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
@@ -51,23 +51,26 @@
 //!   them](GpuBuilder::descriptor_heap): no profile has them. Resource and sampler heaps with the driver's reserved
 //!   ranges, push data, and the mapping of sets and bindings, with every source but shader records. Secondary command
 //!   buffers inherit no heaps.
+//! - **Images**: copies, clears, blits of either filter, resolves, and dynamic rendering, whose attachments are cleared,
+//!   loaded, stored and resolved. There are no graphics pipelines, and so no draws, and no render passes.
 //! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its
 //!   place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device
 //!   addresses. What a shader finds is checked when it looks, see [`Kernel`].
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
-//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, indirect
-//!   dispatch, and of a [`Kernel`]'s buffers is compared with those before it, by bytes of buffers and by subresources
-//!   and areas of images. Barriers and events of either interface, semaphores and their stages, and waits of the host
-//!   order them, also across command buffers, submissions and queues. Two that nothing orders as it should are reported
-//!   under the layers' names (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-`
-//!   on two queues), with both calls, what they share, and what is missing: a semaphore, an execution dependency, an
-//!   availability or a visibility. Between families of queues, so is what a family uses and another one owns, or
-//!   acquires and nobody has released alike. The validation layer agrees on a common list of programs. A shader's access is what
-//!   its closure reads and writes, and not what its descriptors allow. Not seen are images in shaders, what shaders
-//!   reach by address, in descriptor heaps or inline, the descriptors themselves, the host's own reads and writes, and
-//!   images that share memory with something else.
+//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, blit, resolve,
+//!   indirect dispatch, of attachments, and of a [`Kernel`]'s buffers and images is compared with those before it, by
+//!   bytes of buffers and by subresources and areas of images (a shader's by subresources). Barriers and events of
+//!   either interface, semaphores and their stages, and waits of the host order them, also across command buffers,
+//!   submissions and queues. Two that nothing orders as it should are reported under the layers' names
+//!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with
+//!   both calls, what they share, and what is missing: a semaphore, an execution dependency, an availability or a
+//!   visibility. Between families of queues, so is what a family uses and another one owns, or acquires and nobody has
+//!   released alike. The validation layer agrees on a common list of programs. A shader's access is what its closure
+//!   reads and writes, and not what its descriptors allow. Not seen is what shaders reach by address, in descriptor
+//!   heaps or inline, the descriptors themselves, the host's own reads and writes, and images that share memory with
+//!   something else.
 //! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
 //!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].

@@ -233,6 +233,7 @@ pub(super) struct Features {
     pub(super) device_coherent_memory: bool,
     pub(super) timeline_semaphore: bool,
     pub(super) synchronization2: bool,
+    pub(super) dynamic_rendering: bool,
     pub(super) maintenance4: bool,
     pub(super) protected_memory: bool,
     pub(super) sparse_binding: bool,

@@ -34,7 +34,7 @@ impl Features {
         Self {
             synchronization2: has("VK_KHR_synchronization2"),
             timeline_semaphore: has("VK_KHR_timeline_semaphore"),
-            dynamic_rendering: false,
+            dynamic_rendering: has("VK_KHR_dynamic_rendering"),
             separate_depth_stencil_layouts: false,
         }
     }

@@ -8,7 +8,8 @@ use ash::vk;
 use sublet::DefragmentationAlgorithm;
 use sublet_frame::track::Subresources;
 use sublet_frame::{
-    Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource, ReadBack,
+    Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, ListError,
+    MovedResource, ReadBack, RenderingInfo,
 };
 
 use crate::make::{buffer, image, image_info};
@@ -95,6 +96,10 @@ fn subresource(mip: u32, layer: u32) -> usize {
     (mip * LAYERS + layer) as usize
 }
 
+fn clear_value(color: [u8; 4]) -> vk::ClearValue {
+    vk::ClearValue { color: vk::ClearColorValue { float32: color.map(|byte| f32::from(byte) / 255.0) } }
+}
+
 fn layers_of(mip: u32, layer: u32) -> vk::ImageSubresourceLayers {
     vk::ImageSubresourceLayers { aspect_mask: COLOR, mip_level: mip, base_array_layer: layer, layer_count: 1 }
 }
@@ -110,7 +115,7 @@ fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut f
     let end = random.u64(start / 4 + 1..=BYTES / 4) * 4;
     let (at, len) = (start as usize, (end - start) as usize);
     let fresh: Vec<u8> = (0..len.max(size)).map(|_| random.u8(..)).collect();
-    match random.u32(0..12) {
+    match random.u32(0..13) {
         0 => {
             let value = random.u32(..);
             list.fill_buffer(one, start..end, value).unwrap();
@@ -213,6 +218,25 @@ fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut f
             let to = (world.buffers.len() + i, subresource(0, layer));
             Effect::Write { to, at: 0, bytes: color.repeat(mip_bytes(0) / 4) }
         }
+        11 if can_draw => {
+            // Two attachments, one of which is resolved; half of the times only a part of the other is rendered.
+            let color = random.u32(..).to_le_bytes();
+            let clear = clear_value(color);
+            let several = Attachment { clear, resolve: Some(picture), ..Attachment::clear(&world.several) };
+            let one = Attachment { mip, layer, clear, ..Attachment::clear(picture) };
+            let resolves = mip == 0 && layer == 0 && random.bool();
+            let rows = if resolves || random.bool() { extent.height } else { extent.height.div_ceil(2) };
+            let colors = [Some(if resolves { several } else { one })];
+            let info = RenderingInfo::new(vk::Extent3D { height: rows, ..extent }, &colors, None);
+            let bytes = color.repeat((extent.width * rows) as usize);
+            match unsafe { list.begin_rendering(&info) } {
+                Ok(()) => list.end_rendering().unwrap(),
+                // A simulated GPU has no render passes.
+                Err(ListError::NoRendering) => return Effect::Write { to: texels, at: 0, bytes: Vec::new() },
+                Err(error) => panic!("{error}"),
+            }
+            Effect::Write { to: texels, at: 0, bytes }
+        }
         _ => {
             let color = random.u32(..).to_le_bytes();
             let part = Subresources::ALL.mips(mip..mip + 1).layers(layer..layer + 1);
@@ -255,6 +279,7 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
     let any = random.usize(0..queues);
     let mut compactor = compactor(frames, copies.unwrap_or(any), &told);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
+    let info = info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT);
     // What comes and goes around the resources of the program, so that there are holes in front of them.
     let other = |frames: &Frames, random: &mut fastrand::Rng| {
         (buffer(frames, random.u64(1..8) * BYTES), image(frames, &info))
@@ -267,7 +292,7 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
             frames,
             &image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), 1, 1)
                 .samples(vk::SampleCountFlags::TYPE_4)
-                .usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT),
+                .usage(info.usage),
         ),
     };
     let mut model = Model { bytes: Vec::new(), expected: VecDeque::new() };

@@ -10,7 +10,7 @@ use ash::vk;
 
 use super::barriers::layout_name;
 use super::images::buffer::BufferLayout;
-use super::{Bindings, Command, CommandState, Target, resample};
+use super::{Attached, Bindings, Command, CommandState, Target, resample};
 use crate::arithmetic::host_size;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::hazards::{self, Actor};
@@ -138,6 +138,37 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let each = regions.iter();
             each.flat_map(|region| resample::resolve(device.profile(), (&from, &to), region)).collect()
         }
+        Command::BeginRendering(rendering) => {
+            let mut works = Vec::new();
+            for one in &rendering.attachments {
+                let pixels = attachment(device, state, &one.to);
+                if let Some(resolve) = &one.resolve {
+                    attachment(device, state, resolve);
+                }
+                if let Some(pixels) = pixels.filter(|_| one.load == vk::AttachmentLoadOp::CLEAR) {
+                    works.push(resample::clear(device.profile(), pixels, one, rendering.area));
+                }
+            }
+            works
+        }
+        Command::EndRendering(rendering) => {
+            let each = rendering.attachments.iter().filter_map(|one| Some((one, one.resolve.as_ref()?)));
+            let each = each.filter_map(|(one, resolve)| {
+                let (from, to) = (attachment(device, state, &one.to)?, attachment(device, state, resolve)?);
+                let (area, start) = (rendering.area, rendering.area.offset);
+                let offset = vk::Offset3D { x: start.x, y: start.y, z: 0 };
+                let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
+                let region = vk::ImageResolve {
+                    src_subresource: one.to.layers,
+                    src_offset: offset,
+                    dst_subresource: resolve.layers,
+                    dst_offset: offset,
+                    extent,
+                };
+                Some(resample::resolve(device.profile(), (&from, &to), &region))
+            });
+            each.flatten().collect()
+        }
         Command::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
         Command::Transition { image, old, new, range, rule } => {
             transition(device, state, *image, (*old, *new), range, rule);
@@ -241,6 +272,11 @@ fn image<'a>(
         }
     }
     Some(pixels)
+}
+
+/// The bytes of an attachment's image.
+fn attachment(device: &Device, state: &DeviceState, attached: &Attached) -> Option<Pixels> {
+    image(device, state, attached.target, std::iter::once(&attached.layers))
 }
 
 /// Reports an image that is not in the layout that the command names. The bytes are the same in all layouts.

@@ -13,6 +13,7 @@ mod events;
 mod execute;
 mod images;
 mod pool;
+mod rendering;
 mod resample;
 #[cfg(test)]
 pub(super) mod tests;
@@ -39,6 +40,7 @@ pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
 pub(super) use execute::{Pixels, Work, resolve};
 pub(super) use images::blit::between;
 pub(super) use images::buffer::BufferLayout;
+pub(super) use rendering::{Attached, Attachment, Rendering};
 pub(super) use resample::Surface;
 
 entries! {
@@ -74,6 +76,10 @@ entries! {
     Device void vk::PFN_vkCmdResolveImage2 = images::multisampled::resolve2:
         core 3 "vkCmdResolveImage2", ext "VK_KHR_copy_commands2" "vkCmdResolveImage2KHR";
     Device void vk::PFN_vkCmdClearColorImage = clear::color: core 0 "vkCmdClearColorImage";
+    Device void vk::PFN_vkCmdBeginRendering = rendering::begin:
+        core 3 "vkCmdBeginRendering", ext "VK_KHR_dynamic_rendering" "vkCmdBeginRenderingKHR";
+    Device void vk::PFN_vkCmdEndRendering = rendering::end:
+        core 3 "vkCmdEndRendering", ext "VK_KHR_dynamic_rendering" "vkCmdEndRenderingKHR";
     Device void vk::PFN_vkCmdBindDescriptorSets = descriptors::bind_sets: core 0 "vkCmdBindDescriptorSets";
     Device void vk::PFN_vkCmdPushDescriptorSetKHR = descriptors::push_set:
         ext "VK_KHR_push_descriptor" "vkCmdPushDescriptorSetKHR", core 4 "vkCmdPushDescriptorSet";
@@ -155,7 +161,7 @@ pub(super) enum Phase {
 }
 
 /// The resources that a command buffer names.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Uses {
     pub(super) buffers: BTreeSet<vk::Buffer>,
     pub(super) images: BTreeSet<vk::Image>,
@@ -166,6 +172,8 @@ pub(super) struct Uses {
     pub(super) descriptor_buffers: Vec<u64>,
     /// The heaps that were bound, each with its reserved range.
     pub(super) heaps: Vec<HeapBinding>,
+    /// What has begun and not ended.
+    rendering: Option<Arc<Rendering>>,
     /// Whether a compute pipeline is bound after the last command.
     can_dispatch: bool,
     /// The calls that are recorded, if hazards are looked for.
@@ -217,6 +225,8 @@ pub(super) enum Command {
         dst: Target,
         regions: Vec<vk::ImageResolve>,
     },
+    BeginRendering(Arc<Rendering>),
+    EndRendering(Arc<Rendering>),
     Clear {
         dst: Target,
         texel: Vec<u8>,
@@ -322,6 +332,11 @@ impl Uses {
                 self.images.insert(src.image);
                 self.images.insert(dst.image);
             }
+            Command::BeginRendering(rendering) => {
+                self.images.extend(rendering.attached().map(|attached| attached.target.image));
+                self.rendering = Some(Arc::clone(rendering));
+            }
+            Command::EndRendering(_) => self.rendering = None,
             Command::Clear { dst, .. } => {
                 self.images.insert(dst.image);
             }
@@ -380,6 +395,7 @@ pub(super) fn record(
         refuse_if!(buffer.is_none_or(|buffer| buffer.phase != Phase::Recording) => recording_rule,
             "{} is not being recorded", state.name(command_buffer));
         check_family(device, &state, command_buffer, call)?;
+        check_outside(buffer, call)?;
         let commands = body(device, &state)?;
         let judged = state.hazards.is_some();
         if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
@@ -396,7 +412,8 @@ pub(super) fn record(
 }
 
 /// What the family of a command buffer has to do for a call, if it is more than copies.
-const NEEDS: [(&str, vk::QueueFlags, &str); 8] = [
+const NEEDS: [(&str, vk::QueueFlags, &str); 9] = [
+    ("vkCmdBeginRendering", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBeginRendering-commandBuffer-cmdpool"),
     ("vkCmdDispatch", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatch-commandBuffer-cmdpool"),
     ("vkCmdDispatchIndirect", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatchIndirect-commandBuffer-cmdpool"),
     ("vkCmdClearColorImage", COMPUTE_OR_DRAW, "VUID-vkCmdClearColorImage-commandBuffer-cmdpool"),
@@ -424,6 +441,31 @@ fn check_family(
     refuse_if!(has.is_some_and(|has| !has.intersects(*needed)) => rule,
         "{} is of family {family}, which does none of {needed:?}", state.name(command_buffer));
     Ok(())
+}
+
+macro_rules! outside {
+    ($($call:literal $rule:literal),*) => {
+        [$(($call, concat!("VUID-", $call, "-", $rule))),*]
+    };
+}
+
+/// What is not recorded while rendering.
+const OUTSIDE: [(&str, &str); 25] = outside! {
+    "vkCmdCopyBuffer" "renderpass", "vkCmdCopyBuffer2" "renderpass", "vkCmdFillBuffer" "renderpass",
+    "vkCmdUpdateBuffer" "renderpass", "vkCmdCopyBufferToImage" "renderpass", "vkCmdCopyBufferToImage2" "renderpass",
+    "vkCmdCopyImageToBuffer" "renderpass", "vkCmdCopyImageToBuffer2" "renderpass", "vkCmdCopyImage" "renderpass",
+    "vkCmdCopyImage2" "renderpass", "vkCmdBlitImage" "renderpass", "vkCmdBlitImage2" "renderpass",
+    "vkCmdResolveImage" "renderpass", "vkCmdResolveImage2" "renderpass", "vkCmdClearColorImage" "renderpass",
+    "vkCmdDispatch" "renderpass", "vkCmdDispatchIndirect" "renderpass", "vkCmdBeginRendering" "renderpass",
+    "vkCmdSetEvent" "renderpass", "vkCmdSetEvent2" "renderpass", "vkCmdResetEvent" "renderpass",
+    "vkCmdResetEvent2" "renderpass", "vkCmdPipelineBarrier" "None-09553", "vkCmdPipelineBarrier2" "None-09553",
+    "vkCmdExecuteCommands" "contents-09680"
+};
+
+fn check_outside(buffer: Option<&CommandBuffer>, call: Call) -> Result<(), Broken> {
+    let is_rendering = buffer.is_some_and(|buffer| buffer.uses.rendering.is_some());
+    let rule = OUTSIDE.iter().find(|(name, _)| is_rendering && *name == call.name());
+    rule.map_or(Ok(()), |(_, rule)| Err((rule, "rendering has begun and not ended".to_owned())))
 }
 
 /// The rules for a buffer in a command.

@@ -198,6 +198,10 @@ pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> v
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         match state.commands.buffers.get_mut(&command_buffer) {
+            Some(buffer) if buffer.phase == Phase::Recording && buffer.uses.rendering.is_some() => {
+                let text = format!("rendering in {name} has begun and not ended");
+                Err(("VUID-vkEndCommandBuffer-commandBuffer-00060", text))
+            }
             Some(buffer) if buffer.phase == Phase::Recording => {
                 buffer.phase = Phase::Executable;
                 Ok(vk::Result::SUCCESS)

@@ -5,6 +5,7 @@ use ash::vk;
 
 use super::execute::{Pixels, Work, block_at, work};
 use super::images::blit::between;
+use super::rendering::Attachment;
 use crate::format::{Aspect, Channels, ImageLayout, Level};
 use crate::profiles::Profile;
 use crate::state::Bytes;
@@ -66,8 +67,8 @@ impl Surface {
         read.then_some(texel)
     }
 
-    pub(crate) fn write(&self, place: [u32; 3], texel: &[u8]) -> bool {
-        texel.get(..self.size).is_some_and(|texel| self.bytes.store.write(self.at(place, 0), texel))
+    pub(crate) fn write(&self, place: [u32; 3], sample: u32, texel: &[u8]) -> bool {
+        texel.get(..self.size).is_some_and(|texel| self.bytes.store.write(self.at(place, sample), texel))
     }
 }
 
@@ -199,7 +200,29 @@ fn blit_layer(
                         average(from, to, texels)
                     }
                 };
-                texel.is_some_and(|texel| target.write([x, y, z], &texel))
+                texel.is_some_and(|texel| target.write([x, y, z], 0, &texel))
+            })
+        })
+    })
+}
+
+/// Clears what is rendered of an attachment: all samples.
+pub(super) fn clear(
+    profile: &'static Profile,
+    pixels: Pixels,
+    attachment: &Attachment,
+    area: vk::Rect2D,
+) -> Work {
+    let (layers, texel) = (attachment.to.layers, attachment.clear.clone());
+    work(move || {
+        (0..layers.layer_count).all(|layer| {
+            let layer = layers.base_array_layer + layer;
+            let surface = Surface::new(profile, &pixels, layers.aspect_mask, layers.mip_level, layer);
+            let Some(surface) = surface else { return false };
+            let (left, top) = (area.offset.x.unsigned_abs(), area.offset.y.unsigned_abs());
+            (top..top + area.extent.height).all(|y| {
+                (left..left + area.extent.width)
+                    .all(|x| (0..surface.samples()).all(|sample| surface.write([x, y, 0], sample, &texel)))
             })
         })
     })
@@ -236,7 +259,7 @@ pub(super) fn resolve(
                             let weighed = samples.map(|texel| texel.map(|texel| (texel, weight)));
                             average(&channels, &channels, weighed)
                         };
-                        texel.is_some_and(|texel| target.write(place(to), &texel))
+                        texel.is_some_and(|texel| target.write(place(to), 0, &texel))
                     })
                 })
             })

@@ -10,7 +10,7 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 use super::past::{Access1, Area};
 use super::{Of, On, Place, Use};
 use crate::arithmetic::widen;
-use crate::commands::{BufferLayout, Command, INDIRECT_SIZE, Target, between};
+use crate::commands::{Attached, Attachment, BufferLayout, Command, INDIRECT_SIZE, Target, between};
 use crate::format::{ImageDescription, ImageLayout};
 use crate::state::{Device, DeviceState};
 
@@ -75,6 +75,12 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
             });
             uses.extend(each);
         }
+        // Loading and storing are of one command here: rendering orders them itself.
+        Command::BeginRendering(rendering) => {
+            for attachment in &rendering.attachments {
+                uses.extend(of_attachment(state, attachment, rendering.area));
+            }
+        }
         Command::DispatchIndirect { buffer: from, offset } => {
             let read = (Access::INDIRECT_COMMAND_READ, false);
             uses.extend(buffer(state, *from, [(*offset, INDIRECT_SIZE)], Stages::DRAW_INDIRECT, read));
@@ -114,6 +120,38 @@ pub(super) fn of_texels(
     };
     let place = subresources(state, image, range)?;
     Some(Use::new(place, access(Stages::COMPUTE_SHADER, (kind, write), None)))
+}
+
+fn of_attachment(state: &DeviceState, attachment: &Attachment, area: vk::Rect2D) -> Vec<Use> {
+    let offset = vk::Offset3D { x: area.offset.x, y: area.offset.y, z: 0 };
+    let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
+    let is_color = attachment.to.layers.aspect_mask == vk::ImageAspectFlags::COLOR;
+    let (read, write, early, late) = if is_color {
+        let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
+        (Access::COLOR_ATTACHMENT_READ, Access::COLOR_ATTACHMENT_WRITE, stage, stage)
+    } else {
+        let (read, write) = (Access::DEPTH_STENCIL_ATTACHMENT_READ, Access::DEPTH_STENCIL_ATTACHMENT_WRITE);
+        (read, write, Stages::EARLY_FRAGMENT_TESTS, Stages::LATE_FRAGMENT_TESTS)
+    };
+    let of = |attached: &Attached, stages, kind| {
+        part(state, attached.target, (&attached.layers, offset, extent), stages, kind)
+    };
+    let mut uses = Vec::new();
+    uses.extend(match attachment.load {
+        vk::AttachmentLoadOp::LOAD => of(&attachment.to, early, (read, false)),
+        vk::AttachmentLoadOp::NONE_EXT => None,
+        _ => of(&attachment.to, early, (write, true)),
+    });
+    if attachment.store != vk::AttachmentStoreOp::NONE {
+        uses.extend(of(&attachment.to, late, (write, true)));
+    }
+    if let Some(resolve) = &attachment.resolve {
+        // Resolving is of this stage for depth and stencil as well.
+        let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
+        uses.extend(of(&attachment.to, stage, (Access::COLOR_ATTACHMENT_READ, false)));
+        uses.extend(of(resolve, stage, (Access::COLOR_ATTACHMENT_WRITE, true)));
+    }
+    uses
 }
 
 /// What a barrier is about; `None` if it is about everything, or its resource is gone.

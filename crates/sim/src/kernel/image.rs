@@ -110,7 +110,7 @@ impl KernelImage<'_> {
         if texel.len() != surface.size() {
             let text = format!("{} bytes are written to a texel of {}", texel.len(), surface.size());
             self.report("SUBLET-descriptor-range", &text);
-        } else if !surface.write(at, texel) {
+        } else if !surface.write(at, 0, texel) {
             self.report("SUBLET-transfer-failed", "there are no bytes behind it");
         }
     }

@@ -9,5 +9,6 @@ pub(crate) mod bench;
 mod buffers;
 mod images;
 mod life;
+mod rendering;
 mod scaled;
 mod wrong_images;

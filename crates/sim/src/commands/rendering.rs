@@ -1,0 +1,247 @@
+//! Dynamic rendering: what becomes of attachments when it begins and ends. Nothing is drawn in between.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::{Command, Target, record};
+use crate::chain;
+use crate::describe::{Broken, refuse_if};
+use crate::entry::call;
+use crate::format::{Channels, FormatInfo, ImageDescription};
+use crate::state::{Device, DeviceState};
+
+/// An attachment, or what one is resolved to.
+#[derive(Clone, Copy)]
+pub(crate) struct Attached {
+    pub(crate) target: Target,
+    /// One aspect of one level.
+    pub(crate) layers: vk::ImageSubresourceLayers,
+}
+
+#[derive(Clone)]
+pub(crate) struct Attachment {
+    pub(crate) to: Attached,
+    pub(crate) load: vk::AttachmentLoadOp,
+    pub(crate) store: vk::AttachmentStoreOp,
+    /// The bytes of a texel, if it is cleared.
+    pub(crate) clear: Vec<u8>,
+    pub(crate) resolve: Option<Attached>,
+}
+
+/// Rendering, from its begin to its end.
+pub(crate) struct Rendering {
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) area: vk::Rect2D,
+}
+
+impl Rendering {
+    /// All that is attached, also what others are resolved to.
+    pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.attachments
+            .iter()
+            .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))
+    }
+}
+
+/// The rules of a kind of attachments.
+struct Rules {
+    aspect: vk::ImageAspectFlags,
+    usage: (vk::ImageUsageFlags, &'static str),
+    format: &'static str,
+    layout: &'static str,
+    resolved_layout: &'static str,
+}
+
+const COLOR: Rules = Rules {
+    aspect: vk::ImageAspectFlags::COLOR,
+    usage: (vk::ImageUsageFlags::COLOR_ATTACHMENT, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
+    format: "VUID-VkRenderingInfo-colorAttachmentCount-06087",
+    layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09592",
+    resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09593",
+};
+const DEPTH: Rules = Rules {
+    aspect: vk::ImageAspectFlags::DEPTH,
+    usage: (vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT, "VUID-VkRenderingInfo-pDepthAttachment-06088"),
+    format: "VUID-VkRenderingInfo-pDepthAttachment-06547",
+    layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09588",
+    resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09589",
+};
+const STENCIL: Rules = Rules {
+    aspect: vk::ImageAspectFlags::STENCIL,
+    usage: (vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT, "VUID-VkRenderingInfo-pStencilAttachment-06089"),
+    format: "VUID-VkRenderingInfo-pStencilAttachment-06548",
+    layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09590",
+    resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09591",
+};
+
+pub(super) unsafe extern "system" fn begin(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const vk::RenderingInfo<'_>,
+) {
+    // SAFETY: VUID-vkCmdBeginRendering-pRenderingInfo-parameter.
+    let Some(info) = (unsafe { chain::input(p_info) }) else {
+        return;
+    };
+    // SAFETY: VUID-VkRenderingInfo-pColorAttachments-parameter.
+    let colors = unsafe { chain::array(info.p_color_attachments, info.color_attachment_count) };
+    // SAFETY: VUID-VkRenderingInfo-pDepthAttachment-parameter.
+    let depth = unsafe { chain::input(info.p_depth_attachment) };
+    // SAFETY: VUID-VkRenderingInfo-pStencilAttachment-parameter.
+    let stencil = unsafe { chain::input(info.p_stencil_attachment) };
+    let recording = "VUID-vkCmdBeginRendering-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdBeginRendering"), recording, |device, state| {
+        refuse_if!(!device.features.dynamic_rendering => "VUID-vkCmdBeginRendering-dynamicRendering-06446",
+            "the feature dynamicRendering is not enabled");
+        refuse_if!(info.view_mask == 0 && info.layer_count == 0 => "VUID-VkRenderingInfo-viewMask-06069",
+            "layerCount is 0");
+        let area = info.render_area;
+        refuse_if!(area.offset.x < 0 => "VUID-VkRenderingInfo-pNext-06077", "x is {}", area.offset.x);
+        refuse_if!(area.offset.y < 0 => "VUID-VkRenderingInfo-pNext-06078", "y is {}", area.offset.y);
+        let colors = colors.iter().map(|color| (color, &COLOR));
+        let depth = depth.map(|depth| (depth, &DEPTH));
+        let stencil = stencil.map(|stencil| (stencil, &STENCIL));
+        let all = colors.chain(depth).chain(stencil);
+        let all = all.filter(|(attachment, _)| attachment.image_view != vk::ImageView::null());
+        // With several views each is a layer.
+        let layers = info.layer_count.max(u32::BITS - info.view_mask.leading_zeros());
+        let attachments = all.map(|(attachment, rules)| {
+            let made = Attachment::new(device, state, attachment, layers, rules)?;
+            for attached in std::iter::once(&made.to).chain(&made.resolve) {
+                check_area(state, attached, area)?;
+            }
+            Ok(made)
+        });
+        let attachments = attachments.collect::<Result<_, Broken>>()?;
+        Ok(vec![Command::BeginRendering(Arc::new(Rendering { attachments, area }))])
+    });
+}
+
+pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
+    let recording = "VUID-vkCmdEndRendering-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdEndRendering"), recording, |_, state| {
+        let buffer = state.commands.buffers.get(&command_buffer);
+        let rendering = buffer.and_then(|buffer| buffer.uses.rendering.clone());
+        let nothing = || ("VUID-vkCmdEndRendering-None-06161", "no rendering has begun".to_owned());
+        Ok(vec![Command::EndRendering(rendering.ok_or_else(nothing)?)])
+    });
+}
+
+impl Attachment {
+    fn new(
+        device: &Device,
+        state: &DeviceState,
+        info: &vk::RenderingAttachmentInfo<'_>,
+        layers: u32,
+        rules: &Rules,
+    ) -> Result<Self, Broken> {
+        let unknown = "VUID-VkRenderingAttachmentInfo-imageView-parameter";
+        let place = (info.image_view, info.image_layout, rules.layout);
+        let (to, image) = attached(device, state, place, layers, rules, unknown)?;
+        let cleared = info.load_op == vk::AttachmentLoadOp::CLEAR;
+        let clear = if cleared { texel(image, rules.aspect, info.clear_value)? } else { Vec::new() };
+        let mut resolve = None;
+        if info.resolve_mode != vk::ResolveModeFlags::NONE {
+            let unknown = "VUID-VkRenderingAttachmentInfo-imageView-06862";
+            let place = (info.resolve_image_view, info.resolve_image_layout, rules.resolved_layout);
+            let (target, single) = attached(device, state, place, layers, rules, unknown)?;
+            let name = state.name(info.image_view);
+            refuse_if!(image.samples == vk::SampleCountFlags::TYPE_1
+                => "VUID-VkRenderingAttachmentInfo-imageView-06861", "{name} has one sample to resolve");
+            refuse_if!(single.samples != vk::SampleCountFlags::TYPE_1
+                => "VUID-VkRenderingAttachmentInfo-imageView-06864", "{name} is resolved to several samples");
+            refuse_if!(single.format != image.format
+                => "VUID-VkRenderingAttachmentInfo-imageView-06865", "{name} is resolved to another format");
+            refuse_if!(Channels::of(image.format).is_none() => "SUBLET-unsupported-resolve",
+                "{name}: the simulated device cannot resolve format {}", image.format.as_raw());
+            resolve = Some(target);
+        }
+        Ok(Self { to, load: info.load_op, store: info.store_op, clear, resolve })
+    }
+}
+
+/// What a view attaches, and its image.
+fn attached<'a>(
+    device: &Device,
+    state: &'a DeviceState,
+    (view, layout, layout_rule): (vk::ImageView, vk::ImageLayout, &'static str),
+    layers: u32,
+    rules: &Rules,
+    unknown: &'static str,
+) -> Result<(Attached, &'a ImageDescription), Broken> {
+    let name = state.label(view);
+    let found = state.known(device, view, state.image_views.get(&view), unknown)?;
+    let image = state.known(device, found.image, state.images.get(&found.image), unknown)?;
+    let description = &image.description;
+    let (usage, rule) = rules.usage;
+    refuse_if!(!description.usage.contains(usage) => rule, "{name} is of an image without {usage:?}");
+    let aspects = FormatInfo::of(description.format).map(|info| info.aspects()).unwrap_or_default();
+    refuse_if!(!aspects.contains(rules.aspect) => rules.format, "{name} has no {:?}", rules.aspect);
+    let none = [vk::ImageLayout::UNDEFINED, vk::ImageLayout::PREINITIALIZED].contains(&layout);
+    refuse_if!(none => "VUID-VkRenderingAttachmentInfo-imageView-06135", "{name} is in the layout {layout:?}");
+    let range = found.range;
+    let there = description.array_layers.saturating_sub(range.base_array_layer).min(range.layer_count);
+    let layers = vk::ImageSubresourceLayers {
+        aspect_mask: rules.aspect,
+        mip_level: range.base_mip_level,
+        base_array_layer: range.base_array_layer,
+        layer_count: layers.min(there),
+    };
+    Ok((Attached { target: Target { image: found.image, layout, layout_rule }, layers }, description))
+}
+
+/// Whether what is rendered lies in an attachment.
+fn check_area(state: &DeviceState, attached: &Attached, area: vk::Rect2D) -> Result<(), Broken> {
+    let Some(image) = state.images.get(&attached.target.image) else { return Ok(()) };
+    let level = |texels: u32| texels.checked_shr(attached.layers.mip_level).unwrap_or(0).max(1);
+    let end = |start: i32, size: u32| start.unsigned_abs().saturating_add(size);
+    let (right, bottom) = (end(area.offset.x, area.extent.width), end(area.offset.y, area.extent.height));
+    let (width, height) = (level(image.description.extent.width), level(image.description.extent.height));
+    let name = state.name(attached.target.image);
+    refuse_if!(right > width => "VUID-VkRenderingInfo-pNext-06079",
+        "{name} has {width} columns, and {right} are rendered");
+    refuse_if!(bottom > height => "VUID-VkRenderingInfo-pNext-06080",
+        "{name} has {height} rows, and {bottom} are rendered");
+    Ok(())
+}
+
+/// The bytes that a texel is cleared to.
+fn texel(
+    image: &ImageDescription,
+    aspect: vk::ImageAspectFlags,
+    clear: vk::ClearValue,
+) -> Result<Vec<u8>, Broken> {
+    use vk::Format as F;
+    // SAFETY: any 16 bytes are a color.
+    let color = unsafe { clear.color };
+    // SAFETY: any 16 bytes are four `u32`.
+    let bits = unsafe { color.uint32 };
+    let unsupported = || {
+        let text = format!("the simulated device cannot clear format {}", image.format.as_raw());
+        ("SUBLET-unsupported-clear", text)
+    };
+    // Depth and stencil are the first two words of the union.
+    let depth = f64::from(f32::from_bits(bits[0]).clamp(0.0, 1.0));
+    match aspect {
+        vk::ImageAspectFlags::COLOR => Ok(Channels::of(image.format).ok_or_else(unsupported)?.encode(bits)),
+        vk::ImageAspectFlags::STENCIL => Ok(bits[1].to_le_bytes().to_vec()),
+        _ => match image.format {
+            F::D32_SFLOAT | F::D32_SFLOAT_S8_UINT => Ok(bits[0].to_le_bytes().to_vec()),
+            F::D16_UNORM | F::D16_UNORM_S8_UINT => Ok(steps(depth, 16)),
+            F::X8_D24_UNORM_PACK32 | F::D24_UNORM_S8_UINT => Ok(steps(depth, 24)),
+            _ => Err(unsupported()),
+        },
+    }
+}
+
+/// A number from 0 to 1 in so many bits, rounded to the nearest.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is from 0 to 2^24"
+)]
+fn steps(value: f64, bits: u32) -> Vec<u8> {
+    let steps = (value * f64::from((1_u32 << bits) - 1)).round() as u32;
+    steps.to_le_bytes().to_vec()
+}

@@ -1,0 +1,158 @@
+//! Dynamic rendering: what becomes of attachments, and what is refused.
+
+use ash::vk;
+use ash::vk::Format as F;
+use ash::vk::ImageAspectFlags as A;
+use vk::ImageLayout as Layout;
+
+use super::bench::{Bench, DST};
+use super::images::{GENERAL, info, layers, whole};
+
+const COLOR: vk::ImageUsageFlags = vk::ImageUsageFlags::COLOR_ATTACHMENT;
+const DEPTH: vk::ImageUsageFlags = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+
+fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -> vk::ImageView {
+    let range = vk::ImageSubresourceRange {
+        aspect_mask,
+        base_mip_level: 0,
+        level_count: 1,
+        base_array_layer: 0,
+        layer_count: vk::REMAINING_ARRAY_LAYERS,
+    };
+    let info = vk::ImageViewCreateInfo::default()
+        .image(image)
+        .view_type(vk::ImageViewType::TYPE_2D)
+        .format(format)
+        .subresource_range(range);
+    unsafe { bench.device().create_image_view(&info, None) }.unwrap()
+}
+
+fn area(x: i32, y: i32, width: u32, height: u32) -> vk::Rect2D {
+    vk::Rect2D { offset: vk::Offset2D { x, y }, extent: vk::Extent2D { width, height } }
+}
+
+fn clear(view: vk::ImageView, value: vk::ClearValue) -> vk::RenderingAttachmentInfo<'static> {
+    vk::RenderingAttachmentInfo::default()
+        .image_view(view)
+        .image_layout(GENERAL)
+        .load_op(vk::AttachmentLoadOp::CLEAR)
+        .store_op(vk::AttachmentStoreOp::STORE)
+        .clear_value(value)
+}
+
+fn red(value: f32) -> vk::ClearValue {
+    vk::ClearValue { color: vk::ClearColorValue { float32: [value, 0.0, 0.0, 1.0] } }
+}
+
+#[test]
+fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
+    let mut bench = Bench::simple();
+    let usage = info(F::R8_UNORM, 4, 2).usage | COLOR;
+    let several = bench.image(&info(F::R8_UNORM, 4, 2).usage(usage).samples(vk::SampleCountFlags::TYPE_4));
+    let single = bench.image(&info(F::R8_UNORM, 4, 2).usage(usage));
+    let depth = bench.image(&info(F::D16_UNORM, 4, 2).usage(info(F::D16_UNORM, 4, 2).usage | DEPTH));
+    let views = [
+        view(&bench, several, F::R8_UNORM, A::COLOR),
+        view(&bench, single, F::R8_UNORM, A::COLOR),
+        view(&bench, depth, F::D16_UNORM, A::DEPTH),
+    ];
+    let (down, deep) = (bench.mapped(8, DST), bench.mapped(16, DST));
+    bench.run(|device, commands| unsafe {
+        bench.to_layout(commands, several, GENERAL);
+        bench.to_layout(commands, single, GENERAL);
+        bench.to_layout(commands, depth, GENERAL);
+        let resolved = |value| {
+            clear(views[0], red(value))
+                .resolve_mode(vk::ResolveModeFlags::AVERAGE)
+                .resolve_image_view(views[1])
+                .resolve_image_layout(GENERAL)
+        };
+        let half = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 0.5, stencil: 0 } };
+        let zero = clear(views[2], half);
+        let first = [resolved(0.2)];
+        let all = vk::RenderingInfo::default().render_area(area(0, 0, 4, 2)).layer_count(1);
+        device.cmd_begin_rendering(commands, &all.color_attachments(&first).depth_attachment(&zero));
+        device.cmd_end_rendering(commands);
+        // A part, and what is loaded stays.
+        let second = [resolved(1.0)];
+        let part = vk::RenderingInfo::default().render_area(area(1, 1, 2, 1)).layer_count(1);
+        let kept = clear(views[2], half).load_op(vk::AttachmentLoadOp::LOAD);
+        device.cmd_begin_rendering(commands, &part.color_attachments(&second).depth_attachment(&kept));
+        device.cmd_end_rendering(commands);
+        device.cmd_copy_image_to_buffer(commands, single, GENERAL, down.buffer, &[whole(4, 2)]);
+        let region = whole(4, 2).image_subresource(layers(A::DEPTH, 0, 0, 1));
+        device.cmd_copy_image_to_buffer(commands, depth, GENERAL, deep.buffer, &[region]);
+    });
+    bench.expect_silence();
+    assert_eq!(down.read(), [51, 51, 51, 51, 51, 255, 255, 51]);
+    assert_eq!(deep.read(), [0, 128].repeat(8));
+    views.into_iter().for_each(|view| unsafe { bench.device().destroy_image_view(view, None) });
+}
+
+#[test]
+fn wrong_rendering_is_reported() {
+    let mut bench = Bench::simple();
+    let plain = info(F::R8_UNORM, 4, 4);
+    let image = bench.image(&plain.usage(plain.usage | COLOR));
+    let copied = bench.image(&plain);
+    let depth = bench.image(&info(F::D32_SFLOAT, 4, 4).usage(DEPTH));
+    let small = bench.image(&plain.usage(COLOR));
+    let [color, wrong, deep, single] = [
+        view(&bench, image, F::R8_UNORM, A::COLOR),
+        view(&bench, copied, F::R8_UNORM, A::COLOR),
+        view(&bench, depth, F::D32_SFLOAT, A::DEPTH),
+        view(&bench, small, F::R8_UNORM, A::COLOR),
+    ];
+    let (all, black) = (area(0, 0, 4, 4), red(0.0));
+    let resolved = clear(color, black)
+        .resolve_mode(vk::ResolveModeFlags::AVERAGE)
+        .resolve_image_view(single)
+        .resolve_image_layout(GENERAL);
+    let (from, to) = (bench.mapped(4, super::bench::SRC), bench.mapped(4, DST));
+    for (attachment, area, vuid) in [
+        (clear(wrong, black), all, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
+        (clear(deep, black), all, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
+        (
+            clear(color, black).image_layout(Layout::UNDEFINED),
+            all,
+            "VUID-VkRenderingAttachmentInfo-imageView-06135",
+        ),
+        (clear(color, black), area(0, 0, 5, 4), "VUID-VkRenderingInfo-pNext-06079"),
+        (clear(color, black), area(0, 1, 4, 4), "VUID-VkRenderingInfo-pNext-06080"),
+        (clear(color, black), area(-1, 0, 4, 4), "VUID-VkRenderingInfo-pNext-06077"),
+        (resolved, all, "VUID-VkRenderingAttachmentInfo-imageView-06861"),
+    ] {
+        bench.begin();
+        let colors = [attachment];
+        let info = vk::RenderingInfo::default().render_area(area).layer_count(1).color_attachments(&colors);
+        unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
+        bench.end();
+        bench.expect(vuid);
+    }
+    bench.begin();
+    let colors = [clear(color, black)];
+    let info = vk::RenderingInfo::default().render_area(all).color_attachments(&colors);
+    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
+    bench.expect("VUID-VkRenderingInfo-viewMask-06069");
+    unsafe { bench.device().cmd_end_rendering(bench.commands) };
+    bench.expect("VUID-vkCmdEndRendering-None-06161");
+    let info = info.layer_count(1);
+    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
+    bench.expect_silence();
+    unsafe { bench.device().cmd_begin_rendering(bench.commands, &info) };
+    bench.expect("VUID-vkCmdBeginRendering-renderpass");
+    let region = [vk::BufferCopy { size: 4, ..Default::default() }];
+    unsafe { bench.device().cmd_copy_buffer(bench.commands, from.buffer, to.buffer, &region) };
+    bench.expect("VUID-vkCmdCopyBuffer-renderpass");
+    assert!(unsafe { bench.device().end_command_buffer(bench.commands) }.is_err());
+    bench.expect("VUID-vkEndCommandBuffer-commandBuffer-00060");
+    // The layout is that of its time.
+    unsafe { bench.device().cmd_end_rendering(bench.commands) };
+    bench.end();
+    bench.submit().unwrap();
+    unsafe { bench.device().queue_wait_idle(bench.gpu.queue()) }.unwrap();
+    bench.expect("VUID-vkCmdBeginRendering-pRenderingInfo-09592");
+    for view in [color, wrong, deep, single] {
+        unsafe { bench.device().destroy_image_view(view, None) };
+    }
+}
