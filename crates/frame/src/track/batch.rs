@@ -110,13 +110,12 @@ impl Batch {
     }
 
     fn push_image(&mut self, image: vk::Image, rectangle: Rectangle, edge: &Edge) {
-        let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let range = vk::ImageSubresourceRange {
             aspect_mask: rectangle.aspects,
-            base_mip_level: narrow(rectangle.mips.start),
-            level_count: narrow(rectangle.mips.end - rectangle.mips.start),
-            base_array_layer: narrow(rectangle.layers.start),
-            layer_count: narrow(rectangle.layers.end - rectangle.layers.start),
+            base_mip_level: rectangle.mips.start,
+            level_count: rectangle.mips.end - rectangle.mips.start,
+            base_array_layer: rectangle.layers.start,
+            layer_count: rectangle.layers.end - rectangle.layers.start,
         };
         for barrier in self.images.iter_mut().rev().take(LOOKS) {
             if barrier.image == image && does(barrier, edge) && extend(&mut barrier.subresource_range, &range)
@@ -154,8 +153,8 @@ impl Batch {
         shape.rectangles(start, end, |rectangle| {
             for barrier in self.images.iter_mut().filter(|barrier| barrier.image == handle) {
                 let range = &barrier.subresource_range;
-                let meets = |base: u32, count: u32, with: &std::ops::Range<u64>| {
-                    u64::from(base) < with.end && with.start < u64::from(base) + u64::from(count)
+                let meets = |base: u32, count: u32, with: &std::ops::Range<u32>| {
+                    base < with.end && with.start < base + count
                 };
                 if range.aspect_mask.intersects(rectangle.aspects)
                     && meets(range.base_mip_level, range.level_count, &rectangle.mips)

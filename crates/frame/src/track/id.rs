@@ -39,8 +39,8 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) aspects: vk::ImageAspectFlags,
-    pub(crate) mips: Range<u64>,
-    pub(crate) layers: Range<u64>,
+    pub(crate) mips: Range<u32>,
+    pub(crate) layers: Range<u32>,
 }
 
 /// Aspects, mips and layers of an image, and how its subresources are numbered: layers within mips within planes, so
@@ -132,8 +132,7 @@ impl Shape {
     #[inline]
     pub(crate) fn rectangles(&self, start: u64, end: u64, mut f: impl FnMut(Rectangle)) {
         if start == 0 && end == self.plane_size() && !self.apart {
-            let (mips, layers) = (0..u64::from(self.mips), 0..u64::from(self.layers));
-            return f(Rectangle { aspects: self.aspects, mips, layers });
+            return f(Rectangle { aspects: self.aspects, mips: 0..self.mips, layers: 0..self.layers });
         }
         self.rows(start, end, f);
     }
@@ -153,7 +152,12 @@ impl Shape {
                 (mip..mip + 1, layer..width.min(layer + stop - at))
             };
             at += (mips.end - mips.start) * (layers.end - layers.start);
-            f(Rectangle { aspects, mips, layers });
+            // Both ends are at most the image's.
+            let small = |range: Range<u64>| {
+                let narrow = |value| u32::try_from(value).unwrap_or(u32::MAX);
+                narrow(range.start)..narrow(range.end)
+            };
+            f(Rectangle { aspects, mips: small(mips), layers: small(layers) });
         }
     }
 }
@@ -272,7 +276,7 @@ mod tests {
             for plane in planes.into_iter().filter(|plane| plane.intersects(wanted)) {
                 for mip in part.mips.start..part.mips.end.min(mips) {
                     for layer in part.layers.start..part.layers.end.min(layers) {
-                        expected.push((plane.as_raw(), u64::from(mip), u64::from(layer)));
+                        expected.push((plane.as_raw(), mip, layer));
                     }
                 }
             }

@@ -436,14 +436,10 @@ impl Global {
     #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
     pub(crate) fn defined(&self, image: ImageId, mut f: impl FnMut(Subresources)) {
         let Raw::Image { shape, .. } = image.0.raw else { return };
-        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let _ = self.layouts(image, |start, end, layout| {
             if layout != vk::ImageLayout::UNDEFINED {
                 shape.rectangles(start, end, |Rectangle { aspects, mips, layers }| {
-                    f(Subresources::ALL
-                        .mips(small(mips.start)..small(mips.end))
-                        .layers(small(layers.start)..small(layers.end))
-                        .aspects(aspects));
+                    f(Subresources { mips, layers, aspects });
                 });
             }
         });
