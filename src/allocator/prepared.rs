@@ -285,25 +285,14 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         match self.allocate_resolved(prepared, size, alignment) {
             Ok(allocation) => Ok(allocation),
-            Err(miss) => self.allocate_unresolved(prepared, size, alignment, miss, Location::caller()),
+            Err(miss) => {
+                let requirements = Requirements { size, alignment, ..prepared.resource.requirements };
+                let resource = Resource { requirements, ..prepared.resource };
+                let mut made = None;
+                self.make_up_for_prepared(prepared, resource, miss, Location::caller(), &mut made)?;
+                Ok(made.expect(MADE))
+            }
         }
-    }
-
-    /// [`Self::make_up_for_prepared`] with a result.
-    #[cold]
-    fn allocate_unresolved(
-        &self,
-        prepared: &PreparedAllocation,
-        size: u64,
-        alignment: u64,
-        miss: Miss<'_, T>,
-        caller: &'static Location<'static>,
-    ) -> Result<Allocation, AllocationError> {
-        let requirements = Requirements { size, alignment, ..prepared.resource.requirements };
-        let resource = Resource { requirements, ..prepared.resource };
-        let mut made = None;
-        self.make_up_for_prepared(prepared, resource, miss, caller, &mut made)?;
-        Ok(made.expect(MADE))
     }
 
     /// Creates a buffer, allocates memory for it as it was prepared, and binds the two (unless
@@ -417,9 +406,9 @@ impl<T: Threading> Allocator<T> {
         if home != 0 {
             return Err(Miss::InShard((facts, vector), home));
         }
-        let request =
-            VectorRequest { size, alignment, tag: with_alignment(request.tag, alignment), ..*request };
-        match vector.grant(&request, prepared.generation()) {
+        let tag = with_alignment(request.tag, alignment);
+        let wanted = || VectorRequest { size, alignment, tag, ..*request };
+        match vector.grant(wanted, prepared.generation()) {
             None => Err(Miss::NotAtOnce((facts, vector))),
             Some(grant) if request.mapped && !grant.mapped.is_mapped() => {
                 Err(Miss::Unmapped((facts, vector), grant))

@@ -217,7 +217,7 @@ impl<T: Threading> Allocator<T> {
             return Err(Miss::InShard(usual, home));
         }
         let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant(&request, None))
+        self.hand_out(usual, &asked, &request, vector.grant(|| request, None))
     }
 
     /// The fast path of a thread that has a shard, in a vector of the generation that is expected. Other misses stay

@@ -65,9 +65,10 @@ impl<T: Threading> BlockVector<T> {
 
     /// Grants what is usual, balanced and from below, out of the core if nobody else is there. If it is to be mapped
     /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`]; nor is there
-    /// anything in a vector that does not have the generation that is asked for.
+    /// anything in a vector that does not have the generation that is asked for. `request` is called where a part of it
+    /// is needed, so that nothing is kept over the search that only a refusal needs.
     #[inline(always)]
-    pub(crate) fn grant(&self, request: &VectorRequest, expected: Option<u32>) -> Option<Grant> {
+    pub(crate) fn grant(&self, request: impl Fn() -> VectorRequest, expected: Option<u32>) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
         let core: &mut Core = &mut guard;
         let generation = core.generation;
@@ -76,13 +77,13 @@ impl<T: Threading> BlockVector<T> {
         }
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
-        let (size, alignment) = request.placed(granularity, min_alignment);
-        let Some((key, region, offset)) = active.engine.grant(size, alignment, request.tag) else {
-            active.refuse(*request, core.uses);
+        let (size, alignment) = request().placed(granularity, min_alignment);
+        let Some((key, region, offset)) = active.engine.grant(size, alignment, request().tag) else {
+            active.refuse(request(), core.uses);
             return None;
         };
         core.uses = core.uses.wrapping_add(1);
-        Some(active.granted(key, region, offset, request.mapped, generation))
+        Some(active.granted(key, region, offset, request().mapped, generation))
     }
 
     /// [`Self::grant`], out of the shard of the calling thread.

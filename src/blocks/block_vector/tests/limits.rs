@@ -189,7 +189,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
         ASKED.set(0);
         // As the allocator does it: the fast path, then the slow one.
         let at_once =
-            rig.vector.grant(&request, None).or_else(|| rig.vector.place_at_once(&rig.context, &request));
+            rig.vector.grant(|| request, None).or_else(|| rig.vector.place_at_once(&rig.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
             None => rig.vector.allocate(&rig.context, &request, true),
