@@ -297,6 +297,7 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "resource/buffer.rs",
     "resource/image.rs",
     "resource/memory.rs",
+    "resource/transient.rs",
 ];
 /// The floors of `crates/frame/src`, the lowest first. Files of one floor may import from one another.
 const FLOORS_OF_FRAME: &[&[&str]] = &[&["track"], &["device", "resource", "list", "frame"], &["compact"]];

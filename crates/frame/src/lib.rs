@@ -34,8 +34,8 @@ pub use list::{
 };
 #[cfg(feature = "frame")]
 pub use resource::{
-    Buffer, CreateResourceError, FormatLayout, Image, SharedMemory, ViewError, ViewInfo, format_aspects,
-    format_layout,
+    Buffer, CreateResourceError, FormatLayout, Image, SharedMemory, TransientImage, ViewError, ViewInfo,
+    format_aspects, format_layout,
 };
 
 /// What examples of the documentation start from: a simulated GPU that is never dropped, and frames on it.

@@ -11,7 +11,9 @@ use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
 use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo, binds_buffers};
 use crate::list::{CommandList, ListError, RenderPassInfo};
-use crate::resource::{Buffer, CreateResourceError, Image, SharedMemory};
+use crate::resource::{
+    Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
+};
 use crate::track::{Global, Queue, ResourceId, StateError, Use};
 
 /// What devices may still use, for ever: cores whose frames were dropped and could not be waited for. Not forgotten, so
@@ -360,6 +362,57 @@ impl Frames {
     ) -> Result<Image, CreateResourceError> {
         // SAFETY: the caller's own promise.
         unsafe { Image::create_in(&self.core, memory, offset, info) }
+    }
+
+    /// Makes the images of a frame that no step needs all together, in memory that they share. Images with the usage
+    /// `TRANSIENT_ATTACHMENT` take lazily allocated memory of their own where the device has some. The largest image is
+    /// placed first, each as low as those that are used at the same time leave room, so that the same images have the
+    /// same offsets. Images without a memory type in common do not share.
+    ///
+    /// Lists wait between images that share bytes, and discard what the other has left: see [`SharedMemory`].
+    ///
+    /// # Errors
+    /// [`CreateResourceError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// As [`create_image`](Self::create_image) of each; all have the same tiling
+    /// (VkPhysicalDeviceLimits, `bufferImageGranularity`).
+    ///
+    /// # Complexity
+    /// O(n² log n) of the images, each of which is made twice: Vulkan 1.0 has no other way to ask what it needs.
+    ///
+    /// # Example
+    /// ```
+    /// use ash::vk;
+    /// use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// use sublet_frame::TransientImage;
+    ///
+    /// # let (gpu, frames) = sublet_frame::doc_example();
+    /// # gpu.allow_aliasing(true);
+    /// let info = vk::ImageCreateInfo::default()
+    ///     .image_type(vk::ImageType::TYPE_2D)
+    ///     .format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 })
+    ///     .mip_levels(1)
+    ///     .array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1)
+    ///     .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED);
+    /// let images = [0..=1, 1..=2, 2..=3].map(|steps| TransientImage { info, steps });
+    /// let allocation = AllocationCreateInfo::new(MemoryUsage::AutoPreferDevice);
+    /// // SAFETY: the create-infos are valid, and of one tiling.
+    /// let images = unsafe { frames.create_transient_images(&images, &allocation) }?;
+    /// assert_eq!(images[0].place(), images[2].place()); // no step uses both
+    /// assert_ne!(images[0].place(), images[1].place());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn create_transient_images(
+        &self,
+        images: &[TransientImage<'_>],
+        allocation: &AllocationCreateInfo<'_>,
+    ) -> Result<Vec<Image>, CreateResourceError> {
+        // SAFETY: the caller's own promise.
+        unsafe { create_transient_images(&self.core, images, allocation) }
     }
 
     /// Lets lists use a buffer of the program's own.

@@ -6,6 +6,7 @@ mod error;
 mod format;
 mod image;
 mod memory;
+mod transient;
 
 pub(crate) use self::body::{Body, Buffers, Current, Images, Kind};
 pub use self::buffer::Buffer;
@@ -16,3 +17,5 @@ pub(crate) use self::image::{Facts, WeakImage};
 pub use self::image::{Image, ViewInfo};
 pub use self::memory::SharedMemory;
 pub(crate) use self::memory::{Found, Movables};
+pub use self::transient::TransientImage;
+pub(crate) use self::transient::create as create_transient_images;

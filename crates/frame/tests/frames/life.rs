@@ -411,6 +411,31 @@ fn shared_memory_goes_from_one_to_the_other() {
     bench.finish();
 }
 
+#[test]
+fn transient_images_share_or_nothing_is_left() {
+    let mut bench = Bench::new("lavapipe", 1);
+    bench.gpu.allow_aliasing(true);
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (64, 64), 1, 1);
+    let wanted = [0..=1, 1..=2, 2..=3].map(|steps| sublet_frame::TransientImage { info, steps });
+    let allocation = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let make = |bench: &mut Bench| unsafe { bench.frames().create_transient_images(&wanted, &allocation) };
+    let images = make(&mut bench).unwrap();
+    let places: Vec<_> = images.iter().map(|image| image.place().unwrap()).collect();
+    assert_eq!(places[0], places[2], "no step uses both");
+    assert_eq!(places[0].offset + places[0].size, places[1].offset, "step 1 uses both");
+    drop(images);
+    bench.frames().wait_idle().unwrap();
+    let live = bench.gpu.live().images;
+    // Three that are asked what they need, and then three that stay.
+    for nth in 0..6 {
+        bench.gpu.faults().fail_nth("vkCreateImage", nth, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        assert!(make(&mut bench).is_err(), "call {nth}");
+        bench.frames().wait_idle().unwrap();
+        assert_eq!(bench.gpu.live().images, live, "call {nth}");
+    }
+    bench.finish();
+}
+
 /// The simulated GPU looks for hazards in all of these tests.
 #[test]
 fn what_is_not_declared_is_a_hazard() {
