@@ -16,7 +16,6 @@ mod attachments;
 mod barriers;
 mod camera;
 mod keeper;
-mod math;
 mod memory;
 mod meshes;
 mod noise;
@@ -36,6 +35,7 @@ mod world;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use image::DynamicImage;
 use sublet::descriptor::{BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::upload::UploadArenaCreateInfo;
 use sublet::{Allocator, AllocatorCreateInfo, Tracking};
@@ -46,7 +46,6 @@ use attachments::Attachments;
 use barriers::Barriers;
 use output::Output;
 use passes::HALF;
-use picture::Picture;
 use record::{Frame, Renderer};
 use scene::{KNOT, Scene, fine_knot};
 use world::{DeviceMesh, World};
@@ -96,7 +95,7 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     let mut frames = unsafe { Frames::new(&info) }?;
     let scene = Scene::new();
     let world = World::new(&mut frames, &scene)?;
-    let mut resources = Resources { world, attachments: Attachments::new(context, &frames)? };
+    let mut resources = Resources { world, attachments: Attachments::new(&frames)? };
     resources.attachments.show();
 
     if context.frame_features().dynamic_rendering {
@@ -105,7 +104,9 @@ fn render(context: &Context, output: &Output) -> Result<()> {
         frames.wait(&picture)?;
         // Lists that the frames recycle have a share in the layouts.
         drop(frames);
-        output.picture(&Picture { extent: HALF, texels: picture.bytes()? })
+        let [width, height] = HALF.map(u32::from);
+        let texels = image::RgbaImage::from_raw(width, height, picture.bytes()?);
+        output.picture(&DynamicImage::from(texels.ok_or("the picture is of another size")?).into_rgb8())
     } else {
         note("This device draws nothing, so that there is no picture, only the memory that one takes.");
         output.memory(&allocator)

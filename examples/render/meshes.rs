@@ -2,21 +2,21 @@
 
 use std::f32::consts::TAU;
 
-use crate::math::{Vec3, add, cross, normalize, scale, sub};
+use glam::{Vec2, Vec3, vec2, vec3};
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Vertex {
     position: Vec3,
     normal: Vec3,
-    texture: [f32; 2],
+    texture: Vec2,
 }
 
 impl Vertex {
     /// As the device reads them.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> {
-        let parts = self.position.into_iter().chain(self.normal).chain(self.texture);
-        parts.flat_map(f32::to_le_bytes)
+        let parts = [self.position.to_array(), self.normal.to_array()].into_iter().flatten();
+        parts.chain(self.texture.to_array()).flat_map(f32::to_le_bytes)
     }
 }
 
@@ -40,12 +40,12 @@ impl Mesh {
                 let (u, v) = (f32::from(i) / f32::from(across), f32::from(j) / f32::from(along));
                 // At a pole there is no first direction: a little beside it there is.
                 let beside = v.clamp(STEP, 1.0 - STEP);
-                let first = sub(surface(u + STEP, beside), surface(u - STEP, beside));
-                let second = sub(surface(u, beside + STEP), surface(u, beside - STEP));
+                let first = surface(u + STEP, beside) - surface(u - STEP, beside);
+                let second = surface(u, beside + STEP) - surface(u, beside - STEP);
                 mesh.vertices.push(Vertex {
                     position: surface(u, v),
-                    normal: normalize(cross(first, second)),
-                    texture: [u * repeats[0], v * repeats[1]],
+                    normal: first.cross(second).normalize(),
+                    texture: vec2(u, v) * Vec2::from(repeats),
                 });
             }
         }
@@ -68,14 +68,14 @@ impl Mesh {
 
 /// The ground: a square of this half side.
 pub(crate) fn plane(half: f32, repeats: f32) -> Mesh {
-    Mesh::surface(1, 1, [repeats; 2], |u, v| [(u * 2.0 - 1.0) * half, 0.0, (1.0 - v * 2.0) * half])
+    Mesh::surface(1, 1, [repeats; 2], |u, v| vec3(u * 2.0 - 1.0, 0.0, 1.0 - v * 2.0) * half)
 }
 
 /// Of radius 1.
 pub(crate) fn sphere(cells: u16, repeats: Repeats) -> Mesh {
     Mesh::surface(cells * 2, cells, repeats, |u, v| {
         let ((east, north), (ring, up)) = ((u * TAU).sin_cos(), ((v - 0.5) * TAU / 2.0).sin_cos());
-        [north * up, ring, -east * up]
+        vec3(north * up, ring, -east * up)
     })
 }
 
@@ -83,15 +83,15 @@ pub(crate) fn sphere(cells: u16, repeats: Repeats) -> Mesh {
 fn tube(cells: [u16; 2], repeats: Repeats, radius: f32, line: impl Fn(f32) -> Vec3) -> Mesh {
     Mesh::surface(cells[0], cells[1], repeats, |u, v| {
         let (centre, ahead) = (line(u), line(u + 0.01));
-        let tangent = normalize(sub(ahead, centre));
-        let side = normalize(cross(tangent, add(centre, ahead)));
+        let tangent = (ahead - centre).normalize();
+        let side = tangent.cross(centre + ahead).normalize();
         let (sin, cos) = (-v * TAU).sin_cos();
-        add(centre, add(scale(side, cos * radius), scale(cross(tangent, side), sin * radius)))
+        centre + (side * cos + tangent.cross(side) * sin) * radius
     })
 }
 
 pub(crate) fn torus(radius: f32, repeats: Repeats) -> Mesh {
-    tube([96, 32], repeats, radius, |u| [(u * TAU).cos(), 0.0, (u * TAU).sin()])
+    tube([96, 32], repeats, radius, |u| vec3((u * TAU).cos(), 0.0, (u * TAU).sin()))
 }
 
 /// The line goes three times around one way, and twice the other.
@@ -99,13 +99,13 @@ pub(crate) fn knot(cells: [u16; 2], radius: f32, repeats: Repeats) -> Mesh {
     tube(cells, repeats, radius, |u| {
         let (turn, wave) = ((u * 2.0 * TAU).sin_cos(), (u * 3.0 * TAU).sin_cos());
         let out = 0.68 + 0.32 * wave.1;
-        [out * turn.1, 0.40 * wave.0, out * turn.0]
+        vec3(out * turn.1, 0.40 * wave.0, out * turn.0)
     })
 }
 
 /// A box of these half sides, with edges that are rounded off, and a texture as large as `texture`.
 pub(crate) fn block(half: Vec3, rounding: f32, texture: f32) -> Mesh {
-    let inner = half.map(|side| side - rounding);
+    let inner = half - rounding;
     let mut all = Mesh::default();
     for axis in 0..3_usize {
         for sign in [-1.0_f32, 1.0] {
@@ -121,15 +121,15 @@ pub(crate) fn block(half: Vec3, rounding: f32, texture: f32) -> Mesh {
                 }
             };
             let mut face = Mesh::surface(9, 9, [1.0; 2], |u, v| {
-                let mut flat = [0.0; 3];
+                let mut flat = Vec3::ZERO;
                 (flat[axis], flat[a], flat[b]) = (sign * half[axis], along(u, a) * sign, along(v, b));
-                let core = [0, 1, 2].map(|at: usize| flat[at].clamp(-inner[at], inner[at]));
-                add(core, scale(normalize(sub(flat, core)), rounding))
+                let core = flat.clamp(-inner, inner);
+                core + (flat - core).normalize() * rounding
             });
             // Upright on the sides.
             let [across, down] = if axis == 2 { [a, b] } else { [b, a] };
             for vertex in &mut face.vertices {
-                vertex.texture = [across, down].map(|at| vertex.position[at] / texture + 0.5);
+                vertex.texture = vec2(vertex.position[across], vertex.position[down]) / texture + 0.5;
             }
             all.append(&face);
         }

@@ -1,13 +1,15 @@
 //! What becomes of it: the picture is written, and compared with the one that it should be; a page shows the memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
+use image::RgbImage;
+use image::imageops::thumbnail;
 use sublet::Allocator;
 use sublet_report::Page;
 
 use crate::memory;
-use crate::picture::{Difference, Picture};
+use crate::picture::Difference;
 use crate::support::{Result, note};
 
 /// Half as large as what is rendered, so that an edge that is a little elsewhere makes no difference.
@@ -62,17 +64,18 @@ impl Output {
         Ok(self.folder.join(name))
     }
 
-    pub(crate) fn picture(&self, picture: &Picture) -> Result<()> {
+    pub(crate) fn picture(&self, picture: &RgbImage) -> Result<()> {
         let path = self.path("render.png")?;
-        picture.write(&path)?;
+        picture.save(&path)?;
         note(&format!("The picture:    {}", path.display()));
-        let reference = Path::new(REFERENCE);
+        // Each texel is the mean of four.
+        let half = thumbnail(picture, picture.width() / 2, picture.height() / 2);
         if self.bless {
-            picture.half().write(reference)?;
+            half.save(REFERENCE)?;
             note("That is the reference from now on.");
         }
         if self.check {
-            check(&picture.half().difference(&Picture::read(reference)?)?)?;
+            check(&Difference::new(&half, &image::open(REFERENCE)?.into_rgb8())?)?;
         }
         Ok(())
     }

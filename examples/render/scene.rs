@@ -1,6 +1,7 @@
 //! What is to be seen: meshes, textures, and which object has which of them where.
 
-use crate::math::{Mat4, Vec3};
+use glam::{Mat4, Vec3, Vec4, vec3, vec4};
+
 use crate::meshes::{self, Mesh};
 use crate::surfaces;
 use crate::textures::Texture;
@@ -11,9 +12,9 @@ use crate::textures::Texture;
 pub(crate) struct ObjectData {
     pub(crate) model: Mat4,
     /// A tint, and how metallic it is.
-    pub(crate) tint: [f32; 4],
+    pub(crate) tint: Vec4,
     /// How bright its glow is.
-    pub(crate) glow: [f32; 4],
+    pub(crate) glow: Vec4,
 }
 
 pub(crate) struct Object {
@@ -29,7 +30,7 @@ pub(crate) struct Scene {
     /// The first is the floor.
     pub(crate) objects: Vec<Object>,
     /// Balls that keep light away from what is near them: centre and radius.
-    pub(crate) balls: Vec<[f32; 4]>,
+    pub(crate) balls: Vec<Vec4>,
 }
 
 /// The texture that the sky is made of.
@@ -43,7 +44,7 @@ const CRATE: usize = 4;
 const PLINTH: usize = 5;
 const PILLAR: usize = 6;
 
-pub(crate) const EMBER: Vec3 = [-1.95, 0.62, 0.55];
+pub(crate) const EMBER: Vec3 = vec3(-1.95, 0.62, 0.55);
 
 /// What takes the coarse knot's place when the camera is near.
 pub(crate) fn fine_knot() -> Mesh {
@@ -57,9 +58,9 @@ impl Scene {
             ("mesh sphere", meshes::sphere(48, [2.0, 1.0])),
             ("mesh knot, coarse", meshes::knot([72, 10], 0.19, [10.0, 1.0])),
             ("mesh torus", meshes::torus(0.36, [6.0, 2.0])),
-            ("mesh crate", meshes::block([0.42; 3], 0.02, 0.84)),
-            ("mesh plinth", meshes::block([0.85, 0.25, 0.85], 0.05, 1.7)),
-            ("mesh pillar", meshes::block([0.42, 2.4, 0.42], 0.03, 1.68)),
+            ("mesh crate", meshes::block(Vec3::splat(0.42), 0.02, 0.84)),
+            ("mesh plinth", meshes::block(vec3(0.85, 0.25, 0.85), 0.05, 1.7)),
+            ("mesh pillar", meshes::block(vec3(0.42, 2.4, 0.42), 0.03, 1.68)),
         ];
         let textures = vec![
             Texture::new("tiles", 512, 1.5, surfaces::tiles),
@@ -78,44 +79,45 @@ impl Scene {
     }
 
     fn furnish(&mut self) {
-        let (at, turned) = (Mat4::translation, |angle| Mat4::rotation([0.0, 1.0, 0.0], angle));
-        let (white, steel) = ([1.0, 1.0, 1.0, 0.0], [0.86, 0.88, 0.92, 1.0]);
-        self.add(FLOOR, 0, at([0.0; 3]), white);
-        self.add(PLINTH, 6, at([0.0, 0.25, 0.0]).then(turned(0.5)), white);
-        let knot = at([0.0, 1.33, 0.0]).then(turned(0.35)).then(Mat4::rotation([1.0, 0.0, 0.0], 1.25));
-        self.add(KNOT, 1, knot.then(Mat4::scaling([0.8; 3])), [1.0, 1.0, 1.0, 1.0]);
-        self.balls.push([0.0, 1.25, 0.0, 0.55]);
-        self.ball(2, EMBER, 0.62, white);
+        let placed = |x, y, z, turn, size| {
+            Mat4::from_translation(vec3(x, y, z))
+                * Mat4::from_rotation_y(turn)
+                * Mat4::from_scale(Vec3::splat(size))
+        };
+        let (white, gold, steel) = (vec4(1.0, 1.0, 1.0, 0.0), Vec4::ONE, vec4(0.86, 0.88, 0.92, 1.0));
+        self.add(FLOOR, 0, Mat4::IDENTITY, white);
+        self.add(PLINTH, 6, placed(0.0, 0.25, 0.0, 0.5, 1.0), white);
+        self.add(KNOT, 1, placed(0.0, 1.33, 0.0, 0.35, 0.8) * Mat4::from_rotation_x(1.25), gold);
+        self.balls.push(vec4(0.0, 1.25, 0.0, 0.55));
+        self.ball(2, EMBER.extend(0.62), white);
         if let Some(ember) = self.objects.last_mut() {
-            let glow = 9.0;
-            ember.data.glow = [glow, glow * 0.32, glow * 0.055, 0.0];
+            ember.data.glow = vec4(9.0, 2.88, 0.495, 0.0);
         }
-        self.ball(3, [1.72, 0.72, -0.35], 0.72, white);
-        self.add(CRATE, 4, at([2.2, 0.42, 1.25]).then(turned(0.62)), white);
-        let small = at([2.14, 1.09, 1.22]).then(turned(0.2)).then(Mat4::scaling([0.6; 3]));
-        self.add(CRATE, 4, small, [0.8, 0.82, 0.9, 0.0]);
-        let ring = at([-0.75, 0.17, 1.75]).then(turned(0.9)).then(Mat4::scaling([0.46; 3]));
-        self.add(TORUS, 5, ring, white);
-        self.balls.push([-0.75, 0.1, 1.75, 0.42]);
+        self.ball(3, vec4(1.72, 0.72, -0.35, 0.72), white);
+        self.add(CRATE, 4, placed(2.2, 0.42, 1.25, 0.62, 1.0), white);
+        self.add(CRATE, 4, placed(2.14, 1.09, 1.22, 0.2, 0.6), vec4(0.8, 0.82, 0.9, 0.0));
+        self.add(TORUS, 5, placed(-0.75, 0.17, 1.75, 0.9, 0.46), white);
+        self.balls.push(vec4(-0.75, 0.1, 1.75, 0.42));
         // Small ones, of steel and of coloured glaze.
-        self.ball(1, [0.42, 0.17, 1.6], 0.17, [0.9, 1.25, 2.6, 1.0]);
-        self.ball(1, [-1.65, 0.13, 1.75], 0.13, steel);
-        self.ball(5, [0.72, 0.12, 2.25], 0.12, [1.0, 0.25, 0.2, 0.0]);
-        self.ball(3, [-2.6, 0.24, 1.7], 0.24, [0.45, 0.75, 0.6, 0.0]);
-        for pillar in [-3_i8, -2, -1, 1, 2, 3] {
-            let place = [f32::from(pillar) * 1.9, 2.4, -3.6 - 0.25 * f32::from(pillar).abs()];
-            self.add(PILLAR, 7, at(place).then(turned(f32::from(pillar) * 0.06)), white);
+        self.ball(1, vec4(0.42, 0.17, 1.6, 0.17), vec4(0.9, 1.25, 2.6, 1.0));
+        self.ball(1, vec4(-1.65, 0.13, 1.75, 0.13), steel);
+        self.ball(5, vec4(0.72, 0.12, 2.25, 0.12), vec4(1.0, 0.25, 0.2, 0.0));
+        self.ball(3, vec4(-2.6, 0.24, 1.7, 0.24), vec4(0.45, 0.75, 0.6, 0.0));
+        for pillar in [-3.0_f32, -2.0, -1.0, 1.0, 2.0, 3.0] {
+            let place = placed(pillar * 1.9, 2.4, -3.6 - 0.25 * pillar.abs(), pillar * 0.06, 1.0);
+            self.add(PILLAR, 7, place, white);
         }
     }
 
-    fn add(&mut self, mesh: usize, texture: usize, model: Mat4, tint: [f32; 4]) {
-        self.objects.push(Object { mesh, texture, data: ObjectData { model, tint, glow: [0.0; 4] } });
+    fn add(&mut self, mesh: usize, texture: usize, model: Mat4, tint: Vec4) {
+        self.objects.push(Object { mesh, texture, data: ObjectData { model, tint, glow: Vec4::ZERO } });
     }
 
-    fn ball(&mut self, texture: usize, centre: Vec3, radius: f32, tint: [f32; 4]) {
-        let turned = Mat4::rotation([0.0, 1.0, 0.0], centre[0] * 2.0);
-        let model = Mat4::translation(centre).then(turned).then(Mat4::scaling([radius; 3]));
+    /// Its centre and its radius.
+    fn ball(&mut self, texture: usize, ball: Vec4, tint: Vec4) {
+        let turned = Mat4::from_rotation_y(ball.x * 2.0);
+        let model = Mat4::from_translation(ball.truncate()) * turned * Mat4::from_scale(Vec3::splat(ball.w));
         self.add(SPHERE, texture, model, tint);
-        self.balls.push(crate::math::with(centre, radius));
+        self.balls.push(ball);
     }
 }

@@ -73,13 +73,13 @@ fn device_local(name: &str) -> AllocationCreateInfo<'_> {
 }
 
 fn image(frames: &Frames, list: &mut CommandList, texture: &Texture, format: vk::Format) -> Result<Image> {
-    let (kind, levels) =
+    let (kind, texels) =
         if format == COLOUR { ("colour", &texture.colour) } else { ("normal", &texture.normal) };
     let name = format!("texture {}, {kind}", texture.name);
     // SAFETY: every device has such images.
     let image = unsafe { frames.create_image(&texture.image_info(format), &device_local(&name)) }?;
-    let data: Vec<_> = (0..).zip(levels).map(|(level, bytes)| ImageData::new(level, 0, bytes)).collect();
-    list.upload_image(&image, &data)?;
+    list.upload_image(&image, &[ImageData::new(0, 0, texels)])?;
+    list.generate_mips(&image)?;
     let sampled = Use::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER);
     // SAFETY: as for meshes.
     unsafe { list.use_image(&image, &Subresources::ALL, sampled) }?;
