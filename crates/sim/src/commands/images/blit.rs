@@ -2,9 +2,9 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_image};
+use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
 use crate::chain;
-use crate::commands::{Command, Target, record};
+use crate::commands::{Command, record};
 use crate::describe::refuse_if;
 use crate::entry::{Call, call};
 use crate::format::{Channels, FormatInfo, ImageDescription, ImageLayout};
@@ -28,47 +28,19 @@ struct BlitRules {
     no_regions: &'static str,
 }
 
-macro_rules! blit_side {
-    (
-        $info:literal, $image:literal, $sub:literal, $offset:literal, $usage:literal, $bound:literal, $samples:literal,
-        $layout:literal, $layouts:literal, $level:literal, $layers:literal, $aspect:literal, $x:literal, $y:literal,
-        $z:literal
-    ) => {
-        ImageRules {
-            parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
-            usage: concat!("VUID-", $info, "-", $image, "-", $usage),
-            bound: concat!("VUID-", $info, "-", $image, "-", $bound),
-            samples: Some(concat!("VUID-", $info, "-", $image, "-", $samples)),
-            layout: concat!("VUID-", $info, "-", $image, "Layout-", $layout),
-            layouts: concat!("VUID-", $info, "-", $image, "Layout-", $layouts),
-            region: RegionRules {
-                level: concat!("VUID-", $info, "-", $sub, "-", $level),
-                layers: concat!("VUID-", $info, "-", $sub, "-", $layers),
-                aspect: concat!("VUID-", $info, "-aspectMask-", $aspect),
-                inside: [
-                    concat!("VUID-", $info, "-", $offset, "-", $x),
-                    concat!("VUID-", $info, "-", $offset, "-", $y),
-                    concat!("VUID-", $info, "-", $offset, "-", $z),
-                ],
-                // No format of blocks can be blitted: these are never reported.
-                block_offset: [""; 2],
-                block_extent: [""; 2],
-            },
-        }
-    };
-}
-
 macro_rules! blit_rules {
     ($command:literal, $info:literal, $region:literal) => {
         BlitRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: blit_side! {
-                $info, "srcImage", "srcSubresource", "srcOffset", "00219", "00220", "00233", "00221", "01398", "01705",
-                "01707", "00241", "00243", "00244", "00246"
+            src: image_side! {
+                $info, "srcImage", "srcSubresource", "srcOffset", "00219", "00220",
+                Some(concat!("VUID-", $info, "-srcImage-00233")), "00221", "01398", "01705", "01707",
+                concat!("VUID-", $info, "-aspectMask-00241"), "00243", "00244", "00246"
             },
-            dst: blit_side! {
-                $info, "dstImage", "dstSubresource", "dstOffset", "00224", "00225", "00234", "00226", "01399", "01706",
-                "01708", "00242", "00248", "00249", "00251"
+            dst: image_side! {
+                $info, "dstImage", "dstSubresource", "dstOffset", "00224", "00225",
+                Some(concat!("VUID-", $info, "-dstImage-00234")), "00226", "01399", "01706", "01708",
+                concat!("VUID-", $info, "-aspectMask-00242"), "00248", "00249", "00251"
             },
             able: [concat!("VUID-", $info, "-srcImage-01999"), concat!("VUID-", $info, "-dstImage-02000")],
             linear: concat!("VUID-", $info, "-filter-02001"),
@@ -126,18 +98,15 @@ fn record_blit(
     command_buffer: vk::CommandBuffer,
     call: Call,
     rules: &BlitRules,
-    [(src, src_layout), (dst, dst_layout)]: [(vk::Image, vk::ImageLayout); 2],
+    images: Images,
     mut regions: Vec<vk::ImageBlit>,
     filter: vk::Filter,
 ) {
     record(command_buffer, call, rules.recording, |device, state| {
-        let from = vk::ImageUsageFlags::TRANSFER_SRC;
-        let from = usable_image(device, state, src, from, src_layout, &rules.src);
-        let to = usable_image(device, state, dst, vk::ImageUsageFlags::TRANSFER_DST, dst_layout, &rules.dst);
-        let (Some(from), Some(to)) = (from, to) else {
+        let found = usable_images(device, state, images, [&rules.src, &rules.dst]);
+        let Some(([from, to], names, [src, dst])) = found else {
             return Ok(Vec::new());
         };
-        let names = format!("{} to {}", state.name(src), state.name(dst));
         let named = |(rule, text)| (rule, format!("{names}: {text}"));
         refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
         check_formats(from, to, filter, rules).map_err(named)?;
@@ -146,8 +115,6 @@ fn record_blit(
             region.dst_subresource.layer_count = layer_count(to, &region.dst_subresource);
             check_blit(device, (from, to), region, rules).map_err(named)?;
         }
-        let src = Target { image: src, layout: src_layout, layout_rule: rules.src.layout };
-        let dst = Target { image: dst, layout: dst_layout, layout_rule: rules.dst.layout };
         Ok(vec![Command::Blit { src, dst, regions, filter }])
     });
 }

@@ -2,9 +2,9 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_image};
+use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
 use crate::chain;
-use crate::commands::{Command, Target, record};
+use crate::commands::{Command, record};
 use crate::describe::refuse_if;
 use crate::entry::{Call, call};
 use crate::format::{FormatInfo, ImageDescription, ImageLayout, Level};
@@ -105,7 +105,7 @@ pub(in crate::commands) unsafe extern "system" fn copy(
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = image_copy_rules!("vkCmdCopyImage", "vkCmdCopyImage", "VkImageCopy");
     let call = call!("vkCmdCopyImage");
-    record_copy(command_buffer, call, &rules, (src, src_layout), (dst, dst_layout), regions.to_vec());
+    record_copy(command_buffer, call, &rules, [(src, src_layout), (dst, dst_layout)], regions.to_vec());
 }
 
 pub(in crate::commands) unsafe extern "system" fn copy2(
@@ -131,25 +131,21 @@ pub(in crate::commands) unsafe extern "system" fn copy2(
     let rules = image_copy_rules!("vkCmdCopyImage2", "VkCopyImageInfo2", "VkImageCopy2");
     let src = (info.src_image, info.src_image_layout);
     let dst = (info.dst_image, info.dst_image_layout);
-    record_copy(command_buffer, call!("vkCmdCopyImage2"), &rules, src, dst, regions);
+    record_copy(command_buffer, call!("vkCmdCopyImage2"), &rules, [src, dst], regions);
 }
 
 fn record_copy(
     command_buffer: vk::CommandBuffer,
     call: Call,
     rules: &CopyRules,
-    (src, src_layout): (vk::Image, vk::ImageLayout),
-    (dst, dst_layout): (vk::Image, vk::ImageLayout),
+    images: Images,
     mut regions: Vec<vk::ImageCopy>,
 ) {
     record(command_buffer, call, rules.recording, |device, state| {
-        let from = vk::ImageUsageFlags::TRANSFER_SRC;
-        let from = usable_image(device, state, src, from, src_layout, &rules.src);
-        let to = usable_image(device, state, dst, vk::ImageUsageFlags::TRANSFER_DST, dst_layout, &rules.dst);
-        let (Some(from), Some(to)) = (from, to) else {
+        let found = usable_images(device, state, images, [&rules.src, &rules.dst]);
+        let Some(([from, to], names, [src, dst])) = found else {
             return Ok(Vec::new());
         };
-        let names = format!("{} to {}", state.name(src), state.name(dst));
         refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
         refuse_if!(from.samples != to.samples => rules.samples, "{names}: the sample counts differ");
         for region in &mut regions {
@@ -158,8 +154,6 @@ fn record_copy(
             check_copy(device, (from, to), region, rules)
                 .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        let src = Target { image: src, layout: src_layout, layout_rule: rules.src.layout };
-        let dst = Target { image: dst, layout: dst_layout, layout_rule: rules.dst.layout };
         Ok(vec![Command::CopyImage { src, dst, regions }])
     });
 }

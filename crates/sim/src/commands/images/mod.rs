@@ -1,11 +1,43 @@
 //! Copies from and to images: what all kinds have in common.
 
+/// The rules for one side of a blit or a resolve, none of which takes a format of blocks.
+macro_rules! image_side {
+    (
+        $info:literal, $image:literal, $sub:literal, $offset:literal, $usage:literal, $bound:literal, $samples:expr,
+        $layout:literal, $layouts:literal, $level:literal, $layers:literal, $aspect:expr, $x:literal, $y:literal,
+        $z:literal
+    ) => {
+        ImageRules {
+            parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
+            usage: concat!("VUID-", $info, "-", $image, "-", $usage),
+            bound: concat!("VUID-", $info, "-", $image, "-", $bound),
+            samples: $samples,
+            layout: concat!("VUID-", $info, "-", $image, "Layout-", $layout),
+            layouts: concat!("VUID-", $info, "-", $image, "Layout-", $layouts),
+            region: RegionRules {
+                level: concat!("VUID-", $info, "-", $sub, "-", $level),
+                layers: concat!("VUID-", $info, "-", $sub, "-", $layers),
+                aspect: $aspect,
+                inside: [
+                    concat!("VUID-", $info, "-", $offset, "-", $x),
+                    concat!("VUID-", $info, "-", $offset, "-", $y),
+                    concat!("VUID-", $info, "-", $offset, "-", $z),
+                ],
+                block_offset: [""; 2],
+                block_extent: [""; 2],
+            },
+        }
+    };
+}
+
 pub(super) mod blit;
 pub(super) mod buffer;
 pub(super) mod copy;
 pub(super) mod multisampled;
 
 use ash::vk;
+
+use super::Target;
 
 use crate::describe::{Broken, refuse_if};
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
@@ -81,6 +113,24 @@ pub(super) fn usable_image<'a>(
         return None;
     }
     Some(&found.description)
+}
+
+/// Two images, from which and to which a command goes, with the layouts that it names.
+type Images = [(vk::Image, vk::ImageLayout); 2];
+
+/// The descriptions of both images, as [`usable_image`] gives them; what the messages call them, and the command's targets.
+fn usable_images<'a>(
+    device: &Device,
+    state: &'a DeviceState,
+    [src, dst]: Images,
+    rules: [&ImageRules; 2],
+) -> Option<([&'a ImageDescription; 2], String, [Target; 2])> {
+    let (read, written) = (vk::ImageUsageFlags::TRANSFER_SRC, vk::ImageUsageFlags::TRANSFER_DST);
+    let from = usable_image(device, state, src.0, read, src.1, rules[0]);
+    let to = usable_image(device, state, dst.0, written, dst.1, rules[1]);
+    let target = |(image, layout), rules: &ImageRules| Target { image, layout, layout_rule: rules.layout };
+    let names = format!("{} to {}", state.name(src.0), state.name(dst.0));
+    Some(([from?, to?], names, [target(src, rules[0]), target(dst, rules[1])]))
 }
 
 /// Whether a region lies within an image, in whole blocks, and where.

@@ -2,9 +2,9 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_image};
+use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
 use crate::chain;
-use crate::commands::{Command, Target, record};
+use crate::commands::{Command, record};
 use crate::describe::refuse_if;
 use crate::entry::{Call, call};
 use crate::format::{Channels, ImageDescription, ImageLayout};
@@ -22,48 +22,18 @@ struct ResolveRules {
     no_regions: &'static str,
 }
 
-macro_rules! resolve_side {
-    (
-        $info:literal, $region:literal, $image:literal, $sub:literal, $offset:literal, $usage:literal, $bound:literal,
-        $samples:expr, $layout:literal, $layouts:literal, $level:literal, $layers:literal, $x:literal, $y:literal,
-        $z:literal
-    ) => {
-        ImageRules {
-            parameter: concat!("VUID-", $info, "-", $image, "-parameter"),
-            usage: concat!("VUID-", $info, "-", $image, "-", $usage),
-            bound: concat!("VUID-", $info, "-", $image, "-", $bound),
-            samples: $samples,
-            layout: concat!("VUID-", $info, "-", $image, "Layout-", $layout),
-            layouts: concat!("VUID-", $info, "-", $image, "Layout-", $layouts),
-            region: RegionRules {
-                level: concat!("VUID-", $info, "-", $sub, "-", $level),
-                layers: concat!("VUID-", $info, "-", $sub, "-", $layers),
-                aspect: concat!("VUID-", $region, "-aspectMask-00266"),
-                inside: [
-                    concat!("VUID-", $info, "-", $offset, "-", $x),
-                    concat!("VUID-", $info, "-", $offset, "-", $y),
-                    concat!("VUID-", $info, "-", $offset, "-", $z),
-                ],
-                // No format of blocks has several samples: these are never reported.
-                block_offset: [""; 2],
-                block_extent: [""; 2],
-            },
-        }
-    };
-}
-
 macro_rules! resolve_rules {
     ($command:literal, $info:literal, $region:literal) => {
         ResolveRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: resolve_side! {
-                $info, $region, "srcImage", "srcSubresource", "srcOffset", "06762", "00256", None, "00260", "01400",
-                "01709", "01711", "00269", "00270", "00272"
+            src: image_side! {
+                $info, "srcImage", "srcSubresource", "srcOffset", "06762", "00256", None, "00260", "01400", "01709",
+                "01711", concat!("VUID-", $region, "-aspectMask-00266"), "00269", "00270", "00272"
             },
-            dst: resolve_side! {
-                $info, $region, "dstImage", "dstSubresource", "dstOffset", "06764", "00258",
-                Some(concat!("VUID-", $info, "-dstImage-00259")), "00262", "01401", "01710", "01712", "00274", "00275",
-                "00277"
+            dst: image_side! {
+                $info, "dstImage", "dstSubresource", "dstOffset", "06764", "00258",
+                Some(concat!("VUID-", $info, "-dstImage-00259")), "00262", "01401", "01710", "01712",
+                concat!("VUID-", $region, "-aspectMask-00266"), "00274", "00275", "00277"
             },
             single: concat!("VUID-", $info, "-srcImage-00257"),
             formats: concat!("VUID-", $info, "-srcImage-01386"),
@@ -116,17 +86,14 @@ fn record_resolve(
     command_buffer: vk::CommandBuffer,
     call: Call,
     rules: &ResolveRules,
-    [(src, src_layout), (dst, dst_layout)]: [(vk::Image, vk::ImageLayout); 2],
+    images: Images,
     mut regions: Vec<vk::ImageResolve>,
 ) {
     record(command_buffer, call, rules.recording, |device, state| {
-        let from = vk::ImageUsageFlags::TRANSFER_SRC;
-        let from = usable_image(device, state, src, from, src_layout, &rules.src);
-        let to = usable_image(device, state, dst, vk::ImageUsageFlags::TRANSFER_DST, dst_layout, &rules.dst);
-        let (Some(from), Some(to)) = (from, to) else {
+        let found = usable_images(device, state, images, [&rules.src, &rules.dst]);
+        let Some(([from, to], names, [src, dst])) = found else {
             return Ok(Vec::new());
         };
-        let names = format!("{} to {}", state.name(src), state.name(dst));
         refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
         refuse_if!(from.samples == vk::SampleCountFlags::TYPE_1 => rules.single,
             "{names}: there is one sample to resolve");
@@ -139,8 +106,6 @@ fn record_resolve(
             check_resolve(device, (from, to), region, rules)
                 .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        let src = Target { image: src, layout: src_layout, layout_rule: rules.src.layout };
-        let dst = Target { image: dst, layout: dst_layout, layout_rule: rules.dst.layout };
         Ok(vec![Command::ResolveImage { src, dst, regions }])
     });
 }
