@@ -317,18 +317,12 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
-        let allocation = match self.allocate_in_shard(&resource, info, miss, None) {
-            Ok(allocation) => allocation,
-            Err(miss) => {
-                let allocated = self.allocate_slow(resource, info, miss, caller, made);
-                if let Err(error) = allocated {
-                    // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
-                    unsafe { self.device().destroy(handle) };
-                    return Err(error.into());
-                }
-                made.take().expect(MADE)
-            }
-        };
+        if let Err(error) = self.allocate_slow(resource, info, miss, caller, made) {
+            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
+            unsafe { self.device().destroy(handle) };
+            return Err(error.into());
+        }
+        let allocation = made.take().expect(MADE);
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
         *made = Some(unsafe { self.bind_new(handle, allocation, info.flags) }?);
         Ok(())

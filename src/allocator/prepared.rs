@@ -11,7 +11,7 @@ use crate::allocation::{Allocation, ResourceKind};
 use crate::base::align::Alignment;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::blocks::{VectorRequest, with_alignment};
+use crate::blocks::{Grant, VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateInfo, MemoryUsage};
 use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AllocationError, Contradiction, CreateError};
@@ -402,19 +402,20 @@ impl<T: Threading> Allocator<T> {
         if request.strategy != Strategy::Balanced {
             return Err(Miss::NotAtOnce((facts, vector)));
         }
-        let home = vector.home();
-        if home != 0 {
-            return Err(Miss::InShard((facts, vector), home));
-        }
         let tag = with_alignment(request.tag, alignment);
         let wanted = || VectorRequest { size, alignment, tag, ..*request };
-        match vector.grant(wanted, prepared.generation()) {
+        let hand_out = |granted: Option<Grant>| match granted {
             None => Err(Miss::NotAtOnce((facts, vector))),
             Some(grant) if request.mapped && !grant.mapped.is_mapped() => {
                 Err(Miss::Unmapped((facts, vector), grant))
             }
             Some(grant) => Ok(self.granted(facts, grant, size, prepared.info.user_data, *flags)),
+        };
+        let home = vector.home();
+        if home != 0 {
+            return hand_out(vector.grant_in_shard(home, &wanted(), prepared.generation()));
         }
+        hand_out(vector.grant(wanted, prepared.generation()))
     }
 
     /// [`Self::allocate_slow`] of a prepared request.
@@ -429,14 +430,6 @@ impl<T: Threading> Allocator<T> {
         made: &mut Option<Allocation>,
     ) -> Result<(), AllocationError> {
         let info = prepared.info();
-        // First: to find out whether the pool lives takes the lock of the core.
-        let miss = match self.allocate_in_shard(&resource, &info, miss, prepared.generation()) {
-            Ok(allocation) => {
-                *made = Some(allocation);
-                return Ok(());
-            }
-            Err(miss) => miss,
-        };
         let refused = if prepared.allocator != self.inner.id {
             Some(AllocationError::ForeignRequest)
         } else if prepared.pool.as_ref().is_some_and(|pool| !self.has_pool(pool)) {

@@ -96,8 +96,6 @@ pub(super) const MADE: &str = "P5: what did not fail was made";
 pub(super) enum Miss<'a, T: Threading> {
     /// Something is out of the ordinary, or is kept of every allocation. Nothing was checked.
     Unusual,
-    /// The calling thread has this shard of the vector.
-    InShard(Usual<'a, T>, u8),
     /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
     /// way, or a strategy is asked for.
     NotAtOnce(Usual<'a, T>),
@@ -213,28 +211,14 @@ impl<T: Threading> Allocator<T> {
             return Err(Miss::NotAtOnce(usual));
         }
         let home = vector.home();
+        // Each way with a request of its own: what both use would not stay in registers for the first.
         if home != 0 {
-            return Err(Miss::InShard(usual, home));
+            let request = asked.of_vector(facts);
+            let granted = vector.grant_in_shard(home, &request, None);
+            return self.hand_out(usual, &asked, &request, granted);
         }
         let request = asked.of_vector(facts);
         self.hand_out(usual, &asked, &request, vector.grant(|| request, None))
-    }
-
-    /// The fast path of a thread that has a shard, in a vector of the generation that is expected. Other misses stay
-    /// what they are.
-    #[inline(always)]
-    pub(super) fn allocate_in_shard<'a>(
-        &'a self,
-        resource: &Resource,
-        info: &AllocationCreateInfo<'_>,
-        miss: Miss<'a, T>,
-        expected: Option<u32>,
-    ) -> Result<Allocation, Miss<'a, T>> {
-        let Miss::InShard(usual, home) = miss else { return Err(miss) };
-        let asked = AllocationRequest::new(resource, info);
-        let (facts, vector) = usual;
-        let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant_in_shard(home, &request, expected))
     }
 
     /// What comes of the one visit to a vector.
@@ -265,13 +249,6 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), AllocationError> {
-        let miss = match self.allocate_in_shard(&resource, info, miss, None) {
-            Ok(allocation) => {
-                *made = Some(allocation);
-                return Ok(());
-            }
-            Err(miss) => miss,
-        };
         let resource = &resource;
         let dedicated = AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
         let (info, has_chain) = match miss {
@@ -306,14 +283,12 @@ impl<T: Threading> Allocator<T> {
         };
         let mut asked = match miss {
             Miss::Unusual | Miss::Dedicated(_) => AllocationRequest::checked(resource, info)?,
-            Miss::InShard(..) | Miss::NotAtOnce(_) | Miss::Unmapped(..) => {
-                AllocationRequest::new(resource, info)
-            }
+            Miss::NotAtOnce(_) | Miss::Unmapped(..) => AllocationRequest::new(resource, info),
         };
         asked.caller = Some(caller);
         match miss {
             Miss::Unusual => {}
-            Miss::InShard((facts, vector), _) | Miss::NotAtOnce((facts, vector)) => {
+            Miss::NotAtOnce((facts, vector)) => {
                 let request = asked.of_vector(facts);
                 match vector.place_at_once(context, &request) {
                     Some(grant) => return Ok(self.allocation(&asked, facts, grant, request.mapped, 0)),

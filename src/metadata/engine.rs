@@ -46,7 +46,7 @@ const BUDDY_BYTES: u64 = 64;
 
 /// Bytes of the smallest blocks whose [`Tlsf`] has slabs. Who asks for smaller ones wants little reserved, and the free
 /// slots of used slabs may be what keeps the last request from fitting.
-const LEAST_FOR_SLABS: u64 = 128 << 20;
+pub(crate) const LEAST_FOR_SLABS: u64 = 128 << 20;
 
 /// An engine whose algorithm is known at run time: every call is passed on to the one inside.
 #[derive(Clone, Debug)]

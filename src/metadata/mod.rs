@@ -47,7 +47,7 @@ pub use counted::{
 #[cfg(all(test, not(loom)))]
 pub(crate) use engine::ASKED;
 pub use engine::Algorithm;
-pub(crate) use engine::Engine;
+pub(crate) use engine::{Engine, LEAST_FOR_SLABS};
 pub use ledger::{Divider, Ledger};
 pub use linear::{Linear, Regions};
 pub use tlsf::Tlsf;

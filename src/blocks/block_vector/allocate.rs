@@ -86,8 +86,9 @@ impl<T: Threading> BlockVector<T> {
         Some(active.granted(key, region, offset, request().mapped, generation))
     }
 
-    /// [`Self::grant`], out of the shard of the calling thread.
-    #[inline(always)]
+    /// [`Self::grant`], out of the shard of the calling thread. A function of its own, so that who is in no shard keeps
+    /// its registers.
+    #[inline(never)]
     pub(crate) fn grant_in_shard(
         &self,
         home: u8,

@@ -59,11 +59,10 @@ impl<T: Threading> BlockVector<T> {
 
     #[inline(never)]
     fn free_in_shard(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
-        let Some(shard) = self.shard_of(live)? else { return Err(FOREIGN) };
-        let mut surplus = Vec::new();
-        let has_emptied = shard.free(live, self.shards.home() == live.shard, &mut surplus)?;
-        if has_emptied || !surplus.is_empty() {
-            self.give_surplus_back(context, &surplus);
+        let (shard, is_home) = self.shards.with_home(live.shard).ok_or(FOREIGN)?;
+        let has_emptied = if is_home { shard.free_at_home(live)? } else { shard.free_elsewhere(live)? };
+        if has_emptied {
+            self.give_surplus_back(context, &shard.take_surplus());
         }
         Ok(())
     }

@@ -22,19 +22,28 @@ use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering, Turn, fence};
 use crate::metadata::Key;
 
 /// Keys that the ring has room for.
-const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 64 };
-/// When so many wait, the shard's own thread does not come often enough.
-const ENOUGH: u32 = if cfg!(all(loom, test)) { 3 } else { 32 };
-/// Up to this the number of live allocations is told exactly.
-pub(super) const FEW: u32 = if cfg!(all(loom, test)) { 3 } else { 64 };
-/// More than [`FEW`].
-const MANY: u32 = u32::MAX;
+const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 256 };
+/// When so many wait, the shard's own thread does not come often enough...
+const ENOUGH: u32 = if cfg!(all(loom, test)) { 2 } else { 32 };
+/// ...or so many, while more than [`PLENTY`] are live: who goes in fetches the cache lines of the whole shard.
+const MOST: u32 = if cfg!(all(loom, test)) { 3 } else { 192 };
+const PLENTY: u32 = if cfg!(all(loom, test)) { 3 } else { 512 };
+/// Keys that are taken at once.
+pub(super) const BATCH: usize = if cfg!(all(loom, test)) { 2 } else { 32 };
 
-// While more are live than are told exactly, so many do not wait. And positions wrap where the ring does.
-const _: () = assert!(ENOUGH < ROOM && ENOUGH <= FEW && ROOM.is_power_of_two());
+// No more wait than are live. And positions wrap where the ring does.
+const _: () = assert!(ENOUGH < MOST && MOST < ROOM && MOST <= PLENTY && ROOM.is_power_of_two());
 
-fn told(live: u32) -> u32 {
-    if live > FEW { MANY } else { live }
+/// How many keys may not wait any more where so many allocations are live.
+#[inline]
+pub(super) const fn limit(live: u32) -> u32 {
+    if live > PLENTY {
+        MOST
+    } else if live > ENOUGH {
+        ENOUGH
+    } else {
+        live
+    }
 }
 
 /// What became of a key.
@@ -52,8 +61,8 @@ pub(super) enum Left {
 #[derive(Debug)]
 struct Inside {
     head: AtomicU32,
-    /// Live allocations of the shard if there are no more than [`FEW`], else [`MANY`].
-    live: AtomicU32,
+    /// See [`limit`].
+    limit: AtomicU32,
     /// The use of the vector that keys have to be of.
     generation: AtomicU32,
 }
@@ -81,7 +90,7 @@ impl Returns {
             tail: Apart(AtomicU32::new(0)),
             inside: Apart(Inside {
                 head: AtomicU32::new(0),
-                live: AtomicU32::new(0),
+                limit: AtomicU32::new(0),
                 generation: AtomicU32::new(0),
             }),
             slots: std::array::from_fn(|_| Slot { key: AtomicU64::new(0), turn: Turn::new() }),
@@ -125,48 +134,66 @@ impl Returns {
         let end = self.tail.load(Ordering::Relaxed);
         // Acquire: what was told before `head` moved. See `pass`.
         let waiting = end.wrapping_sub(self.inside.head.load(Ordering::Acquire));
-        if waiting >= ENOUGH || waiting >= self.inside.live.load(Ordering::Relaxed) {
+        if waiting >= self.inside.limit.load(Ordering::Relaxed) {
             return Left::Now;
         }
         Left::There
     }
 
-    /// The key that was left first, if it was written: the holder of the shard's lock, who alone may call this, does
-    /// not wait for another thread. [`Self::pass`] comes next.
-    pub(super) fn first(&self) -> Option<Key> {
-        let slot = self.slot(self.inside.head.load(Ordering::Relaxed));
-        // Zero is also what the slot holds whose place was taken but whose key was not written yet.
-        let key = NonZeroU64::new(slot.key.load(Ordering::Acquire))?;
-        slot.turn.touch();
-        Some(Key(key))
+    /// Whether a key may be taken.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.slot(self.inside.head.load(Ordering::Relaxed)).key.load(Ordering::Relaxed) != 0
     }
 
-    /// Empties the first place, whose key was freed; so many allocations are live now. Only for the holder of the lock.
-    pub(super) fn pass(&self, live: u32) {
+    /// Takes the keys that were left first, as far as they were written: the holder of the shard's lock, who alone may
+    /// call this, does not wait for another thread. How many there were; [`Self::pass`] comes next.
+    ///
+    /// Several at once, because they lie in cache lines of the thread that left them, which are fetched at the same time
+    /// so. And `head` moves once for all of them: who leaves keys reads it each time.
+    #[inline]
+    pub(super) fn take(&self, keys: &mut [Option<Key>; BATCH]) -> u32 {
         let head = self.inside.head.load(Ordering::Relaxed);
-        self.slot(head).key.store(0, Ordering::Relaxed);
+        let mut taken = 0;
+        for key in keys {
+            let slot = self.slot(head.wrapping_add(taken));
+            // Zero is also what the slot holds whose place was taken but whose key was not written yet.
+            let Some(left) = NonZeroU64::new(slot.key.load(Ordering::Acquire)) else { break };
+            slot.turn.touch();
+            slot.key.store(0, Ordering::Relaxed);
+            *key = Some(Key(left));
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Gives the places of so many keys that were taken away again; so many allocations are live now. Only for the
+    /// holder of the lock.
+    pub(super) fn pass(&self, taken: u32, live: u32) {
         // Before `head`: who leaves a key meanwhile must not find too few waiting for what it believes to be live. It
         // would not come in, and whoever is here now may be one who cannot give loans back.
-        self.inside.live.store(told(live), Ordering::Relaxed);
-        self.inside.head.store(head.wrapping_add(1), Ordering::Release);
+        self.inside.limit.store(limit(live), Ordering::Relaxed);
+        let head = self.inside.head.load(Ordering::Relaxed);
+        self.inside.head.store(head.wrapping_add(taken), Ordering::Release);
     }
 
-    /// Tells how many allocations of the shard are live, those in the ring included. Whether the ring has as many keys,
-    /// so that the holder of the lock, whose call this is, has to empty it. It can: there is a key to be taken.
+    /// Tells how many keys may not wait any more now that so many allocations of the shard are live, those in the ring
+    /// included. Whether the ring has as many, so that the holder of the lock, whose call this is, has to empty it. It
+    /// can: there is a key to be taken.
     pub(super) fn publish_live(&self, live: u32) -> bool {
-        self.inside.live.store(told(live), Ordering::Relaxed);
+        self.inside.limit.store(limit(live), Ordering::Relaxed);
         // See `leave`.
         fence(Ordering::SeqCst);
         let head = self.inside.head.load(Ordering::Relaxed);
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
         // Who has the first place but has not written its key yet is not waited for: it has the fence before it still,
         // and then sees what was told here.
-        live <= FEW && waiting != 0 && waiting >= live && self.slot(head).key.load(Ordering::Relaxed) != 0
+        waiting != 0 && waiting >= limit(live) && self.slot(head).key.load(Ordering::Relaxed) != 0
     }
 
-    /// How many were told to be live last.
-    pub(super) fn published_live(&self) -> u32 {
-        self.inside.live.load(Ordering::Relaxed)
+    /// Whether nothing was live when it was told last.
+    pub(super) fn is_idle(&self) -> bool {
+        self.inside.limit.load(Ordering::Relaxed) == 0
     }
 
     /// Opens the door for keys of a use of the vector, and closes it for all others.

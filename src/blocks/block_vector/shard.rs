@@ -9,14 +9,16 @@ use ash::vk;
 
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::{Annotation, Annotations, annotate};
-use super::returns::{FEW, Left, Returns};
+use super::returns::{BATCH, Left, Returns, limit};
 use super::state::Refused;
 use super::{FOREIGN, Grant, Live, VectorRequest};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
-use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
+use crate::metadata::{
+    Algorithm, Chunk, Key, LEAST_FOR_SLABS, Metadata, RegionId, Request, Strategy, Tlsf, Usage,
+};
 use crate::pool::VectorConfig;
 
 /// Bytes of a shard's first loan.
@@ -40,6 +42,8 @@ pub(super) struct Lending {
     largest_loan: u64,
     granularity: Alignment,
     min_alignment: Alignment,
+    /// Whether the core has slabs, and so the shards.
+    has_slabs: bool,
 }
 
 impl Lending {
@@ -51,7 +55,8 @@ impl Lending {
             && config.granularity <= LOAN_ALIGNMENT
             && config.min_alignment <= LOAN_ALIGNMENT;
         let VectorConfig { granularity, min_alignment, .. } = *config;
-        is_possible.then_some(Self { largest_loan, granularity, min_alignment })
+        let has_slabs = config.block_size >= LEAST_FOR_SLABS;
+        is_possible.then_some(Self { largest_loan, granularity, min_alignment, has_slabs })
     }
 
     /// Whether shards divide requests like this one. Large ones are rare for what they cost anyway, and those that ask
@@ -103,23 +108,23 @@ struct Open {
     /// Loans in which nothing is allocated.
     empty: u32,
     annotations: Annotations,
+    /// What the engine has refused last, and how it was then.
+    refused: Option<Refused>,
 }
 
-/// What the lock of a shard guards.
+/// What the lock of a shard guards. With the lock it fits into a cache line.
 #[derive(Debug, Default)]
 pub(super) struct ShardState {
     /// The use of the vector that `open` is of.
     generation: u32,
     /// Allocations that were granted and not taken back yet.
     live: u32,
-    /// Whether other threads were told that `live` is small.
-    published_few: bool,
+    /// The limit that other threads were told last.
+    told: u32,
     /// Counts what the shard's own thread does here, and wraps.
     uses: u32,
     /// `uses` when somebody looked whether this shard is quiet.
     seen: u32,
-    /// What the engine has refused last, and how it was then.
-    refused: Option<Refused>,
     /// Boxed: most vectors never have a shard.
     open: Option<Box<Open>>,
 }
@@ -165,11 +170,11 @@ impl ShardState {
             wanted.strategy = Strategy::Balanced;
         }
         let asked = Refused { wanted, uses: self.uses, usage: open.engine.usage() };
-        if self.refused == Some(asked) {
+        if open.refused == Some(asked) {
             return None;
         }
         let Ok((key, span)) = open.engine.allocate(&wanted) else {
-            self.refused = Some(asked);
+            open.refused = Some(asked);
             return None;
         };
         self.uses = self.uses.wrapping_add(1);
@@ -180,27 +185,28 @@ impl ShardState {
     /// No loan has room for the request, and the engine is not asked again until that may have changed.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self, request: VectorRequest) {
-        if let Some(open) = self.open.as_deref() {
+    fn refuse(&mut self, request: &VectorRequest) {
+        let uses = self.uses;
+        if let Some(open) = self.open.as_deref_mut() {
             let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
-            self.refused = Some(Refused { wanted, uses: self.uses, usage: open.engine.usage() });
+            open.refused = Some(Refused { wanted, uses, usage: open.engine.usage() });
         }
     }
 
     /// Takes an allocation back. Whether that emptied a loan.
-    #[inline]
+    #[inline(always)]
     fn free(&mut self, live: Live) -> Result<bool, ForeignHandle> {
         self.open_of(live)?;
         self.take_back(live.key)
     }
 
     /// Takes back an allocation of this use of the vector. Whether that emptied a loan.
-    #[inline]
+    #[inline(always)]
     fn take_back(&mut self, key: Key) -> Result<bool, ForeignHandle> {
         let open = self.open.as_deref_mut().ok_or(FOREIGN)?;
         let (_, is_empty) = open.engine.take_back(key).ok_or(FOREIGN)?;
         if !open.annotations.is_empty() {
-            open.annotations.remove(&key);
+            open.drop_annotation(key);
         }
         open.empty += u32::from(is_empty);
         self.live -= 1;
@@ -242,13 +248,15 @@ impl ShardState {
             self.generation = loan.generation;
         }
         let open = self.open.get_or_insert_with(|| {
+            let new = if lending.has_slabs { Tlsf::with_slabs } else { Tlsf::new };
             Box::new(Open {
                 lending: *lending,
-                engine: Tlsf::new(lending.largest_loan),
+                engine: new(lending.largest_loan),
                 loans: Vec::new(),
                 bytes: 0,
                 empty: 0,
                 annotations: Annotations::default(),
+                refused: None,
             })
         });
         let Ok(region) = open.engine.add_region(&loan.size) else {
@@ -282,7 +290,6 @@ impl ShardState {
     fn close(&mut self) {
         self.open = None;
         self.live = 0;
-        self.refused = None;
     }
 
     /// The block that an allocation is in.
@@ -412,7 +419,7 @@ impl Open {
         let offset = loan.base + offset;
         let mapped = if mapped { loan.mapped.at(offset) } else { MappedPointer::UNMAPPED };
         let memory = loan.memory;
-        if self.engine.region_usage(region).used_chunks == 1 {
+        if self.engine.used_chunks(region) == 1 {
             self.empty -= 1;
         }
         Grant { memory, offset, mapped, key, generation, shard }
@@ -421,6 +428,12 @@ impl Open {
     fn loan_of(&mut self, key: Key) -> Result<&mut Loan, ForeignHandle> {
         let span = self.engine.span(key).map_err(|_| FOREIGN)?;
         self.loans.get_mut(index(span.region.0)).and_then(Option::as_mut).ok_or(FOREIGN)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_annotation(&mut self, key: Key) {
+        self.annotations.remove(&key);
     }
 
     fn take_loan(&mut self, region: RegionId) -> Option<Loan> {
@@ -485,7 +498,7 @@ impl<T: Threading> Shard<T> {
     #[inline(always)]
     pub(super) fn grant(&self, request: &VectorRequest, number: u8, expected: Option<u32>) -> Option<Grant> {
         let mut state = self.state.lock();
-        if state.uses % LOOK_EVERY == 0 {
+        if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {
             return None;
         }
         let generation = state.generation;
@@ -499,21 +512,19 @@ impl<T: Threading> Shard<T> {
         }
         let (size, alignment) = request.placed(granularity, min_alignment);
         let Some((key, region, offset)) = open.engine.grant_somewhere(size, alignment, request.tag) else {
-            state.refuse(*request);
+            state.refuse(request);
             return None;
         };
         let granted = open.granted(key, region, offset, request.mapped, generation, number);
         state.uses = state.uses.wrapping_add(1);
         state.live += 1;
-        if state.published_few {
-            self.publish_live(&mut state);
-        }
+        self.publish_live(&mut state);
         Some(granted)
     }
 
     /// Whether nothing is allocated in it: a guess, without the lock.
     pub(super) fn is_idle(&self) -> bool {
-        self.returns.published_live() == 0
+        self.returns.is_idle()
     }
 
     /// As [`Self::lock`], but what was left stays where it is.
@@ -546,31 +557,42 @@ impl<T: Threading> Shard<T> {
         granted
     }
 
-    /// Takes an allocation back, or leaves it for the shard's own thread if that is another one. Loans that are not
-    /// needed any more are added to `surplus`. Whether a loan became empty.
-    #[inline]
-    pub(super) fn free(
-        &self,
-        live: Live,
-        is_home: bool,
-        surplus: &mut Vec<Loan>,
-    ) -> Result<bool, ForeignHandle> {
-        let left = if is_home { Left::No } else { self.returns.leave(live.key, live.generation) };
+    /// Takes an allocation of the shard's own thread back. Whether loans may be empty now, for
+    /// [`Self::take_surplus`].
+    #[inline(always)]
+    pub(super) fn free_at_home(&self, live: Live) -> Result<bool, ForeignHandle> {
+        let mut state = self.state.lock();
+        state.uses = state.uses.wrapping_add(1);
+        let has_emptied = state.free(live)?;
+        // Who tells may find keys, and take them.
+        let has_told = self.publish_live(&mut state);
+        Ok(has_emptied || (has_told && state.has_surplus()))
+    }
+
+    /// Leaves an allocation for the shard's own thread, which the caller is not, or takes it back. Whether loans may be
+    /// empty now, for [`Self::take_surplus`].
+    #[inline(never)]
+    pub(super) fn free_elsewhere(&self, live: Live) -> Result<bool, ForeignHandle> {
+        let left = self.returns.leave(live.key, live.generation);
         if left == Left::There {
             return Ok(false);
         }
         let mut state = self.state.lock();
-        if is_home {
-            state.uses = state.uses.wrapping_add(1);
-        } else {
-            self.take_returns(&mut state);
-        }
+        self.take_returns(&mut state);
         let freed = if left == Left::No { state.free(live) } else { Ok(false) };
         self.publish_live(&mut state);
+        freed.map(|has_emptied| has_emptied || state.has_surplus())
+    }
+
+    /// Takes the loans that are not needed any more.
+    #[cold]
+    pub(super) fn take_surplus(&self) -> Vec<Loan> {
+        let mut surplus = Vec::new();
+        let mut state = self.state.lock();
         if state.has_surplus() {
-            state.take_surplus(surplus);
+            state.take_surplus(&mut surplus);
         }
-        freed
+        surplus
     }
 
     /// Takes a loan in. It comes back if there can be no more.
@@ -592,25 +614,39 @@ impl<T: Threading> Shard<T> {
 
     /// Takes back what was left at the door.
     #[cold]
+    #[inline(never)]
     fn take_returns(&self, state: &mut ShardState) {
-        while let Some(key) = self.returns.first() {
+        let mut keys = [None; BATCH];
+        loop {
+            let taken = self.returns.take(&mut keys);
             // The door is open for keys of this use of the vector only, and an allocation is given back once: its type
             // sees to that. Should one come twice nevertheless, the second is ignored.
-            let _ = state.take_back(key);
-            self.returns.pass(state.live);
+            for key in keys.iter_mut().map_while(Option::take) {
+                let _ = state.take_back(key);
+            }
+            if taken == 0 {
+                break;
+            }
+            self.returns.pass(taken, state.live);
         }
         self.publish_live(state);
     }
 
-    /// Tells other threads how many allocations are live, where that matters.
-    #[inline]
-    fn publish_live(&self, state: &mut ShardState) {
-        let are_few = state.live <= FEW;
-        if are_few || state.published_few {
-            state.published_few = are_few;
-            if self.returns.publish_live(state.live) {
-                self.take_returns(state);
-            }
+    /// Tells other threads how many keys may wait, if that has changed. Whether it has.
+    #[inline(always)]
+    fn publish_live(&self, state: &mut ShardState) -> bool {
+        let is_news = limit(state.live) != state.told;
+        if is_news {
+            self.publish_changed(state);
+        }
+        is_news
+    }
+
+    #[inline(never)]
+    fn publish_changed(&self, state: &mut ShardState) {
+        state.told = limit(state.live);
+        if self.returns.publish_live(state.live) {
+            self.take_returns(state);
         }
     }
 }

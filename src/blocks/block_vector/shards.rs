@@ -21,8 +21,8 @@ type Room<T> = OnceLock<Box<Apart<Shard<T>>>>;
 struct Table<T: Threading> {
     /// Bit `i`: the threads of which the token is `i` modulo [`SHARDS`] have settled.
     settled: AtomicU64,
-    /// The shard that was looked at last.
-    looked_at: AtomicU32,
+    /// The shard that was looked at last. Apart: it is written, and what is beside it is read on every call.
+    looked_at: Apart<AtomicU32>,
     shards: [Room<T>; index(SHARDS)],
 }
 
@@ -55,7 +55,7 @@ impl<T: Threading> Shards<T> {
         let table = self.table.get_or_init(|| {
             Box::new(Table {
                 settled: AtomicU64::new(0),
-                looked_at: AtomicU32::new(0),
+                looked_at: Apart(AtomicU32::new(0)),
                 shards: std::array::from_fn(|_| OnceLock::new()),
             })
         });
@@ -69,6 +69,13 @@ impl<T: Threading> Shards<T> {
     #[inline]
     pub(super) fn get(&self, shard: u8) -> Option<&Shard<T>> {
         self.table.get()?.shards.get(at(shard))?.get().map(|shard| &shard.0)
+    }
+
+    /// The shard with that number, if it was made, and whether the calling thread is at home there, if it has settled.
+    #[inline]
+    pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard<T>, bool)> {
+        let is_home = number(thread_token::current() % SHARDS) == shard;
+        Some((self.get(shard)?, is_home))
     }
 
     /// All shards that were made, with their numbers.

@@ -263,6 +263,7 @@ impl Chunks {
         first
     }
 
+    #[inline]
     fn region(&self, region: RegionId) -> &Region {
         match self.regions.get(index(region.0)) {
             Some(slot) if slot.header != NONE => slot,
@@ -295,6 +296,11 @@ impl Chunks {
         let header = self.region(region).header;
         std::iter::successors(Some(self.next(header)), |&chunk| Some(self.next(chunk)))
             .take_while(move |&chunk| chunk != header)
+    }
+
+    #[inline(always)]
+    pub(super) fn used_chunks(&self, region: RegionId) -> u32 {
+        self.region(region).used_chunks
     }
 
     pub(super) fn region_usage(&self, region: RegionId) -> Usage {

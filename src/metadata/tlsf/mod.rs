@@ -448,6 +448,12 @@ impl Tlsf {
         Some((key, region, offset))
     }
 
+    /// How many allocations a region has.
+    #[inline(always)]
+    pub(crate) fn used_chunks(&self, region: RegionId) -> u32 {
+        self.chunks.used_chunks(region)
+    }
+
     /// [`Metadata::free`], answered in registers: the region, and whether it is empty now. As [`Self::grant`] it chooses
     /// between functions of their own.
     #[inline(always)]

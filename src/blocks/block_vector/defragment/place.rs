@@ -204,13 +204,12 @@ impl<T: Threading> BlockVector<T> {
             Ok(())
         };
         count(0, users)?;
-        let mut surplus = Vec::new();
-        if let Err(error) = shard.free(live, true, &mut surplus) {
+        if let Err(error) = shard.free_at_home(live) {
             count(users, 0)?;
             return Err(error);
         }
         let mut emptied = Vec::new();
-        for loan in &surplus {
+        for loan in &shard.take_surplus() {
             emptied.extend(self.core.lock().take_back(context, loan));
         }
         Ok(emptied)

@@ -41,7 +41,10 @@ fn allocate(shard: &Shard<Shared>) -> Live {
 fn free(shard: &Shard<Shared>, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
     let mut surplus = Vec::new();
     for live in lives {
-        shard.free(live, is_home, &mut surplus).unwrap();
+        let freed = if is_home { shard.free_at_home(live) } else { shard.free_elsewhere(live) };
+        if freed.unwrap() {
+            surplus.extend(shard.take_surplus());
+        }
     }
     assert!(surplus.len() <= 1);
     !surplus.is_empty()

@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU64;
 
-use super::super::returns::{Left, Returns};
+use super::super::returns::{BATCH, Left, Returns};
 use super::*;
 
 fn key(number: u64) -> Key {
@@ -11,10 +11,16 @@ fn key(number: u64) -> Key {
 }
 
 /// As the holder of the lock does, of a shard with many allocations.
-fn take(returns: &Returns) -> Option<Key> {
-    let key = returns.first()?;
-    returns.pass(1000);
-    Some(key)
+fn take(returns: &Returns) -> Vec<Key> {
+    let mut all = Vec::new();
+    let mut keys = [None; BATCH];
+    loop {
+        match returns.take(&mut keys) {
+            0 => return all,
+            taken => returns.pass(taken, 1000),
+        }
+        all.extend(keys.iter_mut().map_while(Option::take));
+    }
 }
 
 /// Keys come out in the order in which they were left, all that there is room for, and not one more.
@@ -25,20 +31,22 @@ fn a_ring_takes_what_it_has_room_for() {
     assert!(!returns.publish_live(1000));
     for round in 0..3 {
         assert_eq!(returns.leave(key(0), 4), Left::No, "of another use");
-        for number in 0..64 {
-            let left = if number < 31 { Left::There } else { Left::Now };
+        for number in 0..256 {
+            let left = if number < 191 { Left::There } else { Left::Now };
             assert_eq!(returns.leave(key(number), 5), left, "key {number} of round {round}");
         }
-        assert_eq!(returns.leave(key(64), 5), Left::No, "it is full");
-        for number in 0..64 {
-            assert_eq!(take(&returns), Some(key(number)));
-            // Moves the places of the next round.
-            if number == 0 {
-                assert_eq!(returns.leave(key(64), 5), Left::Now);
-            }
-        }
-        assert_eq!((take(&returns), take(&returns)), (Some(key(64)), None));
+        assert_eq!(returns.leave(key(256), 5), Left::No, "it is full");
+        assert!(take(&returns).into_iter().eq((0..256).map(key)));
+        // Moves the places of the next round.
+        assert_eq!(returns.leave(key(256), 5), Left::There);
+        assert_eq!((take(&returns), take(&returns)), (vec![key(256)], vec![]));
     }
+    // The fewer live, the fewer wait.
+    assert!(!returns.publish_live(512));
+    let left: Vec<_> = (0..32).map(|number| returns.leave(key(number), 5)).collect();
+    assert!(left.iter().enumerate().all(|(at, &left)| left == if at < 31 { Left::There } else { Left::Now }));
+    assert!(returns.publish_live(33) && !returns.publish_live(513));
+    assert!(take(&returns).into_iter().eq((0..32).map(key)));
     // With few live, whoever leaves the last of them is told.
     assert!(!returns.publish_live(3));
     let left = [0, 1, 2].map(|number| returns.leave(key(number), 5));
@@ -126,29 +134,62 @@ fn figures_know_what_was_left() {
     assert!(rig.gpu.live().is_empty());
 }
 
-/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations.
+/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, if something is
+/// left there.
 #[test]
 fn the_fast_way_is_the_usual_one() {
     let rig = Rig::new(config());
     let first = rig.get(64, 1);
     let home = rig.settle(1);
-    let mut held = vec![rig.get(64, 1)];
+    let mut held: Vec<_> = (0..200).map(|_| rig.get(64, 1)).collect();
     let wanted = request(64, 1);
-    let slow = (0..160).filter(|_| match rig.vector.grant_in_shard(home, &wanted, None) {
-        Some(grant) => {
-            held.push(Held { grant, request: wanted });
-            false
-        }
-        None => {
-            held.push(rig.get(64, 1));
-            true
-        }
-    });
-    assert_eq!(slow.count(), 160 / 16);
+    let slow = |held: &mut Vec<Held>, door: bool| {
+        let slow = (0..160).filter(|_| {
+            if door {
+                rig.thread(2);
+                rig.free(held.pop().unwrap());
+                rig.thread(1);
+            }
+            let granted = rig.vector.grant_in_shard(home, &wanted, None);
+            let is_slow = granted.is_none();
+            let it = granted.map_or_else(|| rig.get(64, 1), |grant| Held { grant, request: wanted });
+            held.insert(0, it);
+            is_slow
+        });
+        slow.count()
+    };
+    assert_eq!(slow(&mut held, false), 0);
+    assert_eq!(slow(&mut held, true), 160 / 16);
     assert!(held.iter().all(|it| it.grant.shard == home));
     rig.free_all(held);
     rig.free(first);
     rig.finish();
+}
+
+/// Small sizes are slots of slabs in a shard as in its core, and the last free empties its loans all the same.
+#[test]
+fn a_shard_has_slabs_where_its_core_has() {
+    for (block_size, has_slabs) in [(128 * MIB, true), (64 * MIB, false)] {
+        let rig = Rig::new(VectorConfig { block_size, ..config() });
+        let first = rig.get(64, 1);
+        rig.settle(1);
+        let held: Vec<_> = (0..2000).map(|_| rig.get(2 * KIB, 1)).collect();
+        assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
+        // Bit 31 of a key says that it is of a slot.
+        let slots = held.iter().filter(|it| it.grant.key.0.get() >> 31 & 1 == 1).count();
+        assert_eq!(slots > 100, has_slabs, "{slots} slots in blocks of {block_size}");
+        rig.check();
+        let (mut own, mut others) = (held, Vec::new());
+        others.extend(own.split_off(1000));
+        rig.thread(2);
+        rig.free_all(others);
+        rig.thread(1);
+        rig.free_all(own);
+        rig.check();
+        assert!(rig.lent().1 <= MIB, "{} bytes for nothing", rig.lent().1);
+        rig.free(first);
+        rig.finish();
+    }
 }
 
 /// A shard whose books have room for no further loan gives it back, and the core serves.
