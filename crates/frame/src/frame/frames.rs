@@ -368,6 +368,7 @@ impl Frames {
     /// `TRANSIENT_ATTACHMENT` take lazily allocated memory of their own where the device has some. The largest image is
     /// placed first, each as low as those that are used at the same time leave room, so that the same images have the
     /// same offsets. Images without a memory type in common do not share.
+    /// Choose the memory by flags or by `GpuOnly`: the usages `Auto` need a resource, and this memory is for several.
     ///
     /// Lists wait between images that share bytes, and discard what the other has left: see [`SharedMemory`].
     ///
@@ -398,7 +399,7 @@ impl Frames {
     ///     .samples(vk::SampleCountFlags::TYPE_1)
     ///     .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED);
     /// let images = [0..=1, 1..=2, 2..=3].map(|steps| TransientImage { info, steps });
-    /// let allocation = AllocationCreateInfo::new(MemoryUsage::AutoPreferDevice);
+    /// let allocation = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     /// // SAFETY: the create-infos are valid, and of one tiling.
     /// let images = unsafe { frames.create_transient_images(&images, &allocation) }?;
     /// assert_eq!(images[0].place(), images[2].place()); // no step uses both
