@@ -285,14 +285,25 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         match self.allocate_resolved(prepared, size, alignment) {
             Ok(allocation) => Ok(allocation),
-            Err(miss) => {
-                let requirements = Requirements { size, alignment, ..prepared.resource.requirements };
-                let resource = Resource { requirements, ..prepared.resource };
-                let mut made = None;
-                self.make_up_for_prepared(prepared, resource, miss, Location::caller(), &mut made)?;
-                Ok(made.expect(MADE))
-            }
+            Err(miss) => self.allocate_unresolved(prepared, size, alignment, miss, Location::caller()),
         }
+    }
+
+    /// [`Self::make_up_for_prepared`] with a result. In line, so that the result is written once.
+    #[inline(always)]
+    fn allocate_unresolved(
+        &self,
+        prepared: &PreparedAllocation,
+        size: u64,
+        alignment: u64,
+        miss: Miss<'_, T>,
+        caller: &'static Location<'static>,
+    ) -> Result<Allocation, AllocationError> {
+        let requirements = Requirements { size, alignment, ..prepared.resource.requirements };
+        let resource = Resource { requirements, ..prepared.resource };
+        let mut made = None;
+        self.make_up_for_prepared(prepared, resource, miss, caller, &mut made)?;
+        Ok(made.expect(MADE))
     }
 
     /// Creates a buffer, allocates memory for it as it was prepared, and binds the two (unless
