@@ -14,7 +14,7 @@ use crate::device::Core;
 /// An image that is used for a part of a frame only: see
 /// [`Frames::create_transient_images`](crate::Frames::create_transient_images).
 #[derive(Clone, Debug)]
-#[doc(alias = "Placed resource")]
+#[doc(alias = "CreatePlacedResource")]
 pub struct TransientImage<'a> {
     /// The image.
     pub info: vk::ImageCreateInfo<'a>,
