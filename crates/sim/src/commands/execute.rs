@@ -10,6 +10,7 @@ use ash::vk;
 
 use super::barriers::layout_name;
 use super::images::buffer::BufferLayout;
+use super::rendering::LOST;
 use super::{Attached, Bindings, Command, CommandState, Target, resample};
 use crate::arithmetic::host_size;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
@@ -145,29 +146,38 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
                 if let Some(resolve) = &one.resolve {
                     attachment(device, state, resolve);
                 }
-                if let Some(pixels) = pixels.filter(|_| one.load == vk::AttachmentLoadOp::CLEAR) {
-                    works.push(resample::clear(device.profile(), pixels, one, rendering.area));
+                if let (Some(pixels), Some(texel)) = (pixels, &one.fill) {
+                    works.push(resample::fill(device.profile(), pixels, &one.to, rendering.area, texel));
                 }
             }
             works
         }
         Command::EndRendering(rendering) => {
-            let each = rendering.attachments.iter().filter_map(|one| Some((one, one.resolve.as_ref()?)));
-            let each = each.filter_map(|(one, resolve)| {
-                let (from, to) = (attachment(device, state, &one.to)?, attachment(device, state, resolve)?);
-                let (area, start) = (rendering.area, rendering.area.offset);
-                let offset = vk::Offset3D { x: start.x, y: start.y, z: 0 };
-                let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
-                let region = vk::ImageResolve {
-                    src_subresource: one.to.layers,
-                    src_offset: offset,
-                    dst_subresource: resolve.layers,
-                    dst_offset: offset,
-                    extent,
-                };
-                Some(resample::resolve(device.profile(), (&from, &to), &region))
-            });
-            each.flatten().collect()
+            let (area, start) = (rendering.area, rendering.area.offset);
+            let offset = vk::Offset3D { x: start.x, y: start.y, z: 0 };
+            let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
+            let mut works = Vec::new();
+            for one in &rendering.attachments {
+                // Their layouts were checked when rendering began.
+                let Ok(pixels) = Pixels::of(state, one.to.target.image) else { continue };
+                let to = one.resolve.and_then(|to| Some((to, Pixels::of(state, to.target.image).ok()?)));
+                if let Some((resolve, to)) = to
+                {
+                    let region = vk::ImageResolve {
+                        src_subresource: one.to.layers,
+                        src_offset: offset,
+                        dst_subresource: resolve.layers,
+                        dst_offset: offset,
+                        extent,
+                    };
+                    works.extend(resample::resolve(device.profile(), (&pixels, &to), &region));
+                }
+                if one.store == vk::AttachmentStoreOp::DONT_CARE {
+                    let lost = [LOST; resample::LARGEST];
+                    works.push(resample::fill(device.profile(), pixels, &one.to, area, &lost));
+                }
+            }
+            works
         }
         Command::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
         Command::Transition { image, old, new, range, rule } => {

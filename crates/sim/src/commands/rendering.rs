@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::resample::LARGEST;
 use super::{Command, Target, record};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
@@ -24,8 +25,8 @@ pub(crate) struct Attachment {
     pub(crate) to: Attached,
     pub(crate) load: vk::AttachmentLoadOp,
     pub(crate) store: vk::AttachmentStoreOp,
-    /// The bytes of a texel, if it is cleared.
-    pub(crate) clear: Vec<u8>,
+    /// The bytes of a texel, if it is cleared, or if what is there need not be kept.
+    pub(crate) fill: Option<Vec<u8>>,
     pub(crate) resolve: Option<Attached>,
 }
 
@@ -44,6 +45,13 @@ impl Rendering {
     }
 }
 
+const UNDEFINED: vk::ImageLayout = vk::ImageLayout::UNDEFINED;
+const PREINITIALIZED: vk::ImageLayout = vk::ImageLayout::PREINITIALIZED;
+const SHADER_READ: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
+const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
+const DEPTH_READ: vk::ImageLayout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
+
 /// The rules of a kind of attachments.
 struct Rules {
     aspect: vk::ImageAspectFlags,
@@ -52,6 +60,9 @@ struct Rules {
     layout: &'static str,
     resolved_layout: &'static str,
 }
+
+/// What stands for contents that nobody wants. The device may leave anything there: nothing should look right by chance.
+pub(super) const LOST: u8 = 0xa5;
 
 const COLOR: Rules = Rules {
     aspect: vk::ImageAspectFlags::COLOR,
@@ -95,6 +106,9 @@ pub(super) unsafe extern "system" fn begin(
             "the feature dynamicRendering is not enabled");
         refuse_if!(info.view_mask == 0 && info.layer_count == 0 => "VUID-VkRenderingInfo-viewMask-06069",
             "layerCount is 0");
+        let suspends = vk::RenderingFlags::SUSPENDING | vk::RenderingFlags::RESUMING;
+        refuse_if!(info.flags.intersects(suspends) => "SUBLET-unsupported-rendering",
+            "the simulated device suspends no rendering");
         let area = info.render_area;
         refuse_if!(area.offset.x < 0 => "VUID-VkRenderingInfo-pNext-06077", "x is {}", area.offset.x);
         refuse_if!(area.offset.y < 0 => "VUID-VkRenderingInfo-pNext-06078", "y is {}", area.offset.y);
@@ -104,8 +118,12 @@ pub(super) unsafe extern "system" fn begin(
         let all = colors.chain(depth).chain(stencil);
         let all = all.filter(|(attachment, _)| attachment.image_view != vk::ImageView::null());
         // With several views each is a layer.
-        let layers = info.layer_count.max(u32::BITS - info.view_mask.leading_zeros());
-        let attachments = all.map(|(attachment, rules)| {
+        let layers: Vec<_> = match info.view_mask {
+            0 => vec![(0, info.layer_count)],
+            mask => (0..u32::BITS).filter(|view| mask >> view & 1 == 1).map(|view| (view, 1)).collect(),
+        };
+        let attachments = all.flat_map(|attachment| layers.iter().map(move |layers| (attachment, *layers)));
+        let attachments = attachments.map(|((attachment, rules), layers)| {
             let made = Attachment::new(device, state, attachment, layers, rules)?;
             for attached in std::iter::once(&made.to).chain(&made.resolve) {
                 check_area(state, attached, area)?;
@@ -132,14 +150,20 @@ impl Attachment {
         device: &Device,
         state: &DeviceState,
         info: &vk::RenderingAttachmentInfo<'_>,
-        layers: u32,
+        layers: (u32, u32),
         rules: &Rules,
     ) -> Result<Self, Broken> {
         let unknown = "VUID-VkRenderingAttachmentInfo-imageView-parameter";
         let place = (info.image_view, info.image_layout, rules.layout);
         let (to, image) = attached(device, state, place, layers, rules, unknown)?;
-        let cleared = info.load_op == vk::AttachmentLoadOp::CLEAR;
-        let clear = if cleared { texel(image, rules.aspect, info.clear_value)? } else { Vec::new() };
+        let unfit = [UNDEFINED, PREINITIALIZED, SHADER_READ, SOURCE, TARGET].contains(&info.image_layout);
+        refuse_if!(unfit => "VUID-VkRenderingAttachmentInfo-imageView-06135",
+            "{} is in the layout {:?}", state.name(info.image_view), info.image_layout);
+        let fill = match info.load_op {
+            vk::AttachmentLoadOp::CLEAR => Some(texel(image, rules.aspect, info.clear_value)?),
+            vk::AttachmentLoadOp::DONT_CARE => Some(vec![LOST; LARGEST]),
+            _ => None,
+        };
         let mut resolve = None;
         if info.resolve_mode != vk::ResolveModeFlags::NONE {
             let unknown = "VUID-VkRenderingAttachmentInfo-imageView-06862";
@@ -152,11 +176,22 @@ impl Attachment {
                 => "VUID-VkRenderingAttachmentInfo-imageView-06864", "{name} is resolved to several samples");
             refuse_if!(single.format != image.format
                 => "VUID-VkRenderingAttachmentInfo-imageView-06865", "{name} is resolved to another format");
-            refuse_if!(Channels::of(image.format).is_none() => "SUBLET-unsupported-resolve",
-                "{name}: the simulated device cannot resolve format {}", image.format.as_raw());
+            let unfit = [UNDEFINED, PREINITIALIZED, SHADER_READ, SOURCE, TARGET, DEPTH_READ];
+            refuse_if!(unfit.contains(&info.resolve_image_layout)
+                => "VUID-VkRenderingAttachmentInfo-imageView-06136",
+                "{name} is resolved to the layout {:?}", info.resolve_image_layout);
+            // Numbers have no average: their first sample is taken, as they have to ask for.
+            let mode = match Channels::of(image.format) {
+                Some(channels) if channels.is_float() => Some(vk::ResolveModeFlags::AVERAGE),
+                Some(_) => Some(vk::ResolveModeFlags::SAMPLE_ZERO),
+                None => None,
+            };
+            refuse_if!(mode != Some(info.resolve_mode) => "SUBLET-unsupported-resolve",
+                "{name}: the simulated device cannot resolve format {} by {:?}",
+                image.format.as_raw(), info.resolve_mode);
             resolve = Some(target);
         }
-        Ok(Self { to, load: info.load_op, store: info.store_op, clear, resolve })
+        Ok(Self { to, load: info.load_op, store: info.store_op, fill, resolve })
     }
 }
 
@@ -165,7 +200,7 @@ fn attached<'a>(
     device: &Device,
     state: &'a DeviceState,
     (view, layout, layout_rule): (vk::ImageView, vk::ImageLayout, &'static str),
-    layers: u32,
+    (first, count): (u32, u32),
     rules: &Rules,
     unknown: &'static str,
 ) -> Result<(Attached, &'a ImageDescription), Broken> {
@@ -177,15 +212,13 @@ fn attached<'a>(
     refuse_if!(!description.usage.contains(usage) => rule, "{name} is of an image without {usage:?}");
     let aspects = FormatInfo::of(description.format).map(|info| info.aspects()).unwrap_or_default();
     refuse_if!(!aspects.contains(rules.aspect) => rules.format, "{name} has no {:?}", rules.aspect);
-    let none = [vk::ImageLayout::UNDEFINED, vk::ImageLayout::PREINITIALIZED].contains(&layout);
-    refuse_if!(none => "VUID-VkRenderingAttachmentInfo-imageView-06135", "{name} is in the layout {layout:?}");
     let range = found.range;
     let there = description.array_layers.saturating_sub(range.base_array_layer).min(range.layer_count);
     let layers = vk::ImageSubresourceLayers {
         aspect_mask: rules.aspect,
         mip_level: range.base_mip_level,
-        base_array_layer: range.base_array_layer,
-        layer_count: layers.min(there),
+        base_array_layer: range.base_array_layer + first,
+        layer_count: count.min(there.saturating_sub(first)),
     };
     Ok((Attached { target: Target { image: found.image, layout, layout_rule }, layers }, description))
 }

@@ -5,13 +5,13 @@ use ash::vk;
 
 use super::execute::{Pixels, Work, block_at, work};
 use super::images::blit::between;
-use super::rendering::Attachment;
+use super::rendering::Attached;
 use crate::format::{Aspect, Channels, ImageLayout, Level};
 use crate::profiles::Profile;
 use crate::state::Bytes;
 
 /// The bytes of the largest texel.
-const LARGEST: usize = 32;
+pub(super) const LARGEST: usize = 32;
 
 /// One level of one layer of an image, of one aspect.
 pub(crate) struct Surface {
@@ -206,14 +206,15 @@ fn blit_layer(
     })
 }
 
-/// Clears what is rendered of an attachment: all samples.
-pub(super) fn clear(
+/// Writes a texel over what is rendered of an attachment: all samples.
+pub(super) fn fill(
     profile: &'static Profile,
     pixels: Pixels,
-    attachment: &Attachment,
+    attached: &Attached,
     area: vk::Rect2D,
+    texel: &[u8],
 ) -> Work {
-    let (layers, texel) = (attachment.to.layers, attachment.clear.clone());
+    let (layers, texel) = (attached.layers, texel.to_vec());
     work(move || {
         (0..layers.layer_count).all(|layer| {
             let layer = layers.base_array_layer + layer;

@@ -90,6 +90,42 @@ fn attachments_are_cleared_in_the_area_and_resolved_behind_it() {
 }
 
 #[test]
+fn what_nobody_wants_is_lost_and_each_view_is_a_layer() {
+    use vk::{AttachmentLoadOp as Load, AttachmentStoreOp as Store};
+    let mut bench = Bench::simple();
+    let usage = info(F::R8_UNORM, 2, 1).usage | COLOR;
+    let image = bench.image(&info(F::R8_UNORM, 2, 1).usage(usage).array_layers(3));
+    let shown = view(&bench, image, F::R8_UNORM, A::COLOR);
+    let down = bench.mapped(6, DST);
+    let render = |mask, layers, load, store| {
+        bench.run(|device, commands| unsafe {
+            let colors = [clear(shown, red(1.0)).load_op(load).store_op(store)];
+            let info = vk::RenderingInfo::default().render_area(area(0, 0, 2, 1)).layer_count(layers);
+            device.cmd_begin_rendering(commands, &info.view_mask(mask).color_attachments(&colors));
+            device.cmd_end_rendering(commands);
+            let region = whole(2, 1).image_subresource(layers_of(0, 3));
+            device.cmd_copy_image_to_buffer(commands, image, GENERAL, down.buffer, &[region]);
+        });
+        bench.expect_silence();
+        down.read()
+    };
+    bench.run(|_, commands| bench.to_layout(commands, image, GENERAL));
+    assert_eq!(render(0, 3, Load::CLEAR, Store::STORE), [255; 6]);
+    assert_eq!(render(0, 1, Load::LOAD, Store::DONT_CARE)[2..], [255; 4]);
+    assert_ne!(down.read()[..2], [255; 2]);
+    assert_eq!(render(0b101, 0, Load::CLEAR, Store::STORE), [255; 6]);
+    let lost = render(0b100, 0, Load::DONT_CARE, Store::STORE);
+    assert_eq!(lost[..4], [255; 4]);
+    assert_ne!(lost[4..], [255; 2]);
+    unsafe { bench.device().destroy_image_view(shown, None) };
+}
+
+/// Color, of these layers.
+fn layers_of(first: u32, count: u32) -> vk::ImageSubresourceLayers {
+    layers(A::COLOR, 0, first, count)
+}
+
+#[test]
 fn wrong_rendering_is_reported() {
     let mut bench = Bench::simple();
     let plain = info(F::R8_UNORM, 4, 4);
@@ -108,6 +144,11 @@ fn wrong_rendering_is_reported() {
         .resolve_mode(vk::ResolveModeFlags::AVERAGE)
         .resolve_image_view(single)
         .resolve_image_layout(GENERAL);
+    let many = bench.image(&plain.usage(COLOR).samples(vk::SampleCountFlags::TYPE_4));
+    let many = view(&bench, many, F::R8_UNORM, A::COLOR);
+    let several = vk::RenderingAttachmentInfo { image_view: many, ..resolved }
+        .resolve_image_layout(Layout::SHADER_READ_ONLY_OPTIMAL);
+    let numbers = several.resolve_image_layout(GENERAL).resolve_mode(vk::ResolveModeFlags::SAMPLE_ZERO);
     let (from, to) = (bench.mapped(4, super::bench::SRC), bench.mapped(4, DST));
     for (attachment, area, vuid) in [
         (clear(wrong, black), all, "VUID-VkRenderingInfo-colorAttachmentCount-06087"),
@@ -120,7 +161,14 @@ fn wrong_rendering_is_reported() {
         (clear(color, black), area(0, 0, 5, 4), "VUID-VkRenderingInfo-pNext-06079"),
         (clear(color, black), area(0, 1, 4, 4), "VUID-VkRenderingInfo-pNext-06080"),
         (clear(color, black), area(-1, 0, 4, 4), "VUID-VkRenderingInfo-pNext-06077"),
+        (
+            clear(color, black).image_layout(Layout::TRANSFER_DST_OPTIMAL),
+            all,
+            "VUID-VkRenderingAttachmentInfo-imageView-06135",
+        ),
         (resolved, all, "VUID-VkRenderingAttachmentInfo-imageView-06861"),
+        (several, all, "VUID-VkRenderingAttachmentInfo-imageView-06136"),
+        (numbers, all, "SUBLET-unsupported-resolve"),
     ] {
         bench.begin();
         let colors = [attachment];
@@ -152,7 +200,7 @@ fn wrong_rendering_is_reported() {
     bench.submit().unwrap();
     unsafe { bench.device().queue_wait_idle(bench.gpu.queue()) }.unwrap();
     bench.expect("VUID-vkCmdBeginRendering-pRenderingInfo-09592");
-    for view in [color, wrong, deep, single] {
+    for view in [color, wrong, deep, single, many] {
         unsafe { bench.device().destroy_image_view(view, None) };
     }
 }
