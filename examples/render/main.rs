@@ -9,8 +9,8 @@
 //! cargo run --release --example render -- --check            compares it with examples/render/reference.png
 //! cargo run --release --example render -- --barriers         and shows the barriers of the last frame
 //! ```
-//! `passes.rs` is the plan of a frame; most of the rest follows from it. A device without dynamic rendering, as simulated
-//! GPUs are, draws nothing here: there the example shows only what memory it takes.
+//! `passes.rs` is the plan of a frame; most of the rest follows from it. A device without dynamic rendering draws nothing
+//! here, nor does a simulated GPU: there the example shows only what memory it takes.
 
 mod attachments;
 mod barriers;
@@ -98,7 +98,7 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     let mut resources = Resources { world, attachments: Attachments::new(&frames)? };
     resources.attachments.show();
 
-    if context.frame_features().dynamic_rendering {
+    if context.draws() {
         let renderer = Renderer::new(context, &descriptors)?;
         let picture = draw(&mut frames, &renderer, &scene, &mut resources, output, &barriers)?;
         frames.wait(&picture)?;

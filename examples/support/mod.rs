@@ -220,6 +220,11 @@ impl Context {
         self.frames
     }
 
+    /// Whether the device draws to attachments: a simulated one has no graphics pipelines.
+    pub(crate) fn draws(&self) -> bool {
+        self.frames.dynamic_rendering && matches!(self.driver, Driver::Loaded(_))
+    }
+
     /// Whether the queue binds pages of sparse buffers; the feature is enabled wherever the device has it.
     pub(crate) fn has_sparse_binding(&self) -> bool {
         // SAFETY: the physical device is of this instance, which lives as long as `self`.
