@@ -33,6 +33,7 @@
 //!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear`, `SUBLET-unsupported-blit`, `SUBLET-unsupported-resolve` | a format that the simulated device cannot clear, convert or average: its channels are not whole bytes |
+//!   | `SUBLET-unsupported-rendering` | rendering that is suspended and resumed |
 //!   | `SUBLET-exclusive-ownership` | a family of queues uses, or gives away, what another one owns; where [`GpuBuilder::hazards`] are looked for |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
@@ -47,10 +48,10 @@
 //! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
 //!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
 //!   are known again, so that one that was overwritten or never written is not taken for another.
-//! - **Descriptor heaps** (`VK_EXT_descriptor_heap`) on a GPU that is [given
-//!   them](GpuBuilder::descriptor_heap): no profile has them. Resource and sampler heaps with the driver's reserved
-//!   ranges, push data, and the mapping of sets and bindings, with every source but shader records. Secondary command
-//!   buffers inherit no heaps.
+//! - **Descriptor heaps** (`VK_EXT_descriptor_heap`) where the profile has them, as `nvidia-rtx-5070-ti` does, or the
+//!   GPU is [given them](GpuBuilder::descriptor_heap). Resource and sampler heaps with the driver's reserved ranges,
+//!   push data, and the mapping of sets and bindings with every source, though no shader has a record here. Secondary
+//!   command buffers inherit no heaps.
 //! - **Images**: copies, clears, blits of either filter, resolves, and dynamic rendering, whose attachments are cleared,
 //!   loaded, stored and resolved. There are no graphics pipelines, and so no draws, and no render passes.
 //! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its

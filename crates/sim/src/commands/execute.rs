@@ -40,18 +40,14 @@ pub(crate) fn resolve(
         }
         match command {
             Command::Dispatch { groups } => {
-                let groups = Some(Groups::Given(*groups));
-                works.extend(kernel::start(device, state, &bindings, groups, actor));
-                continue;
+                works.extend(kernel::start(device, state, &bindings, Groups::Given(*groups), actor));
             }
             Command::DispatchIndirect { buffer: from, offset } => {
                 let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
-                works.extend(kernel::start(device, state, &bindings, from, actor));
-                continue;
+                works.extend(from.and_then(|from| kernel::start(device, state, &bindings, from, actor)));
             }
-            _ => {}
+            _ => works.extend(resolve_one(device, state, command)),
         }
-        works.extend(resolve_one(device, state, command));
     }
     works
 }
@@ -113,27 +109,23 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             each.collect()
         }
         Command::CopyImage { src, dst, regions } => {
-            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
-            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
-            let (Some(from), Some(to)) = (from, to) else {
+            let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
+            let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
             };
-            let each = regions.iter().flat_map(|region| image_image(device, &from, &to, region));
-            each.collect()
+            regions.iter().flat_map(|region| image_image(device, &from, &to, region)).collect()
         }
         Command::Blit { src, dst, regions, filter } => {
-            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
-            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
-            let (Some(from), Some(to)) = (from, to) else {
+            let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
+            let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
             };
             let each = regions.iter();
             each.flat_map(|region| resample::blit(device.profile(), (&from, &to), region, *filter)).collect()
         }
         Command::ResolveImage { src, dst, regions } => {
-            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
-            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
-            let (Some(from), Some(to)) = (from, to) else {
+            let layers = regions.iter().map(|region| (&region.src_subresource, &region.dst_subresource));
+            let Some((from, to)) = images(device, state, (*src, *dst), layers) else {
                 return Vec::new();
             };
             let each = regions.iter();
@@ -153,28 +145,18 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             works
         }
         Command::EndRendering(rendering) => {
-            let (area, start) = (rendering.area, rendering.area.offset);
-            let offset = vk::Offset3D { x: start.x, y: start.y, z: 0 };
-            let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
             let mut works = Vec::new();
             for one in &rendering.attachments {
                 // Their layouts were checked when rendering began.
                 let Ok(pixels) = Pixels::of(state, one.to.target.image) else { continue };
                 let to = one.resolve.and_then(|to| Some((to, Pixels::of(state, to.target.image).ok()?)));
-                if let Some((resolve, to)) = to
-                {
-                    let region = vk::ImageResolve {
-                        src_subresource: one.to.layers,
-                        src_offset: offset,
-                        dst_subresource: resolve.layers,
-                        dst_offset: offset,
-                        extent,
-                    };
+                if let Some((resolve, to)) = to {
+                    let region = rendering.resolved(one.to.layers, resolve.layers);
                     works.extend(resample::resolve(device.profile(), (&pixels, &to), &region));
                 }
                 if one.store == vk::AttachmentStoreOp::DONT_CARE {
                     let lost = [LOST; resample::LARGEST];
-                    works.push(resample::fill(device.profile(), pixels, &one.to, area, &lost));
+                    works.push(resample::fill(device.profile(), pixels, &one.to, rendering.area, &lost));
                 }
             }
             works
@@ -282,6 +264,18 @@ fn image<'a>(
         }
     }
     Some(pixels)
+}
+
+/// Both images of a command, if their layouts are what it says.
+fn images<'a>(
+    device: &Device,
+    state: &DeviceState,
+    (src, dst): (Target, Target),
+    layers: impl Iterator<Item = (&'a vk::ImageSubresourceLayers, &'a vk::ImageSubresourceLayers)> + Clone,
+) -> Option<(Pixels, Pixels)> {
+    let from = image(device, state, src, layers.clone().map(|(src, _)| src));
+    let to = image(device, state, dst, layers.map(|(_, dst)| dst));
+    from.zip(to)
 }
 
 /// The bytes of an attachment's image.

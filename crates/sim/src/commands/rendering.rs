@@ -43,6 +43,28 @@ impl Rendering {
             .iter()
             .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))
     }
+
+    /// Where what is rendered starts in each layer, and how large it is.
+    pub(crate) fn place(&self) -> (vk::Offset3D, vk::Extent3D) {
+        let vk::Rect2D { offset, extent } = self.area;
+        (vk::Offset3D { x: offset.x, y: offset.y, z: 0 }, extent.into())
+    }
+
+    /// What is resolved from an attachment when rendering ends.
+    pub(super) fn resolved(
+        &self,
+        from: vk::ImageSubresourceLayers,
+        to: vk::ImageSubresourceLayers,
+    ) -> vk::ImageResolve {
+        let (offset, extent) = self.place();
+        vk::ImageResolve {
+            src_subresource: from,
+            src_offset: offset,
+            dst_subresource: to,
+            dst_offset: offset,
+            extent,
+        }
+    }
 }
 
 const UNDEFINED: vk::ImageLayout = vk::ImageLayout::UNDEFINED;

@@ -35,6 +35,17 @@ impl Surface {
         Some(Self { bytes: pixels.bytes.clone(), level, aspect, size })
     }
 
+    /// The layer that is `layer` layers behind the first of `layers`.
+    fn of(
+        profile: &Profile,
+        pixels: &Pixels,
+        aspect: vk::ImageAspectFlags,
+        layers: &vk::ImageSubresourceLayers,
+        layer: u32,
+    ) -> Option<Self> {
+        Self::new(profile, pixels, aspect, layers.mip_level, layers.base_array_layer + layer)
+    }
+
     /// Texels, or blocks of a compressed format, across, down and deep.
     pub(crate) fn extent(&self) -> [u32; 3] {
         let ([x, y, z], (across, down)) = (self.level.extent, self.level.plane.block);
@@ -152,8 +163,8 @@ pub(super) fn blit(
     let each = each.map(|(aspect, layer)| {
         let (src, dst, region) = (src.clone(), dst.clone(), *region);
         work(move || {
-            let source = Surface::new(profile, &src, aspect, from.mip_level, from.base_array_layer + layer);
-            let target = Surface::new(profile, &dst, aspect, to.mip_level, to.base_array_layer + layer);
+            let source = Surface::of(profile, &src, aspect, &from, layer);
+            let target = Surface::of(profile, &dst, aspect, &to, layer);
             let (Some(source), Some(target)) = (source, target) else { return false };
             let channels = [src.description.format, dst.description.format].map(Channels::of);
             let converts = src.description.format != dst.description.format || filter != vk::Filter::NEAREST;
@@ -217,8 +228,7 @@ pub(super) fn fill(
     let (layers, texel) = (attached.layers, texel.to_vec());
     work(move || {
         (0..layers.layer_count).all(|layer| {
-            let layer = layers.base_array_layer + layer;
-            let surface = Surface::new(profile, &pixels, layers.aspect_mask, layers.mip_level, layer);
+            let surface = Surface::of(profile, &pixels, layers.aspect_mask, &layers, layer);
             let Some(surface) = surface else { return false };
             let (left, top) = (area.offset.x.unsigned_abs(), area.offset.y.unsigned_abs());
             (top..top + area.extent.height).all(|y| {
@@ -240,8 +250,8 @@ pub(super) fn resolve(
         let (src, dst, region) = (src.clone(), dst.clone(), *region);
         work(move || {
             let color = vk::ImageAspectFlags::COLOR;
-            let source = Surface::new(profile, &src, color, from.mip_level, from.base_array_layer + layer);
-            let target = Surface::new(profile, &dst, color, to.mip_level, to.base_array_layer + layer);
+            let source = Surface::of(profile, &src, color, &from, layer);
+            let target = Surface::of(profile, &dst, color, &to, layer);
             let (Some(source), Some(target)) = (source, target) else { return false };
             let Some(channels) = Channels::of(src.description.format) else { return false };
             let counted = if channels.is_float() { source.samples() } else { 1 };

@@ -78,7 +78,7 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
         // Loading and storing are of one command here: rendering orders them itself.
         Command::BeginRendering(rendering) => {
             for attachment in &rendering.attachments {
-                uses.extend(of_attachment(state, attachment, rendering.area));
+                uses.extend(of_attachment(state, attachment, rendering.place()));
             }
         }
         Command::DispatchIndirect { buffer: from, offset } => {
@@ -122,9 +122,11 @@ pub(super) fn of_texels(
     Some(Use::new(place, access(Stages::COMPUTE_SHADER, (kind, write), None)))
 }
 
-fn of_attachment(state: &DeviceState, attachment: &Attachment, area: vk::Rect2D) -> Vec<Use> {
-    let offset = vk::Offset3D { x: area.offset.x, y: area.offset.y, z: 0 };
-    let extent = vk::Extent3D { width: area.extent.width, height: area.extent.height, depth: 1 };
+fn of_attachment(
+    state: &DeviceState,
+    attachment: &Attachment,
+    (offset, extent): (vk::Offset3D, vk::Extent3D),
+) -> Vec<Use> {
     let is_color = attachment.to.layers.aspect_mask == vk::ImageAspectFlags::COLOR;
     let (read, write, early, late) = if is_color {
         let stage = Stages::COLOR_ATTACHMENT_OUTPUT;

@@ -24,10 +24,9 @@ pub(crate) fn start(
     device: &Device,
     state: &DeviceState,
     bindings: &Bindings,
-    groups: Option<Groups>,
+    groups: Groups,
     actor: Option<Actor>,
 ) -> Option<Work> {
-    let groups = groups?;
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
     let name = &program.entry_point;
     let Some(closure) = device.hub.kernels.get(name) else {
