@@ -116,6 +116,7 @@ impl DeviceState {
             .chain(self.other_names())
             .chain(self.descriptor_names())
             .chain(self.pipeline_names())
+            .chain(self.pass_names())
             .chain(memories)
             .collect()
     }

@@ -12,7 +12,8 @@ use super::describe::Broken;
 use super::state::{self, Device, Hub, registry};
 use super::{
     bind, commands, descriptor_buffer, descriptor_heap, descriptors, device, external, instance, mapping,
-    memory, messages, messenger, null, physical, pipeline, queue, requirements, resource, sparse, sync,
+    memory, messages, messenger, null, passes, physical, pipeline, queue, requirements, resource, sparse,
+    sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -103,6 +104,7 @@ const TABLES: &[&[EntryPoint]] = &[
     commands::ENTRIES,
     descriptor_buffer::ENTRIES,
     descriptor_heap::ENTRIES,
+    passes::ENTRIES,
     pipeline::ENTRIES,
     descriptors::ENTRIES,
     queue::ENTRIES,

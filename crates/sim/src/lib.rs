@@ -33,7 +33,8 @@
 //!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear`, `SUBLET-unsupported-blit`, `SUBLET-unsupported-resolve` | a format that the simulated device cannot clear, convert or average: its channels are not whole bytes |
-//!   | `SUBLET-unsupported-rendering` | rendering that is suspended and resumed |
+//!   | `SUBLET-unsupported-rendering` | rendering that is suspended and resumed; passes of several subpasses, with input attachments, or in secondary command buffers; framebuffers without images |
+//!   | `SUBLET-unsupported-pipeline` | dynamic state other than viewports and scissors |
 //!   | `SUBLET-exclusive-ownership` | a family of queues uses, or gives away, what another one owns; where [`GpuBuilder::hazards`] are looked for |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
@@ -52,19 +53,20 @@
 //!   GPU is [given them](GpuBuilder::descriptor_heap). Resource and sampler heaps with the driver's reserved ranges,
 //!   push data, and the mapping of sets and bindings with every source, though no shader has a record here. Secondary
 //!   command buffers inherit no heaps.
-//! - **Images**: copies, clears, blits of either filter, resolves, and dynamic rendering, whose attachments are cleared,
-//!   loaded, stored and resolved. There are no graphics pipelines, and so no draws, and no render passes.
-//! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its
+//! - **Images**: copies, clears, blits of either filter, resolves, and rendering, whose attachments are cleared, loaded,
+//!   stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
+//! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in its
 //!   place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device
-//!   addresses. What a shader finds is checked when it looks, see [`Kernel`].
+//!   addresses. What a shader finds is checked when it looks, see [`Kernel`]. A draw has vertices, indices and attachments
+//!   besides, see [`KernelDraw`], and no rasterizer.
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
 //! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, blit, resolve,
-//!   indirect dispatch, of attachments, and of a [`Kernel`]'s buffers and images is compared with those before it, by
-//!   bytes of buffers and by subresources and areas of images (a shader's by subresources). Barriers and events of
-//!   either interface, semaphores and their stages, and waits of the host order them, also across command buffers,
-//!   submissions and queues. Two that nothing orders as it should are reported under the layers' names
+//!   indirect dispatch, of attachments, of a draw's commands, indices and vertices, and of a [`Kernel`]'s buffers and
+//!   images is compared with those before it, by bytes of buffers and by subresources and areas of images (a shader's by
+//!   subresources). Barriers and events of either interface, the dependencies of render passes, semaphores and their
+//!   stages, and waits of the host order them, also across command buffers, submissions and queues. Two that nothing orders as it should are reported under the layers' names
 //!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with
 //!   both calls, what they share, and what is missing: a semaphore, an execution dependency, an availability or a
 //!   visibility. Between families of queues, so is what a family uses and another one owns, or acquires and nobody has
@@ -171,6 +173,7 @@ mod memory;
 mod messages;
 mod messenger;
 mod null;
+mod passes;
 mod physical;
 mod pipeline;
 pub mod profiles;
@@ -191,7 +194,7 @@ pub use faults::Faults;
 pub use gpu::Gpu;
 #[doc(hidden)]
 pub use hazards::feed;
-pub use kernel::{Kernel, KernelBuffer, KernelImage};
+pub use kernel::{Kernel, KernelBuffer, KernelDraw, KernelImage};
 pub use live::LiveObjects;
 pub use log::AllocateCall;
 pub use machine::host_memory;

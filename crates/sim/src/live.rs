@@ -31,6 +31,8 @@ impl Gpu {
         live.shader_modules = widen(state.pipelines.modules.len());
         live.pipelines = widen(state.pipelines.pipelines.len());
         live.pipeline_caches = widen(state.pipelines.caches.len());
+        live.render_passes = widen(state.passes.passes.len());
+        live.framebuffers = widen(state.passes.framebuffers.len());
         live
     }
 }
@@ -77,6 +79,10 @@ pub struct LiveObjects {
     pub pipelines: u64,
     /// Pipeline caches.
     pub pipeline_caches: u64,
+    /// Render passes.
+    pub render_passes: u64,
+    /// Framebuffers.
+    pub framebuffers: u64,
 }
 
 impl LiveObjects {
@@ -92,7 +98,13 @@ impl LiveObjects {
             self.samplers,
             self.pipeline_layouts,
         ];
-        let shaders = [self.shader_modules, self.pipelines, self.pipeline_caches];
+        let shaders = [
+            self.shader_modules,
+            self.pipelines,
+            self.pipeline_caches,
+            self.render_passes,
+            self.framebuffers,
+        ];
         objects.iter().chain(&work).chain(&descriptors).chain(&shaders).all(|&count| count == 0)
     }
 }

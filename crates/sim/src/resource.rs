@@ -76,6 +76,7 @@ pub(super) struct ImageView {
     pub(super) image: vk::Image,
     /// As the program gave it.
     pub(super) range: vk::ImageSubresourceRange,
+    pub(super) format: vk::Format,
 }
 
 entries! {
@@ -259,7 +260,7 @@ unsafe extern "system" fn create_image_view(
         refuse_if!(image.bound.is_none() => "VUID-VkImageViewCreateInfo-image-01020",
             "{name} is not bound to memory");
         let handle = device.hub.handle::<vk::ImageView>();
-        let view = ImageView { image: info.image, range: info.subresource_range };
+        let view = ImageView { image: info.image, range: info.subresource_range, format: info.format };
         state.image_views.insert(handle, view);
         // SAFETY: VUID-vkCreateImageView-pView-parameter.
         unsafe { chain::output(p_view, handle) };

@@ -23,6 +23,7 @@ use super::log::Log;
 use super::memory::Memory;
 use super::messages::Messages;
 use super::messenger::Messenger;
+use super::passes::PassState;
 use super::pipeline::PipelineState;
 use super::profiles::{DescriptorHeapLimits, Profile};
 use super::queue::QueueState;
@@ -332,6 +333,8 @@ pub(super) struct DeviceState {
     pub(super) descriptor_bytes: DescriptorTable,
     /// Shader modules and pipelines.
     pub(super) pipelines: PipelineState,
+    /// Render passes and framebuffers.
+    pub(super) passes: PassState,
     /// Names from `vkSetDebugUtilsObjectNameEXT`, by handle.
     pub(super) names: BTreeMap<u64, String>,
     /// Command pools and command buffers.

@@ -1,4 +1,4 @@
-//! Compute pipelines and dispatches: recording, and its valid usage.
+//! Pipelines and dispatches: recording, and its valid usage.
 
 use std::sync::Arc;
 
@@ -23,9 +23,12 @@ pub(super) unsafe extern "system" fn bind_pipeline(
     record(command_buffer, call!("vkCmdBindPipeline"), recording, |device, state| {
         let found = state.pipelines.pipelines.get(&pipeline);
         let found = state.known(device, pipeline, found, "VUID-vkCmdBindPipeline-pipeline-parameter")?;
-        refuse_if!(point != vk::PipelineBindPoint::COMPUTE
-            => "VUID-vkCmdBindPipeline-pipelineBindPoint-00779",
-            "{} is a compute pipeline, and is bound as {point:?}", state.name(pipeline));
+        let own = found.program.point();
+        let rule = match point {
+            vk::PipelineBindPoint::GRAPHICS => "VUID-vkCmdBindPipeline-pipelineBindPoint-00780",
+            _ => "VUID-vkCmdBindPipeline-pipelineBindPoint-00779",
+        };
+        refuse_if!(point != own => rule, "{} is for {own:?}, and is bound as {point:?}", state.name(pipeline));
         Ok(vec![Command::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }])
     });
 }

@@ -46,6 +46,9 @@ pub(crate) fn resolve(
                 let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
                 works.extend(from.and_then(|from| kernel::start(device, state, &bindings, from, actor)));
             }
+            Command::Draw(draw) => {
+                works.extend(kernel::draw(device, state, &bindings, draw, actor));
+            }
             _ => works.extend(resolve_one(device, state, command)),
         }
     }
@@ -148,8 +151,8 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             let mut works = Vec::new();
             for one in &rendering.attachments {
                 // Their layouts were checked when rendering began.
-                let Ok(pixels) = Pixels::of(state, one.to.target.image) else { continue };
-                let to = one.resolve.and_then(|to| Some((to, Pixels::of(state, to.target.image).ok()?)));
+                let Some(pixels) = one.to.pixels(state) else { continue };
+                let to = one.resolve.and_then(|to| Some((to, to.pixels(state)?)));
                 if let Some((resolve, to)) = to {
                     let region = rendering.resolved(one.to.layers, resolve.layers);
                     works.extend(resample::resolve(device.profile(), (&pixels, &to), &region));
@@ -178,6 +181,11 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         // They are run with what is bound, see `resolve`.
         | Command::Dispatch { .. }
         | Command::DispatchIndirect { .. }
+        | Command::Draw(_)
+        // Draws have what was bound and set when they were recorded.
+        | Command::BindVertexBuffers { .. }
+        | Command::BindIndexBuffer { .. }
+        | Command::Set(_)
         | Command::ForgetBindings
         // They are for the judge.
         | Command::By(_)
@@ -215,7 +223,7 @@ pub(super) fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
 }
 
 /// A buffer's bytes. Submission has checked that it has some; a submission that waited may find it gone.
-fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<Bytes> {
+pub(crate) fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<Bytes> {
     match state.buffer_bytes(buffer) {
         Ok(bytes) => Some(bytes),
         Err(reason) => {
@@ -294,6 +302,15 @@ fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32
             layout_name(real.unwrap_or(vk::ImageLayout::UNDEFINED)),
         );
         device.report(target.layout_rule, text);
+    }
+}
+
+impl Attached {
+    /// The bytes, as the view shows them.
+    pub(crate) fn pixels(&self, state: &DeviceState) -> Option<Pixels> {
+        let mut pixels = Pixels::of(state, self.target.image).ok()?;
+        pixels.description.format = self.format;
+        Some(pixels)
     }
 }
 

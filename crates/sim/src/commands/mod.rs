@@ -9,9 +9,11 @@ mod buffers;
 mod clear;
 mod descriptors;
 mod dispatch;
+mod draw;
 mod events;
 mod execute;
 mod images;
+mod pass;
 mod pool;
 mod rendering;
 mod resample;
@@ -37,10 +39,12 @@ pub(super) use barriers::layout_name;
 use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
 pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
-pub(super) use execute::{Pixels, Work, resolve};
+use draw::DrawState;
+pub(super) use draw::{Counts, Draw, Span, elements, index_size};
+pub(super) use execute::{Pixels, Work, buffer, resolve};
 pub(super) use images::blit::between;
 pub(super) use images::buffer::BufferLayout;
-pub(super) use rendering::{Attached, Attachment, Rendering};
+pub(super) use rendering::{Attached, Attachment, Rendering, Slot};
 pub(super) use resample::Surface;
 
 entries! {
@@ -80,6 +84,16 @@ entries! {
         core 3 "vkCmdBeginRendering", ext "VK_KHR_dynamic_rendering" "vkCmdBeginRenderingKHR";
     Device void vk::PFN_vkCmdEndRendering = rendering::end:
         core 3 "vkCmdEndRendering", ext "VK_KHR_dynamic_rendering" "vkCmdEndRenderingKHR";
+    Device void vk::PFN_vkCmdBeginRenderPass = pass::begin: core 0 "vkCmdBeginRenderPass";
+    Device void vk::PFN_vkCmdEndRenderPass = pass::end: core 0 "vkCmdEndRenderPass";
+    Device void vk::PFN_vkCmdBindVertexBuffers = draw::bind_vertices: core 0 "vkCmdBindVertexBuffers";
+    Device void vk::PFN_vkCmdBindIndexBuffer = draw::bind_indices: core 0 "vkCmdBindIndexBuffer";
+    Device void vk::PFN_vkCmdSetViewport = draw::set_viewport: core 0 "vkCmdSetViewport";
+    Device void vk::PFN_vkCmdSetScissor = draw::set_scissor: core 0 "vkCmdSetScissor";
+    Device void vk::PFN_vkCmdDraw = draw::draw: core 0 "vkCmdDraw";
+    Device void vk::PFN_vkCmdDrawIndexed = draw::indexed: core 0 "vkCmdDrawIndexed";
+    Device void vk::PFN_vkCmdDrawIndirect = draw::indirect: core 0 "vkCmdDrawIndirect";
+    Device void vk::PFN_vkCmdDrawIndexedIndirect = draw::indexed_indirect: core 0 "vkCmdDrawIndexedIndirect";
     Device void vk::PFN_vkCmdBindDescriptorSets = descriptors::bind_sets: core 0 "vkCmdBindDescriptorSets";
     Device void vk::PFN_vkCmdPushDescriptorSetKHR = descriptors::push_set:
         ext "VK_KHR_push_descriptor" "vkCmdPushDescriptorSetKHR", core 4 "vkCmdPushDescriptorSet";
@@ -168,6 +182,8 @@ pub(super) struct Uses {
     /// The sets that are bound, each with the version that it had when it was first bound.
     pub(super) sets: BTreeMap<vk::DescriptorSet, u64>,
     pub(super) pipelines: BTreeSet<vk::Pipeline>,
+    pub(super) passes: BTreeSet<vk::RenderPass>,
+    pub(super) framebuffers: BTreeSet<vk::Framebuffer>,
     /// The addresses of the descriptor buffers that are bound after the last command.
     pub(super) descriptor_buffers: Vec<u64>,
     /// The heaps that were bound, each with its reserved range.
@@ -176,6 +192,8 @@ pub(super) struct Uses {
     rendering: Option<Arc<Rendering>>,
     /// Whether a compute pipeline is bound after the last command.
     can_dispatch: bool,
+    /// What a draw would find after the last command.
+    draws: DrawState,
     /// The calls that are recorded, if hazards are looked for.
     calls: u32,
 }
@@ -285,6 +303,19 @@ pub(super) enum Command {
         buffer: vk::Buffer,
         offset: u64,
     },
+    BindVertexBuffers {
+        first: u32,
+        /// Each with an offset.
+        buffers: Vec<(vk::Buffer, u64)>,
+    },
+    BindIndexBuffer {
+        buffer: vk::Buffer,
+        offset: u64,
+        kind: vk::IndexType,
+    },
+    /// Sets viewports, or scissors: 0 or 1.
+    Set(usize),
+    Draw(Arc<Draw>),
     /// Forgets what is bound, because a secondary command buffer begins or ends.
     ForgetBindings,
     /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
@@ -334,6 +365,10 @@ impl Uses {
             }
             Command::BeginRendering(rendering) => {
                 self.images.extend(rendering.attached().map(|attached| attached.target.image));
+                if let Some(pass) = &rendering.pass {
+                    self.passes.insert(pass.pass);
+                    self.framebuffers.insert(pass.framebuffer);
+                }
                 self.rendering = Some(Arc::clone(rendering));
             }
             Command::EndRendering(_) => self.rendering = None,
@@ -356,13 +391,28 @@ impl Uses {
                 self.buffers.insert(heap.buffer);
                 self.heaps.push(*heap);
             }
-            Command::BindPipeline { pipeline, .. } => {
+            Command::BindPipeline { pipeline, program, .. } => {
                 self.pipelines.insert(*pipeline);
-                self.can_dispatch = true;
+                if program.drawing.is_some() {
+                    self.draws.program = Some(Arc::clone(program));
+                } else {
+                    self.can_dispatch = true;
+                }
             }
+            Command::BindVertexBuffers { first, buffers } => {
+                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
+                self.draws.vertices.extend((*first..).zip(buffers.iter().copied()));
+            }
+            Command::BindIndexBuffer { buffer, offset, kind } => {
+                self.buffers.insert(*buffer);
+                self.draws.indices = Some((*buffer, *offset, *kind));
+            }
+            Command::Set(state) => self.draws.set[*state] = true,
+            Command::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
             Command::ForgetBindings => {
                 self.descriptor_buffers.clear();
                 self.can_dispatch = false;
+                self.draws = DrawState::default();
             }
             Command::DispatchIndirect { buffer, .. } => {
                 self.buffers.insert(*buffer);
@@ -412,8 +462,9 @@ pub(super) fn record(
 }
 
 /// What the family of a command buffer has to do for a call, if it is more than copies.
-const NEEDS: [(&str, vk::QueueFlags, &str); 9] = [
+const NEEDS: [(&str, vk::QueueFlags, &str); 10] = [
     ("vkCmdBeginRendering", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBeginRendering-commandBuffer-cmdpool"),
+    ("vkCmdBeginRenderPass", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBeginRenderPass-commandBuffer-cmdpool"),
     ("vkCmdDispatch", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatch-commandBuffer-cmdpool"),
     ("vkCmdDispatchIndirect", vk::QueueFlags::COMPUTE, "VUID-vkCmdDispatchIndirect-commandBuffer-cmdpool"),
     ("vkCmdClearColorImage", COMPUTE_OR_DRAW, "VUID-vkCmdClearColorImage-commandBuffer-cmdpool"),
@@ -450,7 +501,7 @@ macro_rules! outside {
 }
 
 /// What is not recorded while rendering.
-const OUTSIDE: [(&str, &str); 25] = outside! {
+const OUTSIDE: [(&str, &str); 26] = outside! {
     "vkCmdCopyBuffer" "renderpass", "vkCmdCopyBuffer2" "renderpass", "vkCmdFillBuffer" "renderpass",
     "vkCmdUpdateBuffer" "renderpass", "vkCmdCopyBufferToImage" "renderpass", "vkCmdCopyBufferToImage2" "renderpass",
     "vkCmdCopyImageToBuffer" "renderpass", "vkCmdCopyImageToBuffer2" "renderpass", "vkCmdCopyImage" "renderpass",
@@ -459,7 +510,7 @@ const OUTSIDE: [(&str, &str); 25] = outside! {
     "vkCmdDispatch" "renderpass", "vkCmdDispatchIndirect" "renderpass", "vkCmdBeginRendering" "renderpass",
     "vkCmdSetEvent" "renderpass", "vkCmdSetEvent2" "renderpass", "vkCmdResetEvent" "renderpass",
     "vkCmdResetEvent2" "renderpass", "vkCmdPipelineBarrier" "None-09553", "vkCmdPipelineBarrier2" "None-09553",
-    "vkCmdExecuteCommands" "contents-09680"
+    "vkCmdExecuteCommands" "contents-09680", "vkCmdBeginRenderPass" "renderpass"
 };
 
 fn check_outside(buffer: Option<&CommandBuffer>, call: Call) -> Result<(), Broken> {

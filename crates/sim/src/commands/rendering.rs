@@ -1,4 +1,4 @@
-//! Dynamic rendering: what becomes of attachments when it begins and ends. Nothing is drawn in between.
+//! Rendering: what becomes of attachments when it begins and ends. Render passes begin and end it as well, see `passes`.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use crate::chain;
 use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
 use crate::format::{Channels, FormatInfo, ImageDescription};
+use crate::passes::Formats;
 use crate::state::{Device, DeviceState};
 
 /// An attachment, or what one is resolved to.
@@ -18,10 +19,21 @@ pub(crate) struct Attached {
     pub(crate) target: Target,
     /// One aspect of one level.
     pub(crate) layers: vk::ImageSubresourceLayers,
+    /// That of the view.
+    pub(crate) format: vk::Format,
+}
+
+/// Which attachment one is: a color has a location.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Color(usize),
+    Depth,
+    Stencil,
 }
 
 #[derive(Clone)]
 pub(crate) struct Attachment {
+    pub(crate) slot: Slot,
     pub(crate) to: Attached,
     pub(crate) load: vk::AttachmentLoadOp,
     pub(crate) store: vk::AttachmentStoreOp,
@@ -32,11 +44,64 @@ pub(crate) struct Attachment {
 
 /// Rendering, from its begin to its end.
 pub(crate) struct Rendering {
+    /// One for each view and attachment.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) area: vk::Rect2D,
+    /// What pipelines have to be made for.
+    pub(crate) formats: Formats,
+    /// `None` in dynamic rendering.
+    pub(super) pass: Option<Pass>,
+}
+
+/// A render pass that has begun.
+pub(super) struct Pass {
+    pub(super) pass: vk::RenderPass,
+    pub(super) framebuffer: vk::Framebuffer,
+    /// What it does when it has ended.
+    pub(super) behind: Vec<Command>,
+}
+
+/// What is asked for.
+pub(super) struct Asked<'a> {
+    /// What is attached, each with its rules.
+    pub(super) attachments: Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
+    pub(super) area: vk::Rect2D,
+    pub(super) layers: u32,
+    pub(super) view_mask: u32,
+    /// The rules for the four sides of the area: left, top, right and bottom.
+    pub(super) sides: [&'static str; 4],
 }
 
 impl Rendering {
+    pub(super) fn new(
+        device: &Device,
+        state: &DeviceState,
+        asked: &Asked<'_>,
+        mut formats: Formats,
+    ) -> Result<Self, Broken> {
+        let (area, [left, top, ..]) = (asked.area, asked.sides);
+        refuse_if!(area.offset.x < 0 => left, "x is {}", area.offset.x);
+        refuse_if!(area.offset.y < 0 => top, "y is {}", area.offset.y);
+        // With several views each is a layer.
+        let layers: Vec<_> = match asked.view_mask {
+            0 => vec![(0, asked.layers)],
+            mask => (0..u32::BITS).filter(|view| mask >> view & 1 == 1).map(|view| (view, 1)).collect(),
+        };
+        let mut attachments = Vec::new();
+        for (slot, info, rules) in &asked.attachments {
+            for &layers in &layers {
+                let made = Attachment::new(device, state, (*slot, info), layers, rules)?;
+                for attached in std::iter::once(&made.to).chain(&made.resolve) {
+                    check_area(state, attached, area, asked.sides)?;
+                }
+                let samples = state.images.get(&made.to.target.image).map(|image| image.description.samples);
+                formats.samples = formats.samples.or(samples);
+                attachments.push(made);
+            }
+        }
+        Ok(Self { attachments, area, formats, pass: None })
+    }
+
     /// All that is attached, also what others are resolved to.
     pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
         self.attachments
@@ -75,12 +140,12 @@ const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const DEPTH_READ: vk::ImageLayout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
 
 /// The rules of a kind of attachments.
-struct Rules {
-    aspect: vk::ImageAspectFlags,
-    usage: (vk::ImageUsageFlags, &'static str),
-    format: &'static str,
-    layout: &'static str,
-    resolved_layout: &'static str,
+pub(super) struct Rules {
+    pub(super) aspect: vk::ImageAspectFlags,
+    pub(super) usage: (vk::ImageUsageFlags, &'static str),
+    pub(super) format: &'static str,
+    pub(super) layout: &'static str,
+    pub(super) resolved_layout: &'static str,
 }
 
 /// What stands for contents that nobody wants. The device may leave anything there: nothing should look right by chance.
@@ -131,47 +196,62 @@ pub(super) unsafe extern "system" fn begin(
         let suspends = vk::RenderingFlags::SUSPENDING | vk::RenderingFlags::RESUMING;
         refuse_if!(info.flags.intersects(suspends) => "SUBLET-unsupported-rendering",
             "the simulated device suspends no rendering");
-        let area = info.render_area;
-        refuse_if!(area.offset.x < 0 => "VUID-VkRenderingInfo-pNext-06077", "x is {}", area.offset.x);
-        refuse_if!(area.offset.y < 0 => "VUID-VkRenderingInfo-pNext-06078", "y is {}", area.offset.y);
-        let colors = colors.iter().map(|color| (color, &COLOR));
-        let depth = depth.map(|depth| (depth, &DEPTH));
-        let stencil = stencil.map(|stencil| (stencil, &STENCIL));
-        let all = colors.chain(depth).chain(stencil);
-        let all = all.filter(|(attachment, _)| attachment.image_view != vk::ImageView::null());
-        // With several views each is a layer.
-        let layers: Vec<_> = match info.view_mask {
-            0 => vec![(0, info.layer_count)],
-            mask => (0..u32::BITS).filter(|view| mask >> view & 1 == 1).map(|view| (view, 1)).collect(),
+        let given = colors.iter().zip(0..).map(|(color, at)| (Slot::Color(at), color, &COLOR));
+        let given = given.chain(depth.map(|depth| (Slot::Depth, depth, &DEPTH)));
+        let given = given.chain(stencil.map(|stencil| (Slot::Stencil, stencil, &STENCIL)));
+        let given = given.filter(|(_, attachment, _)| attachment.image_view != vk::ImageView::null());
+        let format = |view: vk::ImageView| {
+            state.image_views.get(&view).map_or(vk::Format::UNDEFINED, |view| view.format)
         };
-        let attachments = all.flat_map(|attachment| layers.iter().map(move |layers| (attachment, *layers)));
-        let attachments = attachments.map(|((attachment, rules), layers)| {
-            let made = Attachment::new(device, state, attachment, layers, rules)?;
-            for attached in std::iter::once(&made.to).chain(&made.resolve) {
-                check_area(state, attached, area)?;
-            }
-            Ok(made)
-        });
-        let attachments = attachments.collect::<Result<_, Broken>>()?;
-        Ok(vec![Command::BeginRendering(Arc::new(Rendering { attachments, area }))])
+        let of = |attachment: Option<&vk::RenderingAttachmentInfo<'_>>| {
+            attachment.map_or(vk::Format::UNDEFINED, |attachment| format(attachment.image_view))
+        };
+        let formats = Formats {
+            colors: colors.iter().map(|color| format(color.image_view)).collect(),
+            depth: of(depth),
+            stencil: of(stencil),
+            view_mask: info.view_mask,
+            ..Formats::default()
+        };
+        let asked = Asked {
+            attachments: given.map(|(slot, attachment, rules)| (slot, *attachment, rules)).collect(),
+            area: info.render_area,
+            layers: info.layer_count,
+            view_mask: info.view_mask,
+            sides: [
+                "VUID-VkRenderingInfo-pNext-06077",
+                "VUID-VkRenderingInfo-pNext-06078",
+                "VUID-VkRenderingInfo-pNext-06079",
+                "VUID-VkRenderingInfo-pNext-06080",
+            ],
+        };
+        let rendering = Rendering::new(device, state, &asked, formats)?;
+        Ok(vec![Command::BeginRendering(Arc::new(rendering))])
     });
 }
 
 pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
     let recording = "VUID-vkCmdEndRendering-commandBuffer-recording";
     record(command_buffer, call!("vkCmdEndRendering"), recording, |_, state| {
-        let buffer = state.commands.buffers.get(&command_buffer);
-        let rendering = buffer.and_then(|buffer| buffer.uses.rendering.clone());
+        let rendering = state.rendering(command_buffer);
+        let rendering = rendering.filter(|rendering| rendering.pass.is_none());
         let nothing = || ("VUID-vkCmdEndRendering-None-06161", "no rendering has begun".to_owned());
-        Ok(vec![Command::EndRendering(rendering.ok_or_else(nothing)?)])
+        Ok(vec![Command::EndRendering(rendering.cloned().ok_or_else(nothing)?)])
     });
+}
+
+impl DeviceState {
+    /// The rendering that has begun in a command buffer.
+    pub(super) fn rendering(&self, command_buffer: vk::CommandBuffer) -> Option<&Arc<Rendering>> {
+        self.commands.buffers.get(&command_buffer)?.uses.rendering.as_ref()
+    }
 }
 
 impl Attachment {
     fn new(
         device: &Device,
         state: &DeviceState,
-        info: &vk::RenderingAttachmentInfo<'_>,
+        (slot, info): (Slot, &vk::RenderingAttachmentInfo<'_>),
         layers: (u32, u32),
         rules: &Rules,
     ) -> Result<Self, Broken> {
@@ -182,7 +262,7 @@ impl Attachment {
         refuse_if!(unfit => "VUID-VkRenderingAttachmentInfo-imageView-06135",
             "{} is in the layout {:?}", state.name(info.image_view), info.image_layout);
         let fill = match info.load_op {
-            vk::AttachmentLoadOp::CLEAR => Some(texel(image, rules.aspect, info.clear_value)?),
+            vk::AttachmentLoadOp::CLEAR => Some(texel(to.format, rules.aspect, info.clear_value)?),
             vk::AttachmentLoadOp::DONT_CARE => Some(vec![LOST; LARGEST]),
             _ => None,
         };
@@ -196,24 +276,24 @@ impl Attachment {
                 => "VUID-VkRenderingAttachmentInfo-imageView-06861", "{name} has one sample to resolve");
             refuse_if!(single.samples != vk::SampleCountFlags::TYPE_1
                 => "VUID-VkRenderingAttachmentInfo-imageView-06864", "{name} is resolved to several samples");
-            refuse_if!(single.format != image.format
+            refuse_if!(target.format != to.format
                 => "VUID-VkRenderingAttachmentInfo-imageView-06865", "{name} is resolved to another format");
             let unfit = [UNDEFINED, PREINITIALIZED, SHADER_READ, SOURCE, TARGET, DEPTH_READ];
             refuse_if!(unfit.contains(&info.resolve_image_layout)
                 => "VUID-VkRenderingAttachmentInfo-imageView-06136",
                 "{name} is resolved to the layout {:?}", info.resolve_image_layout);
             // Numbers have no average: their first sample is taken, as they have to ask for.
-            let mode = match Channels::of(image.format) {
+            let mode = match Channels::of(to.format) {
                 Some(channels) if channels.is_float() => Some(vk::ResolveModeFlags::AVERAGE),
                 Some(_) => Some(vk::ResolveModeFlags::SAMPLE_ZERO),
                 None => None,
             };
             refuse_if!(mode != Some(info.resolve_mode) => "SUBLET-unsupported-resolve",
                 "{name}: the simulated device cannot resolve format {} by {:?}",
-                image.format.as_raw(), info.resolve_mode);
+                to.format.as_raw(), info.resolve_mode);
             resolve = Some(target);
         }
-        Ok(Self { to, load: info.load_op, store: info.store_op, fill, resolve })
+        Ok(Self { slot, to, load: info.load_op, store: info.store_op, fill, resolve })
     }
 }
 
@@ -232,7 +312,8 @@ fn attached<'a>(
     let description = &image.description;
     let (usage, rule) = rules.usage;
     refuse_if!(!description.usage.contains(usage) => rule, "{name} is of an image without {usage:?}");
-    let aspects = FormatInfo::of(description.format).map(|info| info.aspects()).unwrap_or_default();
+    let format = found.format;
+    let aspects = FormatInfo::of(format).map(|info| info.aspects()).unwrap_or_default();
     refuse_if!(!aspects.contains(rules.aspect) => rules.format, "{name} has no {:?}", rules.aspect);
     let range = found.range;
     let there = description.array_layers.saturating_sub(range.base_array_layer).min(range.layer_count);
@@ -242,45 +323,47 @@ fn attached<'a>(
         base_array_layer: range.base_array_layer + first,
         layer_count: count.min(there.saturating_sub(first)),
     };
-    Ok((Attached { target: Target { image: found.image, layout, layout_rule }, layers }, description))
+    let target = Target { image: found.image, layout, layout_rule };
+    Ok((Attached { target, layers, format }, description))
 }
 
 /// Whether what is rendered lies in an attachment.
-fn check_area(state: &DeviceState, attached: &Attached, area: vk::Rect2D) -> Result<(), Broken> {
+fn check_area(
+    state: &DeviceState,
+    attached: &Attached,
+    area: vk::Rect2D,
+    [.., on_right, below]: [&'static str; 4],
+) -> Result<(), Broken> {
     let Some(image) = state.images.get(&attached.target.image) else { return Ok(()) };
     let level = |texels: u32| texels.checked_shr(attached.layers.mip_level).unwrap_or(0).max(1);
     let end = |start: i32, size: u32| start.unsigned_abs().saturating_add(size);
     let (right, bottom) = (end(area.offset.x, area.extent.width), end(area.offset.y, area.extent.height));
     let (width, height) = (level(image.description.extent.width), level(image.description.extent.height));
     let name = state.name(attached.target.image);
-    refuse_if!(right > width => "VUID-VkRenderingInfo-pNext-06079",
+    refuse_if!(right > width => on_right,
         "{name} has {width} columns, and {right} are rendered");
-    refuse_if!(bottom > height => "VUID-VkRenderingInfo-pNext-06080",
+    refuse_if!(bottom > height => below,
         "{name} has {height} rows, and {bottom} are rendered");
     Ok(())
 }
 
 /// The bytes that a texel is cleared to.
-fn texel(
-    image: &ImageDescription,
-    aspect: vk::ImageAspectFlags,
-    clear: vk::ClearValue,
-) -> Result<Vec<u8>, Broken> {
+fn texel(format: vk::Format, aspect: vk::ImageAspectFlags, clear: vk::ClearValue) -> Result<Vec<u8>, Broken> {
     use vk::Format as F;
     // SAFETY: any 16 bytes are a color.
     let color = unsafe { clear.color };
     // SAFETY: any 16 bytes are four `u32`.
     let bits = unsafe { color.uint32 };
     let unsupported = || {
-        let text = format!("the simulated device cannot clear format {}", image.format.as_raw());
+        let text = format!("the simulated device cannot clear format {}", format.as_raw());
         ("SUBLET-unsupported-clear", text)
     };
     // Depth and stencil are the first two words of the union.
     let depth = f64::from(f32::from_bits(bits[0]).clamp(0.0, 1.0));
     match aspect {
-        vk::ImageAspectFlags::COLOR => Ok(Channels::of(image.format).ok_or_else(unsupported)?.encode(bits)),
+        vk::ImageAspectFlags::COLOR => Ok(Channels::of(format).ok_or_else(unsupported)?.encode(bits)),
         vk::ImageAspectFlags::STENCIL => Ok(bits[1].to_le_bytes().to_vec()),
-        _ => match image.format {
+        _ => match format {
             F::D32_SFLOAT | F::D32_SFLOAT_S8_UINT => Ok(bits[0].to_le_bytes().to_vec()),
             F::D16_UNORM | F::D16_UNORM_S8_UINT => Ok(steps(depth, 16)),
             F::X8_D24_UNORM_PACK32 | F::D24_UNORM_S8_UINT => Ok(steps(depth, 24)),

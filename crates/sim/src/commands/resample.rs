@@ -61,7 +61,7 @@ impl Surface {
         self.size
     }
 
-    fn samples(&self) -> u32 {
+    pub(crate) fn samples(&self) -> u32 {
         self.level.samples.0 * self.level.samples.1
     }
 

@@ -2,15 +2,19 @@
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ash::vk;
 use ash::vk::Handle as _;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
-use super::past::{Access1, Area};
-use super::{Of, On, Place, Use};
+use super::past::{Access1, Area, Unordered};
+use super::{Actor, Of, On, Place, Use};
 use crate::arithmetic::widen;
-use crate::commands::{Attached, Attachment, BufferLayout, Command, INDIRECT_SIZE, Target, between};
+use crate::commands::{
+    Attached, Attachment, BufferLayout, Command, Counts, Draw, INDIRECT_SIZE, Rendering, Slot, Target,
+    between, elements, index_size,
+};
 use crate::format::{ImageDescription, ImageLayout};
 use crate::state::{Device, DeviceState};
 
@@ -18,7 +22,7 @@ const READ: (Access, bool) = (Access::TRANSFER_READ, false);
 const WRITE: (Access, bool) = (Access::TRANSFER_WRITE, true);
 
 /// What a command reads and writes. A command whose resources are gone does neither.
-pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec<Use> {
+pub(super) fn of(device: &Device, state: &DeviceState, command: &Command, actor: Actor) -> Vec<Use> {
     let mut uses = Vec::new();
     match command {
         Command::CopyBuffer { src, dst, regions } => {
@@ -75,11 +79,18 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
             });
             uses.extend(each);
         }
-        // Loading and storing are of one command here: rendering orders them itself.
         Command::BeginRendering(rendering) => {
-            for attachment in &rendering.attachments {
-                uses.extend(of_attachment(state, attachment, rendering.place()));
-            }
+            let attached = AttachmentUses { state, rendering, actor };
+            uses.extend(rendering.attachments.iter().filter_map(|attachment| attached.loaded(attachment)));
+        }
+        Command::EndRendering(rendering) => {
+            let attached = AttachmentUses { state, rendering, actor };
+            uses.extend(rendering.attachments.iter().flat_map(|attachment| attached.stored(attachment)));
+        }
+        Command::Draw(draw) => {
+            uses.extend(of_inputs(state, draw));
+            let attached = AttachmentUses { state, rendering: &draw.rendering, actor };
+            uses.extend(draw.rendering.attachments.iter().flat_map(|one| attached.drawn(one, draw)));
         }
         Command::DispatchIndirect { buffer: from, offset } => {
             let read = (Access::INDIRECT_COMMAND_READ, false);
@@ -90,9 +101,10 @@ pub(super) fn of(device: &Device, state: &DeviceState, command: &Command) -> Vec
     uses
 }
 
-/// What a compute shader reads or writes of a buffer: an offset and a size.
+/// What a shader reads or writes of a buffer: an offset and a size.
 pub(super) fn of_shader(
     state: &DeviceState,
+    shader: vk::ShaderStageFlags,
     from: vk::Buffer,
     range: (u64, u64),
     write: bool,
@@ -103,12 +115,13 @@ pub(super) fn of_shader(
         // Which of them it is depends on the descriptor; what makes one visible is enough here.
         Access::SHADER_STORAGE_READ | Access::SHADER_SAMPLED_READ | Access::UNIFORM_READ
     };
-    buffer(state, from, [range], Stages::COMPUTE_SHADER, (access, write))
+    buffer(state, from, [range], stage_of(shader), (access, write))
 }
 
-/// What a compute shader reads or writes of an image.
+/// What a shader reads or writes of an image.
 pub(super) fn of_texels(
     state: &DeviceState,
+    shader: vk::ShaderStageFlags,
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
     (sampled, write): (bool, bool),
@@ -119,41 +132,118 @@ pub(super) fn of_texels(
         (false, true) => Access::SHADER_STORAGE_WRITE,
     };
     let place = subresources(state, image, range)?;
-    Some(Use::new(place, access(Stages::COMPUTE_SHADER, (kind, write), None)))
+    Some(Use::new(place, access(stage_of(shader), (kind, write), None)))
 }
 
-fn of_attachment(
-    state: &DeviceState,
-    attachment: &Attachment,
-    (offset, extent): (vk::Offset3D, vk::Extent3D),
-) -> Vec<Use> {
-    let is_color = attachment.to.layers.aspect_mask == vk::ImageAspectFlags::COLOR;
-    let (read, write, early, late) = if is_color {
-        let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
-        (Access::COLOR_ATTACHMENT_READ, Access::COLOR_ATTACHMENT_WRITE, stage, stage)
-    } else {
-        let (read, write) = (Access::DEPTH_STENCIL_ATTACHMENT_READ, Access::DEPTH_STENCIL_ATTACHMENT_WRITE);
-        (read, write, Stages::EARLY_FRAGMENT_TESTS, Stages::LATE_FRAGMENT_TESTS)
-    };
-    let of = |attached: &Attached, stages, kind| {
-        part(state, attached.target, (&attached.layers, offset, extent), stages, kind)
-    };
+/// What a draw reads besides its descriptors: commands, indices and vertices.
+fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<Use> {
     let mut uses = Vec::new();
-    uses.extend(match attachment.load {
-        vk::AttachmentLoadOp::LOAD => of(&attachment.to, early, (read, false)),
-        vk::AttachmentLoadOp::NONE_EXT => None,
-        _ => of(&attachment.to, early, (write, true)),
-    });
-    if attachment.store != vk::AttachmentStoreOp::NONE {
-        uses.extend(of(&attachment.to, late, (write, true)));
+    let given = match draw.counts {
+        Counts::Given(span) => Some(span),
+        Counts::At { buffer: from, offset, count, stride } => {
+            let read = (Access::INDIRECT_COMMAND_READ, false);
+            let each =
+                (0..u64::from(count)).map(|at| (offset + at * u64::from(stride), draw.indirect_size()));
+            uses.extend(buffer(state, from, each, Stages::DRAW_INDIRECT, read));
+            None
+        }
+    };
+    if let Some((from, offset, kind)) = draw.indices {
+        let span = given.map(|span| (span.first, span.count));
+        let range = elements(state, (from, offset), index_size(kind).unwrap_or(0), span);
+        uses.extend(buffer(state, from, [range], Stages::INDEX_INPUT, (Access::INDEX_READ, false)));
     }
-    if let Some(resolve) = &attachment.resolve {
-        // Resolving is of this stage for depth and stencil as well.
-        let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
-        uses.extend(of(&attachment.to, stage, (Access::COLOR_ATTACHMENT_READ, false)));
-        uses.extend(of(resolve, stage, (Access::COLOR_ATTACHMENT_WRITE, true)));
+    for (binding, &(from, offset)) in &draw.vertices {
+        let Some(shape) = draw.drawing().and_then(|drawing| drawing.buffers.get(binding)) else { continue };
+        let span = match given {
+            Some(span) if shape.by_instance => Some((span.first_instance, span.instances)),
+            // Which vertices are drawn the indices say.
+            Some(span) if draw.indices.is_none() => Some((span.first, span.count)),
+            _ => None,
+        };
+        let range = elements(state, (from, offset), u64::from(shape.stride), span);
+        let read = (Access::VERTEX_ATTRIBUTE_READ, false);
+        uses.extend(buffer(state, from, [range], Stages::VERTEX_ATTRIBUTE_INPUT, read));
     }
     uses
+}
+
+/// What rendering does to its attachments.
+struct AttachmentUses<'a> {
+    state: &'a DeviceState,
+    rendering: &'a Arc<Rendering>,
+    actor: Actor,
+}
+
+impl AttachmentUses<'_> {
+    /// When rendering begins.
+    fn loaded(&self, attachment: &Attachment) -> Option<Use> {
+        let (read, write, early, _) = kinds(attachment.slot);
+        match attachment.load {
+            vk::AttachmentLoadOp::LOAD => self.of(&attachment.to, early, (read, false)),
+            vk::AttachmentLoadOp::NONE_EXT => None,
+            _ => self.of(&attachment.to, early, (write, true)),
+        }
+    }
+
+    fn drawn(&self, attachment: &Attachment, draw: &Draw) -> Vec<Use> {
+        let (read, write, early, late) = kinds(attachment.slot);
+        let Some(drawing) = draw.drawing() else { return Vec::new() };
+        let touch = match attachment.slot {
+            Slot::Color(location) => drawing.colors.get(location).copied().unwrap_or_default(),
+            Slot::Depth => drawing.depth,
+            Slot::Stencil => drawing.stencil,
+        };
+        let each = [touch.reads.then_some((read, false)), touch.writes.then_some((write, true))];
+        each.into_iter().flatten().filter_map(|kind| self.of(&attachment.to, early | late, kind)).collect()
+    }
+
+    /// When rendering ends.
+    fn stored(&self, attachment: &Attachment) -> Vec<Use> {
+        let (_, write, _, late) = kinds(attachment.slot);
+        let mut uses = Vec::new();
+        if attachment.store != vk::AttachmentStoreOp::NONE {
+            uses.extend(self.of(&attachment.to, late, (write, true)));
+        }
+        if let Some(resolve) = &attachment.resolve {
+            // Resolving is of this stage for depth and stencil as well.
+            let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
+            uses.extend(self.of(&attachment.to, stage, (Access::COLOR_ATTACHMENT_READ, false)));
+            uses.extend(self.of(resolve, stage, (Access::COLOR_ATTACHMENT_WRITE, true)));
+        }
+        uses
+    }
+
+    fn of(&self, attached: &Attached, stages: Stages, kind: (Access, bool)) -> Option<Use> {
+        let (offset, extent) = self.rendering.place();
+        let mut usage = part(self.state, attached.target, (&attached.layers, offset, extent), stages, kind)?;
+        let address = Arc::as_ptr(self.rendering).addr();
+        let submission = self.actor.submission;
+        usage.access.unordered = Some(Unordered::Rendering { address, submission });
+        Some(usage)
+    }
+}
+
+/// How an attachment is read and written, and in which stages first and last.
+fn kinds(slot: Slot) -> (Access, Access, Stages, Stages) {
+    if let Slot::Color(_) = slot {
+        let stage = Stages::COLOR_ATTACHMENT_OUTPUT;
+        return (Access::COLOR_ATTACHMENT_READ, Access::COLOR_ATTACHMENT_WRITE, stage, stage);
+    }
+    let (read, write) = (Access::DEPTH_STENCIL_ATTACHMENT_READ, Access::DEPTH_STENCIL_ATTACHMENT_WRITE);
+    (read, write, Stages::EARLY_FRAGMENT_TESTS, Stages::LATE_FRAGMENT_TESTS)
+}
+
+/// The stage of a shader among those of a pipeline.
+fn stage_of(shader: vk::ShaderStageFlags) -> Stages {
+    match shader {
+        vk::ShaderStageFlags::VERTEX => Stages::VERTEX_SHADER,
+        vk::ShaderStageFlags::TESSELLATION_CONTROL => Stages::TESSELLATION_CONTROL_SHADER,
+        vk::ShaderStageFlags::TESSELLATION_EVALUATION => Stages::TESSELLATION_EVALUATION_SHADER,
+        vk::ShaderStageFlags::GEOMETRY => Stages::GEOMETRY_SHADER,
+        vk::ShaderStageFlags::FRAGMENT => Stages::FRAGMENT_SHADER,
+        _ => Stages::COMPUTE_SHADER,
+    }
 }
 
 /// What a barrier is about; `None` if it is about everything, or its resource is gone.

@@ -9,7 +9,7 @@ use ash::vk::Handle as _;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::owners::{Half, Transfer};
-use super::past::Access1;
+use super::past::{Access1, Unordered};
 use super::scope::WRITES;
 use super::{Actor, Bar, Finding, Judge, Of, On, Place, Scope, Site, Use, report};
 
@@ -102,7 +102,7 @@ impl Feed {
         let mut all = Vec::new();
         for usage in uses {
             let FeedUse { stages, access, .. } = *usage;
-            let unordered = usage.unordered.then_some((stages, access));
+            let unordered = usage.unordered.then_some(Unordered::Kind(stages, access));
             // One stage and one access at a time: all of them need an order.
             let mut kinds: Vec<_> = bits(stages.as_raw())
                 .flat_map(|stage| bits(access.as_raw()).map(move |kind| (stage, kind)))

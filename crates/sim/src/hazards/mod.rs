@@ -403,7 +403,7 @@ pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
             judge.each(|past| past.unmark(*event));
             Vec::new()
         }
-        command => judge.access(actor, &accesses::of(device, &state, command)),
+        command => judge.access(actor, &accesses::of(device, &state, command, actor)),
     };
     state.hazards = Some(judge);
     found.iter().for_each(|finding| report::report(device, &state, actor, finding));
@@ -412,26 +412,26 @@ pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
 /// Judges what a shader reads or writes: bytes of a buffer.
 pub(super) fn judge_shader(
     device: &Device,
-    actor: Actor,
+    (actor, stage): (Actor, vk::ShaderStageFlags),
     buffer: vk::Buffer,
     range: (u64, u64),
     write: bool,
 ) {
-    judge_use(device, actor, |state| accesses::of_shader(state, buffer, range, write));
+    judge_use(device, actor, |state| accesses::of_shader(state, stage, buffer, range, write));
 }
 
 /// Judges what a shader reads or writes: a subresource of an image, whole, as nobody knows which texels another reads.
 pub(super) fn judge_texels(
     device: &Device,
-    actor: Actor,
+    (actor, stage): (Actor, vk::ShaderStageFlags),
     image: vk::Image,
     range: &vk::ImageSubresourceRange,
     (sampled, write): (bool, bool),
 ) {
-    judge_use(device, actor, |state| accesses::of_texels(state, image, range, (sampled, write)));
+    judge_use(device, actor, |state| accesses::of_texels(state, stage, image, range, (sampled, write)));
 }
 
-/// Of a dispatch only the first of several hazards with the same call is reported.
+/// Of a dispatch or a draw only the first of several hazards with the same call is reported.
 fn judge_use(device: &Device, actor: Actor, of: impl FnOnce(&DeviceState) -> Option<Use>) {
     let mut state = device.state.lock();
     let Some(mut judge) = state.hazards.take() else { return };

@@ -31,8 +31,18 @@ pub(super) struct Access1 {
     pub(super) access: Access,
     pub(super) write: bool,
     pub(super) area: Option<Area>,
-    /// The kind of uses that it belongs to, if those need no order among themselves.
-    pub(super) unordered: Option<(Stages, Access)>,
+    /// The uses that it belongs to, if those need no order among themselves.
+    pub(super) unordered: Option<Unordered>,
+}
+
+/// Uses of a resource that need no barrier among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unordered {
+    /// Writes of a kind that do not care which is last.
+    Kind(Stages, Access),
+    /// Those of an attachment, from the beginning of rendering to its end, in one submission: they are in order by
+    /// themselves ("Rasterization Order").
+    Rendering { address: usize, submission: u64 },
 }
 
 impl Access1 {

@@ -45,7 +45,8 @@ pub struct KernelBuffer<'a> {
     /// Its name in messages.
     pub(super) name: String,
     pub(super) source: BufferBytes,
-    pub(super) actor: Option<Actor>,
+    /// Whose accesses it has, and in which stage, if hazards are looked for.
+    pub(super) actor: Option<(Actor, vk::ShaderStageFlags)>,
 }
 
 impl std::fmt::Debug for KernelBuffer<'_> {
@@ -128,7 +129,8 @@ impl KernelBuffer<'_> {
         if let (Some(actor), BufferBytes::Bytes { of: Some((buffer, start)), .. }) =
             (self.actor, &self.source)
         {
-            hazards::judge_shader(self.device, actor, *buffer, (start + offset, widen(len)), write);
+            let range = (start + offset, widen(len));
+            hazards::judge_shader(self.device, actor, *buffer, range, write);
         }
     }
 

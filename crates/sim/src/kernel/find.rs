@@ -30,8 +30,6 @@ pub(super) enum Found {
     HeapSampler(SamplerState),
 }
 
-const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
-
 /// What is in a heap: at an offset, or where the pipeline's mappings say.
 pub(super) fn in_heap(
     kernel: &Kernel<'_>,
@@ -61,8 +59,8 @@ pub(super) fn in_heap(
 /// What is at a set's number, a binding and an element.
 pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Result<Found, Broken> {
     let (number, binding, element) = at;
-    let (program, bindings) = (kernel.program, kernel.bindings);
-    if let Some(mappings) = &program.heap {
+    let (program, bindings, point) = (kernel.program, kernel.bindings, kernel.program.point());
+    if let Some(mappings) = &kernel.shader.heap {
         return in_heap(kernel, |view| descriptor_heap::mapped(view, mappings, at, asked));
     }
     let layout = program.layout.set(number);
@@ -73,19 +71,22 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
     let elements = if shape.kind == Type::INLINE_UNIFORM_BLOCK { 1 } else { shape.count };
     refuse_if!(element >= elements => "SUBLET-descriptor-binding", "the binding has {elements} elements");
     let state = kernel.device.state.lock();
-    let found = match bindings.bound(POINT, &program.layout, number) {
+    let found = match bindings.bound(point, &program.layout, number) {
         None => {
             let text =
                 "nothing is bound there with a layout that is compatible with the pipeline's".to_owned();
-            return Err(("VUID-vkCmdDispatch-None-08600", text));
+            let rule = kernel.rule("VUID-vkCmdDispatch-None-08600", "VUID-vkCmdDraw-None-08600");
+            return Err((rule, text));
         }
         Some(Bound::Set { .. }) if program.descriptor_buffer => {
             let text = "a set is bound, and the pipeline was created with DESCRIPTOR_BUFFER".to_owned();
-            return Err(("VUID-vkCmdDispatch-None-08115", text));
+            let rule = kernel.rule("VUID-vkCmdDispatch-None-08115", "VUID-vkCmdDraw-None-08115");
+            return Err((rule, text));
         }
         Some(Bound::At(_)) if !program.descriptor_buffer => {
             let text = "it is in a descriptor buffer, and the pipeline was created without DESCRIPTOR_BUFFER";
-            return Err(("VUID-vkCmdDispatch-None-08117", text.to_owned()));
+            let rule = kernel.rule("VUID-vkCmdDispatch-None-08117", "VUID-vkCmdDraw-None-08117");
+            return Err((rule, text.to_owned()));
         }
         Some(&Bound::At(address)) => {
             let limits = descriptor_buffer::limits(kernel.device);
@@ -103,13 +104,13 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Re
             (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
-            let written = bindings.inline(&state, POINT, &program.layout, (number, binding));
+            let written = bindings.inline(&state, point, &program.layout, (number, binding));
             let mut bytes = written.ok_or_else(unwritten)?.to_vec();
             bytes.resize(index(shape.count), 0);
             return Ok(Found::Buffer(BufferBytes::Inline(bytes)));
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) => {
-            bindings.descriptor(&state, POINT, &program.layout, at).ok_or_else(unwritten)?
+            bindings.descriptor(&state, point, &program.layout, at).ok_or_else(unwritten)?
         }
     };
     let (descriptor, dynamic) = found;

@@ -4,19 +4,26 @@
 use ash::vk;
 use ash::vk::DescriptorType as Type;
 
-use crate::commands::{Layouts, Pixels, Surface, layout_name};
+use crate::commands::{Attached, Layouts, Pixels, Surface, layout_name};
 use crate::hazards::{self, Actor};
 use crate::state::{Device, DeviceState};
 
-/// The part of an image that a view shows, as a descriptor describes it.
+/// The part of an image that a view shows.
 #[derive(Clone)]
 pub(super) struct Texels {
-    kind: Type,
-    layout: vk::ImageLayout,
+    by: By,
     image: vk::Image,
     /// With the counts that the image has.
     range: vk::ImageSubresourceRange,
     pixels: Pixels,
+}
+
+/// How a shader comes to an image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Descriptor(Type, vk::ImageLayout),
+    /// The draw answers for the accesses, and the beginning of rendering for the layout.
+    Attachment,
 }
 
 impl Texels {
@@ -32,13 +39,39 @@ impl Texels {
         let (image, mut range) = (&pixels.description, view.range);
         range.level_count = range.level_count.min(image.mip_levels.saturating_sub(range.base_mip_level));
         range.layer_count = range.layer_count.min(image.array_layers.saturating_sub(range.base_array_layer));
-        Some(Self { kind, layout, image: view.image, range, pixels })
+        Some(Self { by: By::Descriptor(kind, layout), image: view.image, range, pixels })
+    }
+
+    /// An attachment, with all its layers. `None` if it is gone.
+    pub(super) fn attached(state: &DeviceState, attached: &Attached, layer_count: u32) -> Option<Self> {
+        let layers = attached.layers;
+        let range = vk::ImageSubresourceRange {
+            aspect_mask: layers.aspect_mask,
+            base_mip_level: layers.mip_level,
+            level_count: 1,
+            base_array_layer: layers.base_array_layer,
+            layer_count,
+        };
+        let pixels = attached.pixels(state)?;
+        Some(Self { by: By::Attachment, image: attached.target.image, range, pixels })
+    }
+}
+
+impl Texels {
+    fn is_read_only(&self) -> bool {
+        matches!(self.by, By::Descriptor(kind, _) if kind != Type::STORAGE_IMAGE)
+    }
+
+    /// The samples that are written.
+    fn samples(&self, surface: &Surface) -> u32 {
+        if self.by == By::Attachment { surface.samples() } else { 1 }
     }
 }
 
 /// Texels of an image that a shader reads and writes: those that the view of a storage image, a sampled image or an input
-/// attachment shows. The result of [`Kernel::texels`](crate::Kernel::texels). Levels and layers count from the view's
-/// first, and places are in texels; in a compressed image, in blocks. Of several samples it is the first.
+/// attachment shows, or an attachment of rendering. The result of [`Kernel::texels`](crate::Kernel::texels) and of
+/// [`KernelDraw`](crate::KernelDraw). Levels and layers count from the view's first, and places are in texels; in a
+/// compressed image, in blocks. Of several samples the first is read, and all of an attachment are written.
 ///
 /// What is outside of the view is reported as `SUBLET-descriptor-range`, and a write to what is no storage image as
 /// `SUBLET-descriptor-read-only`; then zeroes are read, and nothing is written. An image that is not in the layout of its
@@ -65,7 +98,8 @@ pub struct KernelImage<'a> {
     pub(super) source: Option<Texels>,
     /// As they were when the dispatch began.
     pub(super) layouts: Layouts,
-    pub(super) actor: Option<Actor>,
+    /// Whose accesses it has, and in which stage, if hazards are looked for.
+    pub(super) actor: Option<(Actor, vk::ShaderStageFlags)>,
 }
 
 impl std::fmt::Debug for KernelImage<'_> {
@@ -99,10 +133,10 @@ impl KernelImage<'_> {
         surface.read(at, 0).map(|texel| texel[..surface.size()].to_vec()).unwrap_or_default()
     }
 
-    /// Writes the bytes of a texel of a storage image.
+    /// Writes the bytes of a texel of a storage image or an attachment.
     pub fn write(&self, level: u32, layer: u32, at: [u32; 3], texel: &[u8]) {
         let Some(source) = &self.source else { return };
-        if source.kind != Type::STORAGE_IMAGE {
+        if source.is_read_only() {
             self.report("SUBLET-descriptor-read-only", "it is no storage image, and is written to");
             return;
         }
@@ -110,7 +144,7 @@ impl KernelImage<'_> {
         if texel.len() != surface.size() {
             let text = format!("{} bytes are written to a texel of {}", texel.len(), surface.size());
             self.report("SUBLET-descriptor-range", &text);
-        } else if !surface.write(at, 0, texel) {
+        } else if !(0..source.samples(&surface)).all(|sample| surface.write(at, sample, texel)) {
             self.report("SUBLET-transfer-failed", "there are no bytes behind it");
         }
     }
@@ -142,15 +176,16 @@ impl KernelImage<'_> {
             self.report("SUBLET-descriptor-range", &text);
             return None;
         };
+        let By::Descriptor(kind, layout) = source.by else { return Some(surface) };
         let place = (one.base_mip_level, one.base_array_layer);
         let real = self.layouts.get(&source.image).and_then(|layouts| layouts.get(&place)).copied();
-        if real != Some(source.layout) {
-            let (said, real) = (layout_name(source.layout), real.unwrap_or(vk::ImageLayout::UNDEFINED));
+        if real != Some(layout) {
+            let (said, real) = (layout_name(layout), real.unwrap_or(vk::ImageLayout::UNDEFINED));
             let text = format!("the descriptor says {said}, and the layout is {}", layout_name(real));
             self.report("VUID-vkCmdDraw-None-09600", &text);
         }
         if let Some(actor) = self.actor {
-            let sampled = source.kind != Type::STORAGE_IMAGE;
+            let sampled = kind != Type::STORAGE_IMAGE;
             hazards::judge_texels(self.device, actor, source.image, &one, (sampled, write));
         }
         Some(surface)

@@ -1,10 +1,12 @@
-//! Compute shaders as Rust closures: what a dispatch does, and what it finds through its descriptors.
+//! Shaders as Rust closures: what a dispatch or a draw does, and what it finds through its descriptors.
 //!
 //! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. When the queue reaches a dispatch it
-//! calls the closure once, for all workgroups together, with a [`Kernel`]. Descriptors are looked up when the closure
-//! asks for them: as with shaders, descriptors that it does not use need not be there.
+//! calls the closure once, for all workgroups together, with a [`Kernel`]; at a draw that of each shader of the pipeline,
+//! in the order of their stages. Descriptors are looked up when the closure asks for them: as with shaders, descriptors
+//! that it does not use need not be there.
 
 mod buffer;
+mod draw;
 mod find;
 mod image;
 mod run;
@@ -22,15 +24,17 @@ use super::commands::{Bindings, Layouts};
 use super::describe::Broken;
 use super::descriptor_heap::{self, Asked};
 use super::hazards::Actor;
-use super::pipeline::Program;
+use super::pipeline::{Program, Shader};
 use super::state::Device;
 use crate::arithmetic::narrow;
 
 use buffer::BufferBytes;
 pub use buffer::KernelBuffer;
+use draw::Drawn;
+pub use draw::KernelDraw;
 use find::Found;
 pub use image::KernelImage;
-pub(super) use run::{Groups, start};
+pub(super) use run::{Groups, draw, start};
 
 /// What a shader does.
 type Closure = dyn Fn(&mut Kernel<'_>) + Send + Sync;
@@ -52,10 +56,10 @@ impl Kernels {
 }
 
 impl Gpu {
-    /// Sets what shaders with this entry point do, from the next dispatch that runs. Only the name of the entry point
-    /// and the layout of a pipeline count: any SPIR-V serves as a module.
+    /// Sets what shaders with this entry point do, from the next dispatch or draw that runs. Only the name of the entry
+    /// point and the layout of a pipeline count: any SPIR-V serves as a module.
     ///
-    /// A dispatch whose entry point has no closure is reported as `SUBLET-no-kernel`, and a closure that panics as
+    /// A dispatch or a draw of which an entry point has no closure is reported as `SUBLET-no-kernel`, and a closure that panics as
     /// `SUBLET-kernel-panicked`.
     ///
     /// ```
@@ -118,9 +122,10 @@ impl Gpu {
     }
 }
 
-/// One dispatch, as the closure that stands for its shader sees it. See [`Gpu::set_kernel`].
+/// One dispatch or draw, as the closure that stands for its shader sees it. See [`Gpu::set_kernel`].
 ///
-/// A wrong descriptor is reported, and reads through it give zeroes:
+/// A wrong descriptor is reported, and reads through it give zeroes. In a draw `vkCmdDraw` takes the place of
+/// `vkCmdDispatch`, but for what concerns heaps:
 ///
 /// | report | meaning |
 /// |---|---|
@@ -149,10 +154,13 @@ impl Gpu {
 /// ```
 pub struct Kernel<'a> {
     device: &'a Device,
-    program: &'a Arc<Program>,
+    program: &'a Program,
+    shader: &'a Shader,
     bindings: &'a Bindings,
     layouts: Layouts,
     groups: [u32; 3],
+    /// What is drawn, if anything is.
+    drawn: Option<Drawn<'a>>,
     /// Whose accesses it has, if hazards are looked for.
     actor: Option<Actor>,
 }
@@ -160,26 +168,47 @@ pub struct Kernel<'a> {
 impl std::fmt::Debug for Kernel<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernel")
-            .field("entry_point", &self.program.entry_point)
+            .field("entry_point", &self.shader.entry_point)
             .field("groups", &self.groups)
             .finish_non_exhaustive()
     }
 }
 
 impl<'a> Kernel<'a> {
-    /// The workgroups in each direction, none of them 0.
+    /// The workgroups in each direction, none of them 0; of a draw one.
     pub fn groups(&self) -> [u32; 3] {
         self.groups
     }
 
     /// The name of the entry point.
     pub fn entry_point(&self) -> &'a str {
-        &self.program.entry_point
+        &self.shader.entry_point
+    }
+
+    /// The stage of the shader.
+    pub fn stage(&self) -> vk::ShaderStageFlags {
+        self.shader.stage
+    }
+
+    /// What is drawn; `None` in a dispatch.
+    pub fn draw(&self) -> Option<KernelDraw<'a>> {
+        let drawn = self.drawn?;
+        Some(KernelDraw {
+            device: self.device,
+            entry_point: self.entry_point(),
+            drawn,
+            layouts: Arc::clone(&self.layouts),
+        })
+    }
+
+    /// One of two rules: the command's own.
+    fn rule(&self, dispatches: &'static str, draws: &'static str) -> &'static str {
+        if self.drawn.is_some() { draws } else { dispatches }
     }
 
     /// The bytes of a specialization constant; `None` if the pipeline has no value for it.
     pub fn constant(&self, number: u32) -> Option<&'a [u8]> {
-        self.program.constants.get(&number).map(Vec::as_slice)
+        self.shader.constants.get(&number).map(Vec::as_slice)
     }
 
     /// Reads push constants from a byte offset on. Those that were not pushed, or with an incompatible layout, are
@@ -187,11 +216,14 @@ impl<'a> Kernel<'a> {
     /// (`VUID-vkCmdDispatch-None-11376`).
     pub fn read_push_constants(&self, offset: u32, to: &mut [u8]) {
         let size = narrow(to.len());
-        let (found, rule) = if self.program.heap.is_some() {
-            (self.bindings.push_data(offset, size), "VUID-vkCmdDispatch-None-11376")
+        let (found, rule) = if self.shader.heap.is_some() {
+            let rule = self.rule("VUID-vkCmdDispatch-None-11376", "VUID-vkCmdDraw-None-11376");
+            (self.bindings.push_data(offset, size), rule)
         } else {
             let found = self.bindings.push_constants(&self.program.layout, offset, size);
-            (found, "VUID-vkCmdDispatch-maintenance4-08602")
+            let rule =
+                self.rule("VUID-vkCmdDispatch-maintenance4-08602", "VUID-vkCmdDraw-maintenance4-08602");
+            (found, rule)
         };
         match found {
             Some(bytes) => to.copy_from_slice(bytes),
@@ -338,7 +370,8 @@ impl<'a> Kernel<'a> {
             }
         };
         let (device, layouts) = (self.device, Arc::clone(&self.layouts));
-        KernelImage { device, entry_point: self.entry_point(), name, source, layouts, actor: self.actor }
+        let actor = self.actor.map(|actor| (actor, self.shader.stage));
+        KernelImage { device, entry_point: self.entry_point(), name, source, layouts, actor }
     }
 
     /// The bytes from a device address to the end of the buffer there.
@@ -359,11 +392,12 @@ impl<'a> Kernel<'a> {
     }
 
     fn view(&self, name: String, source: BufferBytes) -> KernelBuffer<'a> {
-        KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source, actor: self.actor }
+        let actor = self.actor.map(|actor| (actor, self.shader.stage));
+        KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source, actor }
     }
 
     fn report(&self, rule: &'static str, text: &str) {
-        self.device.report(rule, format!("{}: {text}", self.program.entry_point));
+        self.device.report(rule, format!("{}: {text}", self.shader.entry_point));
     }
 }
 

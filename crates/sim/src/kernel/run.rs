@@ -1,4 +1,4 @@
-//! The running of a dispatch.
+//! The running of dispatches and draws.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::{Closure, Kernel};
-use crate::commands::{Bindings, Work, check_groups};
+use super::{Closure, Drawn, Kernel};
+use crate::commands::{self, Bindings, Counts, Draw, Layouts, Span, Work, check_groups};
 use crate::hazards::Actor;
+use crate::pipeline::{Program, Shader};
 use crate::state::{Bytes, Device, DeviceState};
 
 /// How many workgroups a dispatch starts.
@@ -28,12 +29,7 @@ pub(crate) fn start(
     actor: Option<Actor>,
 ) -> Option<Work> {
     let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
-    let name = &program.entry_point;
-    let Some(closure) = device.hub.kernels.get(name) else {
-        let text = format!("nobody has said what the entry point \"{name}\" does: see Gpu::set_kernel");
-        device.report("SUBLET-no-kernel", text);
-        return None;
-    };
+    let closures = closures(device, &program)?;
     let (bindings, layouts) = (bindings.clone(), Arc::clone(&state.commands.layouts));
     Some(Box::new(move |device: &Device| {
         let groups = match &groups {
@@ -41,20 +37,89 @@ pub(crate) fn start(
             Groups::At(bytes, offset) => indirect(device, bytes, *offset),
         };
         let Some(groups) = groups else { return false };
-        let (program, bindings) = (&program, &bindings);
-        run(&mut Kernel { device, program, bindings, layouts, groups, actor }, &*closure);
+        if !groups.contains(&0) {
+            run(device, (&program, &closures), &bindings, &layouts, groups, None, actor);
+        }
         true
     }))
 }
 
-fn run(kernel: &mut Kernel<'_>, closure: &Closure) {
-    if kernel.groups.contains(&0) {
-        return;
+/// The work of a draw, with what is bound now. If there is nothing to run, it reports that and answers `None`.
+pub(crate) fn draw(
+    device: &Device,
+    state: &DeviceState,
+    bindings: &Bindings,
+    draw: &Arc<Draw>,
+    actor: Option<Actor>,
+) -> Option<Work> {
+    let closures = closures(device, &draw.program)?;
+    // Where the numbers are: the bytes and the offset of each command.
+    let mut places = Vec::new();
+    if let Counts::At { buffer: from, offset, count, stride } = draw.counts {
+        let bytes = commands::buffer(device, state, from)?;
+        let at = |position| offset + u64::from(position) * u64::from(stride);
+        places.extend((0..count).map(|position| (bytes.clone(), at(position))));
     }
-    // A closure that panics must not end the queue: the test finds the report.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(kernel))) {
-        let text = format!("the closure panicked: {}", message(panic.as_ref()));
-        kernel.report("SUBLET-kernel-panicked", &text);
+    let (bindings, layouts, draw) = (bindings.clone(), Arc::clone(&state.commands.layouts), Arc::clone(draw));
+    Some(Box::new(move |device: &Device| {
+        let spans = match draw.counts {
+            Counts::Given(span) => Some(vec![span]),
+            Counts::At { .. } => places.iter().map(|place| span(place, draw.indices.is_some())).collect(),
+        };
+        let Some(spans) = spans else { return false };
+        for span in spans.into_iter().filter(|span| span.count > 0 && span.instances > 0) {
+            let drawn = Drawn { draw: &draw, span };
+            run(device, (&draw.program, &closures), &bindings, &layouts, [1; 3], Some(drawn), actor);
+        }
+        true
+    }))
+}
+
+/// The numbers of a draw in a buffer; `None` if they cannot be read.
+fn span((bytes, offset): &(Bytes, u64), indexed: bool) -> Option<Span> {
+    let mut words = [0; 5];
+    for (position, word) in (0_u64..).zip(&mut words).take(if indexed { 5 } else { 4 }) {
+        let mut read = [0; 4];
+        if !bytes.store.read(bytes.offset + offset + position * 4, &mut read) {
+            return None;
+        }
+        *word = u32::from_le_bytes(read);
+    }
+    Some(Span::from_words(words, indexed))
+}
+
+/// What the shaders of a program do. What nobody has said is reported.
+fn closures(device: &Device, program: &Program) -> Option<Vec<Arc<Closure>>> {
+    let known = |shader: &Shader| {
+        let name = &shader.entry_point;
+        let found = device.hub.kernels.get(name);
+        if found.is_none() {
+            let text = format!("nobody has said what the entry point \"{name}\" does: see Gpu::set_kernel");
+            device.report("SUBLET-no-kernel", text);
+        }
+        found
+    };
+    program.shaders.iter().map(known).collect()
+}
+
+/// Calls the closures of a program, in the order of its stages.
+fn run(
+    device: &Device,
+    (program, closures): (&Program, &[Arc<Closure>]),
+    bindings: &Bindings,
+    layouts: &Layouts,
+    groups: [u32; 3],
+    drawn: Option<Drawn<'_>>,
+    actor: Option<Actor>,
+) {
+    for (shader, closure) in program.shaders.iter().zip(closures) {
+        let layouts = Arc::clone(layouts);
+        let mut kernel = Kernel { device, program, shader, bindings, layouts, groups, drawn, actor };
+        // A closure that panics must not end the queue: the test finds the report.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(&mut kernel))) {
+            let text = format!("the closure panicked: {}", message(panic.as_ref()));
+            kernel.report("SUBLET-kernel-panicked", &text);
+        }
     }
 }
 

@@ -173,6 +173,14 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
         refuse_if!(!state.pipelines.pipelines.contains_key(&used) => rules.executable,
             "{name} is invalid: {} is destroyed since it was bound", state.name(used));
     }
+    for &used in &buffer.uses.passes {
+        refuse_if!(!state.passes.passes.contains_key(&used) => rules.executable,
+            "{name} is invalid: {} is destroyed since it was begun", state.name(used));
+    }
+    for &used in &buffer.uses.framebuffers {
+        refuse_if!(!state.passes.framebuffers.contains_key(&used) => rules.executable,
+            "{name} is invalid: {} is destroyed since a pass was begun with it", state.name(used));
+    }
     for (&used, &version) in &buffer.uses.sets {
         let what = match state.descriptors.sets.get(&used) {
             None => "is freed",

@@ -382,6 +382,16 @@ impl DeviceState {
                     pipeline.in_use = change(pipeline.in_use);
                 }
             }
+            for pass in &uses.passes {
+                if let Some(pass) = self.passes.passes.get_mut(pass) {
+                    pass.in_use = change(pass.in_use);
+                }
+            }
+            for framebuffer in &uses.framebuffers {
+                if let Some(framebuffer) = self.passes.framebuffers.get_mut(framebuffer) {
+                    framebuffer.in_use = change(framebuffer.in_use);
+                }
+            }
             for set in uses.sets.keys() {
                 if let Some(set) = self.descriptors.sets.get_mut(set) {
                     set.in_use = change(set.in_use);

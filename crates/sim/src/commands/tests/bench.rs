@@ -32,7 +32,10 @@ pub(crate) struct Mapped {
 
 impl Bench {
     pub(crate) fn new(profile: &'static Profile) -> Self {
-        let gpu = Gpu::new(profile);
+        Self::of(Gpu::new(profile))
+    }
+
+    pub(crate) fn of(gpu: Gpu) -> Self {
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
         let info = vk::CommandPoolCreateInfo::default().flags(flags);
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();

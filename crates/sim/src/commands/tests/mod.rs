@@ -7,8 +7,10 @@
 
 pub(crate) mod bench;
 mod buffers;
+mod draws;
 mod images;
 mod life;
+mod passes;
 mod rendering;
 mod scaled;
 mod wrong_images;

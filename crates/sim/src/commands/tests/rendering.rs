@@ -11,7 +11,7 @@ use super::images::{GENERAL, info, layers, whole};
 const COLOR: vk::ImageUsageFlags = vk::ImageUsageFlags::COLOR_ATTACHMENT;
 const DEPTH: vk::ImageUsageFlags = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
 
-fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -> vk::ImageView {
+pub(super) fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -> vk::ImageView {
     let range = vk::ImageSubresourceRange {
         aspect_mask,
         base_mip_level: 0,
@@ -27,11 +27,11 @@ fn view(bench: &Bench, image: vk::Image, format: F, aspect_mask: A) -> vk::Image
     unsafe { bench.device().create_image_view(&info, None) }.unwrap()
 }
 
-fn area(x: i32, y: i32, width: u32, height: u32) -> vk::Rect2D {
+pub(super) fn area(x: i32, y: i32, width: u32, height: u32) -> vk::Rect2D {
     vk::Rect2D { offset: vk::Offset2D { x, y }, extent: vk::Extent2D { width, height } }
 }
 
-fn clear(view: vk::ImageView, value: vk::ClearValue) -> vk::RenderingAttachmentInfo<'static> {
+pub(super) fn clear(view: vk::ImageView, value: vk::ClearValue) -> vk::RenderingAttachmentInfo<'static> {
     vk::RenderingAttachmentInfo::default()
         .image_view(view)
         .image_layout(GENERAL)
@@ -40,7 +40,7 @@ fn clear(view: vk::ImageView, value: vk::ClearValue) -> vk::RenderingAttachmentI
         .clear_value(value)
 }
 
-fn red(value: f32) -> vk::ClearValue {
+pub(super) fn red(value: f32) -> vk::ClearValue {
     vk::ClearValue { color: vk::ClearColorValue { float32: [value, 0.0, 0.0, 1.0] } }
 }
 

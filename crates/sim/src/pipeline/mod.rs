@@ -1,7 +1,9 @@
-//! Shader modules, compute pipelines and pipeline caches.
+//! Shader modules, pipelines and pipeline caches.
 //!
 //! Nothing is compiled: a shader does what a closure of the test does, see `kernel`. Of a module, only the size and the
 //! first word are read. Pipelines are immutable, and share their program with the command buffers that bind them.
+
+mod graphics;
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
@@ -10,19 +12,22 @@ use std::sync::Arc;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::chain;
-use super::describe::{Broken, refuse_if};
-use super::descriptor_heap::{self, Mapping, ffi};
-use super::descriptors::PipelineLayout;
-use super::entry::{call, checked, entries, on_device};
-use super::host::{self, HostBytes, destroys};
-use super::state::{Device, DeviceState};
+use crate::chain;
+use crate::describe::{Broken, refuse_if};
+use crate::descriptor_heap::{self, Mapping, ffi};
+use crate::descriptors::PipelineLayout;
+use crate::entry::{call, checked, entries, on_device};
+use crate::host::{self, HostBytes, destroys};
+use crate::state::{Device, DeviceState};
+
 use crate::arithmetic::{index, widen};
+pub(super) use graphics::Drawing;
 
 entries! {
     Device result vk::PFN_vkCreateShaderModule = create_module: core 0 "vkCreateShaderModule";
     Device void vk::PFN_vkDestroyShaderModule = destroy_module: core 0 "vkDestroyShaderModule";
     Device result vk::PFN_vkCreateComputePipelines = create_compute: core 0 "vkCreateComputePipelines";
+    Device result vk::PFN_vkCreateGraphicsPipelines = graphics::create: core 0 "vkCreateGraphicsPipelines";
     Device void vk::PFN_vkDestroyPipeline = destroy: core 0 "vkDestroyPipeline";
     Device result vk::PFN_vkCreatePipelineCache = create_cache: core 0 "vkCreatePipelineCache";
     Device void vk::PFN_vkDestroyPipelineCache = destroy_cache: core 0 "vkDestroyPipelineCache";
@@ -41,7 +46,7 @@ pub(super) struct PipelineState {
     pub(super) caches: BTreeMap<vk::PipelineCache, HostBytes>,
 }
 
-/// A compute `VkPipeline`.
+/// A `VkPipeline`.
 pub(super) struct Pipeline {
     pub(super) program: Arc<Program>,
     /// Submissions that are not done and bind it.
@@ -52,15 +57,34 @@ pub(super) struct Pipeline {
 /// What a pipeline runs.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The name of the shader's entry point.
-    pub(super) entry_point: String,
     pub(super) layout: Arc<PipelineLayout>,
     /// Whether it takes its descriptors from descriptor buffers.
     pub(super) descriptor_buffer: bool,
+    /// Its shaders, in the order of their stages.
+    pub(super) shaders: Vec<Shader>,
+    /// The state of a graphics pipeline; of a compute pipeline none.
+    pub(super) drawing: Option<Drawing>,
+}
+
+/// A shader of a pipeline.
+#[derive(Debug)]
+pub(super) struct Shader {
+    pub(super) stage: vk::ShaderStageFlags,
+    /// The name of its entry point.
+    pub(super) entry_point: String,
     /// Where its sets and bindings are, if it takes its descriptors from heaps.
     pub(super) heap: Option<Vec<Mapping>>,
     /// The values of specialization constants, by their numbers.
     pub(super) constants: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Program {
+    pub(super) fn point(&self) -> vk::PipelineBindPoint {
+        match self.drawing {
+            Some(_) => vk::PipelineBindPoint::GRAPHICS,
+            None => vk::PipelineBindPoint::COMPUTE,
+        }
+    }
 }
 
 impl DeviceState {
@@ -131,103 +155,171 @@ unsafe extern "system" fn create_compute(
     p_pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     on_device(device, call!("vkCreateComputePipelines"), |device| {
+        let rules = [
+            "VUID-vkCreateComputePipelines-createInfoCount-arraylength",
+            "VUID-vkCreateComputePipelines-pipelineCache-parameter",
+        ];
         // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter.
         let infos = unsafe { chain::array(p_infos, count) };
-        let mut programs = Vec::new();
-        let checked = check_cache(device, cache, infos.is_empty()).and_then(|()| {
-            for info in infos {
-                // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: a valid structure.
-                programs.push(unsafe { program(device, info) }?);
-            }
-            Ok(())
+        let programs = check_cache(device, cache, infos.is_empty(), rules).and_then(|()| {
+            // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: a valid structure.
+            infos.iter().map(|info| unsafe { compute(device, info) }).collect()
         });
-        // Pipelines that could not be made are NULL.
-        for position in 0..infos.len() {
-            // SAFETY: `pPipelines` has `createInfoCount` elements: VUID-vkCreateComputePipelines-pPipelines-parameter.
-            unsafe { chain::output(p_pipelines.wrapping_add(position), vk::Pipeline::null()) };
-        }
-        if let Err((rule, text)) = checked {
-            return device.refuse(rule, text);
-        }
-        for (position, program) in programs.into_iter().enumerate() {
-            // SAFETY: VUID-vkCreateComputePipelines-pAllocator-parameter; no lock is held.
-            let host = match unsafe { host::take(callbacks) } {
-                Ok(host) => host,
-                Err(error) => return error,
-            };
-            let handle = device.hub.handle();
-            let pipeline = Pipeline { program: Arc::new(program), in_use: 0, host };
-            device.state.lock().pipelines.pipelines.insert(handle, pipeline);
-            // SAFETY: as above.
-            unsafe { chain::output(p_pipelines.wrapping_add(position), handle) };
-        }
-        vk::Result::SUCCESS
+        // SAFETY: VUID-vkCreateComputePipelines-pAllocator-parameter; no lock is held; and `pPipelines` has
+        // `createInfoCount` elements: VUID-vkCreateComputePipelines-pPipelines-parameter.
+        unsafe { make(device, programs, infos.len(), callbacks, p_pipelines) }
     })
 }
 
-fn check_cache(device: &Device, cache: vk::PipelineCache, empty: bool) -> Result<(), Broken> {
-    refuse_if!(empty => "VUID-vkCreateComputePipelines-createInfoCount-arraylength", "createInfoCount is 0");
+/// Makes pipelines of programs, or says why there are none.
+///
+/// # Safety
+///
+/// 1. `callbacks` is NULL or valid.
+/// 2. No lock of the driver is held.
+/// 3. `p_pipelines` is NULL, or valid for a write of `count` elements.
+unsafe fn make(
+    device: &Device,
+    programs: Result<Vec<Program>, Broken>,
+    count: usize,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // Pipelines that could not be made are NULL.
+    for position in 0..count {
+        // SAFETY: 3 of `make`.
+        unsafe { chain::output(p_pipelines.wrapping_add(position), vk::Pipeline::null()) };
+    }
+    let programs = match programs {
+        Ok(programs) => programs,
+        Err((rule, text)) => return device.refuse(rule, text),
+    };
+    for (position, program) in programs.into_iter().enumerate() {
+        // SAFETY: 1 and 2 of `make`.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        let pipeline = Pipeline { program: Arc::new(program), in_use: 0, host };
+        device.state.lock().pipelines.pipelines.insert(handle, pipeline);
+        // SAFETY: 3 of `make`.
+        unsafe { chain::output(p_pipelines.wrapping_add(position), handle) };
+    }
+    vk::Result::SUCCESS
+}
+
+fn check_cache(
+    device: &Device,
+    cache: vk::PipelineCache,
+    empty: bool,
+    [some, known]: [&'static str; 2],
+) -> Result<(), Broken> {
+    refuse_if!(empty => some, "createInfoCount is 0");
     let state = device.state.lock();
     refuse_if!(!cache.is_null() && !state.pipelines.caches.contains_key(&cache)
-        => "VUID-vkCreateComputePipelines-pipelineCache-parameter", "{}", state.missing(device, cache));
+        => known, "{}", state.missing(device, cache));
     Ok(())
 }
 
-/// What a pipeline of this create-info runs.
+/// What a compute pipeline of this create-info runs.
 ///
 /// # Safety
 ///
 /// `info` is valid, and so is what it points to.
-unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> Result<Program, Broken> {
+unsafe fn compute(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> Result<Program, Broken> {
     let stage = &info.stage;
     refuse_if!(stage.stage != vk::ShaderStageFlags::COMPUTE => "VUID-VkComputePipelineCreateInfo-stage-00701",
         "the stage is {:?}", stage.stage);
+    // SAFETY: the promise of `compute`: a valid chain (VUID-VkComputePipelineCreateInfo-pNext-pNext).
+    let flags = unsafe { all_flags(info.flags, info.p_next) };
+    let rules =
+        ["VUID-VkComputePipelineCreateInfo-flags-11311", "VUID-VkComputePipelineCreateInfo-layout-parameter"];
+    // SAFETY: the promise of `compute`.
+    unsafe { program(device, flags, std::slice::from_ref(stage), info.layout, rules) }
+}
+
+/// The flags of a pipeline: newer ones replace the old ones.
+///
+/// # Safety
+///
+/// The chain is valid.
+unsafe fn all_flags(flags: vk::PipelineCreateFlags, next: *const c_void) -> u64 {
+    // SAFETY: the promise of `all_flags`.
+    let newer = unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(next) };
+    newer.map_or(u64::from(flags.as_raw()), |newer| newer.flags.as_raw())
+}
+
+/// What these shaders run with. The rules are those of a layout where there are heaps, and of one that is unknown.
+///
+/// # Safety
+///
+/// The stages are valid, and so is what they point to.
+unsafe fn program(
+    device: &Device,
+    flags: u64,
+    stages: &[vk::PipelineShaderStageCreateInfo<'_>],
+    layout: vk::PipelineLayout,
+    [layout_of_heaps, unknown]: [&'static str; 2],
+) -> Result<Program, Broken> {
+    let with_heaps = flags & ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP.as_raw() != 0;
+    refuse_if!(with_heaps && !layout.is_null() => layout_of_heaps,
+        "the pipeline is for heaps, and has a layout");
+    let mut shaders = Vec::new();
+    for stage in stages {
+        // SAFETY: the promise of `program`.
+        shaders.push(unsafe { shader(device, stage, with_heaps) }?);
+    }
+    shaders.sort_by_key(|shader| shader.stage);
+    let state = device.state.lock();
+    let layout = match state.descriptors.pipeline_layouts.get(&layout) {
+        Some(found) => Arc::clone(&found.layout),
+        None if with_heaps => Arc::default(),
+        None => return Err((unknown, state.missing(device, layout))),
+    };
+    let descriptor_buffer = flags & u64::from(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) != 0;
+    Ok(Program { layout, descriptor_buffer, shaders, drawing: None })
+}
+
+/// # Safety
+///
+/// `stage` is valid, and so is what it points to.
+unsafe fn shader(
+    device: &Device,
+    stage: &vk::PipelineShaderStageCreateInfo<'_>,
+    with_heaps: bool,
+) -> Result<Shader, Broken> {
     refuse_if!(stage.p_name.is_null() => "VUID-VkPipelineShaderStageCreateInfo-pName-parameter",
         "pName is NULL");
     // SAFETY: not NULL, and so a null-terminated string (VUID-VkPipelineShaderStageCreateInfo-pName-parameter).
     let entry_point = unsafe { CStr::from_ptr(stage.p_name) }.to_string_lossy().into_owned();
     if stage.module.is_null() {
-        // SAFETY: the promise of `program`: a valid chain (VUID-VkPipelineShaderStageCreateInfo-pNext-pNext).
+        // SAFETY: the promise of `shader`: a valid chain (VUID-VkPipelineShaderStageCreateInfo-pNext-pNext).
         let Some(code) = (unsafe { chain::find::<vk::ShaderModuleCreateInfo<'_>>(stage.p_next) }) else {
             let text = "module is NULL, and no VkShaderModuleCreateInfo is in the chain".to_owned();
             return Err(("VUID-VkPipelineShaderStageCreateInfo-stage-08771", text));
         };
         // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
         unsafe { check_code(code) }?;
-    }
-    // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter.
-    let constants = unsafe { constants(stage.p_specialization_info) };
-    // SAFETY: the promise of `program`: a valid chain (VUID-VkComputePipelineCreateInfo-pNext-pNext).
-    let newer = unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(info.p_next) };
-    // Newer flags replace the old ones.
-    let flags = newer.map_or(u64::from(info.flags.as_raw()), |newer| newer.flags.as_raw());
-    let heap = if flags & ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP.as_raw() == 0 {
-        None
     } else {
+        let state = device.state.lock();
+        refuse_if!(!state.pipelines.modules.contains_key(&stage.module)
+            => "VUID-VkPipelineShaderStageCreateInfo-module-parameter",
+            "{}", state.missing(device, stage.module));
+    }
+    // SAFETY: the promise of `shader`: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter.
+    let constants = unsafe { constants(stage.p_specialization_info) };
+    let mut heap = None;
+    if with_heaps {
         let Some(limits) = descriptor_heap::limits(device) else {
             let text = "DESCRIPTOR_HEAP is set, and the feature descriptorHeap is not enabled".to_owned();
             return Err(("VUID-VkPipelineCreateFlags2CreateInfo-flags-parameter", text));
         };
-        refuse_if!(!info.layout.is_null() => "VUID-VkComputePipelineCreateInfo-flags-11311",
-            "the pipeline is for heaps, and has a layout");
         let alignment = device.profile().limits.min_uniform_buffer_offset_alignment;
-        // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext.
-        Some(unsafe { descriptor_heap::read_mappings(&limits, alignment, stage.p_next) }?)
-    };
-    let state = device.state.lock();
-    refuse_if!(!stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module)
-        => "VUID-VkPipelineShaderStageCreateInfo-module-parameter",
-        "{}", state.missing(device, stage.module));
-    let layout = match state.descriptors.pipeline_layouts.get(&info.layout) {
-        Some(found) => Arc::clone(&found.layout),
-        None if heap.is_some() => Arc::default(),
-        None => {
-            let text = state.missing(device, info.layout);
-            return Err(("VUID-VkComputePipelineCreateInfo-layout-parameter", text));
-        }
-    };
-    let descriptor_buffer = flags & u64::from(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) != 0;
-    Ok(Program { entry_point, layout, descriptor_buffer, heap, constants })
+        // SAFETY: the promise of `shader`: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext.
+        heap = Some(unsafe { descriptor_heap::read_mappings(&limits, alignment, stage.p_next) }?);
+    }
+    Ok(Shader { stage: stage.stage, entry_point, heap, constants })
 }
 
 /// The values of specialization constants.

@@ -1,0 +1,432 @@
+//! Draws: recording, and its valid usage. What they draw is the affair of a closure, see `kernel`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::{Command, Rendering, record};
+use crate::arithmetic::is_aligned;
+use crate::chain;
+use crate::describe::{Broken, refuse_if};
+use crate::entry::call;
+use crate::passes::Formats;
+use crate::pipeline::{Drawing, Program};
+use crate::state::{Device, DeviceState};
+
+/// What a draw finds bound and set.
+#[derive(Clone, Default)]
+pub(super) struct DrawState {
+    /// The graphics pipeline.
+    pub(super) program: Option<Arc<Program>>,
+    /// Vertex buffers by binding, each with an offset.
+    pub(super) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
+    pub(super) indices: Option<Indices>,
+    /// Whether viewports and scissors were set.
+    pub(super) set: [bool; 2],
+}
+
+/// An index buffer: its offset in bytes, and the type of an index.
+pub(crate) type Indices = (vk::Buffer, u64, vk::IndexType);
+
+/// A draw, with all that it uses but its descriptors.
+pub(crate) struct Draw {
+    pub(crate) program: Arc<Program>,
+    pub(crate) rendering: Arc<Rendering>,
+    pub(crate) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
+    /// Of a draw with indices.
+    pub(crate) indices: Option<Indices>,
+    pub(crate) counts: Counts,
+}
+
+/// How much is drawn.
+#[derive(Clone, Copy)]
+pub(crate) enum Counts {
+    Given(Span),
+    /// In a buffer: so many commands from an offset on, so many bytes apart.
+    At {
+        buffer: vk::Buffer,
+        offset: u64,
+        count: u32,
+        stride: u32,
+    },
+}
+
+/// One draw: vertices, or indices, and instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) vertex_offset: i32,
+    pub(crate) first_instance: u32,
+    pub(crate) instances: u32,
+}
+
+impl Counts {
+    pub(super) fn buffer(&self) -> Option<vk::Buffer> {
+        match self {
+            Self::Given(_) => None,
+            Self::At { buffer, .. } => Some(*buffer),
+        }
+    }
+}
+
+impl Draw {
+    /// Bytes of a command in a buffer.
+    pub(crate) fn indirect_size(&self) -> u64 {
+        indirect_size(self.indices.is_some())
+    }
+
+    pub(crate) fn drawing(&self) -> Option<&Drawing> {
+        self.program.drawing.as_ref()
+    }
+}
+
+/// Bytes of a `VkDrawIndexedIndirectCommand`, or of a `VkDrawIndirectCommand`.
+fn indirect_size(indexed: bool) -> u64 {
+    if indexed { 20 } else { 16 }
+}
+
+/// Bytes of an index; `None` if the type is none that there is.
+pub(crate) fn index_size(kind: vk::IndexType) -> Option<u64> {
+    match kind {
+        vk::IndexType::UINT16 => Some(2),
+        vk::IndexType::UINT32 => Some(4),
+        vk::IndexType::UINT8_EXT => Some(1),
+        _ => None,
+    }
+}
+
+pub(super) unsafe extern "system" fn bind_vertices(
+    command_buffer: vk::CommandBuffer,
+    first: u32,
+    count: u32,
+    p_buffers: *const vk::Buffer,
+    p_offsets: *const u64,
+) {
+    // SAFETY: VUID-vkCmdBindVertexBuffers-pBuffers-parameter.
+    let handles = unsafe { chain::array(p_buffers, count) };
+    // SAFETY: VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
+    let offsets = unsafe { chain::array(p_offsets, count) };
+    let recording = "VUID-vkCmdBindVertexBuffers-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdBindVertexBuffers"), recording, |device, state| {
+        let buffers: Vec<_> = handles.iter().copied().zip(offsets.iter().copied()).collect();
+        let rules = [
+            "VUID-vkCmdBindVertexBuffers-pBuffers-parameter",
+            "VUID-vkCmdBindVertexBuffers-pBuffers-00627",
+            "VUID-vkCmdBindVertexBuffers-pBuffers-00628",
+            "VUID-vkCmdBindVertexBuffers-pOffsets-00626",
+        ];
+        for &place in &buffers {
+            check_buffer(device, state, place, vk::BufferUsageFlags::VERTEX_BUFFER, rules)?;
+        }
+        Ok(vec![Command::BindVertexBuffers { first, buffers }])
+    });
+}
+
+pub(super) unsafe extern "system" fn bind_indices(
+    command_buffer: vk::CommandBuffer,
+    buffer: vk::Buffer,
+    offset: u64,
+    kind: vk::IndexType,
+) {
+    let recording = "VUID-vkCmdBindIndexBuffer-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdBindIndexBuffer"), recording, |device, state| {
+        let rules = [
+            "VUID-vkCmdBindIndexBuffer-buffer-parameter",
+            "VUID-vkCmdBindIndexBuffer-buffer-08784",
+            "VUID-vkCmdBindIndexBuffer-buffer-08785",
+            "VUID-vkCmdBindIndexBuffer-offset-08782",
+        ];
+        check_buffer(device, state, (buffer, offset), vk::BufferUsageFlags::INDEX_BUFFER, rules)?;
+        let Some(size) = index_size(kind) else {
+            let text = format!("{kind:?} is no type of an index buffer");
+            return Err(("VUID-vkCmdBindIndexBuffer-indexType-08786", text));
+        };
+        refuse_if!(!is_aligned(offset, size) => "VUID-vkCmdBindIndexBuffer-offset-08783",
+            "offset is {offset}, no multiple of {size}");
+        Ok(vec![Command::BindIndexBuffer { buffer, offset, kind }])
+    });
+}
+
+/// The rules are those of a handle, of usage, of memory and of the offset.
+fn check_buffer(
+    device: &Device,
+    state: &DeviceState,
+    (buffer, offset): (vk::Buffer, u64),
+    usage: vk::BufferUsageFlags,
+    [unknown, unfit, unbound, outside]: [&'static str; 4],
+) -> Result<(), Broken> {
+    let name = state.name(buffer);
+    let found = state.known(device, buffer, state.buffers.get(&buffer), unknown)?;
+    let description = &found.description;
+    refuse_if!(!description.usage.contains(usage) => unfit, "{name} was created without the usage {usage:?}");
+    refuse_if!(!found.is_backed() => unbound, "{name} has no memory");
+    refuse_if!(offset >= description.size => outside,
+        "offset is {offset}, and {name} has {} bytes", description.size);
+    Ok(())
+}
+
+pub(super) unsafe extern "system" fn set_viewport(
+    command_buffer: vk::CommandBuffer,
+    _: u32,
+    _: u32,
+    _: *const vk::Viewport,
+) {
+    let recording = "VUID-vkCmdSetViewport-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdSetViewport"), recording, |_, _| Ok(vec![Command::Set(0)]));
+}
+
+pub(super) unsafe extern "system" fn set_scissor(
+    command_buffer: vk::CommandBuffer,
+    _: u32,
+    _: u32,
+    _: *const vk::Rect2D,
+) {
+    let recording = "VUID-vkCmdSetScissor-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdSetScissor"), recording, |_, _| Ok(vec![Command::Set(1)]));
+}
+
+/// The rules of one of the commands that draw.
+struct Rules {
+    outside: &'static str,
+    pipeline: &'static str,
+    buffers: &'static str,
+    sets: [&'static str; 2],
+    indices: &'static str,
+    dynamic: &'static str,
+    pass: &'static str,
+    colors: &'static str,
+    color: &'static str,
+    depth: &'static str,
+    stencil: &'static str,
+    samples: &'static str,
+    views: &'static str,
+}
+
+macro_rules! draw_rules {
+    ($command:literal) => {
+        Rules {
+            outside: concat!("VUID-", $command, "-renderpass"),
+            pipeline: concat!("VUID-", $command, "-None-08606"),
+            buffers: concat!("VUID-", $command, "-None-04007"),
+            sets: [concat!("VUID-", $command, "-None-07831"), concat!("VUID-", $command, "-None-07832")],
+            indices: concat!("VUID-", $command, "-None-07312"),
+            dynamic: concat!("VUID-", $command, "-renderPass-06198"),
+            pass: concat!("VUID-", $command, "-renderPass-02684"),
+            colors: concat!("VUID-", $command, "-colorAttachmentCount-06179"),
+            color: concat!("VUID-", $command, "-dynamicRenderingUnusedAttachments-08910"),
+            depth: concat!("VUID-", $command, "-dynamicRenderingUnusedAttachments-08914"),
+            stencil: concat!("VUID-", $command, "-dynamicRenderingUnusedAttachments-08917"),
+            samples: concat!("VUID-", $command, "-multisampledRenderToSingleSampled-07285"),
+            views: concat!("VUID-", $command, "-viewMask-06178"),
+        }
+    };
+}
+
+pub(super) unsafe extern "system" fn draw(
+    command_buffer: vk::CommandBuffer,
+    count: u32,
+    instances: u32,
+    first: u32,
+    first_instance: u32,
+) {
+    let recording = "VUID-vkCmdDraw-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdDraw"), recording, |_, state| {
+        let span = Span { first, count, vertex_offset: 0, first_instance, instances };
+        made(state, command_buffer, Counts::Given(span), false, &draw_rules!("vkCmdDraw"))
+    });
+}
+
+pub(super) unsafe extern "system" fn indexed(
+    command_buffer: vk::CommandBuffer,
+    count: u32,
+    instances: u32,
+    first: u32,
+    vertex_offset: i32,
+    first_instance: u32,
+) {
+    let recording = "VUID-vkCmdDrawIndexed-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdDrawIndexed"), recording, |_, state| {
+        let span = Span { first, count, vertex_offset, first_instance, instances };
+        made(state, command_buffer, Counts::Given(span), true, &draw_rules!("vkCmdDrawIndexed"))
+    });
+}
+
+/// The rules for commands in a buffer: a handle, usage, memory, the multiple of the offset, the end of one and of
+/// several, and the distance between them.
+macro_rules! indirect_rules {
+    ($command:literal, $one:literal, $several:literal, $stride:literal) => {
+        [
+            concat!("VUID-", $command, "-buffer-parameter"),
+            concat!("VUID-", $command, "-buffer-02709"),
+            concat!("VUID-", $command, "-buffer-02708"),
+            concat!("VUID-", $command, "-offset-02710"),
+            concat!("VUID-", $command, "-drawCount-", $one),
+            concat!("VUID-", $command, "-drawCount-", $several),
+            concat!("VUID-", $command, "-drawCount-", $stride),
+        ]
+    };
+}
+
+pub(super) unsafe extern "system" fn indirect(
+    command_buffer: vk::CommandBuffer,
+    buffer: vk::Buffer,
+    offset: u64,
+    count: u32,
+    stride: u32,
+) {
+    let recording = "VUID-vkCmdDrawIndirect-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdDrawIndirect"), recording, |device, state| {
+        let counts = Counts::At { buffer, offset, count, stride };
+        let rules = indirect_rules!("vkCmdDrawIndirect", "00487", "00488", "00476");
+        check_indirect(device, state, counts, false, rules)?;
+        made(state, command_buffer, counts, false, &draw_rules!("vkCmdDrawIndirect"))
+    });
+}
+
+pub(super) unsafe extern "system" fn indexed_indirect(
+    command_buffer: vk::CommandBuffer,
+    buffer: vk::Buffer,
+    offset: u64,
+    count: u32,
+    stride: u32,
+) {
+    let recording = "VUID-vkCmdDrawIndexedIndirect-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdDrawIndexedIndirect"), recording, |device, state| {
+        let counts = Counts::At { buffer, offset, count, stride };
+        let rules = indirect_rules!("vkCmdDrawIndexedIndirect", "00539", "00540", "00528");
+        check_indirect(device, state, counts, true, rules)?;
+        made(state, command_buffer, counts, true, &draw_rules!("vkCmdDrawIndexedIndirect"))
+    });
+}
+
+fn check_indirect(
+    device: &Device,
+    state: &DeviceState,
+    counts: Counts,
+    indexed: bool,
+    [unknown, unfit, unbound, unaligned, one, several, apart]: [&'static str; 7],
+) -> Result<(), Broken> {
+    let Counts::At { buffer, offset, count, stride } = counts else { return Ok(()) };
+    if count == 0 {
+        return Ok(());
+    }
+    let usage = vk::BufferUsageFlags::INDIRECT_BUFFER;
+    let end = if count == 1 { one } else { several };
+    check_buffer(device, state, (buffer, offset), usage, [unknown, unfit, unbound, end])?;
+    refuse_if!(!is_aligned(offset, 4) => unaligned, "offset is {offset}, no multiple of 4");
+    let size = indirect_size(indexed);
+    let stride = u64::from(stride);
+    refuse_if!(count > 1 && (!is_aligned(stride, 4) || stride < size) => apart,
+        "{count} commands of {size} bytes are {stride} bytes apart");
+    let last = offset.saturating_add(u64::from(count - 1).saturating_mul(stride)).saturating_add(size);
+    let whole = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
+    refuse_if!(last > whole => end, "the last command ends at {last}, and {} has {whole} bytes", state.name(buffer));
+    Ok(())
+}
+
+/// The command that draws with what is bound now, if that is complete.
+fn made(
+    state: &DeviceState,
+    command_buffer: vk::CommandBuffer,
+    counts: Counts,
+    indexed: bool,
+    rules: &Rules,
+) -> Result<Vec<Command>, Broken> {
+    let missing = |rule, text: &str| Err((rule, text.to_owned()));
+    let Some(rendering) = state.rendering(command_buffer) else {
+        return missing(rules.outside, "no rendering has begun");
+    };
+    let Some(buffer) = state.commands.buffers.get(&command_buffer) else { return Ok(Vec::new()) };
+    let DrawState { program, vertices, indices, set } = &buffer.uses.draws;
+    let Some((program, drawing)) = program.as_ref().and_then(|own| Some((own, own.drawing.as_ref()?))) else {
+        return missing(rules.pipeline, "no graphics pipeline is bound");
+    };
+    fits(&drawing.formats, &rendering.formats, rules)?;
+    for (place, name) in ["viewport", "scissor"].into_iter().enumerate() {
+        refuse_if!(drawing.sets[place] && !set[place] => rules.sets[place],
+            "the pipeline leaves the {name} to commands, and none was set");
+    }
+    let mut used = BTreeMap::new();
+    for binding in drawing.buffers.keys() {
+        let Some(bound) = vertices.get(binding) else {
+            return Err((rules.buffers, format!("no vertex buffer is bound at {binding}")));
+        };
+        used.insert(*binding, *bound);
+    }
+    let indices = if indexed { *indices } else { None };
+    refuse_if!(indexed && indices.is_none() => rules.indices, "no index buffer is bound");
+    if let (Some((buffer, offset, kind)), Counts::Given(span)) = (indices, counts) {
+        let size = index_size(kind).unwrap_or(0);
+        let end = u64::from(span.first).saturating_add(u64::from(span.count)).saturating_mul(size);
+        let whole = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
+        refuse_if!(end > whole.saturating_sub(offset)
+            => "VUID-vkCmdDrawIndexed-robustBufferAccess2-08798",
+            "{end} bytes of indices from {offset} on, and {} has {whole}", state.name(buffer));
+    }
+    let draw = Draw {
+        program: Arc::clone(program),
+        rendering: Arc::clone(rendering),
+        vertices: used,
+        indices,
+        counts,
+    };
+    Ok(vec![Command::Draw(Arc::new(draw))])
+}
+
+/// Whether a pipeline is for what is attached.
+fn fits(own: &Formats, attached: &Formats, rules: &Rules) -> Result<(), Broken> {
+    if attached.in_pass {
+        refuse_if!(own != attached => rules.pass, "the pipeline is for {own:?}, and the pass has {attached:?}");
+        return Ok(());
+    }
+    refuse_if!(own.in_pass => rules.dynamic, "the pipeline is for a render pass, and none has begun");
+    let (count, given) = (own.colors.len(), attached.colors.len());
+    refuse_if!(count != given => rules.colors, "the pipeline is for {count} colors, and there are {given}");
+    let colors = own.colors.iter().zip(&attached.colors).map(|pair| (pair, rules.color));
+    let others =
+        [((&own.depth, &attached.depth), rules.depth), ((&own.stencil, &attached.stencil), rules.stencil)];
+    for ((own, attached), rule) in colors.chain(others) {
+        refuse_if!(own != attached => rule, "the pipeline is for {own:?}, and {attached:?} is attached");
+    }
+    refuse_if!(own.view_mask != attached.view_mask => rules.views,
+        "the pipeline has the views {:#b}, and rendering {:#b}", own.view_mask, attached.view_mask);
+    if let (Some(own), Some(attached)) = (own.samples, attached.samples) {
+        refuse_if!(own != attached => rules.samples, "the pipeline has {own:?} samples, and {attached:?} are attached");
+    }
+    Ok(())
+}
+
+impl Span {
+    /// What is in a buffer: a `VkDrawIndirectCommand`, or with indices a `VkDrawIndexedIndirectCommand`.
+    pub(crate) fn from_words(words: [u32; 5], indexed: bool) -> Self {
+        let [count, instances, first, fourth, fifth] = words;
+        if indexed {
+            let vertex_offset = i32::from_le_bytes(fourth.to_le_bytes());
+            return Self { first, count, vertex_offset, first_instance: fifth, instances };
+        }
+        Self { first, count, vertex_offset: 0, first_instance: fourth, instances }
+    }
+}
+
+/// The bytes of `count` elements from `first` on that a draw may read of a buffer: offset and size, as far as the buffer
+/// goes.
+pub(crate) fn elements(
+    state: &DeviceState,
+    (buffer, offset): (vk::Buffer, u64),
+    stride: u64,
+    elements: Option<(u32, u32)>,
+) -> (u64, u64) {
+    let whole = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
+    let (start, size) = match elements {
+        // The same for all: whoever reads it reads one.
+        Some(_) if stride == 0 => (offset, whole.saturating_sub(offset)),
+        Some((first, count)) => (
+            offset.saturating_add(u64::from(first).saturating_mul(stride)),
+            u64::from(count).saturating_mul(stride),
+        ),
+        None => (offset, u64::MAX),
+    };
+    (start, size.min(whole.saturating_sub(start)))
+}
