@@ -11,10 +11,17 @@ pub(crate) const fn is_outside(family: u32) -> bool {
     family == vk::QUEUE_FAMILY_EXTERNAL || family == vk::QUEUE_FAMILY_FOREIGN_EXT
 }
 
+/// The stages that read vertices and indices.
+const FETCHING: Stages = Stages::from_raw(
+    Stages::VERTEX_INPUT.as_raw() | Stages::INDEX_INPUT.as_raw() | Stages::VERTEX_ATTRIBUTE_INPUT.as_raw(),
+);
+
 /// The last write, and who has read since.
 ///
 /// S1: whatever reads was ordered after the write, so that who waits for the readers has waited for the write.
 /// S2: if there are readers, the write is available: the barrier in front of the first reader saw to that.
+///     Where it was vertices or indices that were read, not all of it may have been: whoever draws declares what is
+///     bound. To who writes again the write is made visible then, as if nobody had read.
 /// S3: `visible` has no scope to which the write is not visible. It may lack some: then a barrier is made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sync {
@@ -91,6 +98,11 @@ impl Sync {
         from != to && (is_outside(from) || is_outside(to) || (from != nobody && to != nobody))
     }
 
+    /// Whether what was written may not have been read in whole.
+    fn was_fetched(&self) -> bool {
+        self.readers.intersects(FETCHING)
+    }
+
     fn sees(&self, scope: Scope) -> bool {
         self.visible[0].covers(scope) || (!self.visible[1].is_empty() && self.visible[1].covers(scope))
     }
@@ -165,7 +177,7 @@ impl Sync {
         } else {
             let layout = if next.layout == vk::ImageLayout::UNDEFINED { self.layout } else { next.layout };
             // S1 and S2: behind readers, a write needs their end and nothing of memory; what it reads, it has to see.
-            let access = if transforms || self.readers.is_empty() {
+            let access = if transforms || self.readers.is_empty() || self.was_fetched() {
                 next.access
             } else if self.write.is_empty() && self.visible[0].is_empty() || self.sees(read) {
                 Access::NONE

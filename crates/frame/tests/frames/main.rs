@@ -15,6 +15,7 @@ mod faults;
 mod images;
 mod life;
 mod make;
+mod paint;
 mod programs;
 mod random;
 mod shaders;

@@ -13,6 +13,7 @@ pub(crate) fn buffer(frames: &Frames, size: u64) -> Buffer {
         | vk::BufferUsageFlags::TRANSFER_DST
         | vk::BufferUsageFlags::STORAGE_BUFFER
         | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::VERTEX_BUFFER
         | vk::BufferUsageFlags::INDIRECT_BUFFER;
     let info = vk::BufferCreateInfo::default().size(size).usage(usage);
     // SAFETY: the create-info is valid.

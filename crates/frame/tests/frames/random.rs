@@ -6,19 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
 use sublet::DefragmentationAlgorithm;
+use sublet::descriptor::BindPoint;
 use sublet_frame::track::Subresources;
 use sublet_frame::{
-    Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, ListError,
-    MovedResource, ReadBack, RenderingInfo,
+    Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource,
+    ReadBack, RenderingInfo, StorageAccess, ViewInfo,
 };
 
-use crate::make::{buffer, image, image_info};
+use crate::make::{auto, buffer, image, image_info};
+use crate::paint::Painter;
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const BYTES: u64 = 512;
 const MIPS: u32 = 3;
 const LAYERS: u32 = 2;
-const SIZE: u32 = 8;
+/// Texels of the first level, across and down.
+pub(crate) const SIZE: u32 = 8;
 /// The queues that can do everything are those below; the others are of a family that computes and copies.
 const DRAWING: usize = 2;
 
@@ -44,6 +47,11 @@ enum Effect {
         from: Place,
         to: Place,
         row: usize,
+    },
+    /// A color that is made of three words, in all texels.
+    Paint {
+        words: [(Place, usize); 3],
+        to: Place,
     },
     Read {
         from: Place,
@@ -73,6 +81,13 @@ impl Model {
                 let rows = self.bytes[from.0][from.1].chunks(row).rev();
                 self.bytes[to.0][to.1] = rows.collect::<Vec<_>>().concat();
             }
+            Effect::Paint { words, to } => {
+                let word = |(from, at): (Place, usize)| {
+                    u32::from_le_bytes(self.bytes[from.0][from.1][at..at + 4].try_into().unwrap())
+                };
+                let color = words.into_iter().map(word).fold(0, |all, word| all ^ word).to_le_bytes();
+                self.bytes[to.0][to.1].chunks_mut(4).for_each(|texel| texel.copy_from_slice(&color));
+            }
             Effect::Read { from, at, len, read } => {
                 self.expected.push_back((read, self.bytes[from.0][from.1][at..at + len].to_vec()));
             }
@@ -85,6 +100,8 @@ struct World {
     images: Vec<Image>,
     /// As large as the first level of the others.
     several: Image,
+    /// Indices and commands of draws.
+    drawn: Buffer,
 }
 
 fn mip_bytes(mip: u32) -> usize {
@@ -104,8 +121,73 @@ fn layers_of(mip: u32, layer: u32) -> vk::ImageSubresourceLayers {
     vk::ImageSubresourceLayers { aspect_mask: COLOR, mip_level: mip, base_array_layer: layer, layer_count: 1 }
 }
 
-/// One command, and what it will do.
-fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut fastrand::Rng) -> Effect {
+/// Draws over the first level of a layer of an image, once or twice.
+fn draws(
+    list: &mut CommandList,
+    world: &World,
+    painter: &Painter,
+    (i, layer): (usize, u32),
+    random: &mut fastrand::Rng,
+) -> Effect {
+    const POINT: BindPoint = BindPoint::Graphics;
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let by_indices = random.bool();
+    match random.u32(0..3) {
+        0 => list.update_buffer(&world.drawn, 0, &words(&[0x0001_0000, 2])).unwrap(),
+        1 => list.update_buffer(&world.drawn, 16, &words(&[3, 1, 0, 0, 0])).unwrap(),
+        _ => {}
+    }
+    let picture = &world.images[i];
+    let other = world.images.len() - 1 - i;
+    let layout = painter.layout.as_ref().unwrap();
+    unsafe { list.bind_pipeline(POINT, painter.pipeline, layout) }.unwrap();
+    let attachment = if random.bool() { Attachment::clear(picture) } else { Attachment::load(picture) };
+    let colors = [Some(Attachment { layer, ..attachment })];
+    let info = RenderingInfo::new(picture.extent(0), &colors, None);
+    unsafe { list.begin_rendering(&info) }.unwrap();
+    let mut words = [((0, 0), 0); 3];
+    for _ in 0..random.u32(1..3) {
+        let (b, c) = (random.usize(0..world.buffers.len()), random.usize(0..world.buffers.len()));
+        let (mip, layer) = (random.u32(0..MIPS), random.u32(0..LAYERS));
+        let (at, from) = (random.u64(0..BYTES / 64) * 64, random.u64(0..BYTES / 4 - 4) * 4);
+        let mut instance = random.u32(0..4);
+        list.bind_buffer(POINT, (0, 0, 0), &world.buffers[b], at..at + 4, StorageAccess::Read).unwrap();
+        let view = ViewInfo {
+            view_type: vk::ImageViewType::TYPE_2D,
+            format: vk::Format::R8G8B8A8_UNORM,
+            part: Subresources::ALL.mips(mip..mip + 1).layers(layer..layer + 1),
+        };
+        let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
+        let sampled = &world.images[other];
+        unsafe { list.bind_image(POINT, (0, 1, 0), sampled, Some(&view), none, read) }.unwrap();
+        list.bind_vertex_buffer(0, &world.buffers[c], from).unwrap();
+        list.bind_index_buffer(&world.drawn, 0, false).unwrap();
+        let indirect = random.bool();
+        if indirect {
+            // A first instance takes a feature.
+            instance = 0;
+        }
+        match (indirect, by_indices) {
+            (false, false) => unsafe { list.draw(0..3, instance..instance + 1) },
+            (false, true) => unsafe { list.draw_indexed(0..3, 0, instance..instance + 1) },
+            (true, false) => unsafe { list.draw_indirect(&world.drawn, 16, 1, 0) },
+            (true, true) => unsafe { list.draw_indexed_indirect(&world.drawn, 16, 1, 0) },
+        }
+        .unwrap();
+        let texel = (world.buffers.len() + other, subresource(mip, layer));
+        words = [((b, 0), at as usize), ((c, 0), from as usize + instance as usize * 4), (texel, 0)];
+    }
+    list.end_rendering().unwrap();
+    Effect::Paint { words, to: (world.buffers.len() + i, subresource(0, layer)) }
+}
+
+/// One command, and what it will do. Without a painter nothing is drawn.
+fn command(
+    list: &mut CommandList,
+    world: &World,
+    (can_draw, painter): (bool, Option<&Painter>),
+    random: &mut fastrand::Rng,
+) -> Effect {
     let (b, i) = (random.usize(0..world.buffers.len()), random.usize(0..world.images.len()));
     let (one, picture) = (&world.buffers[b], &world.images[i]);
     let (mip, layer) = (random.u32(0..MIPS), random.u32(0..LAYERS));
@@ -115,7 +197,7 @@ fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut f
     let end = random.u64(start / 4 + 1..=BYTES / 4) * 4;
     let (at, len) = (start as usize, (end - start) as usize);
     let fresh: Vec<u8> = (0..len.max(size)).map(|_| random.u8(..)).collect();
-    match random.u32(0..13) {
+    match random.u32(0..14) {
         0 => {
             let value = random.u32(..);
             list.fill_buffer(one, start..end, value).unwrap();
@@ -229,14 +311,11 @@ fn command(list: &mut CommandList, world: &World, can_draw: bool, random: &mut f
             let colors = [Some(if resolves { several } else { one })];
             let info = RenderingInfo::new(vk::Extent3D { height: rows, ..extent }, &colors, None);
             let bytes = color.repeat((extent.width * rows) as usize);
-            match unsafe { list.begin_rendering(&info) } {
-                Ok(()) => list.end_rendering().unwrap(),
-                // A simulated GPU has no render passes.
-                Err(ListError::NoRendering) => return Effect::Write { to: texels, at: 0, bytes: Vec::new() },
-                Err(error) => panic!("{error}"),
-            }
+            unsafe { list.begin_rendering(&info) }.unwrap();
+            list.end_rendering().unwrap();
             Effect::Write { to: texels, at: 0, bytes }
         }
+        12 if can_draw && painter.is_some() => draws(list, world, painter.unwrap(), (i, layer), random),
         _ => {
             let color = random.u32(..).to_le_bytes();
             let part = Subresources::ALL.mips(mip..mip + 1).layers(layer..layer + 1);
@@ -271,7 +350,13 @@ fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor 
 
 /// Runs a random program, on as many queues, with compaction in between, on one of them or on the one given. Says how
 /// many resources were moved.
-pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>, seed: u64) -> u64 {
+pub(crate) fn program(
+    frames: &mut Frames,
+    queues: usize,
+    copies: Option<usize>,
+    painter: Option<&Painter>,
+    seed: u64,
+) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
     // How often it is asked depends on the driver's speed, and the program does not.
     let mut waits = random.fork();
@@ -279,7 +364,8 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
     let any = random.usize(0..queues);
     let mut compactor = compactor(frames, copies.unwrap_or(any), &told);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
-    let info = info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    let drawn = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED;
+    let info = info.usage(info.usage | drawn);
     // What comes and goes around the resources of the program, so that there are holes in front of them.
     let other = |frames: &Frames, random: &mut fastrand::Rng| {
         (buffer(frames, random.u64(1..8) * BYTES), image(frames, &info))
@@ -294,6 +380,13 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
                 .samples(vk::SampleCountFlags::TYPE_4)
                 .usage(info.usage),
         ),
+        drawn: {
+            let usage = vk::BufferUsageFlags::TRANSFER_DST
+                | vk::BufferUsageFlags::INDEX_BUFFER
+                | vk::BufferUsageFlags::INDIRECT_BUFFER;
+            let info = vk::BufferCreateInfo::default().size(64).usage(usage);
+            unsafe { frames.create_buffer(&info, &auto()) }.unwrap()
+        },
     };
     let mut model = Model { bytes: Vec::new(), expected: VecDeque::new() };
     model.bytes.extend((0..3).map(|_| vec![vec![0; BYTES as usize]]));
@@ -305,6 +398,9 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
         for buffer in &world.buffers {
             list.fill_buffer(buffer, 0..BYTES, 0).unwrap();
         }
+        // Indices, and the command for a draw with or without them.
+        let drawn = [0x0001_0000, 2, 0, 0, 3, 1, 0, 0, 0].map(u32::to_le_bytes);
+        list.update_buffer(&world.drawn, 0, drawn.as_flattened()).unwrap();
         for image in &world.images {
             let black = vk::ClearColorValue { float32: [0.0; 4] };
             unsafe { list.clear_color(image, &Subresources::ALL, black) }.unwrap();
@@ -323,7 +419,7 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
             let mut list = frames.list(frames.queue(at)).unwrap();
             let commands = 0..random.usize(1..4);
             let effects: Vec<_> =
-                commands.map(|_| command(&mut list, &world, at < DRAWING, &mut random)).collect();
+                commands.map(|_| command(&mut list, &world, (at < DRAWING, painter), &mut random)).collect();
             (frames.queue(at), list, effects)
         });
         compactor.step(frames).unwrap();
@@ -339,7 +435,9 @@ pub(crate) fn program(frames: &mut Frames, queues: usize, copies: Option<usize>,
                 .map(|_| {
                     let mut list = frames.list(queue).unwrap();
                     let commands = 0..random.usize(0..8);
-                    effects.extend(commands.map(|_| command(&mut list, &world, at < DRAWING, &mut random)));
+                    effects.extend(
+                        commands.map(|_| command(&mut list, &world, (at < DRAWING, painter), &mut random)),
+                    );
                     list
                 })
                 .collect();

@@ -14,6 +14,8 @@ mod device;
 #[path = "../frames/make.rs"]
 mod make;
 mod mips;
+#[path = "../frames/paint.rs"]
+mod paint;
 mod passes;
 #[path = "../frames/random.rs"]
 mod random;
@@ -21,8 +23,6 @@ mod random;
 use std::sync::Arc;
 
 use ash::vk;
-use naga::back::spv;
-use naga::valid::{Capabilities, ValidationFlags, Validator};
 use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
@@ -32,18 +32,10 @@ use sublet_frame::{
 };
 
 use device::Device;
+use paint::{Painter, compile};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u32 = 16;
-
-fn compile(shader: &str) -> Vec<u32> {
-    let module = naga::front::wgsl::parse_str(shader).unwrap();
-    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
-    let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    // No names either, which there are in debug builds.
-    options.flags = spv::WriterFlags::empty();
-    spv::write_vec(&module, &info, &options, None).unwrap()
-}
 
 /// A set layout and a pipeline layout, to be destroyed.
 struct Layouts {
@@ -332,7 +324,9 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let mut frames = unsafe { Frames::new(&info) }.unwrap();
 
     transfers(&mut frames);
-    let moves: u64 = (0..20).map(|seed| random::program(&mut frames, 1, None, seed)).sum();
+    let painter = Painter::new(ash, &frames, &descriptors, random::SIZE);
+    let program = |seed| random::program(&mut frames, 1, None, Some(&painter), seed);
+    let moves: u64 = (0..20).map(program).sum();
     assert!(moves > 20, "only {moves} resources were moved");
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
@@ -350,6 +344,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let pictures = passes::scenes(&mut frames);
 
     drop(frames);
+    painter.destroy();
     for (Layouts { set, pipeline, known }, made) in [(add, adding), (look, looking), (draw, drawing)] {
         drop(known);
         unsafe { ash.destroy_pipeline(made, None) };

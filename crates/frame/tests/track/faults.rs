@@ -474,17 +474,39 @@ fn the_old_call_is_as_narrow_as_it_can_be() {
     let (image, buffer) = (world.image(1, 1), world.buffer(64));
     let mut list = world.list();
     list.use_image(image, &ALL, Use::BLIT_TARGET).unwrap();
-    list.use_buffer(buffer, 0..64, Use::INDICES).unwrap();
+    list.use_buffer(buffer, 0..64, Use::INDIRECT).unwrap();
     list.flush();
     list.use_image(image, &ALL, SAMPLED).unwrap();
     list.use_buffer(buffer, 0..64, Use::storage_write(Stages::COMPUTE_SHADER)).unwrap();
     let old = list.flush().unwrap().to_barrier1();
-    assert_eq!(old.src_stages, vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::VERTEX_INPUT);
+    assert_eq!(old.src_stages, vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::DRAW_INDIRECT);
     let both = vk::PipelineStageFlags::FRAGMENT_SHADER | vk::PipelineStageFlags::COMPUTE_SHADER;
     assert_eq!(old.dst_stages, both);
     assert!(old.memory.is_empty(), "a wait alone needs no barrier of memory");
     assert_eq!(old.images[0].dst_access_mask, vk::AccessFlags::SHADER_READ);
     assert_eq!(Batch::new().to_barrier1().src_stages, vk::PipelineStageFlags::TOP_OF_PIPE);
+}
+
+#[test]
+fn behind_vertices_and_indices_a_write_sees_the_one_before() {
+    let mut world = World::new();
+    let copied = Use::COPY_TARGET;
+    for (read, access) in [
+        (Use::VERTICES, Access::TRANSFER_WRITE),
+        (Use::INDICES, Access::TRANSFER_WRITE),
+        (Use::uniform(Stages::VERTEX_SHADER), Access::NONE),
+    ] {
+        let buffer = world.buffer(64);
+        let mut list = world.list();
+        list.use_buffer(buffer, 0..64, copied).unwrap();
+        list.flush();
+        list.use_buffer(buffer, 0..64, read).unwrap();
+        list.flush();
+        list.use_buffer(buffer, 0..64, copied).unwrap();
+        // A draw may have fetched less than was bound.
+        let barrier = list.flush().unwrap().memory()[0];
+        assert_eq!((barrier.src_access_mask, barrier.dst_access_mask), (Access::NONE, access), "{read:?}");
+    }
 }
 
 #[test]

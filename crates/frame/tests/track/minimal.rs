@@ -95,9 +95,14 @@ enum Excuse {
     Products,
     /// A list does not know what those before it have ordered or shown.
     BeforeTheList,
+    /// A write behind vertices or indices is made to see the write before them, as it is not known which were read.
+    Fetched,
     /// A queue has waited for another one that has waited for a third.
     ChainedQueues,
 }
+
+const FETCHING: u64 =
+    Stages::VERTEX_INPUT.as_raw() | Stages::INDEX_INPUT.as_raw() | Stages::VERTEX_ATTRIBUTE_INPUT.as_raw();
 
 fn excuse(cut: Cut, step: &Step, before: &[Step]) -> Option<Excuse> {
     let several = |mask: u64| mask.count_ones() > 1;
@@ -116,6 +121,7 @@ fn excuse(cut: Cut, step: &Step, before: &[Step]) -> Option<Excuse> {
         Cut::SourceStage if several(src.0) => Some(Excuse::SeveralStages),
         Cut::TargetStage if several(dst.0) => Some(Excuse::SeveralStages),
         Cut::SourceAccess => repeated.then_some(Excuse::AvailableBefore),
+        Cut::TargetAccess if src.0 & FETCHING != 0 => Some(Excuse::Fetched),
         _ if src.1 == 0 => Some(Excuse::BeforeTheList),
         _ if several(dst.0) || several(dst.1) || repeated => Some(Excuse::Products),
         _ => None,
@@ -152,7 +158,8 @@ fn is_minimal(queues: usize) {
         let bound = match cut {
             Cut::Barrier => 10,
             Cut::Wait => 60,
-            Cut::TargetAccess | Cut::TargetStage => 50,
+            Cut::TargetAccess => 70,
+            Cut::TargetStage => 50,
             Cut::SourceStage => 90,
             Cut::SourceAccess => 220,
             Cut::WaitStage => 350,

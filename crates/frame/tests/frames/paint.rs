@@ -1,0 +1,116 @@
+//! A pipeline that paints a picture in one color, which is made of a word of a storage buffer, one of a vertex buffer and
+//! a texel. On simulated GPUs a closure does what the shader does.
+
+use ash::vk;
+use naga::back::spv;
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use sublet::descriptor::{DescriptorDevice, SetLayout};
+use sublet_frame::{Frames, PipelineLayout, RenderPassInfo};
+
+/// SPIR-V of a shader in WGSL.
+pub(crate) fn compile(shader: &str) -> Vec<u32> {
+    let module = naga::front::wgsl::parse_str(shader).unwrap();
+    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
+    let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
+    // No names either, which there are in debug builds.
+    options.flags = spv::WriterFlags::empty();
+    spv::write_vec(&module, &info, &options, None).unwrap()
+}
+
+pub(crate) struct Painter {
+    device: ash::Device,
+    set_layout: vk::DescriptorSetLayout,
+    pipeline_layout: vk::PipelineLayout,
+    pub(crate) layout: Option<PipelineLayout>,
+    pub(crate) pipeline: vk::Pipeline,
+}
+
+impl Painter {
+    /// For colors of four bytes, `side` texels wide and high.
+    pub(crate) fn new(
+        device: &ash::Device,
+        frames: &Frames,
+        descriptors: &DescriptorDevice,
+        side: u32,
+    ) -> Self {
+        let stages = vk::ShaderStageFlags::FRAGMENT;
+        let binding = |number, kind| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(number)
+                .descriptor_type(kind)
+                .descriptor_count(1)
+                .stage_flags(stages)
+        };
+        let bindings =
+            [binding(0, vk::DescriptorType::STORAGE_BUFFER), binding(1, vk::DescriptorType::SAMPLED_IMAGE)];
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        let set_layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
+        let sets = [unsafe { SetLayout::new(set_layout, &info) }.unwrap()];
+        let handles = [set_layout];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
+        let pipeline_layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+        let layout = unsafe { PipelineLayout::new(descriptors, pipeline_layout, &sets, &[]) }.unwrap();
+        let pipeline = pipeline(device, frames, pipeline_layout, side);
+        Self { device: device.clone(), set_layout, pipeline_layout, layout: Some(layout), pipeline }
+    }
+
+    /// The frames are gone, whose lists have had shares in the layout.
+    pub(crate) fn destroy(mut self) {
+        drop(self.layout.take());
+        unsafe { self.device.destroy_pipeline(self.pipeline, None) };
+        unsafe { self.device.destroy_pipeline_layout(self.pipeline_layout, None) };
+        unsafe { self.device.destroy_descriptor_set_layout(self.set_layout, None) };
+    }
+}
+
+fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout, side: u32) -> vk::Pipeline {
+    let code = compile(include_str!("paint.wgsl"));
+    let code = vk::ShaderModuleCreateInfo::default().code(&code);
+    let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
+    let stage =
+        |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
+    let stages =
+        [stage(vk::ShaderStageFlags::VERTEX, c"corner"), stage(vk::ShaderStageFlags::FRAGMENT, c"paint")];
+    let bindings = [vk::VertexInputBindingDescription {
+        stride: 4,
+        input_rate: vk::VertexInputRate::INSTANCE,
+        ..Default::default()
+    }];
+    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32_UINT)];
+    let vertices = vk::PipelineVertexInputStateCreateInfo::default()
+        .vertex_binding_descriptions(&bindings)
+        .vertex_attribute_descriptions(&attributes);
+    let assembly =
+        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+    let extent = vk::Extent2D { width: side, height: side };
+    let (width, height) = (side as f32, side as f32);
+    let viewports = [vk::Viewport { width, height, max_depth: 1.0, ..Default::default() }];
+    let scissors = [vk::Rect2D { extent, ..Default::default() }];
+    let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
+    let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+    let samples =
+        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let blends =
+        [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
+    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
+    let formats = [vk::Format::R8G8B8A8_UNORM];
+    let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
+    let pass = RenderPassInfo::new(&formats, vk::Format::UNDEFINED);
+    let pass = unsafe { frames.render_pass(&pass) }.unwrap();
+    let mut info = vk::GraphicsPipelineCreateInfo::default()
+        .stages(&stages)
+        .vertex_input_state(&vertices)
+        .input_assembly_state(&assembly)
+        .viewport_state(&viewport)
+        .rasterization_state(&raster)
+        .multisample_state(&samples)
+        .color_blend_state(&blend)
+        .layout(layout)
+        .render_pass(pass);
+    if pass == vk::RenderPass::null() {
+        info = info.push_next(&mut rendering);
+    }
+    let made = unsafe { device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
+    unsafe { device.destroy_shader_module(module, None) };
+    made.unwrap()[0]
+}
