@@ -51,8 +51,11 @@ impl Layer {
         let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
         let mut synchronization =
             vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
-        let info =
-            vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut synchronization);
+        let mut rendering = vk::PhysicalDeviceDynamicRenderingFeatures::default().dynamic_rendering(true);
+        let info = vk::DeviceCreateInfo::default()
+            .queue_create_infos(&queues)
+            .push_next(&mut synchronization)
+            .push_next(&mut rendering);
         let device = unsafe { instance.create_device(physical, &info, None) }.map_err(words)?;
         let queue = unsafe { device.get_device_queue(0, 0) };
         Ok(Self { _entry: entry, instance, debug, messenger, device, queue, messages })

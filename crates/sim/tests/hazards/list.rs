@@ -5,7 +5,7 @@
 use ash::vk;
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
-use super::rig::{A, B, Bar, Buffer, C, Form, Op, Part};
+use super::rig::{A, B, Bar, Buffer, C, Draw, Form, Op, Part};
 use Op::{Again, Blit, Clear, Copy, Fill, FromImage, Idle, Submit, ToImage, Update};
 
 /// A program, and what is to be found in it.
@@ -100,12 +100,15 @@ const ONE_COMMAND_BUFFER: &str = "this version looks at one command buffer at a 
 const RESOURCE_ONLY: &str =
     "this version takes the barrier of a resource for an order of that resource alone";
 
+const UNFOLLOWED: &str = "this version follows attachments of render passes alone";
+
 pub(crate) fn programs() -> Vec<Program> {
     let mut all = buffers();
     all.extend(ranges());
     all.extend(chains());
     all.extend(images());
     all.extend(blits());
+    all.extend(draws());
     all.extend(events());
     all.extend(submissions());
     all
@@ -417,6 +420,73 @@ fn blits() -> Vec<Program> {
         bad("what is halved is written too early", WAR, program(&[&halve, &up])),
         good("what is halved is written after it", program(&[&halve, &memory((T, NO), (T, NO)), &up])),
     ]
+}
+
+fn draws() -> Vec<Program> {
+    use Draw::{Indexed, Indirect, Plain};
+    const ATTACHED: Layout = Layout::COLOR_ATTACHMENT_OPTIMAL;
+    const OUTPUT: Stages = Stages::COLOR_ATTACHMENT_OUTPUT;
+    const DRAWN: (Stages, Access) = (OUTPUT, Access::COLOR_ATTACHMENT_WRITE);
+    const FETCH: Stages = Stages::VERTEX_INPUT;
+    // Everything is defined, and over.
+    let begin = [
+        image(CORNER, (Layout::UNDEFINED, ATTACHED), (TOP, NO), DRAWN),
+        fill(A),
+        fill(B),
+        fill(C),
+        Submit,
+        Idle,
+    ];
+    let program = |ops: &[Op]| begin.iter().chain(ops).cloned().collect::<Vec<_>>();
+    let render = |draws: &[Draw]| Op::Render(draws.to_vec());
+    let vertices = (FETCH, Access::VERTEX_ATTRIBUTE_READ);
+    let indices = (FETCH, Access::INDEX_READ);
+    let numbers = (Stages::DRAW_INDIRECT, Access::INDIRECT_COMMAND_READ);
+    let mut all = Vec::new();
+    for (draw, buffer, reads, names) in [
+        (
+            Plain,
+            A,
+            vertices,
+            ["vertices", "vertices too early", "vertices for shaders", "vertices written too early"],
+        ),
+        (
+            Indexed,
+            B,
+            indices,
+            ["indices", "indices too early", "indices for shaders", "indices written too early"],
+        ),
+        (
+            Indirect,
+            C,
+            numbers,
+            ["commands", "commands too early", "commands for shaders", "commands written too early"],
+        ),
+    ] {
+        let [right, early, shaders, written] = names;
+        let draw = render(&[draw]);
+        all.push(good(right, program(&[fill(buffer), memory((T, W), reads), draw.clone()])));
+        all.push(bad(early, RAW, program(&[fill(buffer), draw.clone()])));
+        let elsewhere = memory((T, W), (VERTEX, Access::SHADER_READ));
+        all.push(bad(shaders, RAW, program(&[fill(buffer), elsewhere, draw.clone()])));
+        all.push(bad(written, WAR, program(&[draw, fill(buffer)])));
+    }
+    let behind = memory((FETCH, NO), (T, NO));
+    let away = image(CORNER, (ATTACHED, SRC), DRAWN, (T, R));
+    let unmade = image(CORNER, (ATTACHED, SRC), (OUTPUT, NO), (T, R));
+    all.extend([
+        good("vertices are written behind the draw", program(&[render(&[Plain]), behind, fill(A)])),
+        good("vertices that are not drawn", program(&[Fill(A, (12, 244)), render(&[Plain])])),
+        good("indices that are not drawn", program(&[Fill(B, (8, 248)), render(&[Indexed])])),
+        good("one draw after another", program(&[render(&[Plain, Indexed, Plain])])),
+        good("what is drawn is copied", program(&[render(&[Plain]), away, FromImage(B, CORNER, SRC)])),
+        bad("what is drawn is copied too early", WAW, program(&[render(&[Plain]), unmade]))
+            .differs(&[Form::Second], UNFOLLOWED),
+        bad("rendering twice", WAW, program(&[render(&[Plain]), render(&[Plain])]))
+            .differs(BOTH, "this version takes two passes for one, or follows no attachments"),
+        good("rendering twice, in order", program(&[render(&[]), memory(DRAWN, DRAWN), render(&[Plain])])),
+    ]);
+    all
 }
 
 fn events() -> Vec<Program> {

@@ -1,5 +1,8 @@
 //! Three buffers and an image on some device, and the programs that use them.
 
+use std::cell::OnceCell;
+
+use super::painter::Painter;
 use ash::vk;
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
@@ -74,6 +77,8 @@ pub(crate) enum Op {
     /// Halves a level into the next, each in its layout.
     Blit(Part, Layout, Layout),
     /// All barriers of a call have the same stages, so that either interface can say it.
+    /// Clears the first level of the first layer, an attachment meanwhile, and draws.
+    Render(Vec<Draw>),
     Barrier(Vec<Bar>),
     /// The two halves of a dependency. Both name the same barriers.
     Set(Vec<Bar>),
@@ -84,6 +89,16 @@ pub(crate) enum Op {
     Submit,
     /// The host waits.
     Idle,
+}
+
+/// Three vertices of 4 bytes each, from the first on of buffer A.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Draw {
+    Plain,
+    /// Those that 6 bytes of buffer B name.
+    Indexed,
+    /// As many as 16 bytes of buffer C say.
+    Indirect,
 }
 
 /// Which of the two interfaces says what the barriers are.
@@ -102,6 +117,8 @@ pub(crate) struct Rig<'a> {
     image: vk::Image,
     event: vk::Event,
     memories: Vec<vk::DeviceMemory>,
+    /// Made by the first program that draws.
+    painter: OnceCell<Painter<'a>>,
 }
 
 const SIZE: u64 = 4096;
@@ -126,7 +143,11 @@ impl<'a> Rig<'a> {
             memories.push(memory);
             memory
         };
-        let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+        let usage = vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST
+            | vk::BufferUsageFlags::VERTEX_BUFFER
+            | vk::BufferUsageFlags::INDEX_BUFFER
+            | vk::BufferUsageFlags::INDIRECT_BUFFER;
         let info = vk::BufferCreateInfo::default().size(SIZE).usage(usage);
         let buffers = [(); 3].map(|()| {
             let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
@@ -141,12 +162,17 @@ impl<'a> Rig<'a> {
             .mip_levels(2)
             .array_layers(2)
             .samples(vk::SampleCountFlags::TYPE_1)
-            .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST);
+            .usage(
+                vk::ImageUsageFlags::TRANSFER_SRC
+                    | vk::ImageUsageFlags::TRANSFER_DST
+                    | vk::ImageUsageFlags::COLOR_ATTACHMENT,
+            );
         let image = unsafe { device.create_image(&info, None) }.unwrap();
         let bound = memory(unsafe { device.get_image_memory_requirements(image) });
         unsafe { device.bind_image_memory(image, bound, 0) }.unwrap();
         let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.unwrap();
-        Self { device, queue, pools, buffers: buffers.to_vec(), image, event, memories }
+        let buffers = buffers.to_vec();
+        Self { device, queue, pools, buffers, image, event, memories, painter: OnceCell::new() }
     }
 
     /// Submits commands to some queue. What it waits for is a semaphore, its value, and the stages that wait.
@@ -253,6 +279,10 @@ impl<'a> Rig<'a> {
                 let (layout, color) = (Layout::TRANSFER_DST_OPTIMAL, vk::ClearColorValue::default());
                 let range = [range(part)];
                 unsafe { device.cmd_clear_color_image(commands, self.image, layout, &color, &range) };
+            }
+            Op::Render(draws) => {
+                let painter = self.painter.get_or_init(|| Painter::new(device, self.image, form));
+                painter.render(commands, draws, [self.buffers[A], self.buffers[B], self.buffers[C]]);
             }
             Op::Barrier(bars) | Op::Set(bars) | Op::Wait(bars) if form == Form::First => {
                 self.first(commands, op, bars);
@@ -364,6 +394,7 @@ impl<'a> Rig<'a> {
 
 impl Drop for Rig<'_> {
     fn drop(&mut self) {
+        drop(self.painter.take());
         for &pool in &self.pools {
             unsafe { self.device.destroy_command_pool(pool, None) };
         }
