@@ -293,6 +293,7 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "list/downsample.rs",
     "list/draw.rs",
     "list/images.rs",
+    "list/layout.rs",
     "list/mips.rs",
     "list/mod.rs",
     "list/moving.rs",

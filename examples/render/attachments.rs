@@ -43,24 +43,16 @@ impl Attachments {
         for (attachment, image) in self.table.iter().zip(&self.images) {
             let (Some(place), Some(allocation)) = (image.place(), image.allocation()) else { continue };
             let (first, last) = attachment.life();
-            let at = bytes(place.offset - allocation.offset());
+            let (first, last) = (format!("{first:?}"), format!("{last:?}"));
+            let (size, at) = (bytes(place.size), bytes(place.offset - allocation.offset()));
             all += place.size;
             memory.insert((allocation.memory(), allocation.offset()), allocation.size());
-            table.row([
-                &attachment.name,
-                &bytes(place.size),
-                &format!("{first:?}"),
-                &format!("{last:?}"),
-                &at,
-            ]);
+            table.row([&attachment.name, &size, &first, &last, &at]);
         }
         table.print();
         let shared: u64 = memory.values().sum();
         let (saved, percent) = (bytes(all - shared), (all - shared) * 100 / all);
-        note(&format!(
-            "{} of images in {} of memory: {saved} saved, {percent} %.",
-            bytes(all),
-            bytes(shared)
-        ));
+        let (all, shared) = (bytes(all), bytes(shared));
+        note(&format!("{all} of images in {shared} of memory: {saved} saved, {percent} %."));
     }
 }

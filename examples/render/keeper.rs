@@ -14,21 +14,6 @@ pub(crate) struct Keeper<'a> {
     objects: RefCell<Vec<Destroy>>,
 }
 
-/// One function for each kind: the create-info has to be valid, which is the callers' part.
-macro_rules! make {
-    ($($name:ident, $create:ident, $destroy:ident, $info:ty, $handle:ty;)*) => {$(
-        /// # Safety
-        /// The create-info is valid for the device.
-        pub(crate) unsafe fn $name(&self, info: &$info) -> Result<$handle> {
-            // SAFETY: the caller's own promise.
-            let made = unsafe { self.context.device().$create(info, None) }?;
-            // SAFETY: it is destroyed once, when the device is done with it.
-            self.keep(move |device| unsafe { device.$destroy(made, None) });
-            Ok(made)
-        }
-    )*};
-}
-
 impl<'a> Keeper<'a> {
     pub(crate) fn new(context: &'a Context) -> Self {
         Self { context, objects: RefCell::new(Vec::new()) }
@@ -38,10 +23,14 @@ impl<'a> Keeper<'a> {
         self.objects.borrow_mut().push(Box::new(destroy));
     }
 
-    make! {
-        sampler, create_sampler, destroy_sampler, vk::SamplerCreateInfo<'_>, vk::Sampler;
-        set_layout, create_descriptor_set_layout, destroy_descriptor_set_layout, vk::DescriptorSetLayoutCreateInfo<'_>, vk::DescriptorSetLayout;
-        pipeline_layout, create_pipeline_layout, destroy_pipeline_layout, vk::PipelineLayoutCreateInfo<'_>, vk::PipelineLayout;
+    /// # Safety
+    /// The create-info is valid for the device.
+    pub(crate) unsafe fn sampler(&self, info: &vk::SamplerCreateInfo<'_>) -> Result<vk::Sampler> {
+        // SAFETY: the caller's own promise.
+        let sampler = unsafe { self.context.device().create_sampler(info, None) }?;
+        // SAFETY: it is destroyed once, when the device is done with it.
+        self.keep(move |device| unsafe { device.destroy_sampler(sampler, None) });
+        Ok(sampler)
     }
 
     /// # Safety

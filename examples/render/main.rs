@@ -16,12 +16,10 @@ mod attachments;
 mod barriers;
 mod camera;
 mod keeper;
-mod memory;
 mod meshes;
 mod noise;
 mod output;
 mod passes;
-mod picture;
 mod pipelines;
 mod record;
 mod scene;
@@ -99,11 +97,9 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     resources.attachments.show();
 
     if context.draws() {
-        let renderer = Renderer::new(context, &descriptors)?;
+        let renderer = Renderer::new(context, &frames)?;
         let picture = draw(&mut frames, &renderer, &scene, &mut resources, output, &barriers)?;
         frames.wait(&picture)?;
-        // Lists that the frames recycle have a share in the layouts.
-        drop(frames);
         let [width, height] = HALF.map(u32::from);
         let texels = image::RgbaImage::from_raw(width, height, picture.bytes()?);
         output.picture(&DynamicImage::from(texels.ok_or("the picture is of another size")?).into_rgb8())
@@ -141,15 +137,8 @@ fn draw(
         frames.submit(frames.queue(0), [list])?;
         frames.end();
         let now = frames.statistics();
-        let (pages, count) = (bytes(now.upload_bytes), now.barriers - before.barriers);
-        table.row([
-            &frame,
-            &slot,
-            &pages,
-            &count,
-            &(now.barrier_calls - before.barrier_calls),
-            &now.in_flight,
-        ]);
+        let (count, calls) = (now.barriers - before.barriers, now.barrier_calls - before.barrier_calls);
+        table.row([&frame, &slot, &bytes(now.upload_bytes), &count, &calls, &now.in_flight]);
     }
     table.print();
     if output.barriers {

@@ -1,23 +1,25 @@
 //! What becomes of it: the picture is written, and compared with the one that it should be; a page shows the memory.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches};
 use image::RgbImage;
 use image::imageops::thumbnail;
 use sublet::Allocator;
-use sublet_report::Page;
+use sublet_report::{Page, Snapshot};
 
-use crate::memory;
-use crate::picture::Difference;
-use crate::support::{Result, note};
+use crate::support::{Result, Table, bytes, heading, note};
 
 /// Half as large as what is rendered, so that an edge that is a little elsewhere makes no difference.
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/render/reference.png");
 
-/// How much of a difference drivers make among themselves, in steps of 256 and as a share of the texels.
+/// How much of a difference drivers make among themselves: in steps of 256 in the mean, and as a share of the texels
+/// that differ by more than [`SEEN`] steps.
 const MEAN: f64 = 1.0;
 const FAR: f64 = 0.002;
+/// Steps of 256 that are seen at once.
+const SEEN: u8 = 16;
 
 pub(crate) struct Output {
     folder: PathBuf,
@@ -52,7 +54,7 @@ impl Output {
 
     /// What lies where, at this moment: sums for the reader of this, and all of it as a page beside the picture.
     pub(crate) fn memory(&self, allocator: &Allocator) -> Result<()> {
-        let snapshot = memory::show(allocator);
+        let snapshot = sums(allocator);
         let path = self.path("render.html")?;
         std::fs::write(&path, Page::new(&snapshot).title("The memory of a rendered scene").to_html())?;
         note(&format!("The memory map: {}", path.display()));
@@ -75,19 +77,59 @@ impl Output {
             note("That is the reference from now on.");
         }
         if self.check {
-            check(&Difference::new(&half, &image::open(REFERENCE)?.into_rgb8())?)?;
+            check(&half, &image::open(REFERENCE)?.into_rgb8())?;
         }
         Ok(())
     }
 }
 
 /// An error if a picture is further from the reference than drivers are from one another.
-fn check(difference: &Difference) -> Result<()> {
+fn check(picture: &RgbImage, reference: &RgbImage) -> Result<()> {
+    let extents = (picture.dimensions(), reference.dimensions());
+    if extents.0 != extents.1 {
+        return Err(format!("one picture has {:?} texels, the other {:?}", extents.0, extents.1).into());
+    }
+    let (mut sums, mut far) = ([0_u32; 3], 0_u32);
+    for (one, other) in picture.pixels().zip(reference.pixels()) {
+        let apart = [0, 1, 2].map(|at: usize| one[at].abs_diff(other[at]));
+        sums.iter_mut().zip(apart).for_each(|(sum, apart)| *sum += u32::from(apart));
+        far += u32::from(apart.iter().any(|&apart| apart > SEEN));
+    }
+    let texels = f64::from(picture.width() * picture.height());
+    let (mean, far) = (sums.map(|sum| f64::from(sum) / texels), f64::from(far) / texels);
+    let ([red, green, blue], percent) = (mean, far * 100.0);
+    let difference = format!(
+        "red {red:.2}, green {green:.2}, blue {blue:.2} steps of 256 in the mean, and {percent:.2} % of the texels by more than {SEEN} steps"
+    );
     note(&format!("Beside the reference: {difference}."));
-    let mean = difference.mean.into_iter().fold(0.0, f64::max);
-    if mean > MEAN || difference.far > FAR {
+    if mean.into_iter().any(|mean| mean > MEAN) || far > FAR {
         let allowed = format!("at most {MEAN} steps and {} % are allowed", FAR * 100.0);
         return Err(format!("this is another picture: {difference}; {allowed}").into());
     }
     Ok(())
+}
+
+/// What the scene takes of the device's memory, summed up by the first word of the names.
+fn sums(allocator: &Allocator) -> Snapshot {
+    heading("Memory, while all of it lives");
+    let snapshot = Snapshot::of(allocator);
+    let mut kinds = BTreeMap::<String, (u64, u64)>::new();
+    for located in snapshot.allocations() {
+        let name = located.entry.name.as_deref().unwrap_or("other");
+        let kind = kinds.entry(name.split(' ').next().unwrap_or(name).to_owned()).or_default();
+        *kind = (kind.0 + 1, kind.1 + located.size);
+    }
+    let mut table = Table::new(&["what", ">allocations", ">bytes"]);
+    for (kind, (count, size)) in &kinds {
+        table.row([kind, count, &bytes(*size)]);
+    }
+    table.print();
+    let all = allocator.statistics();
+    note(&format!(
+        "{} in {} blocks of {} in all.",
+        bytes(all.allocation_bytes),
+        all.block_count,
+        bytes(all.block_bytes)
+    ));
+    snapshot
 }

@@ -81,20 +81,17 @@ fn pipeline(
     let stride = u32::try_from(size_of::<Vertex>())?;
     let bindings = [vk::VertexInputBindingDescription::default().stride(stride)];
     let (three, two) = (vk::Format::R32G32B32_SFLOAT, vk::Format::R32G32_SFLOAT);
-    let attributes = [(three, 0), (three, 12), (two, 24)];
-    let attributes: Vec<_> = (0..)
-        .zip(attributes)
-        .take(kind.attributes)
-        .map(|(location, (format, offset))| vk::VertexInputAttributeDescription {
-            location,
-            binding: 0,
-            format,
-            offset,
-        })
-        .collect();
+    let attribute = |location, format, offset| vk::VertexInputAttributeDescription {
+        location,
+        format,
+        offset,
+        ..Default::default()
+    };
+    let attributes = [attribute(0, three, 0), attribute(1, three, 12), attribute(2, two, 24)];
+    let attributes = &attributes[..kind.attributes];
     let mut vertices = vk::PipelineVertexInputStateCreateInfo::default();
     if kind.attributes > 0 {
-        vertices = vertices.vertex_binding_descriptions(&bindings).vertex_attribute_descriptions(&attributes);
+        vertices = vertices.vertex_binding_descriptions(&bindings).vertex_attribute_descriptions(attributes);
     }
     let triangles =
         vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);

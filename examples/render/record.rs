@@ -3,10 +3,10 @@
 use std::ops::RangeBounds;
 
 use ash::vk;
-use sublet::descriptor::{BindPoint, DescriptorDevice};
+use sublet::descriptor::BindPoint;
 use sublet_frame::track::{Subresources, Use as TrackedUse};
 use sublet_frame::{
-    Attachment as Target, CommandList, Image, PipelineLayout, ReadBack, RenderingInfo, StorageAccess,
+    Attachment as Target, CommandList, Frames, Image, PipelineLayout, ReadBack, RenderingInfo, StorageAccess,
 };
 
 use crate::Resources;
@@ -28,9 +28,9 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    pub(crate) fn new(context: &'a Context, descriptors: &DescriptorDevice) -> Result<Self> {
+    pub(crate) fn new(context: &'a Context, frames: &Frames) -> Result<Self> {
         let keeper = Keeper::new(context);
-        let layouts = Layouts::new(&keeper, descriptors)?;
+        let layouts = Layouts::new(&keeper, frames)?;
         let pipelines = Pipelines::new(&keeper, &layouts)?;
         Ok(Self { pipelines, layouts, _keeper: keeper })
     }
@@ -88,18 +88,12 @@ impl Frame<'_> {
         let attachments = &self.resources.attachments;
         for (attachment, image) in attachments.table.iter().zip(&attachments.images) {
             let Some(how) = attachment.used_in(pass) else { continue };
-            let target = Target {
-                load_op: how.load_op(),
-                store_op: if attachment.life().1 == pass {
-                    vk::AttachmentStoreOp::DONT_CARE
-                } else {
-                    vk::AttachmentStoreOp::STORE
-                },
-                clear: vk::ClearValue {
-                    depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 },
-                },
-                ..Target::clear(image)
-            };
+            let far = vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 };
+            let (load_op, clear) = (how.load_op(), vk::ClearValue { depth_stencil: far });
+            let mut target = Target { load_op, clear, ..Target::clear(image) };
+            if attachment.life().1 == pass {
+                target.store_op = vk::AttachmentStoreOp::DONT_CARE;
+            }
             match how {
                 Use::Depth => depth = Some(target),
                 Use::Colour | Use::Blend => colours.push(Some(target)),
@@ -121,22 +115,9 @@ impl Frame<'_> {
         let Some([width, height]) = extent else { return Ok(false) };
         let size = vk::Extent3D { width: width.into(), height: height.into(), depth: 1 };
         let info = RenderingInfo::new(size, &colours, depth);
-        let viewport = vk::Viewport {
-            width: f32::from(width),
-            height: f32::from(height),
-            max_depth: 1.0,
-            ..Default::default()
-        };
+        self.list.set_viewport(info.area)?;
         // SAFETY: the attachments are as large, and made for it.
         unsafe { self.list.begin_rendering(&info) }?;
-        let dynamic = |device: &ash::Device, commands| {
-            // SAFETY: the command buffer is being recorded, and the viewport as large as the attachments.
-            unsafe { device.cmd_set_viewport(commands, 0, &[viewport]) };
-            // SAFETY: as above.
-            unsafe { device.cmd_set_scissor(commands, 0, &[info.area]) };
-        };
-        // SAFETY: dynamic state uses nothing.
-        unsafe { self.list.raw(dynamic) }?;
         Ok(true)
     }
 

@@ -1,8 +1,7 @@
 //! The samplers, and the layouts of descriptor sets and pipelines.
 
 use ash::vk;
-use sublet::descriptor::{DescriptorDevice, SetLayout};
-use sublet_frame::PipelineLayout;
+use sublet_frame::{Frames, PipelineLayout};
 
 use crate::keeper::Keeper;
 use crate::support::Result;
@@ -19,7 +18,7 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    pub(crate) fn new(keeper: &Keeper<'_>, descriptors: &DescriptorDevice) -> Result<Self> {
+    pub(crate) fn new(keeper: &Keeper<'_>, frames: &Frames) -> Result<Self> {
         const UNIFORM: vk::DescriptorType = vk::DescriptorType::UNIFORM_BUFFER;
         const SAMPLER: vk::DescriptorType = vk::DescriptorType::SAMPLER;
         const IMAGE: vk::DescriptorType = vk::DescriptorType::SAMPLED_IMAGE;
@@ -35,7 +34,7 @@ impl Layouts {
             .address_mode_v(edge)
             .compare_enable(true)
             .compare_op(vk::CompareOp::LESS_OR_EQUAL);
-        let layout = |sets: &[&[vk::DescriptorType]]| layout(keeper, descriptors, sets);
+        let layout = |sets: &[&[vk::DescriptorType]]| layout(frames, sets);
         Ok(Self {
             scene: layout(&[
                 &[UNIFORM, SAMPLER, SAMPLER, IMAGE, IMAGE, SAMPLER, IMAGE],
@@ -53,32 +52,20 @@ impl Layouts {
     }
 }
 
-fn layout(
-    keeper: &Keeper<'_>,
-    descriptors: &DescriptorDevice,
-    sets: &[&[vk::DescriptorType]],
-) -> Result<PipelineLayout> {
-    let mut layouts = Vec::new();
-    for kinds in sets {
-        let binding = |(number, &kind)| {
-            let mut stages = vk::ShaderStageFlags::FRAGMENT;
-            if kind == vk::DescriptorType::UNIFORM_BUFFER {
-                stages |= vk::ShaderStageFlags::VERTEX;
-            }
-            let binding = vk::DescriptorSetLayoutBinding::default().binding(number).descriptor_type(kind);
-            binding.descriptor_count(1).stage_flags(stages)
-        };
-        let bindings: Vec<_> = (0..).zip(*kinds).map(binding).collect();
-        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the create-info is valid.
-        let handle = unsafe { keeper.set_layout(&info) }?;
-        // SAFETY: the layout was made from it.
-        layouts.push(unsafe { SetLayout::new(handle, &info) }?);
-    }
-    let handles: Vec<_> = layouts.iter().map(SetLayout::handle).collect();
-    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
-    // SAFETY: the set layouts are live.
-    let handle = unsafe { keeper.pipeline_layout(&info) }?;
-    // SAFETY: the layout was made from them; the keeper outlives the lists.
-    Ok(unsafe { PipelineLayout::new(descriptors, handle, &layouts, &[]) }?)
+/// The bindings of each set: constants are of both stages, all else is of the fragments.
+fn layout(frames: &Frames, sets: &[&[vk::DescriptorType]]) -> Result<PipelineLayout> {
+    let binding = |(number, &kind): (u32, &vk::DescriptorType)| {
+        let constants = kind == vk::DescriptorType::UNIFORM_BUFFER;
+        let vertex = if constants { vk::ShaderStageFlags::VERTEX } else { vk::ShaderStageFlags::empty() };
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(number)
+            .descriptor_type(kind)
+            .descriptor_count(1)
+            .stage_flags(vk::ShaderStageFlags::FRAGMENT | vertex)
+    };
+    let sets: Vec<Vec<_>> = sets.iter().map(|kinds| (0..).zip(*kinds).map(binding).collect()).collect();
+    let set = |bindings| vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings);
+    let infos: Vec<_> = sets.iter().map(|bindings| set(bindings)).collect();
+    // SAFETY: the create-infos are valid.
+    Ok(unsafe { frames.create_pipeline_layout(&infos, &[]) }?)
 }

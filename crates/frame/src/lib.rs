@@ -29,8 +29,8 @@ pub use frame::{
 };
 #[cfg(feature = "frame")]
 pub use list::{
-    Attachment, CommandList, ImageData, ListError, PipelineLayout, Pitch, ReadBack, ReadError,
-    RenderPassInfo, RenderingInfo, StorageAccess,
+    Attachment, CommandList, CreateLayoutError, ImageData, ListError, PipelineLayout, Pitch, ReadBack,
+    ReadError, RenderPassInfo, RenderingInfo, StorageAccess,
 };
 #[cfg(feature = "frame")]
 pub use resource::{

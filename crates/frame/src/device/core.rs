@@ -13,7 +13,7 @@ use sublet::upload::UploadArena;
 use sublet::{Allocator, RetiredResources};
 
 use super::tools::ToolInfo;
-use super::{Api, Kept, Pool, RenderPasses, Submitter, Tools};
+use super::{Api, Kept, Layouts, Pool, RenderPasses, Submitter, Tools};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
@@ -93,6 +93,7 @@ pub(crate) struct Core {
     pub(crate) info: ToolInfo,
     pub(crate) downsampler: Mutex<Downsampler>,
     pub(crate) render_passes: RenderPasses,
+    pub(crate) layouts: Layouts,
     tools: Mutex<Vec<Tools>>,
     retired: Mutex<Retire<Retired>>,
     /// Kept for its room.
@@ -134,6 +135,7 @@ impl Core {
             info,
             downsampler: Mutex::default(),
             render_passes: RenderPasses::default(),
+            layouts: Layouts::default(),
             tools: Mutex::new(Vec::new()),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),

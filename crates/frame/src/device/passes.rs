@@ -1,4 +1,4 @@
-//! Render passes and framebuffers, for devices without dynamic rendering.
+//! Objects that lists share: render passes and framebuffers, for devices without dynamic rendering, and layouts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -155,6 +155,16 @@ pub(crate) struct Shared<H: Copy> {
     destroy: unsafe extern "system" fn(vk::Device, H, *const vk::AllocationCallbacks<'_>),
 }
 
+impl<H: Copy> Shared<H> {
+    pub(crate) fn new(
+        handle: H,
+        device: &ash::Device,
+        destroy: unsafe extern "system" fn(vk::Device, H, *const vk::AllocationCallbacks<'_>),
+    ) -> Self {
+        Self { handle, device: device.handle(), destroy }
+    }
+}
+
 impl<H: Copy> Drop for Shared<H> {
     fn drop(&mut self) {
         // SAFETY: it was made with this device, which outlives the frames and their lists, and nothing uses it: that
@@ -227,7 +237,7 @@ impl RenderPasses {
         self.passes.lock().get(info, stays, || {
             // SAFETY: the caller's own promise.
             let handle = unsafe { info.create(device) }?;
-            Ok(Shared { handle, device: device.handle(), destroy: device.fp_v1_0().destroy_render_pass })
+            Ok(Shared::new(handle, device, device.fp_v1_0().destroy_render_pass))
         })
     }
 
@@ -244,7 +254,7 @@ impl RenderPasses {
         self.framebuffers.lock().get(info, false, || {
             // SAFETY: the caller's own promise.
             let handle = unsafe { info.create(device, pass) }?;
-            Ok(Shared { handle, device: device.handle(), destroy: device.fp_v1_0().destroy_framebuffer })
+            Ok(Shared::new(handle, device, device.fp_v1_0().destroy_framebuffer))
         })
     }
 
@@ -254,6 +264,23 @@ impl RenderPasses {
         if !framebuffers.entries.is_empty() {
             framebuffers.entries.retain(|info, _| !views.clone().any(|view| info.views.contains(&view)));
         }
+    }
+}
+
+/// Layouts that live as long as the core: what lists have allocated for them may be used again by any.
+#[derive(Default)]
+pub(crate) struct Layouts(Mutex<Vec<LayoutParts>>);
+
+/// A pipeline layout and those of its sets.
+type LayoutParts = (Shared<vk::PipelineLayout>, Vec<Shared<vk::DescriptorSetLayout>>);
+
+impl Layouts {
+    pub(crate) fn keep(
+        &self,
+        layout: Shared<vk::PipelineLayout>,
+        sets: Vec<Shared<vk::DescriptorSetLayout>>,
+    ) {
+        self.0.lock().push((layout, sets));
     }
 }
 

@@ -10,7 +10,7 @@ use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
 use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo, binds_buffers};
-use crate::list::{CommandList, ListError, RenderPassInfo};
+use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
 };
@@ -506,6 +506,40 @@ impl Frames {
     pub unsafe fn render_pass(&self, info: &RenderPassInfo<'_>) -> Result<vk::RenderPass, ListError> {
         // SAFETY: the caller's own promise.
         unsafe { info.pass(&self.core) }
+    }
+
+    /// Makes a pipeline layout with the layouts of its sets, which live as long as the frames and their resources.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// # let (_, frames) = sublet_frame::doc_example();
+    /// let stages = vk::ShaderStageFlags::COMPUTE;
+    /// let bindings = [vk::DescriptorSetLayoutBinding::default()
+    ///     .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+    ///     .descriptor_count(1)
+    ///     .stage_flags(stages)];
+    /// let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
+    /// // SAFETY: the create-info is valid.
+    /// let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }?;
+    /// // For `vkCreateComputePipelines`, and then for `CommandList::bind_pipeline`.
+    /// assert_ne!(layout.handle(), vk::PipelineLayout::null());
+    /// # Ok::<(), sublet_frame::CreateLayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CreateLayoutError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// The create-infos, with their chains, and the ranges are valid for the device.
+    #[doc(alias = "vkCreatePipelineLayout")]
+    #[doc(alias = "vkCreateDescriptorSetLayout")]
+    pub unsafe fn create_pipeline_layout(
+        &self,
+        sets: &[vk::DescriptorSetLayoutCreateInfo<'_>],
+        push_constants: &[vk::PushConstantRange],
+    ) -> Result<PipelineLayout, CreateLayoutError> {
+        // SAFETY: the caller's own promise.
+        unsafe { PipelineLayout::create(&self.core, sets, push_constants) }
     }
 
     /// Calls `f` with the queue while nobody submits: for presenting, and for submissions of the program's own.

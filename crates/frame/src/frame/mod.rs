@@ -20,8 +20,13 @@ pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
     let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
     let (instance, device) = (gpu.instance(), gpu.device());
     let physical = gpu.physical_device();
+    let descriptors = sublet::descriptor::DescriptorDeviceCreateInfo::for_gpu(gpu);
+    // SAFETY: the simulated device is never destroyed.
+    let descriptors = unsafe { sublet::descriptor::DescriptorDevice::new(&descriptors) };
+    let descriptors = descriptors.expect("the simulated driver has every function");
     let info = FramesCreateInfo {
         features: crate::Features::for_gpu(gpu),
+        descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
     };
     // SAFETY: the simulated device is never destroyed, and all of it is of that device.

@@ -1,73 +1,21 @@
 //! Pipelines, and descriptors with the uses that they mean.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use ash::vk;
 use sublet::descriptor::{
-    BindPoint, Binder, BindlessHeap, BufferDescriptor, Descriptor, DescriptorDevice, DescriptorKind,
-    ImageDescriptor, PipelineLayoutError, PipelineLayoutInfo, SetLayout, SetLayoutBinding, StageError,
+    BindPoint, Binder, BindlessHeap, BufferDescriptor, Descriptor, DescriptorKind, ImageDescriptor,
+    StageError,
 };
 use sublet::upload::AllocatorRef;
 use sublet::{Allocator, Threading};
 
 use super::error::{check_multiple, check_range};
-use super::{CommandList, ListError, buffers, part};
+use super::{CommandList, ListError, PipelineLayout, buffers, part};
 use crate::device::binds_buffers;
 use crate::resource::{Buffer, Image, ViewInfo};
 use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use, UseError};
-
-/// A pipeline layout of the program's with its set layouts, which say at which stages a binding is used, and how.
-///
-/// Made once beside the layout, and cheap to clone. It does not own the layout.
-#[derive(Clone)]
-#[doc(alias = "RootSignature")]
-pub struct PipelineLayout {
-    info: PipelineLayoutInfo,
-    sets: Arc<[SetLayout]>,
-}
-
-impl PipelineLayout {
-    /// What `layout` was made from.
-    ///
-    /// # Errors
-    /// [`PipelineLayoutError`]: nothing is left behind.
-    ///
-    /// # Safety
-    /// As of [`PipelineLayoutInfo::new`]; the layouts live for as long as a list that the value was bound in, and the
-    /// frames.
-    pub unsafe fn new(
-        device: &DescriptorDevice,
-        layout: vk::PipelineLayout,
-        sets: &[SetLayout],
-        push_constants: &[vk::PushConstantRange],
-    ) -> Result<Self, PipelineLayoutError> {
-        // SAFETY: the caller's own promise.
-        let info = unsafe { PipelineLayoutInfo::new(device, layout, sets, push_constants) }?;
-        Ok(Self { info, sets: sets.into() })
-    }
-
-    /// The layout itself.
-    #[must_use]
-    pub fn handle(&self) -> vk::PipelineLayout {
-        self.info.handle()
-    }
-
-    fn set(&self, set: u32) -> Option<&SetLayout> {
-        usize::try_from(set).ok().and_then(|set| self.sets.get(set))
-    }
-
-    fn binding(&self, set: u32, binding: u32) -> Result<&SetLayoutBinding, ListError> {
-        self.set(set).and_then(|set| set.binding(binding)).ok_or(ListError::NoBinding { set, binding })
-    }
-}
-
-impl fmt::Debug for PipelineLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PipelineLayout").field("handle", &self.handle()).finish_non_exhaustive()
-    }
-}
 
 /// What shaders do with a storage buffer or image. Of no meaning for what they only read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

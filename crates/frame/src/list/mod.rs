@@ -6,6 +6,7 @@ mod downsample;
 mod draw;
 mod error;
 mod images;
+mod layout;
 mod mips;
 mod moving;
 mod part;
@@ -15,9 +16,10 @@ mod rendering;
 mod upload;
 
 pub(crate) use self::bind::BoundPoint;
-pub use self::bind::{PipelineLayout, StorageAccess};
+pub use self::bind::StorageAccess;
 pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
+pub use self::layout::{CreateLayoutError, PipelineLayout};
 pub(crate) use self::moving::MovedImage;
 pub use self::pass::RenderPassInfo;
 pub(crate) use self::read::ReadState;
@@ -54,7 +56,7 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`read_buffer`](Self::read_buffer) |
 /// | images | [`upload_image`](Self::upload_image), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
 /// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_set`](Self::bind_set), [`bind_heap`](Self::bind_heap), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
-/// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
+/// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`set_viewport`](Self::set_viewport), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
 /// | all else | [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image), then [`raw`](Self::raw) |
 ///
 /// A command that fails records nothing, and the list goes on, unless a use failed: then it cannot be submitted.

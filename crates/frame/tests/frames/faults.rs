@@ -9,8 +9,13 @@ use sublet_frame::{Frames, ImageData};
 
 use crate::bench::{PROFILES, frames, gpu, image_info, parts};
 
-/// Two frames with uploads, copies, images, two queues, and bytes that come back.
+/// Two frames with uploads, copies, images, two queues, and bytes that come back; and a layout.
 fn program(frames: &mut Frames) -> Result<(), Box<dyn Error>> {
+    let binding = vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::SAMPLER)
+        .descriptor_count(1);
+    let set = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+    unsafe { frames.create_pipeline_layout(&[set; 2], &[]) }?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
     let buffer = unsafe { frames.create_buffer(&info, &crate::bench::auto()) }?;
@@ -72,8 +77,8 @@ fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
     assert!(leaks.is_empty(), "{profile}, {fault:?}: {leaks:?}");
     let live = gpu.live();
     assert_eq!(
-        (live.semaphores, live.fences, live.command_pools, live.buffers),
-        (0, 0, 0, 0),
+        (live.semaphores, live.fences, live.command_pools, live.buffers, live.descriptor_set_layouts),
+        (0, 0, 0, 0, 0),
         "{profile}, {fault:?}"
     );
     let messages = gpu.take_messages();

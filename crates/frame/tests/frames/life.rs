@@ -222,6 +222,15 @@ fn what_is_wrong_is_said_and_records_nothing() {
         Err(ListError::Misaligned { given: 2, alignment: 4, .. })
     ));
     assert!(matches!(list.update_buffer(&buffer, 0, &[0; 3]), Err(ListError::Misaligned { .. })));
+    let area =
+        |x, width| vk::Rect2D { offset: vk::Offset2D { x, y: 0 }, extent: vk::Extent2D { width, height: 4 } };
+    for (x, width) in [(-1, 4), (0, 0), (1, u32::MAX)] {
+        assert!(
+            matches!(list.set_viewport(area(x, width)), Err(ListError::OutOfRange { .. })),
+            "{x}, {width}"
+        );
+    }
+    assert_eq!(list.set_viewport(area(1, 4)), Ok(()));
     let overlap = list.copy_buffer(&buffer, &buffer, &[copy(0, 16, 32)]);
     assert_eq!(overlap, Err(ListError::Overlap { region: 0, with: 0 }));
     assert!(list.copy_buffer(&buffer, &buffer, &[copy(0, 32, 32)]).is_ok());

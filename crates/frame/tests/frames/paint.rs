@@ -4,7 +4,6 @@
 use ash::vk;
 use naga::back::spv;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
-use sublet::descriptor::{DescriptorDevice, SetLayout};
 use sublet_frame::{Frames, PipelineLayout, RenderPassInfo};
 
 /// SPIR-V of a shader in WGSL.
@@ -19,20 +18,13 @@ pub(crate) fn compile(shader: &str) -> Vec<u32> {
 
 pub(crate) struct Painter {
     device: ash::Device,
-    set_layout: vk::DescriptorSetLayout,
-    pipeline_layout: vk::PipelineLayout,
-    pub(crate) layout: Option<PipelineLayout>,
+    pub(crate) layout: PipelineLayout,
     pub(crate) pipeline: vk::Pipeline,
 }
 
 impl Painter {
-    /// For colors of four bytes, `side` texels wide and high.
-    pub(crate) fn new(
-        device: &ash::Device,
-        frames: &Frames,
-        descriptors: &DescriptorDevice,
-        side: u32,
-    ) -> Self {
+    /// For colors of four bytes.
+    pub(crate) fn new(device: &ash::Device, frames: &Frames) -> Self {
         let stages = vk::ShaderStageFlags::FRAGMENT;
         let binding = |number, kind| {
             vk::DescriptorSetLayoutBinding::default()
@@ -43,27 +35,21 @@ impl Painter {
         };
         let bindings =
             [binding(0, vk::DescriptorType::STORAGE_BUFFER), binding(1, vk::DescriptorType::SAMPLED_IMAGE)];
-        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        let set_layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
-        let sets = [unsafe { SetLayout::new(set_layout, &info) }.unwrap()];
-        let handles = [set_layout];
-        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
-        let pipeline_layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
-        let layout = unsafe { PipelineLayout::new(descriptors, pipeline_layout, &sets, &[]) }.unwrap();
-        let pipeline = pipeline(device, frames, pipeline_layout, side);
-        Self { device: device.clone(), set_layout, pipeline_layout, layout: Some(layout), pipeline }
-    }
-
-    /// The frames are gone, whose lists have had shares in the layout.
-    pub(crate) fn destroy(mut self) {
-        drop(self.layout.take());
-        unsafe { self.device.destroy_pipeline(self.pipeline, None) };
-        unsafe { self.device.destroy_pipeline_layout(self.pipeline_layout, None) };
-        unsafe { self.device.destroy_descriptor_set_layout(self.set_layout, None) };
+        let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
+        let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }.unwrap();
+        let pipeline = pipeline(device, frames, layout.handle());
+        Self { device: device.clone(), layout, pipeline }
     }
 }
 
-fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout, side: u32) -> vk::Pipeline {
+impl Drop for Painter {
+    /// The frames are gone, or the device is idle.
+    fn drop(&mut self) {
+        unsafe { self.device.destroy_pipeline(self.pipeline, None) };
+    }
+}
+
+fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout) -> vk::Pipeline {
     let code = compile(include_str!("paint.wgsl"));
     let code = vk::ShaderModuleCreateInfo::default().code(&code);
     let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
@@ -82,11 +68,9 @@ fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout, s
         .vertex_attribute_descriptions(&attributes);
     let assembly =
         vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
-    let extent = vk::Extent2D { width: side, height: side };
-    let (width, height) = (side as f32, side as f32);
-    let viewports = [vk::Viewport { width, height, max_depth: 1.0, ..Default::default() }];
-    let scissors = [vk::Rect2D { extent, ..Default::default() }];
-    let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
+    let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
+    let states = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
+    let states = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&states);
     let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
     let samples =
         vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
@@ -105,6 +89,7 @@ fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout, s
         .rasterization_state(&raster)
         .multisample_state(&samples)
         .color_blend_state(&blend)
+        .dynamic_state(&states)
         .layout(layout)
         .render_pass(pass);
     if pass == vk::RenderPass::null() {

@@ -31,13 +31,8 @@ fn run(bench: &mut Bench, queues: usize, copies: Option<usize>, seed: u64) -> u6
     bench.gpu.set_kernel("corner", |_| {});
     bench.gpu.set_kernel("paint", paint);
     let painter = (bench.gpu.profile().name != PROFILES[2])
-        .then(|| Painter::new(bench.gpu.device(), bench.frames.as_ref().unwrap(), &bench.descriptors, SIZE));
-    let moves = program(bench.frames(), queues, copies, painter.as_ref(), seed);
-    if let Some(painter) = painter {
-        drop(bench.frames.take());
-        painter.destroy();
-    }
-    moves
+        .then(|| Painter::new(bench.gpu.device(), bench.frames.as_ref().unwrap()));
+    program(bench.frames(), queues, copies, painter.as_ref(), seed)
 }
 
 /// `SUBLET_CASES` sets how many.

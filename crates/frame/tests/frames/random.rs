@@ -139,11 +139,11 @@ fn draws(
     }
     let picture = &world.images[i];
     let other = world.images.len() - 1 - i;
-    let layout = painter.layout.as_ref().unwrap();
-    unsafe { list.bind_pipeline(POINT, painter.pipeline, layout) }.unwrap();
+    unsafe { list.bind_pipeline(POINT, painter.pipeline, &painter.layout) }.unwrap();
     let attachment = if random.bool() { Attachment::clear(picture) } else { Attachment::load(picture) };
     let colors = [Some(Attachment { layer, ..attachment })];
     let info = RenderingInfo::new(picture.extent(0), &colors, None);
+    list.set_viewport(info.area).unwrap();
     unsafe { list.begin_rendering(&info) }.unwrap();
     let mut words = [((0, 0), 0); 3];
     for _ in 0..random.u32(1..3) {

@@ -324,7 +324,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let mut frames = unsafe { Frames::new(&info) }.unwrap();
 
     transfers(&mut frames);
-    let painter = Painter::new(ash, &frames, &descriptors, random::SIZE);
+    let painter = Painter::new(ash, &frames);
     let program = |seed| random::program(&mut frames, 1, None, Some(&painter), seed);
     let moves: u64 = (0..20).map(program).sum();
     assert!(moves > 20, "only {moves} resources were moved");
@@ -343,8 +343,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     draws(&mut frames, &draw, drawing);
     let pictures = passes::scenes(&mut frames);
 
-    drop(frames);
-    painter.destroy();
+    drop((frames, painter));
     for (Layouts { set, pipeline, known }, made) in [(add, adding), (look, looking), (draw, drawing)] {
         drop(known);
         unsafe { ash.destroy_pipeline(made, None) };

@@ -1,0 +1,144 @@
+//! Layouts of pipelines, and of the sets in them.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::descriptor::{
+    DescriptorDevice, PipelineLayoutError, PipelineLayoutInfo, SetLayout, SetLayoutBinding, SetLayoutError,
+};
+use sublet::device::DriverError;
+
+use super::ListError;
+use crate::device::{Core, Shared};
+
+/// A pipeline layout of the program's with its set layouts, which say at which stages a binding is used, and how.
+///
+/// [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout) makes it with its layouts, and
+/// [`new`](Self::new) of layouts that the program has. Cheap to clone.
+#[derive(Clone)]
+#[doc(alias = "RootSignature")]
+pub struct PipelineLayout {
+    pub(super) info: PipelineLayoutInfo,
+    sets: Arc<[SetLayout]>,
+}
+
+impl PipelineLayout {
+    /// See [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout).
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn create(
+        core: &Core,
+        sets: &[vk::DescriptorSetLayoutCreateInfo<'_>],
+        push_constants: &[vk::PushConstantRange],
+    ) -> Result<Self, CreateLayoutError> {
+        let device = core.api.device();
+        let descriptors = core.info.descriptors.as_ref().ok_or(CreateLayoutError::NoDescriptors)?;
+        let refused = |call| move |result| CreateLayoutError::Driver(core.note(DriverError { call, result }));
+        let (mut made, mut known) = (Vec::new(), Vec::new());
+        for (set, info) in (0..).zip(sets) {
+            // SAFETY: the caller's promise.
+            let layout = unsafe { device.create_descriptor_set_layout(info, None) };
+            let layout = layout.map_err(refused("vkCreateDescriptorSetLayout"))?;
+            made.push(Shared::new(layout, device, device.fp_v1_0().destroy_descriptor_set_layout));
+            // SAFETY: the layout was made from it, and it is valid: the caller's promise.
+            let layout = unsafe { SetLayout::new(layout, info) };
+            known.push(layout.map_err(|error| CreateLayoutError::Set { set, error })?);
+        }
+        let handles: Vec<_> = known.iter().map(SetLayout::handle).collect();
+        let info = vk::PipelineLayoutCreateInfo::default()
+            .set_layouts(&handles)
+            .push_constant_ranges(push_constants);
+        // SAFETY: the set layouts are live, and the ranges the caller's promise.
+        let layout = unsafe { device.create_pipeline_layout(&info, None) };
+        let layout = layout.map_err(refused("vkCreatePipelineLayout"))?;
+        let layout = Shared::new(layout, device, device.fp_v1_0().destroy_pipeline_layout);
+        // SAFETY: it was made from these; the core keeps it, and outlives its lists.
+        let own = unsafe { Self::new(descriptors, layout.handle, &known, push_constants) };
+        let own = own.map_err(CreateLayoutError::Layout)?;
+        core.layouts.keep(layout, made);
+        Ok(own)
+    }
+
+    /// What `layout` was made from.
+    ///
+    /// # Errors
+    /// [`PipelineLayoutError`]: nothing is left behind.
+    ///
+    /// # Safety
+    /// As of [`PipelineLayoutInfo::new`]; the layouts live for as long as a list that the value was bound in, and the
+    /// frames.
+    pub unsafe fn new(
+        device: &DescriptorDevice,
+        layout: vk::PipelineLayout,
+        sets: &[SetLayout],
+        push_constants: &[vk::PushConstantRange],
+    ) -> Result<Self, PipelineLayoutError> {
+        // SAFETY: the caller's own promise.
+        let info = unsafe { PipelineLayoutInfo::new(device, layout, sets, push_constants) }?;
+        Ok(Self { info, sets: sets.into() })
+    }
+
+    /// The layout itself.
+    #[must_use]
+    pub fn handle(&self) -> vk::PipelineLayout {
+        self.info.handle()
+    }
+
+    pub(super) fn set(&self, set: u32) -> Option<&SetLayout> {
+        usize::try_from(set).ok().and_then(|set| self.sets.get(set))
+    }
+
+    pub(super) fn binding(&self, set: u32, binding: u32) -> Result<&SetLayoutBinding, ListError> {
+        self.set(set).and_then(|set| set.binding(binding)).ok_or(ListError::NoBinding { set, binding })
+    }
+}
+
+impl fmt::Debug for PipelineLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PipelineLayout").field("handle", &self.handle()).finish_non_exhaustive()
+    }
+}
+
+/// Why a pipeline layout was not made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateLayoutError {
+    /// The frames were made without [`FramesCreateInfo::descriptors`](crate::FramesCreateInfo::descriptors).
+    NoDescriptors,
+    /// A set has a binding that nothing is known of.
+    Set {
+        /// The number of the set.
+        set: u32,
+        /// What is wrong with it.
+        error: SetLayoutError,
+    },
+    /// The sets together are more than the device takes.
+    Layout(PipelineLayoutError),
+    /// The driver refused a call.
+    Driver(DriverError),
+}
+
+impl fmt::Display for CreateLayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDescriptors => f.write_str("the frames were made without descriptors"),
+            Self::Set { set, .. } => write!(f, "set {set} of a pipeline layout was not made"),
+            Self::Layout(_) => f.write_str("the sets of a pipeline layout are too many"),
+            Self::Driver(_) => f.write_str("the driver made no pipeline layout"),
+        }
+    }
+}
+
+impl Error for CreateLayoutError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoDescriptors => None,
+            Self::Set { error, .. } => Some(error),
+            Self::Layout(error) => Some(error),
+            Self::Driver(error) => Some(error),
+        }
+    }
+}
