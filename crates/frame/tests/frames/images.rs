@@ -2,7 +2,7 @@
 
 use ash::vk;
 use sublet_frame::track::Subresources;
-use sublet_frame::{ImageData, ListError, Pitch, format_layout};
+use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, format_layout};
 
 use crate::bench::{Bench, PROFILES, image_info};
 
@@ -207,4 +207,37 @@ fn blocks_are_not_cut() {
     list.upload_image(&image, &[at(8, 4, 2, 6)]).unwrap();
     drop((list, image));
     bench.finish();
+}
+
+/// Each view is a layer, with dynamic rendering and in render passes.
+#[test]
+fn views_are_layers() {
+    let mut passes = 0;
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 4);
+        let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let grey = vk::ClearColorValue { float32: [0.2; 4] };
+        unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
+        let white = vk::ClearValue { color: vk::ClearColorValue { float32: [1.0; 4] } };
+        // From the second layer on: the first view and the third.
+        let colors = [Some(Attachment { layer: 1, clear: white, ..Attachment::clear(&image) })];
+        let info = RenderingInfo { view_mask: 0b101, ..RenderingInfo::new(image.extent(0), &colors, None) };
+        unsafe { list.begin_rendering(&info) }.unwrap();
+        list.end_rendering().unwrap();
+        let read = list.read_image(&image, 0, 0..4, vk::ImageAspectFlags::COLOR).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        let layers: Vec<_> = read.bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
+        let expected = [51, 255, 51, 255].map(|byte| vec![byte; 64]);
+        assert_eq!(layers, expected, "{profile}");
+        passes += bench.gpu.live().render_passes;
+        drop((read, image));
+        bench.finish();
+    }
+    assert_eq!(passes, 2, "two of them have no dynamic rendering");
 }
