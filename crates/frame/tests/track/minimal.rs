@@ -158,7 +158,7 @@ fn is_minimal(queues: usize) {
         let bound = match cut {
             Cut::Barrier => 10,
             Cut::Wait => 60,
-            Cut::TargetAccess => 70,
+            Cut::TargetAccess => 90,
             Cut::TargetStage => 50,
             Cut::SourceStage => 90,
             Cut::SourceAccess => 220,

@@ -173,7 +173,8 @@ impl World {
             (Stages::VERTEX_SHADER, Stages::FRAGMENT_SHADER, Stages::COMPUTE_SHADER);
         let both = Use::storage_read(compute) | Use::storage_write(compute);
         let usage = if image {
-            match rng.u32(0..10) {
+            let resolve = |usage: Use| Use { stages: Stages::RESOLVE, ..usage };
+            match rng.u32(0..16) {
                 0 => Use::COPY_SOURCE,
                 1 => Use::COPY_TARGET,
                 2 => Use::sampled(fragment),
@@ -183,10 +184,16 @@ impl World {
                 6 => Use::storage_read(compute),
                 7 => both,
                 8 => Use::storage_read(fragment),
+                9 => Use::BLIT_SOURCE,
+                10 => Use::BLIT_TARGET,
+                11 => resolve(Use::COPY_SOURCE),
+                12 => resolve(Use::COPY_TARGET),
+                13 => Use::CLEAR,
+                14 => Use::DEPTH_ATTACHMENT,
                 _ => Use::storage_write(compute),
             }
         } else {
-            match rng.u32(0..8) {
+            match rng.u32(0..11) {
                 0 => Use::COPY_SOURCE,
                 1 => Use::COPY_TARGET,
                 2 => Use::VERTICES,
@@ -194,6 +201,9 @@ impl World {
                 4 => Use::uniform(fragment | compute),
                 5 => Use::storage_read(compute),
                 6 => both,
+                7 => Use::INDICES,
+                8 => Use::INDIRECT,
+                9 => Use::CLEAR,
                 _ => Use::storage_write(compute),
             }
         };
