@@ -327,7 +327,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let painter = Painter::new(ash, &frames);
     let program = |seed| random::program(&mut frames, 1, None, Some(&painter), seed);
     let moves: u64 = (0..20).map(program).sum();
-    assert!(moves > 20, "only {moves} resources were moved");
+    assert!(moves > 5, "only {moves} resources were moved");
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
     let add = layouts(&device, &descriptors, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
