@@ -365,7 +365,7 @@ unsafe extern "system" fn queues2(
     });
 }
 
-/// What every format that has a size can do: the simulated device copies it, scales some, and draws nothing.
+/// What every format that has a size can do: the simulated device copies it, and scales some.
 fn format_features(format: vk::Format) -> vk::FormatProperties {
     let Some(known) = FormatInfo::of(format) else {
         return vk::FormatProperties::default();

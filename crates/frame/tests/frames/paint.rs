@@ -1,6 +1,8 @@
 //! A pipeline that paints a picture in one color, which is made of a word of a storage buffer, one of a vertex buffer and
 //! a texel. On simulated GPUs a closure does what the shader does.
 
+use std::ffi::CStr;
+
 use ash::vk;
 use naga::back::spv;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -37,7 +39,18 @@ impl Painter {
             [binding(0, vk::DescriptorType::STORAGE_BUFFER), binding(1, vk::DescriptorType::SAMPLED_IMAGE)];
         let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }.unwrap();
-        let pipeline = pipeline(device, frames, layout.handle());
+        let shape = Shape {
+            shader: include_str!("paint.wgsl"),
+            stages: [c"corner", c"paint"],
+            input: vk::VertexInputBindingDescription {
+                stride: 4,
+                input_rate: vk::VertexInputRate::INSTANCE,
+                ..Default::default()
+            },
+            attribute: vk::Format::R32_UINT,
+            depth: vk::Format::UNDEFINED,
+        };
+        let pipeline = pipeline(device, frames, layout.handle(), &shape);
         Self { device: device.clone(), layout, pipeline }
     }
 }
@@ -49,20 +62,32 @@ impl Drop for Painter {
     }
 }
 
-fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout) -> vk::Pipeline {
-    let code = compile(include_str!("paint.wgsl"));
+/// What pipelines differ in. Each draws triangles of one attribute in colors of four bytes.
+pub(crate) struct Shape<'a> {
+    pub(crate) shader: &'a str,
+    pub(crate) stages: [&'a CStr; 2],
+    pub(crate) input: vk::VertexInputBindingDescription,
+    pub(crate) attribute: vk::Format,
+    /// Tested and written, if there is any.
+    pub(crate) depth: vk::Format,
+}
+
+pub(crate) fn pipeline(
+    device: &ash::Device,
+    frames: &Frames,
+    layout: vk::PipelineLayout,
+    shape: &Shape<'_>,
+) -> vk::Pipeline {
+    let code = compile(shape.shader);
     let code = vk::ShaderModuleCreateInfo::default().code(&code);
     let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
     let stage =
         |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
+    let [vertex, fragment] = shape.stages;
     let stages =
-        [stage(vk::ShaderStageFlags::VERTEX, c"corner"), stage(vk::ShaderStageFlags::FRAGMENT, c"paint")];
-    let bindings = [vk::VertexInputBindingDescription {
-        stride: 4,
-        input_rate: vk::VertexInputRate::INSTANCE,
-        ..Default::default()
-    }];
-    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32_UINT)];
+        [stage(vk::ShaderStageFlags::VERTEX, vertex), stage(vk::ShaderStageFlags::FRAGMENT, fragment)];
+    let bindings = [shape.input];
+    let attributes = [vk::VertexInputAttributeDescription::default().format(shape.attribute)];
     let vertices = vk::PipelineVertexInputStateCreateInfo::default()
         .vertex_binding_descriptions(&bindings)
         .vertex_attribute_descriptions(&attributes);
@@ -74,12 +99,19 @@ fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout) -
     let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
     let samples =
         vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let tests = shape.depth != vk::Format::UNDEFINED;
+    let depth = vk::PipelineDepthStencilStateCreateInfo::default()
+        .depth_test_enable(tests)
+        .depth_write_enable(tests)
+        .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
     let blends =
         [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
     let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
     let formats = [vk::Format::R8G8B8A8_UNORM];
-    let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
-    let pass = RenderPassInfo::new(&formats, vk::Format::UNDEFINED);
+    let mut rendering = vk::PipelineRenderingCreateInfo::default()
+        .color_attachment_formats(&formats)
+        .depth_attachment_format(shape.depth);
+    let pass = RenderPassInfo::new(&formats, shape.depth);
     let pass = unsafe { frames.render_pass(&pass) }.unwrap();
     let mut info = vk::GraphicsPipelineCreateInfo::default()
         .stages(&stages)
@@ -88,6 +120,7 @@ fn pipeline(device: &ash::Device, frames: &Frames, layout: vk::PipelineLayout) -
         .viewport_state(&viewport)
         .rasterization_state(&raster)
         .multisample_state(&samples)
+        .depth_stencil_state(&depth)
         .color_blend_state(&blend)
         .dynamic_state(&states)
         .layout(layout)

@@ -18,9 +18,7 @@ const COMPUTE: BindPoint = BindPoint::Compute;
 /// A pipeline with constants in binding 0 and storage buffers in bindings 1 and 2.
 struct Program {
     pipeline: vk::Pipeline,
-    layout: Option<PipelineLayout>,
-    pipeline_layout: vk::PipelineLayout,
-    set_layout: vk::DescriptorSetLayout,
+    layout: PipelineLayout,
 }
 
 impl Program {
@@ -36,20 +34,14 @@ impl Program {
         };
         let storage = vk::DescriptorType::STORAGE_BUFFER;
         let bindings = [binding(0, constants), binding(1, storage), binding(2, storage)];
-        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        let set_layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
-        let sets = [unsafe { SetLayout::new(set_layout, &info) }.unwrap()];
-        let handles = [set_layout];
+        let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let ranges = [vk::PushConstantRange { stage_flags: stages, offset: 0, size: 4 }];
-        let layout_info =
-            vk::PipelineLayoutCreateInfo::default().set_layouts(&handles).push_constant_ranges(&ranges);
-        let pipeline_layout = unsafe { device.create_pipeline_layout(&layout_info, None) }.unwrap();
-        let layout =
-            unsafe { PipelineLayout::new(&bench.descriptors, pipeline_layout, &sets, &ranges) }.unwrap();
+        let frames = bench.frames.as_ref().unwrap();
+        let layout = unsafe { frames.create_pipeline_layout(&sets, &ranges) }.unwrap();
         let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
         let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
         let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
-        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(pipeline_layout);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle());
         let none = vk::PipelineCache::null();
         let pipeline = unsafe { device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
         unsafe { device.destroy_shader_module(module, None) };
@@ -64,17 +56,11 @@ impl Program {
                 to.write_u32(at * 4, number.wrapping_add(more));
             }
         });
-        Self { pipeline, layout: Some(layout), pipeline_layout, set_layout }
+        Self { pipeline, layout }
     }
 
-    fn destroy(mut self, bench: &mut Bench) {
-        // Tools of lists have a share in the layout.
-        drop(bench.frames.take());
-        drop(self.layout.take());
-        let device = bench.gpu.device();
-        unsafe { device.destroy_pipeline(self.pipeline, None) };
-        unsafe { device.destroy_pipeline_layout(self.pipeline_layout, None) };
-        unsafe { device.destroy_descriptor_set_layout(self.set_layout, None) };
+    fn destroy(self, bench: &Bench) {
+        unsafe { bench.gpu.device().destroy_pipeline(self.pipeline, None) };
     }
 }
 
@@ -85,7 +71,7 @@ fn dispatches_follow_one_another() {
     for (profile, kind) in PROFILES[..2].iter().flat_map(|profile| kinds.map(|kind| (*profile, kind))) {
         let mut bench = Bench::new(profile, 1);
         let program = Program::new(&bench, kind);
-        let layout = program.layout.as_ref().unwrap();
+        let layout = &program.layout;
         let (one, two) = (bench.buffer(256), bench.buffer(256));
         for frame in 0..6_u32 {
             let frames = bench.frames();
@@ -113,7 +99,7 @@ fn dispatches_follow_one_another() {
             assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64), "{profile}, frame {frame}");
         }
         drop((one, two));
-        program.destroy(&mut bench);
+        program.destroy(&bench);
         bench.finish();
     }
 }
@@ -122,7 +108,7 @@ fn dispatches_follow_one_another() {
 fn arguments_come_from_a_buffer() {
     let mut bench = Bench::new("lavapipe", 1);
     let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
-    let layout = program.layout.as_ref().unwrap();
+    let layout = &program.layout;
     let (one, two, arguments) = (bench.buffer(256), bench.buffer(256), bench.buffer(64));
     let frames = bench.frames();
     frames.begin().unwrap();
@@ -148,7 +134,7 @@ fn arguments_come_from_a_buffer() {
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [9, 0, 0, 0, 11, 0, 0, 0]);
     drop((read, one, two, arguments));
-    program.destroy(&mut bench);
+    program.destroy(&bench);
     bench.finish();
 }
 
@@ -161,7 +147,7 @@ fn bindings_are_checked() {
     let mut list = frames.list(frames.queue(0)).unwrap();
     let bound = list.bind_buffer(COMPUTE, (0, 1, 0), &buffer, 0..256, StorageAccess::Read);
     assert_eq!(bound, Err(ListError::NoBinding { set: 0, binding: 1 }));
-    let layout = program.layout.as_ref().unwrap();
+    let layout = &program.layout;
     unsafe { list.bind_pipeline(COMPUTE, program.pipeline, layout) }.unwrap();
     let bound = list.bind_buffer(COMPUTE, (0, 3, 0), &buffer, 0..256, StorageAccess::Read);
     assert_eq!(bound, Err(ListError::NoBinding { set: 0, binding: 3 }));
@@ -170,7 +156,7 @@ fn bindings_are_checked() {
     let bound = list.bind_buffer(COMPUTE, (0, 1, 1), &buffer, 0..256, StorageAccess::Read);
     assert!(matches!(bound, Err(ListError::Stage(_))));
     drop((list, buffer));
-    program.destroy(&mut bench);
+    program.destroy(&bench);
     bench.finish();
 }
 

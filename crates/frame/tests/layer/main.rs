@@ -23,33 +23,22 @@ mod random;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
+use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
 use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
-    RenderPassInfo, RenderingInfo, StorageAccess,
+    RenderingInfo, StorageAccess,
 };
 
 use device::Device;
-use paint::{Painter, compile};
+use paint::{Painter, Shape, compile};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u32 = 16;
 
-/// A set layout and a pipeline layout, to be destroyed.
-struct Layouts {
-    set: vk::DescriptorSetLayout,
-    pipeline: vk::PipelineLayout,
-    known: PipelineLayout,
-}
-
-fn layouts(
-    device: &Device,
-    descriptors: &DescriptorDevice,
-    stages: vk::ShaderStageFlags,
-    kinds: &[vk::DescriptorType],
-) -> Layouts {
+/// The layout of one set with bindings of these types.
+fn layout(frames: &Frames, stages: vk::ShaderStageFlags, kinds: &[vk::DescriptorType]) -> PipelineLayout {
     let bindings: Vec<_> = (0..)
         .zip(kinds)
         .map(|(number, &kind)| {
@@ -60,83 +49,19 @@ fn layouts(
                 .stage_flags(stages)
         })
         .collect();
-    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    let set = unsafe { device.device.create_descriptor_set_layout(&info, None) }.unwrap();
-    let sets = [unsafe { SetLayout::new(set, &info) }.unwrap()];
-    let handles = [set];
-    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
-    let pipeline = unsafe { device.device.create_pipeline_layout(&info, None) }.unwrap();
-    let known = unsafe { PipelineLayout::new(descriptors, pipeline, &sets, &[]) }.unwrap();
-    Layouts { set, pipeline, known }
-}
-
-fn module(device: &Device, shader: &str) -> vk::ShaderModule {
-    let code = compile(shader);
-    let info = vk::ShaderModuleCreateInfo::default().code(&code);
-    unsafe { device.device.create_shader_module(&info, None) }.unwrap()
+    let set = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    unsafe { frames.create_pipeline_layout(&[set], &[]) }.unwrap()
 }
 
 fn compute_pipeline(device: &Device, layout: vk::PipelineLayout, shader: &str) -> vk::Pipeline {
-    let module = module(device, shader);
+    let code = compile(shader);
+    let info = vk::ShaderModuleCreateInfo::default().code(&code);
+    let module = unsafe { device.device.create_shader_module(&info, None) }.unwrap();
     let stages = vk::ShaderStageFlags::COMPUTE;
     let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
     let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
     let none = vk::PipelineCache::null();
     let made = unsafe { device.device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
-    unsafe { device.device.destroy_shader_module(module, None) };
-    made
-}
-
-fn graphics_pipeline(device: &Device, frames: &Frames, layout: vk::PipelineLayout) -> vk::Pipeline {
-    let module = module(device, include_str!("shaders.wgsl"));
-    let stage =
-        |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
-    let stages =
-        [stage(vk::ShaderStageFlags::VERTEX, c"corner"), stage(vk::ShaderStageFlags::FRAGMENT, c"texel")];
-    let bindings = [vk::VertexInputBindingDescription::default().stride(8)];
-    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)];
-    let vertices = vk::PipelineVertexInputStateCreateInfo::default()
-        .vertex_binding_descriptions(&bindings)
-        .vertex_attribute_descriptions(&attributes);
-    let assembly =
-        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
-    let area = vk::Extent2D { width: SIZE, height: SIZE };
-    let viewports =
-        [vk::Viewport { width: SIZE as f32, height: SIZE as f32, max_depth: 1.0, ..Default::default() }];
-    let scissors = [vk::Rect2D { extent: area, ..Default::default() }];
-    let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
-    let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
-    let samples =
-        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
-    let depth = vk::PipelineDepthStencilStateCreateInfo::default()
-        .depth_test_enable(true)
-        .depth_write_enable(true)
-        .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
-    let blends =
-        [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
-    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
-    let formats = [vk::Format::R8G8B8A8_UNORM];
-    let mut rendering = vk::PipelineRenderingCreateInfo::default()
-        .color_attachment_formats(&formats)
-        .depth_attachment_format(vk::Format::D16_UNORM);
-    let pass = RenderPassInfo::new(&formats, vk::Format::D16_UNORM);
-    let pass = unsafe { frames.render_pass(&pass) }.unwrap();
-    let mut info = vk::GraphicsPipelineCreateInfo::default()
-        .stages(&stages)
-        .vertex_input_state(&vertices)
-        .input_assembly_state(&assembly)
-        .viewport_state(&viewport)
-        .rasterization_state(&raster)
-        .multisample_state(&samples)
-        .depth_stencil_state(&depth)
-        .color_blend_state(&blend)
-        .layout(layout)
-        .render_pass(pass);
-    if pass == vk::RenderPass::null() {
-        info = info.push_next(&mut rendering);
-    }
-    let none = vk::PipelineCache::null();
-    let made = unsafe { device.device.create_graphics_pipelines(none, &[info], None) }.unwrap()[0];
     unsafe { device.device.destroy_shader_module(module, None) };
     made
 }
@@ -201,7 +126,7 @@ fn transfers(frames: &mut Frames) {
 }
 
 /// Dispatches that read what the one before wrote.
-fn dispatches(device: &Device, frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
+fn dispatches(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let numbers = buffer(frames, 256, vk::BufferUsageFlags::STORAGE_BUFFER);
     let arguments = buffer(frames, 64, vk::BufferUsageFlags::INDIRECT_BUFFER);
     let _ = device;
@@ -213,7 +138,7 @@ fn dispatches(device: &Device, frames: &mut Frames, layouts: &Layouts, pipeline:
         let counts: Vec<u8> = [1_u32, 1, 1].iter().flat_map(|count| count.to_le_bytes()).collect();
         list.upload(&arguments, 0, &counts).unwrap();
         let point = BindPoint::Compute;
-        unsafe { list.bind_pipeline(point, pipeline, &layouts.known) }.unwrap();
+        unsafe { list.bind_pipeline(point, pipeline, layout) }.unwrap();
         list.bind_buffer(point, (0, 1, 0), &numbers, 0..256, StorageAccess::ReadWrite).unwrap();
         for step in 0..4_u32 {
             list.bind_constants(point, (0, 0), &[step, 0, 0, 0]).unwrap();
@@ -233,7 +158,7 @@ fn dispatches(device: &Device, frames: &mut Frames, layouts: &Layouts, pipeline:
 }
 
 /// A triangle over all of a picture, whose color is of the constants and of a mip that was blitted.
-fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
+fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let target = image(frames, vk::Format::R8G8B8A8_UNORM, 1, vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let depth = {
         let usage = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
@@ -253,7 +178,7 @@ fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
         list.upload_image(&picture, &[ImageData::new(0, 0, &[51; 1024])]).unwrap();
         list.generate_mips(&picture).unwrap();
         let point = BindPoint::Graphics;
-        unsafe { list.bind_pipeline(point, pipeline, &layouts.known) }.unwrap();
+        unsafe { list.bind_pipeline(point, pipeline, layout) }.unwrap();
         list.bind_constants(point, (0, 0), &[0.2_f32 * f32::from(frame), 0.0, 0.0, 0.0]).unwrap();
         let none = vk::Sampler::null();
         unsafe { list.bind_image(point, (0, 1, 0), &picture, None, none, StorageAccess::Read) }.unwrap();
@@ -265,6 +190,7 @@ fn draws(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
         };
         let colors = [Some(Attachment::clear(&target))];
         let info = RenderingInfo::new(target.extent(0), &colors, Some(far));
+        list.set_viewport(info.area).unwrap();
         unsafe { list.begin_rendering(&info) }.unwrap();
         assert!(list.read_image(&target, 0, 0..1, COLOR).is_err(), "not within rendering");
         unsafe { list.draw(0..3, 0..1) }.unwrap();
@@ -330,25 +256,30 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     assert!(moves > 5, "only {moves} resources were moved");
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let compute = vk::ShaderStageFlags::COMPUTE;
-    let add = layouts(&device, &descriptors, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
-    let adding = compute_pipeline(&device, add.pipeline, include_str!("add.wgsl"));
+    let add = layout(&frames, compute, &[uniform, vk::DescriptorType::STORAGE_BUFFER]);
+    let adding = compute_pipeline(&device, add.handle(), include_str!("add.wgsl"));
     dispatches(&device, &mut frames, &add, adding);
     let kinds = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_BUFFER];
-    let look = layouts(&device, &descriptors, compute, &kinds);
-    let looking = compute_pipeline(&device, look.pipeline, include_str!("texels.wgsl"));
+    let look = layout(&frames, compute, &kinds);
+    let looking = compute_pipeline(&device, look.handle(), include_str!("texels.wgsl"));
     mips::chains(&mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
-    let draw = layouts(&device, &descriptors, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
-    let drawing = graphics_pipeline(&device, &frames, draw.pipeline);
+    let draw = layout(&frames, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
+    let shape = Shape {
+        shader: include_str!("shaders.wgsl"),
+        stages: [c"corner", c"texel"],
+        input: vk::VertexInputBindingDescription::default().stride(8),
+        attribute: vk::Format::R32G32_SFLOAT,
+        depth: vk::Format::D16_UNORM,
+    };
+    let drawing = paint::pipeline(ash, &frames, draw.handle(), &shape);
     draws(&mut frames, &draw, drawing);
     let pictures = passes::scenes(&mut frames);
 
     drop((frames, painter));
-    for (Layouts { set, pipeline, known }, made) in [(add, adding), (look, looking), (draw, drawing)] {
-        drop(known);
+    drop((add, look, draw));
+    for made in [adding, looking, drawing] {
         unsafe { ash.destroy_pipeline(made, None) };
-        unsafe { ash.destroy_pipeline_layout(pipeline, None) };
-        unsafe { ash.destroy_descriptor_set_layout(set, None) };
     }
     drop(descriptors);
     assert!(Arc::try_unwrap(allocator).unwrap().destroy().is_empty());

@@ -4,9 +4,9 @@ use ash::vk;
 use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::Subresources;
-use sublet_frame::{Frames, Image, ImageData, ListError, StorageAccess, ViewInfo};
+use sublet_frame::{Frames, Image, ImageData, ListError, PipelineLayout, StorageAccess, ViewInfo};
 
-use crate::{Layouts, buffer, compile};
+use crate::{buffer, compile};
 
 const EXTENT: [u32; 2] = [21, 10];
 const MIPS: u32 = 5;
@@ -29,7 +29,7 @@ fn image(frames: &Frames, format: vk::Format, usage: vk::ImageUsageFlags) -> Ima
 /// Makes the mips of an image with these bytes, and answers the texels of all, as shaders see them.
 fn chain(
     frames: &mut Frames,
-    layouts: &Layouts,
+    layout: &PipelineLayout,
     pipeline: vk::Pipeline,
     format: vk::Format,
     bytes: &[u8],
@@ -42,7 +42,7 @@ fn chain(
     let layers = [ImageData::new(0, 0, &bytes[..half]), ImageData::new(0, 1, &bytes[half..])];
     list.upload_image(&image, &layers).unwrap();
     // What is bound stays bound.
-    unsafe { list.bind_pipeline(POINT, pipeline, &layouts.known) }.unwrap();
+    unsafe { list.bind_pipeline(POINT, pipeline, layout) }.unwrap();
     list.generate_mips(&image).unwrap();
     let mut reads = Vec::new();
     for mip in 0..MIPS {
@@ -93,7 +93,7 @@ fn check(mips: &[Vec<[f32; 4]>], step: f32, format: vk::Format) {
 }
 
 /// The shader's mips in every format that it knows.
-pub(crate) fn chains(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipeline) {
+pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let texels = (EXTENT[0] * EXTENT[1] * LAYERS) as usize;
     let mut random = fastrand::Rng::with_seed(7);
     let mut floats =
@@ -109,7 +109,7 @@ pub(crate) fn chains(frames: &mut Frames, layouts: &Layouts, pipeline: vk::Pipel
         (vk::Format::R8G8B8A8_UNORM, &bytes, 1.0 / 255.0),
         (vk::Format::R8G8B8A8_SNORM, &bytes, 1.0 / 127.0),
     ] {
-        check(&chain(frames, layouts, pipeline, format, bytes), step, format);
+        check(&chain(frames, layout, pipeline, format, bytes), step, format);
     }
     // What is missing is said.
     let format = vk::Format::R8G8B8A8_UNORM;

@@ -13,6 +13,7 @@
 //! - A write is made available by a barrier that names its stage, its access and its bytes; it is made visible by a
 //!   barrier that comes after that, and only to the stages, accesses and bytes which that one names.
 //! - A read needs the writes before it to be visible; a write too, and it needs the reads before it to be over.
+//! - What is done to an attachment, from the beginning of rendering to its end, is in order by itself.
 //! - A change of layout is a write between the two halves of its barrier. So are a release and an acquire: the acquire
 //!   comes after the semaphore, whatever its first stages are.
 #![forbid(unsafe_code)]
