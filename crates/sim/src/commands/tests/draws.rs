@@ -114,7 +114,7 @@ impl Drop for Pipeline {
 }
 
 /// Writes what the first vertex of the buffer of binding 0 begins with, all over the area.
-pub(super) fn paint(kernel: &mut Kernel<'_>) {
+fn paint(kernel: &mut Kernel<'_>) {
     let draw = kernel.draw().unwrap();
     let mut color = [0];
     draw.vertex_buffer(0).read(0, &mut color);
@@ -129,18 +129,18 @@ pub(super) fn paint(kernel: &mut Kernel<'_>) {
 }
 
 /// An image of 4 by 2 texels that is drawn to, with a view, and vertex and index buffers.
-struct Scene {
-    bench: Bench,
-    image: vk::Image,
-    shown: vk::ImageView,
-    vertices: Mapped,
+pub(super) struct Scene {
+    pub(super) bench: Bench,
+    pub(super) image: vk::Image,
+    pub(super) shown: vk::ImageView,
+    pub(super) vertices: Mapped,
     indices: Mapped,
     numbers: Mapped,
-    down: Mapped,
+    pub(super) down: Mapped,
 }
 
 impl Scene {
-    fn new(judged: bool) -> Self {
+    pub(super) fn new(judged: bool) -> Self {
         let profile = Profile::by_name("lavapipe").unwrap();
         let mut bench = Bench::of(Gpu::builder(profile).hazards(judged).build());
         let plain = info(F::R8_UNORM, 4, 2);
@@ -171,8 +171,12 @@ impl Scene {
     }
 
     fn copy_down(&self, commands: vk::CommandBuffer) {
+        self.copy_from(commands, GENERAL);
+    }
+
+    pub(super) fn copy_from(&self, commands: vk::CommandBuffer, layout: vk::ImageLayout) {
         let (image, to) = (self.image, self.down.buffer);
-        unsafe { self.bench.device().cmd_copy_image_to_buffer(commands, image, GENERAL, to, &[whole(4, 2)]) };
+        unsafe { self.bench.device().cmd_copy_image_to_buffer(commands, image, layout, to, &[whole(4, 2)]) };
     }
 
     /// What a command that fails reports.

@@ -5,12 +5,10 @@ use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 use vk::ImageLayout as Layout;
 
-use super::bench::{Bench, DST, Mapped};
-use super::draws::{Pipeline, Shape, paint};
+use super::bench::DST;
+use super::draws::{Pipeline, Scene, Shape};
 use super::images::{GENERAL, info, layers, whole};
 use super::rendering::{area, red, view};
-use crate::Gpu;
-use crate::profiles::Profile;
 
 const ATTACHED: Layout = Layout::COLOR_ATTACHMENT_OPTIMAL;
 const SOURCE: Layout = Layout::TRANSFER_SRC_OPTIMAL;
@@ -32,28 +30,7 @@ fn reference(attachment: u32, layout: Layout) -> vk::AttachmentReference {
     vk::AttachmentReference { attachment, layout }
 }
 
-struct Scene {
-    bench: Bench,
-    image: vk::Image,
-    shown: vk::ImageView,
-    vertices: Mapped,
-    down: Mapped,
-}
-
 impl Scene {
-    fn new(judged: bool) -> Self {
-        let profile = Profile::by_name("lavapipe").unwrap();
-        let mut bench = Bench::of(Gpu::builder(profile).hazards(judged).build());
-        let plain = info(F::R8_UNORM, 4, 2);
-        let image = bench.image(&plain.usage(plain.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-        let shown = view(&bench, image, F::R8_UNORM, A::COLOR);
-        let vertices = bench.mapped(64, vk::BufferUsageFlags::VERTEX_BUFFER);
-        let down = bench.mapped(8, DST);
-        bench.gpu.set_kernel("vertex", |_| {});
-        bench.gpu.set_kernel("fragment", paint);
-        Self { bench, image, shown, vertices, down }
-    }
-
     /// A pass of one color.
     fn pass(
         &self,
@@ -74,7 +51,7 @@ impl Scene {
     }
 
     /// Begins a pass with a grey image.
-    fn begin(&self, commands: vk::CommandBuffer, pass: vk::RenderPass, framebuffer: vk::Framebuffer) {
+    fn begin_pass(&self, commands: vk::CommandBuffer, pass: vk::RenderPass, framebuffer: vk::Framebuffer) {
         let values = [red(0.2); 2];
         let info = vk::RenderPassBeginInfo::default()
             .render_pass(pass)
@@ -85,20 +62,9 @@ impl Scene {
         unsafe { self.bench.device().cmd_begin_render_pass(commands, &info, contents) };
     }
 
-    fn copy_down(&self, commands: vk::CommandBuffer) {
-        let (image, to) = (self.image, self.down.buffer);
-        unsafe { self.bench.device().cmd_copy_image_to_buffer(commands, image, SOURCE, to, &[whole(4, 2)]) };
-    }
-
     fn destroy(&self, pass: vk::RenderPass, framebuffer: vk::Framebuffer) {
         unsafe { self.bench.device().destroy_framebuffer(framebuffer, None) };
         unsafe { self.bench.device().destroy_render_pass(pass, None) };
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        unsafe { self.bench.device().destroy_image_view(self.shown, None) };
     }
 }
 
@@ -110,21 +76,21 @@ fn a_pass_clears_draws_and_changes_layouts() {
     let framebuffer = scene.framebuffer(pass, &[scene.shown]);
     let pipeline = Pipeline::new(bench, &Shape { pass, ..Shape::PLAIN });
     bench.run(|device, commands| {
-        scene.begin(commands, pass, framebuffer);
+        scene.begin_pass(commands, pass, framebuffer);
         unsafe { device.cmd_end_render_pass(commands) };
-        scene.copy_down(commands);
+        scene.copy_from(commands, SOURCE);
     });
     assert_eq!(scene.down.read(), [51; 8]);
     scene.vertices.write(0, &[7]);
     bench.run(|device, commands| {
-        scene.begin(commands, pass, framebuffer);
+        scene.begin_pass(commands, pass, framebuffer);
         unsafe {
             device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline.handle);
             device.cmd_bind_vertex_buffers(commands, 0, &[scene.vertices.buffer; 4], &[0; 4]);
             device.cmd_draw(commands, 3, 1, 0, 0);
             device.cmd_end_render_pass(commands);
         }
-        scene.copy_down(commands);
+        scene.copy_from(commands, SOURCE);
     });
     bench.expect_silence();
     assert_eq!(scene.down.read(), [7; 8]);
@@ -174,7 +140,7 @@ fn depth_stencil_and_samples_are_attached_as_the_subpass_says() {
             .clear_values(&values);
         device.cmd_begin_render_pass(commands, &info, vk::SubpassContents::INLINE);
         device.cmd_end_render_pass(commands);
-        scene.copy_down(commands);
+        scene.copy_from(commands, SOURCE);
         let region = whole(4, 2).image_subresource(layers(A::STENCIL, 0, 0, 1));
         device.cmd_copy_image_to_buffer(commands, depth, SOURCE, stencil.buffer, &[region]);
     });
@@ -195,10 +161,10 @@ fn the_judge_sees_what_passes_wait_for() {
         let framebuffer = scene.framebuffer(pass, &[scene.shown]);
         scene.bench.run(|device, commands| {
             for _ in 0..2 {
-                scene.begin(commands, pass, framebuffer);
+                scene.begin_pass(commands, pass, framebuffer);
                 unsafe { device.cmd_end_render_pass(commands) };
             }
-            scene.copy_down(commands);
+            scene.copy_from(commands, SOURCE);
         });
         let reports = scene.bench.reports();
         scene.destroy(pass, framebuffer);
@@ -238,7 +204,7 @@ fn wrong_passes_are_reported() {
     let scene = Scene::new(false);
     let bench = &scene.bench;
     let device = bench.device();
-    let plain = described(F::R8_UNORM, (GENERAL, GENERAL));
+    let plain = described(F::R8_UNORM, (SOURCE, GENERAL));
     let pass = scene.pass(plain, &[]);
     let framebuffer = scene.framebuffer(pass, &[scene.shown]);
     let other = scene.pass(plain.samples(vk::SampleCountFlags::TYPE_4), &[]);
@@ -270,7 +236,7 @@ fn wrong_passes_are_reported() {
     bench.begin();
     unsafe { device.cmd_end_render_pass(bench.commands) };
     bench.expect("VUID-vkCmdEndRenderPass-None-06170");
-    scene.begin(bench.commands, other, framebuffer);
+    scene.begin_pass(bench.commands, other, framebuffer);
     bench.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
     let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer);
     let inline = vk::SubpassContents::INLINE;
@@ -301,7 +267,7 @@ fn wrong_passes_are_reported() {
     bench.expect("VUID-vkCmdDraw-renderPass-02684");
     unsafe { device.cmd_end_render_pass(bench.commands) };
     bench.end();
-    // The image has no layout yet; and the pass is in use until the queue is done.
+    // The image is in another layout; and the pass is in use until the queue is done.
     bench.gpu.hold_submissions(true);
     bench.submit().unwrap();
     scene.destroy(pass, framebuffer);
