@@ -70,19 +70,24 @@ impl<'a> KernelDraw<'a> {
         self.drawn.span.vertex_offset
     }
 
-    /// The indices; `None` of a draw without. Indices outside of the buffer are reported as `SUBLET-descriptor-range`,
-    /// and are zeroes.
+    /// The indices; `None` of a draw without. Those outside of the buffer are left out, and reported as
+    /// `SUBLET-descriptor-range`.
     pub fn indices(&self) -> Option<Vec<u32>> {
         let (buffer, offset, kind) = self.drawn.draw.indices?;
         let size = index_size(kind)?;
         let bytes = self.bytes("the index buffer".to_owned(), (buffer, offset));
+        let (asked, there) = (self.vertices(), u32::try_from(bytes.len() / size).unwrap_or(u32::MAX));
+        if asked.end > there {
+            let text = format!("{there} indices, of which {asked:?} are drawn");
+            self.report("SUBLET-descriptor-range", "the index buffer", &text);
+        }
         let index = |position: u32| {
             let mut word = [0; 4];
             let width = usize::try_from(size).unwrap_or(word.len());
             bytes.read(u64::from(position) * size, &mut word[..width]);
             u32::from_le_bytes(word)
         };
-        Some(self.vertices().map(index).collect())
+        Some((asked.start..asked.end.min(there)).map(index).collect())
     }
 
     /// The vertex buffer of a binding, from its offset on. One that the pipeline does not have is reported as
@@ -92,7 +97,7 @@ impl<'a> KernelDraw<'a> {
         match self.drawn.draw.vertices.get(&binding) {
             Some(&bound) => self.bytes(name, bound),
             None => {
-                self.report(&name, "the pipeline has no such binding");
+                self.report("SUBLET-descriptor-binding", &name, "the pipeline has no such binding");
                 self.view(name, BufferBytes::Nothing)
             }
         }
@@ -146,13 +151,13 @@ impl<'a> KernelDraw<'a> {
             Texels::attached(&self.device.state.lock(), &first.to, count)
         });
         if source.is_none() {
-            self.report(&name, "nothing is attached there");
+            self.report("SUBLET-descriptor-binding", &name, "nothing is attached there");
         }
         let (device, entry_point, layouts) = (self.device, self.entry_point, self.layouts.clone());
         KernelImage { device, entry_point, name, source, layouts, actor: None }
     }
 
-    fn report(&self, name: &str, text: &str) {
-        self.device.report("SUBLET-descriptor-binding", format!("{}: {name}: {text}", self.entry_point));
+    fn report(&self, rule: &'static str, name: &str, text: &str) {
+        self.device.report(rule, format!("{}: {name}: {text}", self.entry_point));
     }
 }

@@ -265,6 +265,25 @@ fn indirect_draws_read_their_numbers_when_they_run() {
 }
 
 #[test]
+fn indices_behind_the_buffer_are_left_out() {
+    let scene = Scene::new(false);
+    let pipeline = Pipeline::new(&scene.bench, &Shape::PLAIN);
+    let seen = Arc::new(Mutex::new(None));
+    let log = Arc::clone(&seen);
+    scene.bench.gpu.set_kernel("vertex", move |kernel| *log.lock() = kernel.draw().unwrap().indices());
+    scene.indices.write(0, &[0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0]);
+    scene.numbers.write(0, &[u32::MAX, 1, 5, 0, 0].map(u32::to_le_bytes).concat());
+    scene.bench.run(|device, commands| {
+        scene.begin(commands, &pipeline, 0);
+        unsafe { device.cmd_draw_indexed_indirect(commands, scene.numbers.buffer, 0, 1, 0) };
+        unsafe { device.cmd_end_rendering(commands) };
+    });
+    scene.bench.expect("SUBLET-descriptor-range");
+    // The buffer is bound from its second index on.
+    assert_eq!(*seen.lock(), Some(vec![6, 7]));
+}
+
+#[test]
 fn wrong_draws_are_reported() {
     use vk::DynamicState as State;
     let scene = Scene::new(false);
