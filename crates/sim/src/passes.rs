@@ -39,7 +39,7 @@ pub(super) struct RenderPass {
 /// A `VkFramebuffer`.
 pub(super) struct Framebuffer {
     /// What it was made for.
-    pub(super) formats: Formats,
+    pub(super) pass: Arc<PassInfo>,
     pub(super) views: Vec<vk::ImageView>,
     pub(super) extent: vk::Extent2D,
     pub(super) layers: u32,
@@ -175,6 +175,20 @@ impl PassInfo {
         })
     }
 
+    /// Whether the framebuffers of one are for the other: the same attachments, used alike.
+    pub(super) fn is_compatible(&self, other: &Self) -> bool {
+        let shape = |pass: &Self| {
+            let each = pass.attachments.iter().map(|attachment| (attachment.format, attachment.samples));
+            let at = |slot: Option<(usize, vk::ImageLayout)>| slot.map(|(at, _)| at);
+            // Nothing to resolve to may be said in two ways.
+            let resolved = |location| at(pass.resolves.get(location).copied().flatten());
+            let pairs =
+                pass.colors.iter().enumerate().map(|(location, color)| (at(*color), resolved(location)));
+            (each.collect::<Vec<_>>(), pairs.collect::<Vec<_>>(), at(pass.depth_stencil))
+        };
+        self.formats == other.formats && shape(self) == shape(other)
+    }
+
     fn slot(
         attachments: &[vk::AttachmentDescription],
         reference: &vk::AttachmentReference,
@@ -284,11 +298,11 @@ unsafe extern "system" fn create_framebuffer(
             "the simulated device has no framebuffers without images");
         // SAFETY: VUID-VkFramebufferCreateInfo-flags-02778.
         let views = unsafe { chain::array(info.p_attachments, info.attachment_count) };
-        let formats = check_framebuffer(device, info, views)?;
+        let pass = check_framebuffer(device, info, views)?;
         let extent = vk::Extent2D { width: info.width, height: info.height };
         let (views, layers) = (views.to_vec(), info.layers);
         let insert = |state: &mut DeviceState, handle, host| {
-            let made = Framebuffer { formats, views, extent, layers, in_use: 0, host };
+            let made = Framebuffer { pass, views, extent, layers, in_use: 0, host };
             state.passes.framebuffers.insert(handle, made);
         };
         // SAFETY: 1: VUID-vkCreateFramebuffer-pAllocator-parameter. 2: no lock is held. 3:
@@ -297,12 +311,12 @@ unsafe extern "system" fn create_framebuffer(
     })
 }
 
-/// Whether these views are what the pass has attachments for. The formats of the pass.
+/// Whether these views are what the pass has attachments for. What the pass does.
 fn check_framebuffer(
     device: &Device,
     info: &vk::FramebufferCreateInfo<'_>,
     views: &[vk::ImageView],
-) -> Result<Formats, Broken> {
+) -> Result<Arc<PassInfo>, Broken> {
     let state = device.state.lock();
     let rule = "VUID-VkFramebufferCreateInfo-renderPass-parameter";
     let pass = state.known(device, info.render_pass, state.passes.passes.get(&info.render_pass), rule)?;
@@ -333,7 +347,7 @@ fn check_framebuffer(
         refuse_if!(views > layers => "VUID-VkFramebufferCreateInfo-renderPass-04536",
             "{name} has {layers} layers for {views} views");
     }
-    Ok(pass.info.formats.clone())
+    Ok(Arc::clone(&pass.info))
 }
 
 destroys! {

@@ -47,7 +47,7 @@ pub(super) unsafe extern "system" fn begin(
         let found = state.passes.framebuffers.get(&info.framebuffer);
         let framebuffer = state.known(device, info.framebuffer, found, rule)?;
         let pass = &pass.info;
-        refuse_if!(framebuffer.formats != pass.formats => "VUID-VkRenderPassBeginInfo-renderPass-00904",
+        refuse_if!(!framebuffer.pass.is_compatible(pass) => "VUID-VkRenderPassBeginInfo-renderPass-00904",
             "{} is for another pass", state.name(info.framebuffer));
         let (area, extent) = (info.render_area, framebuffer.extent);
         let end = |start: i32, size: u32| i64::from(start) + i64::from(size);

@@ -238,6 +238,14 @@ fn wrong_passes_are_reported() {
     bench.expect("VUID-vkCmdEndRenderPass-None-06170");
     scene.begin_pass(bench.commands, other, framebuffer);
     bench.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
+    // One attachment more, which nothing uses.
+    let (attachments, colors) = ([plain; 2], [reference(0, ATTACHED)]);
+    let subpass = [vk::SubpassDescription::default().color_attachments(&colors)];
+    let more = vk::RenderPassCreateInfo::default().attachments(&attachments).subpasses(&subpass);
+    let more = unsafe { device.create_render_pass(&more, None) }.unwrap();
+    scene.begin_pass(bench.commands, more, framebuffer);
+    bench.expect("VUID-VkRenderPassBeginInfo-renderPass-00904");
+    unsafe { device.destroy_render_pass(more, None) };
     let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer);
     let inline = vk::SubpassContents::INLINE;
     let begin = |info: &vk::RenderPassBeginInfo<'_>, contents| {
