@@ -52,8 +52,8 @@ impl CommandList {
         Ok(())
     }
 
-    /// `vkCmdSetViewport` and `vkCmdSetScissor`, of one: the area, with depths from 0 to 1, for pipelines that leave both
-    /// to commands.
+    /// `vkCmdSetViewport` and `vkCmdSetScissor`, of one: the area, with depths from 0 to 1. For pipelines that leave
+    /// both to commands.
     ///
     /// ```
     /// use ash::vk;
