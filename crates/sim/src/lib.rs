@@ -53,20 +53,21 @@
 //!   GPU is [given them](GpuBuilder::descriptor_heap). Resource and sampler heaps with the driver's reserved ranges,
 //!   push data, and the mapping of sets and bindings with every source, though no shader has a record here. Secondary
 //!   command buffers inherit no heaps.
-//! - **Images**: copies, clears, blits of either filter, resolves, and rendering, whose attachments are cleared, loaded,
-//!   stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
-//! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in its
-//!   place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device
-//!   addresses. What a shader finds is checked when it looks, see [`Kernel`]. A draw has vertices, indices and attachments
-//!   besides, see [`KernelDraw`], and no rasterizer.
+//! - **Images**: copies, clears, blits of either filter, resolves, and rendering, whose attachments are cleared,
+//!   loaded, stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
+//! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in
+//!   its place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants,
+//!   device addresses. What a shader finds is checked when it looks, see [`Kernel`]. A draw has vertices, indices and
+//!   attachments besides, see [`KernelDraw`], and no rasterizer.
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see
 //!   [`GpuBuilder::queues`], and several families of queues, see [`GpuBuilder::family`].
-//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, blit, resolve,
-//!   indirect dispatch, of attachments, of a draw's commands, indices and vertices, and of a [`Kernel`]'s buffers and
-//!   images is compared with those before it, by bytes of buffers and by subresources and areas of images (a shader's by
-//!   subresources). Barriers and events of either interface, the dependencies of render passes, semaphores and their
-//!   stages, and waits of the host order them, also across command buffers, submissions and queues. Two that nothing orders as it should are reported under the layers' names
+//! - **Hazards**, where [`GpuBuilder::hazards`] asks for it: each access of a copy, fill, update, clear, blit,
+//!   resolve, indirect dispatch, of attachments, of a draw's commands, indices and vertices, and of a [`Kernel`]'s
+//!   buffers and images is compared with those before it, by bytes of buffers and by subresources and areas of images
+//!   (a shader's by subresources). Barriers and events of either interface, the dependencies of render passes,
+//!   semaphores and their stages, and waits of the host order them, also across command buffers, submissions and
+//!   queues. Two that nothing orders as it should are reported under the layers' names
 //!   (`SYNC-HAZARD-READ-AFTER-WRITE`, `-WRITE-AFTER-READ`, `-WRITE-AFTER-WRITE`, and `-RACING-` on two queues), with
 //!   both calls, what they share, and what is missing: a semaphore, an execution dependency, an availability or a
 //!   visibility. Between families of queues, so is what a family uses and another one owns, or acquires and nobody has

@@ -1,5 +1,5 @@
-//! A pipeline that paints a picture in one color, which is made of a word of a storage buffer, one of a vertex buffer and
-//! a texel. On simulated GPUs a closure does what the shader does.
+//! A pipeline that paints a picture in one color, which is made of a word of a storage buffer, one of a vertex buffer
+//! and a texel. On simulated GPUs a closure does what the shader does.
 
 use std::ffi::CStr;
 

@@ -410,8 +410,8 @@ impl Span {
     }
 }
 
-/// The bytes of `count` elements from `first` on that a draw may read of a buffer: offset and size, as far as the buffer
-/// goes.
+/// The bytes of elements, the first of them and so many, that a draw may read of a buffer: offset and size, as far as
+/// the buffer goes.
 pub(crate) fn elements(
     state: &DeviceState,
     (buffer, offset): (vk::Buffer, u64),

@@ -1,4 +1,4 @@
-//! Rendering: what becomes of attachments when it begins and ends. Render passes begin and end it as well, see `passes`.
+//! Rendering: what becomes of attachments when it begins and ends. Render passes begin and end it as well, see `pass`.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Shaders as Rust closures: what a dispatch or a draw does, and what it finds through its descriptors.
 //!
-//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. When the queue reaches a dispatch it
-//! calls the closure once, for all workgroups together, with a [`Kernel`]; at a draw that of each shader of the pipeline,
-//! in the order of their stages. Descriptors are looked up when the closure asks for them: as with shaders, descriptors
-//! that it does not use need not be there.
+//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. When the queue reaches a dispatch
+//! it calls the closure once, for all workgroups together, with a [`Kernel`]; at a draw that of each shader of the
+//! pipeline, in the order of their stages. Descriptors are looked up when the closure asks for them: as with shaders,
+//! descriptors that it does not use need not be there.
 
 mod buffer;
 mod draw;
@@ -59,8 +59,8 @@ impl Gpu {
     /// Sets what shaders with this entry point do, from the next dispatch or draw that runs. Only the name of the entry
     /// point and the layout of a pipeline count: any SPIR-V serves as a module.
     ///
-    /// A dispatch or a draw of which an entry point has no closure is reported as `SUBLET-no-kernel`, and a closure that panics as
-    /// `SUBLET-kernel-panicked`.
+    /// A dispatch or a draw of which an entry point has no closure is reported as `SUBLET-no-kernel`, and a closure
+    /// that panics as `SUBLET-kernel-panicked`.
     ///
     /// ```
     /// use ash::vk;

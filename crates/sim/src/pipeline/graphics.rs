@@ -1,4 +1,5 @@
-//! Graphics pipelines. Of their state that is kept which says what memory a draw touches, and which attachments it fits.
+//! Graphics pipelines. Of their state that is kept which says what memory a draw touches, and which attachments it
+//! fits.
 
 use std::collections::BTreeMap;
 
