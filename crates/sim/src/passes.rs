@@ -8,8 +8,8 @@ use ash::vk;
 use super::chain;
 use super::describe::{Broken, refuse_if};
 use super::entry::{call, checked, entries};
-use super::format::FormatInfo;
-use super::hazards::{Bar, On, Scope, stages2};
+use super::format::{FormatInfo, level_size};
+use super::hazards::{Bar, On, Scope, access2, stages2};
 use super::host::{self, HostBytes, destroys};
 use super::state::{Device, DeviceState};
 use crate::arithmetic::index;
@@ -240,10 +240,8 @@ impl PassInfo {
 }
 
 fn bar(dependency: &vk::SubpassDependency, on: On) -> Bar {
-    // The flags of the first interface have the same bits in the second.
-    let access = |flags: vk::AccessFlags| vk::AccessFlags2::from_raw(u64::from(flags.as_raw()));
-    let first = Scope::first(stages2(dependency.src_stage_mask), access(dependency.src_access_mask));
-    let second = Scope::second(stages2(dependency.dst_stage_mask), access(dependency.dst_access_mask));
+    let first = Scope::first(stages2(dependency.src_stage_mask), access2(dependency.src_access_mask));
+    let second = Scope::second(stages2(dependency.dst_stage_mask), access2(dependency.dst_access_mask));
     Bar { first, second, on, half: None }
 }
 
@@ -333,7 +331,7 @@ fn check_framebuffer(
         refuse_if!(description.samples != attachment.samples
             => "VUID-VkFramebufferCreateInfo-pAttachments-00881",
             "{name} has {:?} samples, and the pass {:?}", description.samples, attachment.samples);
-        let level = |texels: u32| texels.checked_shr(found.range.base_mip_level).unwrap_or(0).max(1);
+        let level = |size: u32| level_size(size, found.range.base_mip_level);
         let (width, height) = (level(description.extent.width), level(description.extent.height));
         refuse_if!(info.width > width => "VUID-VkFramebufferCreateInfo-flags-04533",
             "{name} has {width} columns of {}", info.width);

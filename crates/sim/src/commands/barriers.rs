@@ -7,7 +7,7 @@ use ash::vk;
 use super::{Command, record};
 use crate::chain;
 use crate::entry::call;
-use crate::hazards::{Bar, Half, On, Scope, Transfer, is_outside, stages2};
+use crate::hazards::{Bar, Half, On, Scope, Transfer, access2, is_outside, stages2};
 use crate::state::{Device, DeviceState};
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
@@ -114,20 +114,18 @@ pub(super) fn of_first(
     images: &[vk::ImageMemoryBarrier<'_>],
 ) -> Barriers {
     let (src, dst) = (stages2(src), stages2(dst));
-    // The flags of the first form have the same bits in the second.
-    let access = |flags: vk::AccessFlags| vk::AccessFlags2::from_raw(u64::from(flags.as_raw()));
     // The call orders its stages without a barrier too.
     let stages = vk::MemoryBarrier2::default().src_stage_mask(src).dst_stage_mask(dst);
     let memory = memory.iter().map(|barrier| {
         stages
-            .src_access_mask(access(barrier.src_access_mask))
-            .dst_access_mask(access(barrier.dst_access_mask))
+            .src_access_mask(access2(barrier.src_access_mask))
+            .dst_access_mask(access2(barrier.dst_access_mask))
     });
     let buffers = buffers.iter().map(|barrier| vk::BufferMemoryBarrier2 {
         src_stage_mask: src,
-        src_access_mask: access(barrier.src_access_mask),
+        src_access_mask: access2(barrier.src_access_mask),
         dst_stage_mask: dst,
-        dst_access_mask: access(barrier.dst_access_mask),
+        dst_access_mask: access2(barrier.dst_access_mask),
         src_queue_family_index: barrier.src_queue_family_index,
         dst_queue_family_index: barrier.dst_queue_family_index,
         buffer: barrier.buffer,
@@ -137,9 +135,9 @@ pub(super) fn of_first(
     });
     let images = images.iter().map(|barrier| vk::ImageMemoryBarrier2 {
         src_stage_mask: src,
-        src_access_mask: access(barrier.src_access_mask),
+        src_access_mask: access2(barrier.src_access_mask),
         dst_stage_mask: dst,
-        dst_access_mask: access(barrier.dst_access_mask),
+        dst_access_mask: access2(barrier.dst_access_mask),
         old_layout: barrier.old_layout,
         new_layout: barrier.new_layout,
         src_queue_family_index: barrier.src_queue_family_index,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::rendering::{Asked, Pass, Rendering, Rules, Slot};
+use super::rendering::{Asked, Pass, Rendering, Rules, Slot, resolve_mode};
 use super::{Command, record};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
@@ -115,13 +115,10 @@ fn attachments<'a>(
         let Some(color) = *color else { continue };
         let mut info = of(color)?;
         if let Some((at, layout)) = pass.resolves.get(location).copied().flatten() {
-            let format = pass.attachments[at].format;
-            let mode = match crate::format::Channels::of(format) {
-                Some(channels) if channels.is_float() => vk::ResolveModeFlags::AVERAGE,
-                _ => vk::ResolveModeFlags::SAMPLE_ZERO,
-            };
+            // A format that cannot be resolved is refused with the attachment.
+            let mode = resolve_mode(pass.attachments[at].format);
             info = info
-                .resolve_mode(mode)
+                .resolve_mode(mode.unwrap_or(vk::ResolveModeFlags::SAMPLE_ZERO))
                 .resolve_image_view(framebuffer.views[at])
                 .resolve_image_layout(layout);
         }

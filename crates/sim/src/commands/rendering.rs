@@ -9,7 +9,7 @@ use super::{Command, Target, record};
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
-use crate::format::{Channels, FormatInfo, ImageDescription};
+use crate::format::{Channels, FormatInfo, ImageDescription, level_size};
 use crate::passes::Formats;
 use crate::state::{Device, DeviceState};
 
@@ -282,19 +282,19 @@ impl Attachment {
             refuse_if!(unfit.contains(&info.resolve_image_layout)
                 => "VUID-VkRenderingAttachmentInfo-imageView-06136",
                 "{name} is resolved to the layout {:?}", info.resolve_image_layout);
-            // Numbers have no average: their first sample is taken, as they have to ask for.
-            let mode = match Channels::of(to.format) {
-                Some(channels) if channels.is_float() => Some(vk::ResolveModeFlags::AVERAGE),
-                Some(_) => Some(vk::ResolveModeFlags::SAMPLE_ZERO),
-                None => None,
-            };
-            refuse_if!(mode != Some(info.resolve_mode) => "SUBLET-unsupported-resolve",
+            refuse_if!(resolve_mode(to.format) != Some(info.resolve_mode) => "SUBLET-unsupported-resolve",
                 "{name}: the simulated device cannot resolve format {} by {:?}",
                 to.format.as_raw(), info.resolve_mode);
             resolve = Some(target);
         }
         Ok(Self { slot, to, load: info.load_op, store: info.store_op, fill, resolve })
     }
+}
+
+/// How a color of `format` is resolved: integers have no average, so that their first sample is taken.
+pub(super) fn resolve_mode(format: vk::Format) -> Option<vk::ResolveModeFlags> {
+    let average = Channels::of(format)?.is_float();
+    Some(if average { vk::ResolveModeFlags::AVERAGE } else { vk::ResolveModeFlags::SAMPLE_ZERO })
 }
 
 /// What a view attaches, and its image.
@@ -335,7 +335,7 @@ fn check_area(
     [.., on_right, below]: [&'static str; 4],
 ) -> Result<(), Broken> {
     let Some(image) = state.images.get(&attached.target.image) else { return Ok(()) };
-    let level = |texels: u32| texels.checked_shr(attached.layers.mip_level).unwrap_or(0).max(1);
+    let level = |size: u32| level_size(size, attached.layers.mip_level);
     let end = |start: i32, size: u32| start.unsigned_abs().saturating_add(size);
     let (right, bottom) = (end(area.offset.x, area.extent.width), end(area.offset.y, area.extent.height));
     let (width, height) = (level(image.description.extent.width), level(image.description.extent.height));

@@ -184,9 +184,14 @@ fn bare(image: &ImageDescription, plane: &Plane) -> u64 {
         .saturating_mul(u64::from(image.samples.as_raw().max(1)))
 }
 
+/// Texels of a level along one axis of an image that has `size` of them. Never zero.
+pub(crate) fn level_size(size: u32, level: u32) -> u32 {
+    size.checked_shr(level).unwrap_or(0).max(1)
+}
+
 /// Texels of a level of a plane. Never zero.
 fn extent(image: &ImageDescription, plane: &Plane, level: u32) -> [u32; 3] {
-    let at = |size: u32, divisor: u32| size.checked_shr(level).unwrap_or(0).max(1).div_ceil(divisor);
+    let at = |size: u32, divisor: u32| level_size(size, level).div_ceil(divisor);
     [
         at(image.extent.width, plane.divisor.0),
         at(image.extent.height, plane.divisor.1),

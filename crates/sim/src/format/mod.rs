@@ -11,7 +11,7 @@ mod texel;
 
 pub(super) use channels::Channels;
 pub(super) use layout::tile_of;
-pub(super) use layout::{ImageLayout, Level};
+pub(super) use layout::{ImageLayout, Level, level_size};
 pub(super) use texel::{Aspect, FormatInfo};
 
 use super::profiles::Tile;

@@ -15,7 +15,7 @@ use crate::commands::{
     Attached, Attachment, BufferLayout, Command, Counts, Draw, INDIRECT_SIZE, Rendering, Slot, Target,
     between, elements, index_size,
 };
-use crate::format::{ImageDescription, ImageLayout};
+use crate::format::{ImageDescription, ImageLayout, level_size};
 use crate::state::{Device, DeviceState};
 
 const READ: (Access, bool) = (Access::TRANSFER_READ, false);
@@ -361,7 +361,7 @@ fn part(
     let from = [offset.x, offset.y, offset.z].map(i64::from);
     let size = [extent.width, extent.height, extent.depth].map(i64::from);
     let to = [from[0] + size[0], from[1] + size[1], from[2] + size[2]];
-    let level = |size: u32| i64::from(size.checked_shr(layers.mip_level).unwrap_or(0).max(1));
+    let level = |size: u32| i64::from(level_size(size, layers.mip_level));
     let end = [level(whole.width), level(whole.height), level(whole.depth)];
     let all = from == [0; 3] && (0..3).all(|axis| to[axis] >= end[axis]);
     let area = if all { None } else { Some(Area { from, to }) };

@@ -37,7 +37,7 @@ use super::state::{Device, DeviceState};
 use owners::{Act, Misowned, Owners};
 pub(super) use owners::{Half, Transfer, is_outside};
 use past::{Access1, Missing, Past, Step};
-pub(super) use scope::{Scope, stages2};
+pub(super) use scope::{Scope, access2, stages2};
 use spaces::{History, Space};
 
 /// A recorded call: which one it is of its command buffer.

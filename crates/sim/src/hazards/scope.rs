@@ -46,6 +46,11 @@ pub(crate) fn stages2(stages: vk::PipelineStageFlags) -> Stages {
     Stages::from_raw(u64::from(stages.as_raw()))
 }
 
+/// The flags of the first interface have the same bits in the second.
+pub(crate) fn access2(access: vk::AccessFlags) -> vk::AccessFlags2 {
+    vk::AccessFlags2::from_raw(u64::from(access.as_raw()))
+}
+
 /// What `ALL_COMMANDS` stands for: all but the host, and the two ends of the pipe, in which nothing happens.
 const DEVICE: Stages = Stages::from_raw(
     !(Stages::HOST.as_raw() | Stages::TOP_OF_PIPE.as_raw() | Stages::BOTTOM_OF_PIPE.as_raw()),

@@ -78,13 +78,7 @@ pub(crate) fn draw(
 /// The numbers of a draw in a buffer; `None` if they cannot be read.
 fn span((bytes, offset): &(Bytes, u64), indexed: bool) -> Option<Span> {
     let mut words = [0; 5];
-    for (position, word) in (0_u64..).zip(&mut words).take(if indexed { 5 } else { 4 }) {
-        let mut read = [0; 4];
-        if !bytes.store.read(bytes.offset + offset + position * 4, &mut read) {
-            return None;
-        }
-        *word = u32::from_le_bytes(read);
-    }
+    read_words(bytes, *offset, words.iter_mut().take(if indexed { 5 } else { 4 }))?;
     Some(Span::from_words(words, indexed))
 }
 
@@ -123,15 +117,22 @@ fn run(
     }
 }
 
-/// The numbers of a `VkDispatchIndirectCommand`; none are started if it has too many. `None` if it cannot be read.
-fn indirect(device: &Device, bytes: &Bytes, offset: u64) -> Option<[u32; 3]> {
-    let mut words = [[0; 4]; 3];
-    for (position, word) in (0_u64..).zip(&mut words) {
-        if !bytes.store.read(bytes.offset + offset + position * 4, word) {
+/// Reads the words of an indirect command.
+fn read_words<'a>(bytes: &Bytes, offset: u64, words: impl Iterator<Item = &'a mut u32>) -> Option<()> {
+    for (position, word) in (0_u64..).zip(words) {
+        let mut read = [0; 4];
+        if !bytes.store.read(bytes.offset + offset + position * 4, &mut read) {
             return None;
         }
+        *word = u32::from_le_bytes(read);
     }
-    let groups = words.map(u32::from_le_bytes);
+    Some(())
+}
+
+/// The numbers of a `VkDispatchIndirectCommand`; none are started if it has too many. `None` if it cannot be read.
+fn indirect(device: &Device, bytes: &Bytes, offset: u64) -> Option<[u32; 3]> {
+    let mut groups = [0; 3];
+    read_words(bytes, offset, groups.iter_mut())?;
     let rules = [
         "VUID-VkDispatchIndirectCommand-x-00417",
         "VUID-VkDispatchIndirectCommand-y-00418",
