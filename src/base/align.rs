@@ -78,6 +78,7 @@ impl Alignment {
 
     /// The binary logarithm.
     #[inline]
+    #[cfg(test)]
     pub(crate) const fn log2(self) -> u32 {
         self.0.trailing_zeros()
     }

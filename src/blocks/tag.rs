@@ -21,6 +21,8 @@ const KIND_SHIFT: u32 = USAGE_BITS + ALIGNMENT_BITS;
 const LEAST_LOG2: u32 = 4;
 /// The step that stands for 512 KiB and everything above.
 const LAST_STEP: u32 = (1 << ALIGNMENT_BITS) - 1;
+const LEAST_MASK: u64 = (1 << LEAST_LOG2) - 1;
+const LAST: u64 = 1 << (LEAST_LOG2 + LAST_STEP);
 /// The kinds that are linear resources: buffers, and images with linear tiling.
 const LINEAR: [u32; 2] = [1, 3];
 
@@ -45,8 +47,10 @@ pub(crate) const fn usage_of(tag: Tag) -> u32 {
 /// A tag that also says at which alignment the memory was asked for: nobody else keeps it.
 #[inline]
 pub(crate) const fn with_alignment(tag: Tag, alignment: Alignment) -> Tag {
-    let step = alignment.log2().saturating_sub(LEAST_LOG2);
-    Tag(tag.0 | ((if step < LAST_STEP { step } else { LAST_STEP }) << USAGE_BITS))
+    // As bits, which every allocation pays for: the least alignment is rounded up to, and the last step is a bit that
+    // comes before all above it.
+    let told = ((alignment.get() + LEAST_MASK) & !LEAST_MASK) | LAST;
+    Tag(tag.0 | (told.trailing_zeros() - LEAST_LOG2) << USAGE_BITS)
 }
 
 /// An alignment that is not below the one that the memory at `offset` was asked for with: 16 where it was less, and

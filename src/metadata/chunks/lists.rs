@@ -1,4 +1,6 @@
 //! Lists of free chunks, threaded through the nodes: what an engine finds its free chunks with.
+//!
+//! Only from the second chunk of a list on is there a link back: that of the first one may name any node.
 #![forbid(unsafe_code)]
 
 use super::slots::FREE;
@@ -45,8 +47,7 @@ impl Chunks {
         debug_assert!(node.state() == FREE);
         let (prev, next) = (node.a, node.b);
         nodes[index(next)].a = prev;
-        if prev == NONE {
-            debug_assert_eq!(*head, chunk);
+        if *head == chunk {
             *head = next;
         } else {
             nodes[index(prev)].b = next;
@@ -61,7 +62,8 @@ impl Chunks {
         let (mut before, mut chunk) = (NONE, head);
         while chunk != NONE {
             assert!(self.is_free(chunk), "list: chunk {chunk} in a free list is not free");
-            assert_eq!(self.slots.get(chunk).a, before, "list: chunk {chunk} does not point back");
+            let points_back = before == NONE || self.slots.get(chunk).a == before;
+            assert!(points_back, "list: chunk {chunk} does not point back");
             visit(chunk);
             (before, chunk) = (chunk, self.list_next(chunk));
         }

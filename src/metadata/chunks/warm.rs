@@ -47,7 +47,7 @@ impl Chunks {
     /// Cuts `size` units off a free chunk, `gap` units behind its start and `rest` before its end, for a used chunk.
     /// `gap` and `rest` are not both 0. If there is a rest it keeps the chunk's name and its list, else what is in
     /// front of the used chunk does. `None`, and nothing is changed, if there are not two dead slots.
-    #[inline]
+    #[inline(always)]
     pub(in crate::metadata) fn split(
         &mut self,
         chunk: u32,

@@ -164,21 +164,21 @@ impl Bins {
         let (prev, next) = (node.a, node.b);
         // Of slot 0 if there is none: see C1.
         nodes[index(next)].a = prev;
-        nodes[index(prev)].b = next;
-        nodes[index(NONE)].b = NONE;
         let head = &mut self.heads[index(class)];
-        let first = if *head == chunk { next } else { *head };
+        // The link back of the first one says nothing.
+        let (first, before) = if *head == chunk { (next, NONE) } else { (*head, prev) };
         *head = first;
+        nodes[index(before)].b = next;
+        nodes[index(NONE)].b = NONE;
         self.clear_if(class, first);
     }
 
-    /// Takes the first chunk, which there is, out of the list of `class`.
+    /// Takes `chunk`, the first one, out of the list of `class`. The next one, which would have to be fetched for it,
+    /// keeps its link back: of the first one that says nothing.
     #[inline(always)]
-    pub(super) fn pop(&mut self, nodes: &mut [Node], class: u32) {
-        let head = &mut self.heads[index(class)];
-        let next = nodes[index(*head)].b;
-        nodes[index(next)].a = NONE;
-        *head = next;
+    pub(super) fn pop(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+        let next = nodes[index(chunk)].b;
+        self.heads[index(class)] = next;
         self.clear_if(class, next);
     }
 

@@ -21,7 +21,7 @@ use self::bins::{Bins, class_and_step, class_of};
 use self::empties::Empties;
 use self::offset_index::OffsetIndex;
 use self::search::Find;
-use self::slabs::{LEAST_CAPACITY, LIMIT, LISTS, MOST_ALIGNED, Slabs, class_for, is_slot};
+use self::slabs::{LEAST_CAPACITY, LISTS, SMALL, Slabs, class_for, is_slot, smallness};
 use super::chunks::{Chunks, Vacated};
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
@@ -176,7 +176,7 @@ pub struct Tlsf {
     slabs: Option<Box<Slabs>>,
     /// How often requests of each class of slots found none.
     misses: [u8; LISTS],
-    /// The largest size that has slots, or 0 if there are none now.
+    /// Below this is the [`smallness`] of what has slots: 0 if nothing has now.
     slab_sizes: u64,
     /// The same, or 0 if there are to be no slabs.
     slab_limit: u64,
@@ -257,8 +257,8 @@ impl Tlsf {
     pub fn with_slabs(max_region_capacity: u64) -> Self {
         let mut tlsf = Self::new(max_region_capacity);
         if max_region_capacity >= LEAST_CAPACITY {
-            tlsf.slab_sizes = LIMIT;
-            tlsf.slab_limit = LIMIT;
+            tlsf.slab_sizes = SMALL;
+            tlsf.slab_limit = SMALL;
         }
         tlsf
     }
@@ -397,7 +397,7 @@ impl Tlsf {
     /// Whether slots are for such requests, and there may be some.
     #[inline(always)]
     const fn is_small(&self, size: u64, alignment: Alignment) -> bool {
-        size.wrapping_sub(1) < self.slab_sizes && alignment.mask() < MOST_ALIGNED
+        smallness(size, alignment) < self.slab_sizes
     }
 
     /// As [`Self::grant`], of a size that slabs may serve.
@@ -463,11 +463,12 @@ impl Tlsf {
 
     #[inline(never)]
     fn take_chunk_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
-        let (vacated, addr, size, region_empty) = self.chunks.release(key).ok()?;
+        let (vacated, addr, _, region_empty) = self.chunks.release(key).ok()?;
         let region = self.chunks.region_of(addr);
-        if region_empty || self.warm_sizes == 0 {
-            let span = self.chunks.span_at(addr, size);
-            return Some((region, self.end_chunk(vacated, span).region_empty));
+        // One branch, not two.
+        if region_empty | (self.warm_sizes == 0) {
+            let Vacated { chunk, prev, next } = vacated;
+            return Some((region, self.end_chunk(chunk, prev, next, region)));
         }
         self.give_warm(vacated);
         Some((region, false))
@@ -477,7 +478,7 @@ impl Tlsf {
     fn take_slot_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         let Self { chunks, slabs, .. } = self;
         let given = slabs.as_deref_mut()?.give(chunks, key)?;
-        self.slab_sizes = LIMIT;
+        self.slab_sizes = SMALL;
         if given.is_empty | given.is_time {
             return Some(self.slab_emptied(given));
         }
@@ -490,7 +491,8 @@ impl Tlsf {
         let (vacated, addr, size, region_empty) = self.chunks.release(key)?;
         let span = self.chunks.span_at(addr, size);
         if region_empty || self.warm_sizes == 0 {
-            return Ok(self.end_chunk(vacated, span));
+            let Vacated { chunk, prev, next } = vacated;
+            return Ok(Freed { span, region_empty: self.end_chunk(chunk, prev, next, span.region) });
         }
         self.give_warm(vacated);
         Ok(Freed { span, region_empty: false })
@@ -514,16 +516,17 @@ impl Tlsf {
         self.slabs.as_deref().and_then(|slabs| slabs.tag(key)).ok_or(BadKey)
     }
 
-    /// The rest of taking a chunk back where there may be an index, or where nothing may be left in its region.
+    /// The rest of taking a chunk back where there may be an index, or where nothing may be left in its region: whether
+    /// nothing is. What was vacated comes part by part: as a whole it would be in memory for all.
     #[inline(never)]
-    fn end_chunk(&mut self, vacated: Vacated, span: Span) -> Freed {
-        self.give_hard(vacated);
-        let region_empty = self.chunks.check_empty(span.region).is_ok();
+    fn end_chunk(&mut self, chunk: u32, prev: u32, next: u32, region: RegionId) -> bool {
+        self.give_hard(Vacated { chunk, prev, next });
+        let region_empty = self.chunks.check_empty(region).is_ok();
         if region_empty {
-            self.region_emptied(span.region);
+            self.region_emptied(region);
             self.slab_sizes = self.slab_limit;
         }
-        Freed { span, region_empty }
+        region_empty
     }
 
     /// Builds the index of offsets. From now on nothing is done the warm way, which knows no index.

@@ -45,7 +45,7 @@ impl Tlsf {
         let (nodes, dead) = chunks.parts_mut();
         let mut used = chunk;
         if rest <= Chunks::slack_behind(rounding) {
-            bins.pop(nodes, class);
+            bins.pop(nodes, chunk, class);
         } else {
             // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its
             // class.
@@ -69,7 +69,7 @@ impl Tlsf {
             // a large chunk that much is cut from costs nothing here.
             let rest_class = class_of(rest);
             if rest_class != class {
-                bins.pop(nodes, class);
+                bins.pop(nodes, chunk, class);
                 bins.insert(nodes, chunk, rest_class);
             }
         }
@@ -88,7 +88,7 @@ impl Tlsf {
         let (nodes, _) = chunks.parts_mut();
         let kept_class = class_of(if rest == 0 { gap } else { rest });
         if kept_class != class {
-            bins.pop(nodes, class);
+            bins.pop(nodes, chunk, class);
             bins.insert(nodes, chunk, kept_class);
         }
         if split.front != NONE {

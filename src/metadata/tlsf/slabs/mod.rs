@@ -93,7 +93,19 @@ const fn low(units: u64) -> u32 {
 }
 
 /// Alignments up to this have slots. They cost little in the smallest of them, and larger ones are rare in small sizes.
-pub(super) const MOST_ALIGNED: u64 = 512;
+const MOST_ALIGNED: u64 = 512;
+
+/// Below this is [`smallness`] of what has slots.
+pub(super) const SMALL: u64 = LIMIT / 4;
+const _: () = assert!(SMALL == 2 * MOST_ALIGNED);
+
+/// Tells by one number, and so with one branch, whether slots are for a size and an alignment: whether small sizes are
+/// aligned to little is anybody's guess.
+#[inline(always)]
+pub(super) const fn smallness(size: u64, alignment: Alignment) -> u64 {
+    // Both are below a power of two where the bits of both are. 0 is no small size.
+    (size.wrapping_sub(1) / (LIMIT / SMALL)) | alignment.get()
+}
 
 /// Log2 of what the sizes of slots are multiples of.
 const GRAIN_LOG2: u32 = 4;

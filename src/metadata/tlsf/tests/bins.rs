@@ -100,8 +100,8 @@ proptest! {
             let place = random.place(listed.len());
             let (chunk, class) = listed.swap_remove(place);
             let list = lists.get_mut(&class).unwrap();
-            if list.last() == Some(&chunk) {
-                bins.pop(chunks.parts_mut().0, class);
+            if list.last() == Some(&chunk) && random.place(2) == 0 {
+                bins.pop(chunks.parts_mut().0, chunk, class);
             } else {
                 bins.remove(chunks.parts_mut().0, chunk, class);
             }

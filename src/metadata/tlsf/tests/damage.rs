@@ -28,8 +28,8 @@ fn damage_i1() {
 #[test]
 #[should_panic(expected = "I2: a free chunk is in no list")]
 fn damage_i2() {
-    damaged(|tlsf, _| {
-        tlsf.bins.pop(tlsf.chunks.parts_mut().0, class_of(200));
+    damaged(|tlsf, hole| {
+        tlsf.bins.pop(tlsf.chunks.parts_mut().0, hole, class_of(200));
     });
 }
 
@@ -37,7 +37,7 @@ fn damage_i2() {
 #[should_panic(expected = "I2: chunk")]
 fn damage_i2_class() {
     damaged(|tlsf, hole| {
-        tlsf.bins.pop(tlsf.chunks.parts_mut().0, class_of(200));
+        tlsf.bins.pop(tlsf.chunks.parts_mut().0, hole, class_of(200));
         tlsf.bins.insert(tlsf.chunks.parts_mut().0, hole, class_of(300));
     });
 }
@@ -46,7 +46,7 @@ fn damage_i2_class() {
 #[should_panic(expected = "part of a region")]
 fn damage_i2_empties() {
     damaged(|tlsf, hole| {
-        tlsf.bins.pop(tlsf.chunks.parts_mut().0, class_of(200));
+        tlsf.bins.pop(tlsf.chunks.parts_mut().0, hole, class_of(200));
         tlsf.empties.insert(&mut tlsf.chunks, hole);
     });
 }
