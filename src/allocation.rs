@@ -152,10 +152,11 @@ impl Allocation {
         self.has(allocation_flags::NON_COHERENT)
     }
 
-    /// Itself, in other memory. What a cold path takes by value otherwise stands in memory on the fast path, too.
+    /// Itself, in other memory. What a cold path takes by value or by reference otherwise stands in memory on the fast
+    /// path, too.
     #[inline(always)]
-    pub(crate) fn moved(self) -> Self {
-        Self { ..self }
+    pub(crate) fn copied(&self) -> Self {
+        Self { ..*self }
     }
 
     #[inline]

@@ -179,8 +179,12 @@ impl<T: Threading> Allocator<T> {
     /// O(1), and a driver call if a block goes back.
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
-        // SAFETY: the caller's promise: the device no longer uses the memory, nor is what is bound to it used again. The
-        // allocation is given up.
-        unsafe { self.free_in_place(&allocation) }.map_err(|source| FreeError { allocation, source })
+        // Read field by field, and copied as a whole only where it is needed as a whole: what the caller has written in
+        // pieces a moment ago could not be forwarded to wider loads, and the search for the key would wait for it.
+        self.before_free(&allocation);
+        match self.take_back(&allocation) {
+            Ok(()) => Ok(()),
+            Err(source) => Err(FreeError { allocation: allocation.copied(), source }),
+        }
     }
 }

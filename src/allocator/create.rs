@@ -289,7 +289,7 @@ impl<T: Threading> Allocator<T> {
             Ok(allocation) => {
                 // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
                 // bound.
-                let allocation = unsafe { self.bind_new(handle.into(), allocation, asked.flags) }?;
+                unsafe { self.bind_new(handle.into(), &allocation, asked.flags) }?;
                 Ok((handle, allocation))
             }
             Err(miss) => {
@@ -324,7 +324,8 @@ impl<T: Threading> Allocator<T> {
         }
         let allocation = made.take().expect(MADE);
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        *made = Some(unsafe { self.bind_new(handle, allocation, info.flags) }?);
+        unsafe { self.bind_new(handle, &allocation, info.flags) }?;
+        *made = Some(allocation);
         Ok(())
     }
 
@@ -355,9 +356,9 @@ impl<T: Threading> Allocator<T> {
     pub(super) unsafe fn bind_new(
         &self,
         handle: BufferOrImage,
-        allocation: Allocation,
+        allocation: &Allocation,
         flags: AllocationCreateFlags,
-    ) -> Result<Allocation, CreateError> {
+    ) -> Result<(), CreateError> {
         if !flags.contains(AllocationCreateFlags::DONT_BIND) {
             let (memory, offset) = (allocation.memory, allocation.offset);
             // SAFETY: the caller's promise: it is not bound, and the allocation meets its requirements. Nobody has
@@ -365,11 +366,11 @@ impl<T: Threading> Allocator<T> {
             let bound = unsafe { self.device().bind(handle, memory, offset, std::ptr::null()) };
             if let Err(error) = bound {
                 // SAFETY: the caller's promise: both were made a moment ago, so that nobody else knows of them.
-                unsafe { self.undo_new(handle, allocation.moved()) };
+                unsafe { self.undo_new(handle, allocation.copied()) };
                 return Err(CreateError::Bind(error));
             }
         }
-        Ok(allocation)
+        Ok(())
     }
 
     /// Undoes what was made for a resource that cannot be bound.

@@ -283,10 +283,22 @@ impl<T: Threading> Allocator<T> {
     /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
     #[inline]
     pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+        self.before_free(allocation);
+        self.take_back(allocation)
+    }
+
+    /// What recordings and debug settings need to see of an allocation that is about to be freed.
+    #[inline(always)]
+    fn before_free(&self, allocation: &Allocation) {
         self.record_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
-            self.unwatch(allocation);
+            self.unwatch(&allocation.copied());
         }
+    }
+
+    /// Gives the vector back what was granted.
+    #[inline(always)]
+    fn take_back(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         vector.free(&self.inner.context, allocation.live(), allocation.has(allocation_flags::MAPPED))
     }
@@ -297,10 +309,7 @@ impl<T: Threading> Allocator<T> {
     /// As for [`Self::free_memory`].
     #[cold]
     pub(crate) unsafe fn undo_memory(&self, allocation: &Allocation) {
-        self.record_free(allocation);
-        if allocation.has(allocation_flags::WATCHED) {
-            self.unwatch(allocation);
-        }
+        self.before_free(allocation);
         let mapped = allocation.has(allocation_flags::MAPPED);
         let undone = self
             .vector_of(allocation)

@@ -64,7 +64,7 @@ enum Shape {
 #[derive(Debug)]
 struct Resolved {
     facts: VectorFacts,
-    /// Without size and alignment.
+    /// Without a size, and at the least alignment.
     request: VectorRequest,
     /// The flags of the allocation.
     flags: u8,
@@ -232,7 +232,8 @@ impl<T: Threading> Allocator<T> {
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         // Explicit properties send a plain request to the slow path, for the choice of a type, which is made here.
         let resolved = (info.name.is_none() && ORDINARY.contains(info.flags) && !is_lazy).then(|| {
-            let request = asked.of_vector(facts);
+            // Each allocation adds its own alignment to the tag.
+            let request = VectorRequest { tag: resource.tag, ..asked.of_vector(facts) };
             Resolved { facts: *facts, request, flags: flags_of(info, facts, request.mapped) }
         });
         let pool = info.pool.map(|&Pool { allocator, generation, number, facts }| Pool {
@@ -387,7 +388,8 @@ impl<T: Threading> Allocator<T> {
             }
         };
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        Ok((handle, unsafe { self.bind_new(handle.into(), allocation, prepared.info.flags) }?))
+        unsafe { self.bind_new(handle.into(), &allocation, prepared.info.flags) }?;
+        Ok((handle, allocation))
     }
 
     /// [`Self::allocate_usual`] of a prepared request.
@@ -402,10 +404,10 @@ impl<T: Threading> Allocator<T> {
             return Err(Miss::Unusual);
         }
         let Some(resolved) = &prepared.resolved else { return Err(Miss::Unusual) };
-        let Some(alignment) = Alignment::of_both(alignment, prepared.info.min_alignment) else {
-            return Err(Miss::Unusual);
-        };
         let Resolved { facts, request, flags } = resolved;
+        let Some(alignment) = Alignment::of_both(alignment, 0) else { return Err(Miss::Unusual) };
+        // That of the prepared request is the least one.
+        let alignment = request.alignment.max(alignment);
         let Some(vector) = self.inner.vector(facts.vector) else { return Err(Miss::Unusual) };
         if size.wrapping_sub(1) >= facts.largest_shared {
             return Err(Miss::Unusual);

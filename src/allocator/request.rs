@@ -157,13 +157,16 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::WITHIN_BUDGET)
     .union(Flags::STRATEGY_MASK);
 
+/// How far the bit of one flag is from that of the other.
+const MAPPED_TO_HOST_VISIBLE: u32 = 1;
+const _: () =
+    assert!(Flags::MAPPED.bits() == 4 && allocation_flags::HOST_VISIBLE == 4 << MAPPED_TO_HOST_VISIBLE);
+
 /// The flags of an allocation that shares a block.
 #[inline(always)]
 pub(super) fn flags_of(info: &AllocationCreateInfo<'_>, facts: &VectorFacts, mapped: bool) -> u8 {
     let mut flags = facts.host;
-    if mapped {
-        flags |= allocation_flags::MAPPED;
-    }
+    flags |= u8::from(mapped) * allocation_flags::MAPPED;
     if !needs_host_access_flag(info) || info.flags.intersects(Flags::HOST_ACCESS_MASK) {
         flags |= allocation_flags::HOST_ACCESS;
     }
@@ -223,13 +226,15 @@ impl<'a> AllocationRequest<'a> {
     #[inline(always)]
     pub(super) fn of_vector(&self, facts: &VectorFacts) -> VectorRequest {
         let Self { resource, info, alignment, .. } = *self;
-        let is_host_visible = facts.host & allocation_flags::HOST_VISIBLE != 0;
+        // Of both flags at once: the one is a bit beside the other.
+        let mapped = u32::from(facts.host & allocation_flags::HOST_VISIBLE)
+            & info.flags.bits() << MAPPED_TO_HOST_VISIBLE;
         VectorRequest {
             size: resource.requirements.size,
             alignment,
             tag: with_alignment(resource.tag, alignment),
             whole_pages: needs_whole_pages(resource.tag),
-            mapped: info.flags.contains(Flags::MAPPED) && is_host_visible,
+            mapped: mapped != 0,
             strategy: match info.flags.intersection(Flags::STRATEGY_MASK) {
                 Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
                 Flags::STRATEGY_MIN_TIME => Strategy::MinTime,

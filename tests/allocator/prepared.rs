@@ -345,6 +345,27 @@ fn events_are_those_of_plain_requests() {
     });
 }
 
+/// A recording that begins later tells each allocation's own alignment: the least one of the request is not added to it.
+#[test]
+fn the_least_alignment_is_not_added_to_a_larger_one() {
+    let info = AllocationCreateInfo { min_alignment: 256, ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
+    let told = [false, true].map(|prepares| {
+        let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+        let request = rig.allocator.prepare(!0, &info).unwrap();
+        let held = [16, 256, 4096].map(|alignment| match prepares {
+            true => rig.allocator.allocate_prepared(&request, 1000, alignment).unwrap(),
+            false => rig.memory(1000, alignment, &info).unwrap(),
+        });
+        let tape = Tape::default();
+        rig.allocator.start_recording(tape.clone()).unwrap();
+        rig.allocator.stop_recording().unwrap();
+        held.into_iter().for_each(|memory| rig.free(memory));
+        tape.events()
+    });
+    assert_eq!(told[0].len(), 3);
+    assert_eq!(told[0], told[1]);
+}
+
 #[test]
 fn a_destroyed_pool_is_refused_also_when_another_has_its_number() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());

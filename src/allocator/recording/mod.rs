@@ -334,7 +334,7 @@ impl<T: Threading> Allocator<T> {
     #[inline(always)]
     pub(super) fn record_free(&self, allocation: &Allocation) {
         if self.inner.bookkeeping.records() {
-            self.write_free(allocation);
+            self.write_free(&allocation.copied());
         }
     }
 

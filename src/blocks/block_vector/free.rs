@@ -7,6 +7,7 @@ use super::state::{Active, Aftermath};
 use super::{BlockVector, Emptied, FOREIGN, Live};
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
+use crate::metadata::Key;
 
 impl<T: Threading> BlockVector<T> {
     /// Takes an allocation back. A block that is empty now may go back to the driver.
@@ -17,22 +18,21 @@ impl<T: Threading> BlockVector<T> {
         live: Live,
         mapped: bool,
     ) -> Result<(), ForeignHandle> {
-        if live.dedicated {
-            return self.free_dedicated(context, live);
-        }
-        if live.shard != 0 {
-            return self.free_in_shard(context, live);
+        // Part by part: as a whole it would be in memory for those who do not go there.
+        let Live { generation, key, dedicated, shard } = live;
+        if u8::from(dedicated) | shard != 0 {
+            return self.free_outside(context, key, generation, shard, dedicated);
         }
         let aftermath = {
             let mut core = self.core.lock();
-            let active = core.use_of(live.generation)?;
-            let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
+            let active = core.use_of(generation)?;
+            let (region, is_empty) = active.engine.take_back(key).ok_or(FOREIGN)?;
             if mapped {
                 let block = active.block_mut(region);
                 // A program that unmapped once too often must not take the allocator down with it.
                 block.map_count = block.map_count.saturating_sub(1);
             }
-            active.after_free(context, live.key, region, is_empty)
+            active.after_free(context, key, region, is_empty)
         };
         if let Some(aftermath) = aftermath {
             self.finish_free(context, aftermath);
@@ -57,9 +57,21 @@ impl<T: Threading> BlockVector<T> {
         }
     }
 
+    /// [`Self::free`] of what the core has not granted.
     #[inline(never)]
-    fn free_in_shard(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
-        let (shard, is_home) = self.shards.with_home(live.shard).ok_or(FOREIGN)?;
+    fn free_outside(
+        &self,
+        context: &DeviceContext,
+        key: Key,
+        generation: u32,
+        shard: u8,
+        dedicated: bool,
+    ) -> Result<(), ForeignHandle> {
+        if dedicated {
+            return self.free_dedicated(context, key);
+        }
+        let live = Live { generation, key, dedicated, shard };
+        let (shard, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
         let has_emptied = if is_home { shard.free_at_home(live)? } else { shard.free_elsewhere(live)? };
         if has_emptied {
             self.give_surplus_back(context, &shard.take_surplus());
@@ -125,9 +137,9 @@ impl<T: Threading> BlockVector<T> {
     }
 
     #[cold]
-    fn free_dedicated(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
+    fn free_dedicated(&self, context: &DeviceContext, key: Key) -> Result<(), ForeignHandle> {
         // Bound first: a guard in the scrutinee would be held across the driver's call.
-        let removed = self.dedicated.lock().remove(live.key);
+        let removed = self.dedicated.lock().remove(key);
         self.destroy_block(context, removed.map_err(|_| FOREIGN)?.block);
         Ok(())
     }

@@ -56,7 +56,7 @@ use ash::vk;
 pub(crate) use self::allocate::VectorRequest;
 pub(crate) use self::annotations::Annotation;
 use self::shards::Shards;
-use self::state::{Active, Core};
+use self::state::{Active, Core, Use};
 use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::events::PendingEvents;
@@ -198,7 +198,7 @@ impl<T: Threading> BlockVector<T> {
         let mut core = self.core.lock();
         core.generation = core.generation.wrapping_add(1);
         core.forget_contentions();
-        core.active = Some(active);
+        core.active = Use::Of(active);
         Ok(core.generation)
     }
 

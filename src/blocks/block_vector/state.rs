@@ -100,11 +100,47 @@ pub(super) struct Active {
     pub(super) name: Option<Box<str>>,
 }
 
+/// What a vector has while it is in use: an [`Option`] with a tag of its own, as [`Engine`] has one. Every call looks at
+/// it.
+#[derive(Debug, Default)]
+#[repr(u8)]
+#[allow(clippy::large_enum_variant, reason = "see `Engine`")]
+pub(super) enum Use {
+    #[default]
+    No,
+    Of(Active),
+}
+
+impl Use {
+    #[inline]
+    pub(super) const fn as_ref(&self) -> Option<&Active> {
+        match self {
+            Self::No => None,
+            Self::Of(active) => Some(active),
+        }
+    }
+
+    #[inline]
+    pub(super) const fn as_mut(&mut self) -> Option<&mut Active> {
+        match self {
+            Self::No => None,
+            Self::Of(active) => Some(active),
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<Active> {
+        match std::mem::take(self) {
+            Self::No => None,
+            Self::Of(active) => Some(active),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Core {
     /// Tells one use of this vector from the next.
     pub(super) generation: u32,
-    pub(super) active: Option<Active>,
+    pub(super) active: Use,
     /// Counts allocations, and wraps.
     pub(super) uses: u32,
     /// `uses` at the first of the counted `contentions`.

@@ -343,7 +343,7 @@ impl Shadow {
             }
         }
         let core = self.rig.vector.core.lock();
-        for block in core.active.iter().flat_map(|active| &active.blocks).flatten() {
+        for block in core.active.as_ref().iter().flat_map(|active| &active.blocks).flatten() {
             let expected = users.get(&block.memory.memory.as_raw()).copied().unwrap_or(0);
             assert_eq!(block.map_count, expected, "users of the mapping of {block:?}");
             assert!(expected == 0 || block.memory.mapped().is_mapped());
