@@ -17,7 +17,7 @@
 //!
 //! | state | `a` | `b` |
 //! |---|---|---|
-//! | free | 00, previous in the engine's free list (0: none) | next in it (0: none) |
+//! | free | 00, previous in the engine's free list, but in the first any | next in it (0: none) |
 //! | dead | 01, zero | next dead slot (0: none) |
 //! | used | 10, tag | generation |
 //! | header | 11, zero | region |
