@@ -322,9 +322,23 @@ impl<T: Threading> Allocator<T> {
             unsafe { self.device().destroy(handle) };
             return Err(error.into());
         }
-        let allocation = made.take().expect(MADE);
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_new(handle, &allocation, info.flags) }?;
+        unsafe { self.bind_made(handle, made, info.flags) }
+    }
+
+    /// [`Self::bind_new`] of what a slow path has made. If that fails nothing is left of it.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn bind_made(
+        &self,
+        handle: BufferOrImage,
+        made: &mut Option<Allocation>,
+        flags: AllocationCreateFlags,
+    ) -> Result<(), CreateError> {
+        let allocation = made.take().expect(MADE);
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind_new(handle, &allocation, flags) }?;
         *made = Some(allocation);
         Ok(())
     }

@@ -374,22 +374,47 @@ impl<T: Threading> Allocator<T> {
         } else {
             Err(Miss::Unusual)
         };
-        let allocation = match answer {
-            Ok(allocation) => allocation,
+        match answer {
+            Ok(allocation) => {
+                // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
+                // bound.
+                unsafe { self.bind_new(handle.into(), &allocation, prepared.info.flags) }?;
+                Ok((handle, allocation))
+            }
             Err(miss) => {
                 let mut made = None;
-                let allocated = self.make_up_for_prepared(prepared, resource(), miss, caller, &mut made);
-                if let Err(error) = allocated {
-                    // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
-                    unsafe { self.device().destroy(handle.into()) };
-                    return Err(error.into());
-                }
-                made.expect(MADE)
+                let (handle_made, resource) = (handle.into(), resource());
+                // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
+                unsafe {
+                    self.provide_prepared_slow(handle_made, resource, prepared, miss, caller, &mut made)
+                }?;
+                Ok((handle, made.expect(MADE)))
             }
-        };
+        }
+    }
+
+    /// [`Self::provide_prepared`], off the fast path. As in [`Self::allocate_slow`] the allocation is put into `made`.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn provide_prepared_slow(
+        &self,
+        handle: BufferOrImage,
+        resource: Resource,
+        prepared: &PreparedAllocation,
+        miss: Miss<'_, T>,
+        caller: &'static Location<'static>,
+        made: &mut Option<Allocation>,
+    ) -> Result<(), CreateError> {
+        if let Err(error) = self.make_up_for_prepared(prepared, resource, miss, caller, made) {
+            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
+            unsafe { self.device().destroy(handle) };
+            return Err(error.into());
+        }
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_new(handle.into(), &allocation, prepared.info.flags) }?;
-        Ok((handle, allocation))
+        unsafe { self.bind_made(handle, made, prepared.info.flags) }
     }
 
     /// [`Self::allocate_usual`] of a prepared request.
