@@ -330,21 +330,25 @@ mod tests {
         }
     }
 
-    /// Blocks of less than [`LEAST_FOR_SLABS`], and sizes above 4 KiB, have chunks only.
+    /// Blocks of less than [`LEAST_FOR_SLABS`], sizes above 4 KiB, and alignments above 512, have chunks only.
     #[test]
     fn slabs_are_of_large_blocks_and_small_sizes() {
-        for (block, size, has_slabs) in [
-            (LEAST_FOR_SLABS, 4096, true),
-            (LEAST_FOR_SLABS, 4097, false),
-            (LEAST_FOR_SLABS - 1, 4096, false),
+        for (block, size, alignment, has_slabs) in [
+            (LEAST_FOR_SLABS, 4096, 256, true),
+            (LEAST_FOR_SLABS, 4097, 256, false),
+            (LEAST_FOR_SLABS, 4096, 512, true),
+            (LEAST_FOR_SLABS, 4096, 1024, false),
+            (LEAST_FOR_SLABS, 1, 1 << 62, false),
+            (LEAST_FOR_SLABS - 1, 4096, 256, false),
         ] {
             let mut engine = Engine::new(Algorithm::Tlsf, block, true);
             engine.add_region(&block).unwrap();
             for _ in 0..100 {
-                engine.allocate(&asked(size, 256)).unwrap();
+                // Only one is at the start of the block, which has the largest alignment there is.
+                let _ = engine.allocate(&asked(size, alignment));
             }
             let Engine::Tlsf(tlsf) = &engine else { unreachable!("it was asked for") };
-            assert_eq!(tlsf.slab_units() != (0, 0), has_slabs, "{size} in {block}");
+            assert_eq!(tlsf.slab_units() != (0, 0), has_slabs, "{size} at {alignment} in {block}");
         }
     }
 
