@@ -180,7 +180,8 @@ impl<T: Threading> Allocator<T> {
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
         // Read field by field, and copied as a whole only where it is needed as a whole: what the caller has written in
-        // pieces a moment ago could not be forwarded to wider loads, and the search for the key would wait for it.
+        // pieces a moment ago could not be forwarded to wider loads, and the search for the key would wait for it. That is
+        // why this does not call `free_in_place`, for which the handle would be copied.
         self.before_free(&allocation);
         match self.take_back(&allocation) {
             Ok(()) => Ok(()),

@@ -11,7 +11,7 @@ use crate::allocation::{Allocation, FreeError};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
-use crate::error::CreateError;
+use crate::error::{AllocationError, CreateError};
 
 impl<T: Threading> Allocator<T> {
     /// Creates a buffer, allocates memory for it and binds the two (unless
@@ -317,25 +317,28 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
-        if let Err(error) = self.allocate_slow(resource, info, miss, caller, made) {
-            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
-            unsafe { self.device().destroy(handle) };
-            return Err(error.into());
-        }
+        let allocated = self.allocate_slow(resource, info, miss, caller, made);
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_made(handle, made, info.flags) }
+        unsafe { self.bind_made(handle, allocated, made, info.flags) }
     }
 
-    /// [`Self::bind_new`] of what a slow path has made. If that fails nothing is left of it.
+    /// The end of a slow path, which has put what it has `allocated` into `made`: [`Self::bind_new`]. If either fails
+    /// nothing is left.
     ///
     /// # Safety
     /// As there.
     pub(super) unsafe fn bind_made(
         &self,
         handle: BufferOrImage,
+        allocated: Result<(), AllocationError>,
         made: &mut Option<Allocation>,
         flags: AllocationCreateFlags,
     ) -> Result<(), CreateError> {
+        if let Err(error) = allocated {
+            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
+            unsafe { self.device().destroy(handle) };
+            return Err(error.into());
+        }
         let allocation = made.take().expect(MADE);
         // SAFETY: the caller's own promise.
         unsafe { self.bind_new(handle, &allocation, flags) }?;

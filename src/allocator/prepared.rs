@@ -408,13 +408,9 @@ impl<T: Threading> Allocator<T> {
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
-        if let Err(error) = self.make_up_for_prepared(prepared, resource, miss, caller, made) {
-            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
-            unsafe { self.device().destroy(handle) };
-            return Err(error.into());
-        }
+        let allocated = self.make_up_for_prepared(prepared, resource, miss, caller, made);
         // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not bound.
-        unsafe { self.bind_made(handle, made, prepared.info.flags) }
+        unsafe { self.bind_made(handle, allocated, made, prepared.info.flags) }
     }
 
     /// [`Self::allocate_usual`] of a prepared request.

@@ -76,13 +76,6 @@ impl Alignment {
         self.0.get() - 1
     }
 
-    /// The binary logarithm.
-    #[inline]
-    #[cfg(test)]
-    pub(crate) const fn log2(self) -> u32 {
-        self.0.trailing_zeros()
-    }
-
     /// The least multiple that is not below `value`; `None` if it is above `u64::MAX`.
     #[inline]
     #[must_use]
@@ -110,7 +103,7 @@ mod tests {
         for log2 in 0..64 {
             let alignment = Alignment::new(1 << log2).unwrap();
             assert_eq!(
-                (alignment.get(), alignment.log2(), alignment.mask()),
+                (alignment.get(), alignment.get().trailing_zeros(), alignment.mask()),
                 (1 << log2, log2, (1 << log2) - 1)
             );
             assert_eq!(alignment, Alignment::from_log2(log2));
