@@ -441,7 +441,7 @@ impl<T: Threading> Allocator<T> {
         let hand_out = |granted: Option<Grant>| match granted {
             None => Err(Miss::NotAtOnce((facts, vector))),
             Some(grant) if request.mapped && !grant.mapped.is_mapped() => {
-                Err(Miss::Unmapped((facts, vector), grant))
+                Err(Miss::Unmapped(grant, (facts, vector)))
             }
             Some(grant) => Ok(self.granted(facts, grant, size, prepared.info.user_data, *flags)),
         };

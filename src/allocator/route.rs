@@ -99,8 +99,9 @@ pub(super) enum Miss<'a, T: Threading> {
     /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
     /// way, or a strategy is asked for.
     NotAtOnce(Usual<'a, T>),
-    /// It was granted, and its block is yet to be mapped.
-    Unmapped(Usual<'a, T>, Grant),
+    /// It was granted, and its block is yet to be mapped. The grant is in front, so that its small fields lie where an
+    /// allocation has small ones too: the compiler writes what may be either in the pieces of both.
+    Unmapped(Grant, Usual<'a, T>),
     /// It is to be dedicated, with this chain, and was not looked for elsewhere.
     Dedicated(MemoryAllocateNext),
 }
@@ -232,7 +233,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, Miss<'a, T>> {
         match granted {
             None => Err(Miss::NotAtOnce(usual)),
-            Some(grant) if request.mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(usual, grant)),
+            Some(grant) if request.mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(grant, usual)),
             Some(grant) => Ok(self.allocation(asked, usual.0, grant, request.mapped, 0)),
         }
     }
@@ -295,7 +296,7 @@ impl<T: Threading> Allocator<T> {
                     None => asked.tried = Some(facts.vector),
                 }
             }
-            Miss::Unmapped((facts, vector), grant) => {
+            Miss::Unmapped(grant, (facts, vector)) => {
                 let grant = vector.finish(context, grant, &asked.of_vector(facts))?;
                 return Ok(self.allocation(&asked, facts, grant, true, 0));
             }

@@ -67,15 +67,16 @@ use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Tag};
 use crate::pool::VectorConfig;
 
-/// What a vector granted.
+/// What a vector granted. In this order, for `Miss::Unmapped` of the allocator.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Grant {
-    pub(crate) memory: vk::DeviceMemory,
-    pub(crate) offset: u64,
-    pub(crate) mapped: MappedPointer,
     pub(crate) key: Key,
     pub(crate) generation: u32,
     pub(crate) shard: u8,
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) offset: u64,
+    pub(crate) mapped: MappedPointer,
 }
 
 /// Names one allocation of one vector.
