@@ -127,12 +127,32 @@ impl<T: Threading> BlockVector<T> {
     /// Grants memory out of a shard.
     #[inline]
     fn place_in_shard(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+        let shard = self.shards.get(home)?;
+        if shard.begins_to_look_around() && self.goes_back(context, home) {
+            return self.core.lock().place(request).ok()?;
+        }
         let mut surplus = Vec::new();
-        let granted = self.shards.get(home)?.place(request, home, &mut surplus);
+        let granted = shard.place(request, home, &mut surplus);
         if !surplus.is_empty() {
             self.give_surplus_back(context, &surplus);
         }
         granted.or_else(|| self.place_in_loan(context, home, request))
+    }
+
+    /// Sends the calling thread back to the core if no other that has settled has allocated or freed anything since it
+    /// looked last: the core is faster for one. All go with it, as those that have ended cannot by themselves.
+    #[cold]
+    fn goes_back(&self, context: &DeviceContext, home: u8) -> bool {
+        // Before the look: who settles in between stays.
+        let settled = self.shards.settled();
+        let others = self.shards.iter().filter(|&(number, _)| number != home);
+        // Each is asked, so that the next look is at the time since this one.
+        let is_alone = others.fold(true, |alone, (_, shard)| shard.was_left_alone() & alone);
+        if is_alone {
+            self.shards.unsettle(settled);
+            self.reclaim(context);
+        }
+        is_alone
     }
 
     /// Gets a shard another loan and grants memory out of that; what no shard serves, out of the core.

@@ -71,10 +71,10 @@ impl<T: Threading> BlockVector<T> {
             return self.free_dedicated(context, key);
         }
         let live = Live { generation, key, dedicated, shard };
-        let (shard, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
-        let has_emptied = if is_home { shard.free_at_home(live)? } else { shard.free_elsewhere(live)? };
+        let (room, is_home) = self.shards.with_home(shard).ok_or(FOREIGN)?;
+        let has_emptied = if is_home { room.free_at_home(live)? } else { room.free_elsewhere(live)? };
         if has_emptied {
-            self.give_surplus_back(context, &shard.take_surplus());
+            self.give_surplus_back(context, &room.take_surplus(self.shards.is_settled(shard)));
         }
         Ok(())
     }

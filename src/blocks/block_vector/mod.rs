@@ -216,7 +216,7 @@ impl<T: Threading> BlockVector<T> {
 
     /// Takes the vector out of use and frees its memory, whatever is allocated in it.
     pub(crate) fn retire(&self, context: &DeviceContext) {
-        self.shards.unsettle();
+        self.shards.unsettle(u64::MAX);
         self.shards.iter().for_each(|(_, shard)| shard.close());
         let active = {
             let mut core = self.core.lock();

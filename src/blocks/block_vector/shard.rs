@@ -125,6 +125,10 @@ pub(super) struct ShardState {
     uses: u32,
     /// `uses` when somebody looked whether this shard is quiet.
     seen: u32,
+    /// `uses` when another thread looked whether it is alone.
+    seen_from_outside: u32,
+    /// `uses` when the shard's own thread looked whether it is alone.
+    looked_around: u32,
     /// Boxed: most vectors never have a shard.
     open: Option<Box<Open>>,
 }
@@ -284,6 +288,11 @@ impl ShardState {
         let is_quiet = self.uses == self.seen;
         self.seen = self.uses;
         is_quiet
+    }
+
+    /// Whether it is time to look whether the shard's own thread is alone.
+    const fn is_time_to_look_around(&self) -> bool {
+        self.uses.wrapping_sub(self.looked_around) >= LOOK_AROUND_EVERY
     }
 
     /// Forgets everything; the core takes its blocks back anyway.
@@ -473,6 +482,8 @@ pub(super) struct Shard<T: Threading> {
 
 /// How often a shard's own thread looks for what was left at its door: once in so many allocations.
 const LOOK_EVERY: u32 = 16;
+/// How often it looks whether it is the only one that has settled and works: once in so many allocations and frees.
+pub(super) const LOOK_AROUND_EVERY: u32 = 1 << 16;
 
 impl<T: Threading> Shard<T> {
     pub(super) fn new() -> Self {
@@ -499,6 +510,9 @@ impl<T: Threading> Shard<T> {
     pub(super) fn grant(&self, request: &VectorRequest, number: u8, expected: Option<u32>) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {
+            return None;
+        }
+        if state.is_time_to_look_around() {
             return None;
         }
         let generation = state.generation;
@@ -557,6 +571,23 @@ impl<T: Threading> Shard<T> {
         granted
     }
 
+    /// Whether it is time to look whether the shard's own thread is alone. Then it is not for a while.
+    pub(super) fn begins_to_look_around(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_time = state.is_time_to_look_around();
+        if is_time {
+            state.looked_around = state.uses;
+        }
+        is_time
+    }
+
+    /// Whether its thread has done nothing here since this was asked last. A thread that is here now has.
+    pub(super) fn was_left_alone(&self) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        let uses = state.uses;
+        std::mem::replace(&mut state.seen_from_outside, uses) == uses
+    }
+
     /// Takes an allocation of the shard's own thread back. Whether loans may be empty now, for
     /// [`Self::take_surplus`].
     #[inline(always)]
@@ -584,12 +615,14 @@ impl<T: Threading> Shard<T> {
         freed.map(|has_emptied| has_emptied || state.has_surplus())
     }
 
-    /// Takes the loans that are not needed any more.
+    /// Takes the loans that are not needed any more: if the shard's thread has gone back to the core, all empty ones.
     #[cold]
-    pub(super) fn take_surplus(&self) -> Vec<Loan> {
+    pub(super) fn take_surplus(&self, is_settled: bool) -> Vec<Loan> {
         let mut surplus = Vec::new();
         let mut state = self.state.lock();
-        if state.has_surplus() {
+        if !is_settled {
+            state.take_empty(&mut surplus);
+        } else if state.has_surplus() {
             state.take_surplus(&mut surplus);
         }
         surplus

@@ -49,6 +49,11 @@ impl<T: Threading> Shards<T> {
         if table.settled.load(Ordering::Relaxed) >> mine & 1 == 0 { 0 } else { number(mine) }
     }
 
+    /// Whether a thread that works on the shard has settled.
+    pub(super) fn is_settled(&self, shard: u8) -> bool {
+        self.settled() >> (at(shard) & 63) & 1 == 1
+    }
+
     /// Gives the calling thread a shard.
     #[cold]
     pub(super) fn settle(&self) -> u8 {
@@ -105,10 +110,15 @@ impl<T: Threading> Shards<T> {
         self.iter().all(|(_, shard)| shard.is_idle())
     }
 
-    /// Sends all threads back to the core.
-    pub(super) fn unsettle(&self) {
+    /// The threads that have settled, as [`Self::unsettle`] takes them.
+    pub(super) fn settled(&self) -> u64 {
+        self.table.get().map_or(0, |table| table.settled.load(Ordering::Relaxed))
+    }
+
+    /// Sends these threads back to the core.
+    pub(super) fn unsettle(&self, threads: u64) {
         if let Some(table) = self.table.get() {
-            table.settled.store(0, Ordering::Relaxed);
+            table.settled.fetch_and(!threads, Ordering::Relaxed);
         }
     }
 }

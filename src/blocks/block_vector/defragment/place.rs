@@ -209,7 +209,7 @@ impl<T: Threading> BlockVector<T> {
             return Err(error);
         }
         let mut emptied = Vec::new();
-        for loan in &shard.take_surplus() {
+        for loan in &shard.take_surplus(self.shards.is_settled(live.shard)) {
             emptied.extend(self.core.lock().take_back(context, loan));
         }
         Ok(emptied)

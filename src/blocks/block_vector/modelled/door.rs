@@ -43,7 +43,7 @@ fn free(shard: &Shard<Shared>, lives: impl IntoIterator<Item = Live>, is_home: b
     for live in lives {
         let freed = if is_home { shard.free_at_home(live) } else { shard.free_elsewhere(live) };
         if freed.unwrap() {
-            surplus.extend(shard.take_surplus());
+            surplus.extend(shard.take_surplus(true));
         }
     }
     assert!(surplus.len() <= 1);

@@ -28,7 +28,7 @@ fn loom_two_settle_at_once() {
         let numbers: Vec<u8> = shards.iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [1, 3]);
         assert!(shards.get(0).is_none() && shards.get(2).is_none() && shards.get(4).is_none());
-        shards.unsettle();
+        shards.unsettle(u64::MAX);
         assert_eq!(shards.home(), 0);
     });
 }
@@ -125,7 +125,7 @@ fn loom_each_shard_is_looked_at_in_turn() {
         let both = [next(&shards), next(&shards)];
         assert!(both == [Some(at(1)), Some(at(3))] || both == [Some(at(3)), Some(at(1))]);
         assert_eq!([next(&shards), next(&shards)], both);
-        shards.unsettle();
+        shards.unsettle(u64::MAX);
         assert!(shards.next_to_look_at().is_none(), "nobody has settled");
     });
     outcomes.expect(&[0, 1, 3]);

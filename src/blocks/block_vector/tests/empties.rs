@@ -1,6 +1,7 @@
 //! Memory that nobody uses comes back: from shards to the core, from the core to the driver.
 #![forbid(unsafe_code)]
 
+use super::super::shard::LOOK_AROUND_EVERY;
 use super::*;
 
 /// Takes one allocation and gives it back, again and again, in its own shard: one small loan, and no driver.
@@ -395,4 +396,69 @@ fn idle_shards_hold_one_small_block_at_most() {
         rig.check();
         rig.finish();
     }
+}
+
+/// Allocates and frees in a thread's shard until it has looked around, and whether it then has settled still.
+fn stays_settled(rig: &Rig, thread: u32, first: u32, between: impl Fn()) -> bool {
+    rig.thread(thread);
+    let kept: Vec<_> = (0..first).map(|_| rig.get(64, 1)).collect();
+    for _ in 0..LOOK_AROUND_EVERY / 2 + 16 {
+        let it = rig.get(64, 1);
+        between();
+        rig.thread(thread);
+        rig.free(it);
+    }
+    rig.free_all(kept);
+    rig.vector.shards.home() != 0
+}
+
+/// Who is the only one that has settled and works goes back to the core, and takes the loans of all along.
+#[test]
+fn a_settled_thread_that_is_alone_goes_back() {
+    for before in [0, 1] {
+        let rig = Rig::new(config());
+        let first = rig.get(64, 1);
+        rig.settle(2);
+        let theirs = rig.get(64, 1);
+        rig.free(rig.get(64, 1));
+        rig.settle(1);
+        // The other one has worked since it settled, as far as anybody can tell.
+        assert!(stays_settled(&rig, 1, before, || ()));
+        assert!(!stays_settled(&rig, 1, before, || ()));
+        assert_eq!(rig.lent(), (1, MIB), "only that in which something is");
+        let mine = rig.get(64, 1);
+        assert_eq!(mine.grant.shard, 0);
+        rig.thread(2);
+        let other = rig.get(64, 1);
+        assert_eq!((theirs.grant.shard, other.grant.shard), (shard_of(2), 0));
+        rig.free_all([theirs, mine, other, first]);
+        rig.finish();
+    }
+}
+
+/// Two that work stay where they are, whoever looks; also when one of them only frees.
+#[test]
+fn settled_threads_that_are_not_alone_stay() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(2);
+    rig.settle(1);
+    for thread in [1, 2, 1] {
+        assert!(stays_settled(&rig, thread, 0, || {
+            rig.thread(3 - thread);
+            rig.free(rig.get(64, 1));
+        }));
+    }
+    rig.thread(2);
+    let held = std::cell::RefCell::new((0..70_000).map(|_| rig.get(64, 1)).collect::<Vec<_>>());
+    for _ in 0..2 {
+        assert!(stays_settled(&rig, 1, 0, || {
+            rig.thread(2);
+            rig.free(held.borrow_mut().pop().unwrap());
+        }));
+    }
+    rig.thread(2);
+    rig.free_all(held.into_inner());
+    rig.free(first);
+    rig.finish();
 }
