@@ -412,7 +412,8 @@ fn stays_settled(rig: &Rig, thread: u32, first: u32, between: impl Fn()) -> bool
     rig.vector.shards.home() != 0
 }
 
-/// Who is the only one that has settled and works goes back to the core, and takes the loans of all along.
+/// Who is the only one that has settled and works goes back to the core, and takes the loans of all along: its own too,
+/// where something is still allocated in it, once that is freed.
 #[test]
 fn a_settled_thread_that_is_alone_goes_back() {
     for before in [0, 1] {
