@@ -1,33 +1,13 @@
 //! A warm frame takes no memory from the host.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../../../tests/shared/counting.rs"]
+mod counting;
 
 use ash::vk::{self, Handle, PipelineStageFlags2 as Stages};
+use counting::count;
 use sublet_frame::track::{BufferInfo, Global, ImageInfo, Place, Recorder, Submission, Subresources, Use};
-
-/// Counts what it is asked for.
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is passed on to the system's allocator, under the contract that this one has.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(data, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 #[test]
 fn a_warm_frame_allocates_nothing() {
@@ -69,9 +49,9 @@ fn a_warm_frame_allocates_nothing() {
     for _ in 0..4 {
         frame();
     }
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = count();
     for _ in 0..100 {
         frame();
     }
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(count() - before, 0);
 }
