@@ -63,7 +63,8 @@ impl Tlsf {
 
     /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the class above, `class`, else
     /// that of the sure one; where sizes are not rounded up to those of that class, the first chunk of the tight class
-    /// before. What is found is the first of its list.
+    /// before. Where `mask` is as large as `size` a chunk of the class above hardly ever has an aligned place, and is
+    /// not looked at. What is found is the first of its list.
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
@@ -71,6 +72,9 @@ impl Tlsf {
             if let Some(find) = self.fit_head(class - u32::from(size & step != 0), size, mask) {
                 return Some(find);
             }
+        }
+        if mask >= size {
+            return self.find_sure(size, mask);
         }
         self.fit_head(self.bins.find(class)?, size, mask).or_else(|| self.find_sure(size, mask))
     }
