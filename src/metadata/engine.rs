@@ -110,7 +110,8 @@ impl Engine {
     }
 
     /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a
-    /// [`Tlsf`] leaves out none.
+    /// [`Tlsf`] leaves out none, unless there are so many that single ones do not count: [`Engine::leave_nothing_out`]
+    /// before a request is refused.
     ///
     /// # Panics
     /// If `capacity` is 0 or above 2^63.
@@ -129,12 +130,12 @@ impl Engine {
             "a region has 1 to 2^63 units, not {max_region_capacity}"
         );
         match algorithm {
+            Algorithm::Tlsf if max_region_capacity >= LEAST_FOR_SLABS => {
+                Self::Tlsf(Tlsf::with_slabs(max_region_capacity))
+            }
             // Who divides down to single units counts them.
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
-            Algorithm::Tlsf if max_region_capacity < LEAST_FOR_SLABS => {
-                Self::Tlsf(Tlsf::new(max_region_capacity))
-            }
-            Algorithm::Tlsf => Self::Tlsf(Tlsf::with_slabs(max_region_capacity)),
+            Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
             Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
         }
@@ -147,6 +148,12 @@ impl Engine {
             Self::Tlsf(_) | Self::Linear(_) => request.size,
             Self::Buddy(buddy) => buddy.granted(request).unwrap_or(u64::MAX),
         }
+    }
+
+    /// Whether more may be granted than was asked.
+    #[inline]
+    pub(crate) const fn rounds_up(&self) -> bool {
+        matches!(self, Self::Buddy(_))
     }
 
     /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
@@ -223,6 +230,19 @@ impl Engine {
         if let Self::Tlsf(tlsf) = self {
             tlsf.give_slabs_back();
         }
+    }
+
+    /// Makes what a [`Tlsf`] left out free, and has it leave out nothing from now on: whether that helps.
+    pub(crate) fn leave_nothing_out(&mut self) -> bool {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.leave_nothing_out(),
+            Self::Linear(_) | Self::Buddy(_) => false,
+        }
+    }
+
+    /// Replaces the tag of what is granted.
+    pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
+        each!(self, engine => engine.set_tag(key, tag))
     }
 
     /// Which one it is.
@@ -312,6 +332,8 @@ mod tests {
             let (key, span) = engine.allocate(&request).unwrap();
             assert_eq!(engine.algorithm(), algorithm);
             assert_eq!((engine.span(key), engine.tag(key)), (Ok(span), Ok(Tag(5))));
+            assert_eq!((engine.set_tag(key, Tag(6)), engine.tag(key)), (Ok(()), Ok(Tag(6))));
+            assert_eq!(engine.span(key), Ok(span));
             assert_eq!((engine.usage().capacity, engine.usage().used), (96, 16));
             assert_eq!(engine.region_usage(span.region).used_chunks, 1);
             assert!(engine.largest_free() >= 32);
@@ -321,7 +343,7 @@ mod tests {
             engine.validate();
             assert_eq!(engine.remove_region(span.region), Err(NotEmpty));
             assert!(engine.free(key).unwrap().region_empty);
-            assert_eq!(engine.free(key), Err(BadKey));
+            assert_eq!((engine.free(key), engine.set_tag(key, Tag(7))), (Err(BadKey), Err(BadKey)));
             let (key, span) = engine.allocate(&request).unwrap();
             engine.reset(span.region);
             assert_eq!(engine.free(key), Err(BadKey));
@@ -432,6 +454,7 @@ mod tests {
             engine.allocate(&asked(1, 1)).unwrap().1.offset
         };
         assert_eq!(behind(Engine::single(Algorithm::Tlsf, 1 << 20)), 1024 + 1001);
+        assert!(!Engine::single(Algorithm::Tlsf, LEAST_FOR_SLABS - 1).leave_nothing_out());
         assert_eq!(behind(Engine::new(Algorithm::Tlsf, 1 << 20, true)), 1024 + 1008);
     }
 

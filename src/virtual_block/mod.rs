@@ -12,7 +12,7 @@ pub use self::error::{VirtualAllocationError, VirtualBlockError, VirtualFreeErro
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::metadata::{
-    Algorithm, AllocateError, Engine, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag,
+    Algorithm, AllocateError, BadKey, Engine, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag,
 };
 use crate::statistics::{DetailedStatistics, Statistics};
 
@@ -36,7 +36,8 @@ pub struct VirtualAllocationCreateInfo {
     pub strategy: Strategy,
     /// From the end of the block downwards: the second stack of a double stack, [`Algorithm::Linear`] only.
     pub upper_address: bool,
-    /// A number that the block keeps with the allocation, for the caller's use.
+    /// A number that the block keeps with the allocation, for the caller's use. One of 2^29 and more takes 12 bytes of
+    /// host memory, others none.
     pub user_data: u64,
 }
 
@@ -103,6 +104,11 @@ pub struct VirtualRange {
 /// Units: whatever the caller counts. The block has no lock: `&mut self` keeps other threads away. Placement is
 /// deterministic: the same calls give the same offsets.
 ///
+/// A block of 2^27 units or more that is divided by [`Algorithm::Tlsf`] is as fast as those of device memory. Like them
+/// it rounds sizes up by less than 1/64, and by at most 1/65536 of the block, while there is room, and has
+/// [slabs](crate::metadata::Tlsf#slabs) for small ones. Before it refuses a request all that was rounded up is made
+/// free, and from then on nothing is, as in smaller blocks.
+///
 /// # Examples
 /// One vertex buffer for many meshes:
 ///
@@ -130,7 +136,7 @@ pub struct VirtualBlock {
     user_data: UserData,
 }
 
-/// The user data of the allocations. The engine carries the index of each in its tag.
+/// The user data of the allocations. The engine carries each in its tag, or else the slot that it is in.
 #[derive(Debug, Default)]
 struct UserData {
     slots: Vec<u64>,
@@ -138,21 +144,51 @@ struct UserData {
 }
 
 impl UserData {
-    /// The slot that the next [`UserData::insert`] takes; `None` if the numbers are used up.
-    fn next(&self) -> Option<Tag> {
-        let slot = self.vacant.last().copied().unwrap_or_else(|| narrow(self.slots.len()));
-        (slot <= Tag::MASK).then_some(Tag(slot))
-    }
+    /// The bit of a tag that says that the others are a slot; without it they are the number itself.
+    const SLOT: u32 = (Tag::MASK >> 1) + 1;
 
-    fn insert(&mut self, user_data: u64) {
-        match self.vacant.pop() {
-            Some(slot) => self.slots[index(slot)] = user_data,
-            None => self.slots.push(user_data),
+    /// The tag of an allocation with this number.
+    #[inline]
+    fn keep(&mut self, user_data: u64) -> Tag {
+        match u32::try_from(user_data) {
+            Ok(number) if number < Self::SLOT => Tag(number),
+            _ => self.insert(user_data),
         }
     }
 
-    fn remove(&mut self, slot: Tag) {
-        self.vacant.push(slot.0);
+    #[inline(never)]
+    fn insert(&mut self, user_data: u64) -> Tag {
+        let slot = if let Some(slot) = self.vacant.pop() {
+            self.slots[index(slot)] = user_data;
+            slot
+        } else {
+            self.slots.push(user_data);
+            narrow(self.slots.len() - 1)
+        };
+        Tag(Self::SLOT | slot)
+    }
+
+    /// The slot that a tag names, if it does.
+    #[inline]
+    const fn slot(tag: Tag) -> Option<u32> {
+        if tag.0 & Self::SLOT == 0 { None } else { Some(tag.0 ^ Self::SLOT) }
+    }
+
+    fn get(&self, tag: Tag) -> u64 {
+        Self::slot(tag).map_or(tag.0.into(), |slot| self.slots[index(slot)])
+    }
+
+    #[inline]
+    fn forget(&mut self, tag: Tag) {
+        if let Some(slot) = Self::slot(tag) {
+            self.vacant.push(slot);
+        }
+    }
+
+    /// Whether no tag names a slot.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.slots.len() == self.vacant.len()
     }
 
     fn clear(&mut self) {
@@ -209,6 +245,7 @@ impl VirtualBlock {
     ///
     /// # Complexity
     /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) costs the length of one free list.
+    /// Once in the life of a block of 2^27 units or more, when there is no space for the first time, O(n).
     #[inline]
     pub fn allocate(
         &mut self,
@@ -221,14 +258,35 @@ impl VirtualBlock {
         let Some(alignment) = Alignment::of_both(alignment, 0) else {
             return Err(VirtualAllocationError::Alignment { alignment });
         };
-        let Some(tag) = self.user_data.next() else {
+        // So that each of them may have a slot.
+        if self.engine.usage().used_chunks >= UserData::SLOT.into() {
             return Err(self.refused(AllocateError::NoSpace, size, alignment));
-        };
-        let request = Request { size, alignment, strategy, upper: upper_address, tag };
-        let (key, span) =
-            self.engine.allocate(&request).map_err(|error| self.refused(error, size, alignment))?;
-        self.user_data.insert(user_data);
-        Ok(VirtualAllocation { block: self.id, key, offset: span.offset, size: span.size })
+        }
+        let tag = self.user_data.keep(user_data);
+        if strategy == Strategy::Balanced && !upper_address && !self.engine.rounds_up() {
+            if let Some((key, _, offset)) = self.engine.grant(size, alignment, tag) {
+                return Ok(VirtualAllocation { block: self.id, key, offset, size });
+            }
+        }
+        self.allocate_with_care(&Request { size, alignment, strategy, upper: upper_address, tag })
+    }
+
+    /// [`VirtualBlock::allocate`] of what is out of the ordinary, or else for want of space.
+    #[inline(never)]
+    fn allocate_with_care(&mut self, request: &Request) -> Result<VirtualAllocation, VirtualAllocationError> {
+        let mut granted = self.engine.allocate(request);
+        if granted == Err(AllocateError::NoSpace) && self.engine.leave_nothing_out() {
+            granted = self.engine.allocate(request);
+        }
+        match granted {
+            Ok((key, span)) => {
+                Ok(VirtualAllocation { block: self.id, key, offset: span.offset, size: span.size })
+            }
+            Err(error) => {
+                self.user_data.forget(request.tag);
+                Err(self.refused(error, request.size, request.alignment))
+            }
+        }
     }
 
     #[cold]
@@ -256,21 +314,23 @@ impl VirtualBlock {
     /// [`VirtualFreeError`], with the handle in it, if it is of another block, or from before [`VirtualBlock::clear`].
     #[inline]
     pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {
-        match self.slot(&allocation) {
-            Ok(slot) => {
-                // `slot` has checked the key with the engine.
-                let freed = self.engine.free(allocation.key);
-                debug_assert!(freed.is_ok());
-                self.user_data.remove(slot);
+        if allocation.block != self.id {
+            return Err(VirtualFreeError { reason: VirtualHandleError::ForeignBlock, allocation });
+        }
+        // What nobody has to look up is not looked up.
+        let tag = if self.user_data.is_empty() { Ok(Tag(0)) } else { self.engine.tag(allocation.key) };
+        match (tag, self.engine.take_back(allocation.key)) {
+            (Ok(tag), Some(_)) => {
+                self.user_data.forget(tag);
                 Ok(())
             }
-            Err(reason) => Err(VirtualFreeError { reason, allocation }),
+            _ => Err(VirtualFreeError { reason: VirtualHandleError::Cleared, allocation }),
         }
     }
 
-    /// The slot of the user data of an allocation of this block.
+    /// The tag of an allocation of this block.
     #[inline]
-    fn slot(&self, allocation: &VirtualAllocation) -> Result<Tag, VirtualHandleError> {
+    fn tag(&self, allocation: &VirtualAllocation) -> Result<Tag, VirtualHandleError> {
         if allocation.block != self.id {
             return Err(VirtualHandleError::ForeignBlock);
         }
@@ -303,7 +363,7 @@ impl VirtualBlock {
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
     pub fn user_data(&self, allocation: &VirtualAllocation) -> Result<u64, VirtualHandleError> {
-        self.slot(allocation).map(|slot| self.user_data.slots[index(slot.0)])
+        self.tag(allocation).map(|tag| self.user_data.get(tag))
     }
 
     /// Replaces the user data of an allocation.
@@ -315,9 +375,10 @@ impl VirtualBlock {
         allocation: &VirtualAllocation,
         user_data: u64,
     ) -> Result<(), VirtualHandleError> {
-        let slot = self.slot(allocation)?;
-        self.user_data.slots[index(slot.0)] = user_data;
-        Ok(())
+        let tag = self.tag(allocation)?;
+        self.user_data.forget(tag);
+        let tag = self.user_data.keep(user_data);
+        self.engine.set_tag(allocation.key, tag).map_err(|BadKey| VirtualHandleError::Cleared)
     }
 
     /// How much is allocated. O(1).
@@ -362,7 +423,7 @@ impl VirtualBlock {
     /// ```
     pub fn walk(&self, mut visit: impl FnMut(VirtualRange)) {
         self.engine.walk(self.region, &mut |chunk| {
-            let user_data = chunk.used.map(|(_, slot)| self.user_data.slots[index(slot.0)]);
+            let user_data = chunk.used.map(|(_, tag)| self.user_data.get(tag));
             visit(VirtualRange { offset: chunk.offset, size: chunk.size, user_data });
         });
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::metadata::LEAST_FOR_SLABS;
 
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 
@@ -31,17 +32,17 @@ fn sizes_of_blocks_are_checked() {
 fn requests_are_checked_and_change_nothing() {
     for algorithm in ALGORITHMS {
         let mut block = block(100, algorithm);
-        let kept = block.allocate(&info(16, 0, 1)).unwrap();
+        let kept = block.allocate(&info(16, 0, u64::MAX)).unwrap();
         let before = (block.detailed_statistics(), block.iter().collect::<Vec<_>>());
         assert_eq!(block.allocate(&info(0, 1, 0)), Err(VirtualAllocationError::ZeroSize));
         for alignment in [3, 12, u64::MAX] {
             assert_eq!(
-                block.allocate(&info(1, alignment, 0)),
+                block.allocate(&info(1, alignment, u64::MAX)),
                 Err(VirtualAllocationError::Alignment { alignment })
             );
         }
         for (size, alignment) in [(101, 1), (100, 1), (1 << 63, 1), (u64::MAX, 1), (90, 64)] {
-            match block.allocate(&info(size, alignment, 0)).unwrap_err() {
+            match block.allocate(&info(size, alignment, u64::MAX)).unwrap_err() {
                 VirtualAllocationError::NoSpace { size: asked, alignment: aligned, free, largest_free } => {
                     assert_eq!((asked, aligned, free), (size, alignment, 84));
                     assert_eq!(largest_free, if algorithm == Algorithm::Buddy { 64 } else { 84 });
@@ -55,7 +56,7 @@ fn requests_are_checked_and_change_nothing() {
         }
         assert_eq!((block.detailed_statistics(), block.iter().collect::<Vec<_>>()), before);
         block.free(kept).unwrap();
-        assert_eq!(block.user_data.slots.len(), 1, "a refused request took a slot");
+        assert!(block.user_data.is_empty(), "a refused request took a slot");
     }
 }
 
@@ -75,20 +76,26 @@ fn a_ring_has_no_upper_side() {
     assert_eq!(top.offset(), 99);
 }
 
+/// Small numbers, which the engine keeps, and such that need a slot.
 #[test]
 fn user_data_stays_with_its_allocation() {
+    let number = |n: u64| if n % 2 == 0 { n } else { n << 40 };
     for algorithm in ALGORITHMS {
         let mut block = block(4096, algorithm);
-        let mut live: Vec<_> = (0..20).map(|n| (n, block.allocate(&info(16, 4, n)).unwrap())).collect();
+        let mut live: Vec<_> =
+            (0..20).map(|n| (number(n), block.allocate(&info(16, 4, number(n))).unwrap())).collect();
         for turn in 0..100 {
             // Oldest first, which suits the ring too.
             let (user_data, range) = live.remove(0);
             assert_eq!(block.user_data(&range), Ok(user_data));
             block.free(range).unwrap();
-            live.push((1000 + turn, block.allocate(&info(16, 4, 1000 + turn)).unwrap()));
+            let user_data = number(1000 + turn);
+            live.push((user_data, block.allocate(&info(16, 4, user_data)).unwrap()));
             if turn % 7 == 0 {
-                live[3].0 = turn;
-                block.set_user_data(&live[3].1, turn).unwrap();
+                for place in [3, 4] {
+                    live[place].0 = number(turn);
+                    block.set_user_data(&live[place].1, number(turn)).unwrap();
+                }
             }
             for (user_data, range) in &live {
                 let known = block.info(range).unwrap();
@@ -97,13 +104,68 @@ fn user_data_stays_with_its_allocation() {
                     (*user_data, range.offset(), range.size())
                 );
             }
+            let large = live.iter().filter(|(user_data, _)| *user_data >= 1 << 29).count();
+            assert_eq!(block.user_data.slots.len() - block.user_data.vacant.len(), large);
         }
-        assert_eq!(block.user_data.slots.len(), 20, "slots are used again");
+        assert!(block.user_data.slots.len() < 20, "slots are used again");
         let mut expected: Vec<_> = live.iter().map(|(_, range)| block.info(range).unwrap()).collect();
         expected.sort_unstable_by_key(|known| known.offset);
         assert_eq!(block.iter().collect::<Vec<_>>(), expected);
         assert_eq!(block.iter().len(), 20);
     }
+}
+
+#[test]
+fn the_largest_number_without_a_slot() {
+    let mut block = block(64, Algorithm::Tlsf);
+    for (user_data, slots) in [(0, 0), ((1 << 29) - 1, 0), (1 << 29, 1), (u64::from(u32::MAX) + 1, 1)] {
+        let range = block.allocate(&info(1, 1, user_data)).unwrap();
+        assert_eq!((block.user_data(&range), block.user_data.slots.len()), (Ok(user_data), slots));
+        block.free(range).unwrap();
+    }
+}
+
+/// Where units are many some are left out for a while, but never one for want of which a request is refused.
+#[test]
+fn a_large_block_is_filled_to_the_last_unit() {
+    let size = LEAST_FOR_SLABS;
+    let strategies = [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
+    for strategy in strategies {
+        let mut block = block(size, Algorithm::Tlsf);
+        let mut left = size;
+        for part in [130_001, 5_001, 100_003, 77] {
+            let _live = block.allocate(&info(part, 1, 0)).unwrap();
+            left -= part;
+        }
+        let whole = VirtualAllocationCreateInfo { strategy, ..info(left, 1, 0) };
+        // What was left out lies between the parts.
+        let error = block.allocate(&whole).unwrap_err();
+        let VirtualAllocationError::NoSpace { free, largest_free, .. } = error else { panic!("{error}") };
+        assert_eq!((free, size - 300_000 < largest_free && largest_free < left), (left, true));
+        // And all of it is to be had.
+        let last = block.allocate(&info(largest_free, 1, 0)).unwrap();
+        let mut rest = left - largest_free;
+        while rest != 0 {
+            let error = block.allocate(&info(rest, 1, 0)).err();
+            let part = match error {
+                None => rest,
+                Some(VirtualAllocationError::NoSpace { largest_free, .. }) => {
+                    let _live = block.allocate(&info(largest_free, 1, 0)).unwrap();
+                    largest_free
+                }
+                Some(error) => panic!("{error}"),
+            };
+            rest -= part;
+        }
+        assert_eq!(block.statistics().allocation_bytes, size);
+        block.free(last).unwrap();
+        block.clear();
+        assert_eq!(block.allocate(&info(size, 1, 0)).unwrap().size(), size);
+    }
+    // One that lies behind it has all that is left.
+    let mut block = block(size, Algorithm::Tlsf);
+    let _live = block.allocate(&info(130_001, 1, 0)).unwrap();
+    assert_eq!(block.allocate(&info(size - 130_001, 1, 0)).unwrap().offset(), 130_001);
 }
 
 #[test]
@@ -172,18 +234,18 @@ fn handles_of_another_block_are_refused_and_given_back() {
 fn clearing_makes_handles_stale() {
     for algorithm in ALGORITHMS {
         let mut block = block(64, algorithm);
-        let stale = block.allocate(&info(16, 1, 1)).unwrap();
+        let stale = block.allocate(&info(16, 1, u64::MAX - 1)).unwrap();
         let _also_stale = block.allocate(&info(16, 1, 2)).unwrap();
         block.clear();
         assert!(block.is_empty());
         // In the very place, and with the very slot.
-        let fresh = block.allocate(&info(16, 1, 3)).unwrap();
+        let fresh = block.allocate(&info(16, 1, u64::MAX)).unwrap();
         assert_eq!(block.user_data.slots.len(), 1);
         assert_eq!(fresh.offset(), stale.offset());
         assert_eq!(block.user_data(&stale), Err(VirtualHandleError::Cleared));
         let error = block.free(stale).unwrap_err();
         assert_eq!(error.reason, VirtualHandleError::Cleared);
-        assert_eq!(block.user_data(&fresh), Ok(3));
+        assert_eq!(block.user_data(&fresh), Ok(u64::MAX));
         block.free(fresh).unwrap();
     }
 }

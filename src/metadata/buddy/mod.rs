@@ -150,6 +150,11 @@ impl Buddy {
         }
     }
 
+    /// Replaces the tag of what is granted.
+    pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
+        self.chunks.set_tag(key, tag)
+    }
+
     /// Cuts a new region, which is one chunk in no list, into pieces.
     fn divide(&mut self, chunk: u32) {
         let mut rest = self.chunks.size(chunk);

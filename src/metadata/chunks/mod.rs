@@ -27,7 +27,7 @@
 //! lies between two nodes of a ring is `next.addr - (prev.addr + prev.size)`, whichever of them is the header.
 //!
 //! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, what touches several nodes at once in
-//! `warm.rs`.
+//! `warm.rs`, what is left out between them in `slack.rs`.
 //!
 //! Invariants, asserted by [`Chunks::validate`] under these numbers:
 //!
@@ -47,6 +47,7 @@
 
 mod lists;
 mod places;
+mod slack;
 mod slots;
 mod validate;
 mod warm;
@@ -142,33 +143,6 @@ impl Chunks {
     #[inline]
     pub(super) const fn max_capacity(&self) -> u64 {
         self.max_capacity
-    }
-
-    /// Lets used chunks leave out units that are too few to be worth a free chunk, see C3: of regions with less than
-    /// 2^17 units none.
-    pub(super) fn allow_slack(&mut self) {
-        let share = self.max_capacity >> 16;
-        self.rounding = share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1);
-        self.sliver = share >> 4;
-    }
-
-    /// What a size is rounded up by at most, of at most `step`: both are one less than a power of two.
-    #[inline]
-    pub(super) const fn rounding(&self, step: u64) -> u64 {
-        self.rounding & step
-    }
-
-    /// The most units that a used chunk which is rounded up by at most `rounding` may leave out behind itself.
-    #[inline]
-    pub(super) const fn slack_behind(rounding: u64) -> u64 {
-        2 * rounding
-    }
-
-    /// The most units that a used chunk of `size` units which is rounded up by at most `rounding` may leave out before
-    /// itself.
-    #[inline]
-    pub(super) fn slack_before(&self, size: u64, rounding: u64) -> u64 {
-        (2 * rounding).max(self.sliver.min(size >> 3))
     }
 
     // ---- Regions ----
@@ -554,6 +528,12 @@ impl Chunks {
     pub(super) fn tag(&self, key: Key) -> Result<Tag, BadKey> {
         let (_, node) = self.used(key)?;
         Ok(Tag(node.a & Tag::MASK))
+    }
+
+    pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
+        let (chunk, _) = self.used(key)?;
+        self.slots.get_mut(chunk).a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
+        Ok(())
     }
 
     /// `granted` shows what is granted in the slab with that number.

@@ -114,6 +114,14 @@ impl Pages {
         is_live.then_some(Found { slot, region: page.region, entry })
     }
 
+    /// Replaces the tag of the live entry that a key names.
+    pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
+        let Found { slot, .. } = self.find(key)?;
+        let (page, _) = split(slot);
+        self.pages[page].entries[index(slot % PAGE_ENTRIES)].tag = tag.0 & Tag::MASK;
+        Some(())
+    }
+
     /// Whether one more page may be used.
     pub(super) fn has_page(&self) -> bool {
         self.free != NONE || self.pages.len() < index(self.max)

@@ -281,6 +281,11 @@ impl Linear {
         Ok(request.size != 0 && fits)
     }
 
+    /// Replaces the tag of what is granted.
+    pub(in crate::metadata) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
+        self.pages.set_tag(key, tag).ok_or(BadKey)
+    }
+
     /// [`Metadata::free`] with its result in registers: the region, and whether it is empty now.
     #[inline(never)]
     pub(in crate::metadata) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {

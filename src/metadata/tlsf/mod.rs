@@ -59,7 +59,8 @@ use super::{
 /// 1/65536 of the largest region, so that the hole that one allocation leaves fits the next one of about its size.
 ///
 /// None of that is counted as used, [`Metadata::walk`] shows it as free, and it is free when a chunk beside it is
-/// freed; until then no allocation gets it. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset)
+/// freed; until then no allocation gets it. A [`VirtualBlock`](crate::VirtualBlock) that would have to refuse a request
+/// makes all of it free first. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset)
 /// leave out nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a
 /// hundred.
 ///
@@ -82,7 +83,7 @@ use super::{
 ///
 /// | strategy | looks at | costs |
 /// |---|---|---|
-/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks are all of `size` units or more, then of the first that is sure; before both, the head of the list that `size` belongs to, if sizes like it are not rounded | O(1), two or three looks |
+/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks are all of `size` units or more, then of the first that is sure; before both, the head of the list that `size` belongs to, if sizes like it are not rounded; where the alignment is above the size only the one that is sure | O(1), one to three looks |
 /// | [`MinTime`](Strategy::MinTime) | the head of the first list that is sure, then as Balanced | O(1), one look |
 /// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 looks |
 /// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of `size` units or more, then the lowest that is sure | O(log n) for each |
@@ -514,6 +515,15 @@ impl Tlsf {
     #[inline(never)]
     fn tag_of_slot(&self, key: Key) -> Result<Tag, BadKey> {
         self.slabs.as_deref().and_then(|slabs| slabs.tag(key)).ok_or(BadKey)
+    }
+
+    /// Replaces the tag of what is granted.
+    pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
+        if is_slot(key) {
+            self.slabs.as_deref_mut().and_then(|slabs| slabs.set_tag(key, tag)).ok_or(BadKey)
+        } else {
+            self.chunks.set_tag(key, tag)
+        }
     }
 
     /// The rest of taking a chunk back where there may be an index, or where nothing may be left in its region: whether

@@ -11,7 +11,7 @@
 use super::Tlsf;
 use super::bins::{class_and_step, class_of};
 use super::search::Find;
-use crate::base::cast::index;
+use crate::base::cast::{index, narrow};
 use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Vacated};
 use crate::metadata::{Key, RegionId, Span, Tag};
 
@@ -226,5 +226,33 @@ impl Tlsf {
         if let Some(offsets) = offsets {
             offsets.insert(chunks, chunk);
         }
+    }
+    /// From now on this is an engine that leaves out nothing, and what was left out is free. Whether anything was.
+    /// O(chunks), once.
+    pub(crate) fn leave_nothing_out(&mut self) -> bool {
+        if !self.chunks.leaves_out() {
+            return false;
+        }
+        let left_out = self.chunks.left_out();
+        if !self.chunks.has_slots(narrow(left_out.len())) {
+            return false;
+        }
+        let Self { chunks, bins, .. } = self;
+        chunks.forbid_slack();
+        for &(chunk, units) in &left_out {
+            let next = chunks.next(chunk);
+            if chunks.is_free(next) {
+                let have = chunks.size(next);
+                chunks.extend_down(next, units);
+                bins.resize(chunks.parts_mut().0, next, have, have + units);
+            } else {
+                let new = chunks.insert_behind(chunk, units);
+                bins.insert(chunks.parts_mut().0, new, class_of(units));
+            }
+        }
+        if self.index.is_some() {
+            self.build_index();
+        }
+        !left_out.is_empty()
     }
 }

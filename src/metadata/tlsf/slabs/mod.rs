@@ -463,6 +463,14 @@ impl Slabs {
         self.find(key).map(|(.., entry)| entry.tag())
     }
 
+    /// Replaces the tag of a key of a slot. `None` if the key is of none that is granted.
+    pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
+        let (number, slot, entry) = self.find(key)?;
+        let first = self.slabs[index(number)].first;
+        self.entries[index(first + slot)] = Entry::new(entry.generation(), entry.size(), tag);
+        Some(())
+    }
+
     /// The chunk of the core that a key's slab is.
     pub(super) fn chunk_of(&self, key: Key) -> Option<u32> {
         self.find(key).map(|(number, ..)| self.slabs[index(number)].chunk)

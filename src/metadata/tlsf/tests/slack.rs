@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::base::cast::narrow;
 
 /// 256 MiB: sizes are rounded up by 4095 units at most, and 256 units before a small chunk may be left out.
 const BLOCK: u64 = 1 << 28;
@@ -144,6 +145,68 @@ fn what_was_left_out_comes_back() {
             assert_eq!(walked(&tlsf, RegionId(0)), [Chunk { offset: 0, size: BLOCK, used: None }]);
         }
     }
+}
+
+/// Then it is an engine like one that is exact: what is free is in chunks, and of those no two are neighbours.
+#[test]
+fn nothing_is_left_out_once_nothing_is_to_be() {
+    let mut random = Random(18);
+    for (made, indexed) in
+        [(Tlsf::new(BLOCK), false), (Tlsf::new(BLOCK), true), (Tlsf::with_slabs(BLOCK), false)]
+    {
+        let mut tlsf = made;
+        let mut live = Vec::new();
+        for _ in 0..2 {
+            tlsf.add_region(&BLOCK).unwrap();
+        }
+        if indexed {
+            tlsf.allocate(&request(1000, 1, Strategy::MinOffset)).unwrap();
+        }
+        for turn in 0..3000 {
+            if turn % 3 == 2 {
+                let place = random.place(live.len());
+                tlsf.free(live.swap_remove(place)).unwrap();
+            }
+            let (size, alignment) = (random.size(6, 18), random.usual_alignment());
+            live.push(tlsf.allocate(&asked(size, alignment)).unwrap().0);
+        }
+        // In the second region something is left out at its very end.
+        while tlsf.allocate(&asked(BLOCK / 64 - 77, 1)).is_ok() {}
+        let before: Vec<_> = regions(&tlsf).iter().map(|&region| walked(&tlsf, region)).collect();
+        assert!(tlsf.leave_nothing_out());
+        tlsf.validate();
+        assert!(tlsf.chunks.left_out().is_empty());
+        let after: Vec<_> = regions(&tlsf).iter().map(|&region| walked(&tlsf, region)).collect();
+        assert_eq!(before, after, "what is shown is the same");
+        assert!(!tlsf.leave_nothing_out(), "once");
+        for key in live {
+            tlsf.free(key).unwrap();
+            tlsf.validate();
+        }
+        for _ in 0..1000 {
+            tlsf.allocate(&asked(random.size(6, 18), random.usual_alignment())).unwrap();
+        }
+        assert!(tlsf.chunks.left_out().is_empty());
+    }
+}
+
+/// Where there is no node for what was left out, it stays so.
+#[test]
+fn what_is_left_out_needs_nodes() {
+    let mut tlsf = engine();
+    let (first, _) = tlsf.allocate(&asked(130_000, 1)).unwrap();
+    tlsf.allocate(&asked(130_000, 1)).unwrap();
+    // Behind the second a free chunk goes on.
+    assert_eq!(tlsf.chunks.left_out().len(), 2);
+    tlsf.set_max_slots(narrow(tlsf.chunks.slot_count()));
+    while tlsf.chunks.has_slots(2) {
+        tlsf.allocate(&asked(1 << 16, 1)).unwrap();
+    }
+    assert!(!tlsf.leave_nothing_out());
+    tlsf.validate();
+    tlsf.free(first).unwrap();
+    assert!(tlsf.leave_nothing_out());
+    tlsf.validate();
 }
 
 /// Sizes that are too large to be rounded are found again by the chunk they leave.
