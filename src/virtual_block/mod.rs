@@ -245,7 +245,8 @@ impl VirtualBlock {
     ///
     /// # Complexity
     /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) costs the length of one free list.
-    /// Once in the life of a block of 2^27 units or more, when there is no space for the first time, O(n).
+    /// Once in the life of a block of 2^27 units or more, when there is no space for the first time though as many units
+    /// are free, O(n).
     #[inline]
     pub fn allocate(
         &mut self,
@@ -275,7 +276,11 @@ impl VirtualBlock {
     #[inline(never)]
     fn allocate_with_care(&mut self, request: &Request) -> Result<VirtualAllocation, VirtualAllocationError> {
         let mut granted = self.engine.allocate(request);
-        if granted == Err(AllocateError::NoSpace) && self.engine.leave_nothing_out() {
+        // Not for what is larger than all that is free.
+        if granted == Err(AllocateError::NoSpace)
+            && request.size <= self.free_units()
+            && self.engine.leave_nothing_out()
+        {
             granted = self.engine.allocate(request);
         }
         match granted {
@@ -296,16 +301,18 @@ impl VirtualBlock {
                 VirtualAllocationError::UpperUnsupported { algorithm: self.algorithm() }
             }
             AllocateError::UpperInRing => VirtualAllocationError::UpperInRing,
-            AllocateError::NoSpace => {
-                let usage = self.engine.usage();
-                VirtualAllocationError::NoSpace {
-                    size,
-                    alignment: alignment.get(),
-                    free: usage.capacity - usage.used,
-                    largest_free: self.engine.largest_free(),
-                }
-            }
+            AllocateError::NoSpace => VirtualAllocationError::NoSpace {
+                size,
+                alignment: alignment.get(),
+                free: self.free_units(),
+                largest_free: self.engine.largest_free(),
+            },
         }
+    }
+
+    fn free_units(&self) -> u64 {
+        let usage = self.engine.usage();
+        usage.capacity - usage.used
     }
 
     /// Frees a range.

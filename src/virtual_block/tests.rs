@@ -162,8 +162,12 @@ fn a_large_block_is_filled_to_the_last_unit() {
         block.clear();
         assert_eq!(block.allocate(&info(size, 1, 0)).unwrap().size(), size);
     }
-    // One that lies behind it has all that is left.
+    // One that lies behind it has all that is left, and what no block could grant changes nothing.
     let mut block = block(size, Algorithm::Tlsf);
+    let _live = block.allocate(&info(130_001, 1, 0)).unwrap();
+    assert!(block.allocate(&info(size - 130_000, 1, 0)).is_err());
+    assert_eq!(block.allocate(&info(77, 1, 0)).unwrap().offset(), 130_048, "sizes are still rounded up");
+    block.clear();
     let _live = block.allocate(&info(130_001, 1, 0)).unwrap();
     assert_eq!(block.allocate(&info(size - 130_001, 1, 0)).unwrap().offset(), 130_001);
 }
