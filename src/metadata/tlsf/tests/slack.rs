@@ -198,7 +198,7 @@ fn what_is_left_out_needs_nodes() {
     tlsf.allocate(&asked(130_000, 1)).unwrap();
     // Behind the second a free chunk goes on.
     assert_eq!(tlsf.chunks.left_out().len(), 2);
-    tlsf.set_max_slots(narrow(tlsf.chunks.slot_count()));
+    tlsf.chunks.set_max_slots(narrow(tlsf.chunks.slot_count()));
     while tlsf.chunks.has_slots(2) {
         tlsf.allocate(&asked(1 << 16, 1)).unwrap();
     }
