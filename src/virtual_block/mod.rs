@@ -12,7 +12,8 @@ pub use self::error::{VirtualAllocationError, VirtualBlockError, VirtualFreeErro
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::metadata::{
-    Algorithm, AllocateError, BadKey, Engine, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag,
+    Algorithm, AllocateError, BadKey, Engine, Key, Metadata, RegionError, RegionId, Request, Span, Strategy,
+    Tag,
 };
 use crate::statistics::{DetailedStatistics, Statistics};
 
@@ -106,8 +107,9 @@ pub struct VirtualRange {
 ///
 /// A block of 2^27 units or more that is divided by [`Algorithm::Tlsf`] is as fast as those of device memory. Like them
 /// it rounds sizes up by less than 1/64, and by at most 1/65536 of the block, while there is room, and has
-/// [slabs](crate::metadata::Tlsf#slabs) for small ones. Before it refuses a request all that was rounded up is made
-/// free, and from then on nothing is, as in smaller blocks.
+/// [slabs](crate::metadata::Tlsf#slabs) for small ones, whose free slots serve no larger ones while a slot beside them
+/// is used. Before it refuses a request all that was rounded up is made free, and from then on nothing is, as in
+/// smaller blocks. No block has more than 2^29 allocations.
 ///
 /// # Examples
 /// One vertex buffer for many meshes:
@@ -264,18 +266,26 @@ impl VirtualBlock {
             return Err(self.refused(AllocateError::NoSpace, size, alignment));
         }
         let tag = self.user_data.keep(user_data);
+        // Not made where it is not needed: it would have to be in memory.
+        let request = || Request { size, alignment, strategy, upper: upper_address, tag };
         if strategy == Strategy::Balanced && !upper_address && !self.engine.rounds_up() {
-            if let Some((key, _, offset)) = self.engine.grant(size, alignment, tag) {
-                return Ok(VirtualAllocation { block: self.id, key, offset, size });
-            }
+            return match self.engine.grant(size, alignment, tag) {
+                Some((key, _, offset)) => Ok(VirtualAllocation { block: self.id, key, offset, size }),
+                None => self.end(&request(), Err(AllocateError::NoSpace)),
+            };
         }
-        self.allocate_with_care(&Request { size, alignment, strategy, upper: upper_address, tag })
+        let request = request();
+        let granted = self.engine.allocate(&request);
+        self.end(&request, granted)
     }
 
-    /// [`VirtualBlock::allocate`] of what is out of the ordinary, or else for want of space.
+    /// What comes of a request that is out of the ordinary, or that found no space at first.
     #[inline(never)]
-    fn allocate_with_care(&mut self, request: &Request) -> Result<VirtualAllocation, VirtualAllocationError> {
-        let mut granted = self.engine.allocate(request);
+    fn end(
+        &mut self,
+        request: &Request,
+        mut granted: Result<(Key, Span), AllocateError>,
+    ) -> Result<VirtualAllocation, VirtualAllocationError> {
         // Not for what is larger than all that is free.
         if granted == Err(AllocateError::NoSpace)
             && request.size <= self.free_units()

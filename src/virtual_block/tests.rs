@@ -172,6 +172,51 @@ fn a_large_block_is_filled_to_the_last_unit() {
     assert_eq!(block.allocate(&info(size - 130_001, 1, 0)).unwrap().offset(), 130_001);
 }
 
+/// At random, and full again and again: ranges do not overlap, and what is refused has no free range outside of slabs.
+#[test]
+fn a_large_block_refuses_only_what_does_not_fit() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut block = block(LEAST_FOR_SLABS, Algorithm::Tlsf);
+    let mut live: Vec<VirtualAllocation> = Vec::new();
+    let mut refused = 0;
+    for turn in 0..20_000_u64 {
+        let exponent = random.u32(4..22);
+        let asked =
+            info((1 << exponent) + random.u64(0..1 << exponent), 1 << random.u32(0..9), turn << (turn % 40));
+        match block.allocate(&asked) {
+            Ok(range) => {
+                assert_eq!((range.size(), range.offset() % asked.alignment), (asked.size, 0));
+                assert_eq!(block.user_data(&range), Ok(asked.user_data));
+                live.push(range);
+            }
+            Err(VirtualAllocationError::NoSpace { largest_free, .. }) => {
+                assert!(
+                    largest_free < asked.size + asked.alignment - 1,
+                    "{asked:?}: {largest_free} in one piece"
+                );
+                refused += 1;
+                for _ in 0..20 {
+                    let range = live.swap_remove(random.usize(0..live.len()));
+                    block.free(range).unwrap();
+                }
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if turn % 500 == 0 {
+            let mut end = 0;
+            block.walk(|range| {
+                assert_eq!(range.offset, end);
+                end += range.size;
+            });
+            assert_eq!((end, block.iter().len()), (LEAST_FOR_SLABS, live.len()));
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    live.into_iter().for_each(|range| block.free(range).unwrap());
+    assert!(block.is_empty() && block.user_data.is_empty());
+    assert!(block.allocate(&info(LEAST_FOR_SLABS, 1, 0)).is_ok());
+}
+
 #[test]
 fn walk_tiles_the_block() {
     for algorithm in ALGORITHMS {

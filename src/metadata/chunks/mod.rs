@@ -375,10 +375,7 @@ impl Chunks {
         let (addr, prev) = (node.addr, node.prev);
         node.addr = addr + size;
         node.size -= size;
-        let new = self.slots.insert(Node { addr, size, prev, next: chunk, a: FREE, b: NONE });
-        self.slots.get_mut(chunk).prev = new;
-        self.slots.get_mut(prev).next = new;
-        new
+        self.link(Node { addr, size, prev, next: chunk, a: FREE, b: NONE })
     }
 
     /// Cuts the last `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
@@ -390,9 +387,15 @@ impl Chunks {
         let next = node.next;
         node.size -= size;
         let addr = node.addr + node.size;
-        let new = self.slots.insert(Node { addr, size, prev: chunk, next, a: FREE, b: NONE });
-        self.slots.get_mut(chunk).next = new;
-        self.slots.get_mut(next).prev = new;
+        self.link(Node { addr, size, prev: chunk, next, a: FREE, b: NONE })
+    }
+
+    /// Puts a chunk between the two that it names as its neighbours.
+    #[inline]
+    fn link(&mut self, node: Node) -> u32 {
+        let new = self.slots.insert(node);
+        self.slots.get_mut(node.prev).next = new;
+        self.slots.get_mut(node.next).prev = new;
         new
     }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::slots::FREE;
-use super::{Chunks, NONE, Node};
+use super::{Chunks, NONE, Node, Vacated};
 
 impl Chunks {
     /// Lets used chunks leave out units that are too few to be worth a free chunk, see C3: of regions with less than
@@ -23,32 +23,21 @@ impl Chunks {
         self.rounding != 0 || self.sliver != 0
     }
 
-    /// The chunks behind which something is left out, and how many units. O(chunks).
-    pub(in crate::metadata) fn left_out(&self) -> Vec<(u32, u64)> {
-        let chunks = self.regions().flat_map(|region| self.chunks(region));
-        let behind = |chunk| {
+    /// The chunks behind which something is left out. O(chunks).
+    pub(in crate::metadata) fn left_out(&self) -> Vec<u32> {
+        let is_followed = |&chunk: &u32| {
             let (addr, size) = self.extent(chunk);
-            self.addr(self.next(chunk)).wrapping_sub(addr.wrapping_add(size))
+            addr.wrapping_add(size) != self.addr(self.next(chunk))
         };
-        chunks.map(|chunk| (chunk, behind(chunk))).filter(|&(_, units)| units != 0).collect()
+        self.regions().flat_map(|region| self.chunks(region)).filter(is_followed).collect()
     }
 
-    /// Makes the units that are left out behind a chunk a free chunk, in no list yet.
-    pub(in crate::metadata) fn insert_behind(&mut self, chunk: u32, units: u64) -> u32 {
-        let (addr, size) = self.extent(chunk);
+    /// Makes what is left out behind a chunk one that was vacated.
+    pub(in crate::metadata) fn vacate_behind(&mut self, chunk: u32) -> Vacated {
         let next = self.next(chunk);
-        let node = Node { addr: addr + size, size: units, prev: chunk, next, a: FREE, b: NONE };
-        let new = self.slots.insert(node);
-        self.slots.get_mut(chunk).next = new;
-        self.slots.get_mut(next).prev = new;
-        new
-    }
-
-    /// Joins the units that are left out before a free chunk to it.
-    pub(in crate::metadata) fn extend_down(&mut self, chunk: u32, units: u64) {
-        let node = self.slots.get_mut(chunk);
-        node.addr -= units;
-        node.size += units;
+        // Where it is and how large, its neighbours say.
+        let node = Node { addr: 0, size: 0, prev: chunk, next, a: FREE, b: NONE };
+        Vacated { chunk: self.link(node), prev: chunk, next }
     }
 
     /// What a size is rounded up by at most, of at most `step`: both are one less than a power of two.

@@ -237,21 +237,10 @@ impl Tlsf {
         if !self.chunks.has_slots(narrow(left_out.len())) {
             return false;
         }
-        let Self { chunks, bins, .. } = self;
-        chunks.forbid_slack();
-        for &(chunk, units) in &left_out {
-            let next = chunks.next(chunk);
-            if chunks.is_free(next) {
-                let have = chunks.size(next);
-                chunks.extend_down(next, units);
-                bins.resize(chunks.parts_mut().0, next, have, have + units);
-            } else {
-                let new = chunks.insert_behind(chunk, units);
-                bins.insert(chunks.parts_mut().0, new, class_of(units));
-            }
-        }
-        if self.index.is_some() {
-            self.build_index();
+        self.chunks.forbid_slack();
+        for &chunk in &left_out {
+            let vacated = self.chunks.vacate_behind(chunk);
+            self.give_hard(vacated);
         }
         !left_out.is_empty()
     }

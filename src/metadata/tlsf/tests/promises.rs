@@ -197,6 +197,19 @@ fn balanced_takes_the_hole_of_the_size_and_min_time_does_not_look_for_it() {
 }
 
 #[test]
+fn balanced_looks_only_at_what_is_sure_where_the_alignment_is_above_the_size() {
+    for (alignment, takes_the_hole) in [(4096, true), (8192, false)] {
+        let mut tlsf = Tlsf::new(1 << 28);
+        tlsf.add_region(&(1 << 28)).unwrap();
+        let (hole, span) = tlsf.allocate(&asked(4096, 8192)).unwrap();
+        tlsf.allocate(&asked(1, 1)).unwrap();
+        tlsf.free(hole).unwrap();
+        let (_, found) = tlsf.allocate(&asked(4096, alignment)).unwrap();
+        assert_eq!(found.offset == span.offset, takes_the_hole, "{alignment}");
+    }
+}
+
+#[test]
 fn min_offset_takes_what_is_just_sure() {
     let mut tlsf = Tlsf::new(1 << 20);
     tlsf.add_region(&(1 << 20)).unwrap();
