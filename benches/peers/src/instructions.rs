@@ -15,7 +15,7 @@ pub(crate) const QUICK: [&str; 3] = ["churn-10k-usual", "frame-linear", "engine-
 
 /// The workloads that are counted: the others take too long under valgrind.
 pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
-    const COUNTED: [&str; 11] = [
+    const COUNTED: [&str; 12] = [
         "churn-1k-usual",
         "churn-10k-usual",
         "churn-10k-mixed",
@@ -23,6 +23,7 @@ pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
         "frame",
         "frame-linear",
         "create",
+        "create-alone",
         "engine-10k-usual",
         "engine-10k-mixed",
         "engine-frame",

@@ -483,7 +483,9 @@ impl Active {
         region: RegionId,
         is_empty: bool,
     ) -> Option<Aftermath> {
-        self.annotations.remove(&key);
+        if !self.annotations.is_empty() {
+            self.annotations.remove(&key);
+        }
         if is_empty { self.on_empty(context, region) } else { self.on_free() }
     }
 

@@ -45,7 +45,7 @@ impl Tlsf {
         if !self.chunks.reserve_two() {
             return None;
         }
-        if self.chunks.is_whole_region(chunk) {
+        if self.is_apart(chunk) {
             self.open_region(chunk);
         }
         let (addr, have) = self.chunks.extent(chunk);

@@ -1,7 +1,9 @@
 //! The regions that hold nothing: each is one free chunk, and the last to be cut.
 //!
 //! They are kept out of the bins, so that what the bins offer is always in a region that is used already, and a region
-//! that could be given back is not broken into while another has room. There are 64 lists, by power of two; each is
+//! that could be given back is not broken into while another has room. Where there is only one region there is no other,
+//! and what is free in it is in the bins whether it is empty or not: so whoever makes and frees its only chunk again and
+//! again goes the short way. There are 64 lists, by power of two; each is
 //! ordered, the largest region first, so that its head tells whether it has one that is large enough.
 #![forbid(unsafe_code)]
 
@@ -77,12 +79,14 @@ impl Empties {
         None
     }
 
+    /// One of them, if there is one.
+    pub(super) fn any(&self) -> Option<u32> {
+        self.rows.checked_ilog2().map(|row| self.heads[index(row & 63)])
+    }
+
     /// The size of the largest empty region, or 0.
     pub(super) fn largest(&self, chunks: &Chunks) -> u64 {
-        match self.rows.checked_ilog2() {
-            Some(row) => chunks.size(self.heads[index(row & 63)]),
-            None => 0,
-        }
+        self.any().map_or(0, |chunk| chunks.size(chunk))
     }
 
     /// Asserts I5, and calls `visit` for each chunk in a list.

@@ -45,7 +45,7 @@ use super::{
 ///                                                          |
 ///   regions   rings of nodes by address       [ used ] [ free 1240 ] [ used ] [ used ] [ free ]
 ///
-///   empties   regions that are one free chunk, apart, by power of two: the last to be cut
+///   empties   regions that are one free chunk, if there are several, by power of two: the last to be cut
 /// ```
 ///
 /// Units: whatever the owner counts. A span has the size that was asked, to the unit. Sizes to 2^63.
@@ -70,8 +70,8 @@ use super::{
 /// look at neighbours or classes of chunks. There are 8 sizes of slots to a power of two, and below 1 Ki units
 /// multiples of 128. Slots that are free count as free and [`Metadata::walk`] shows them so, but no other size gets
 /// them, unless it were refused else. One is made only while used slabs together leave free less than a 16th of what is
-/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions only, and none
-/// where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
+/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions, or an only one,
+/// and none where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
 /// allows, or half of an only region. All of them go back before a request is refused and before a region is added.
 ///
 /// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take no slots, but where they would be
@@ -122,8 +122,8 @@ use super::{
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
 ///
 /// - I1: no two free chunks are neighbours.
-/// - I2: each free chunk is in one list: that of its size class, or, if it is all of its region, that of the empty
-///   regions of its power of two; and nothing else is in a list.
+/// - I2: each free chunk is in one list: that of its size class, or, if it is all of its region and there are others,
+///   that of the empty regions of its power of two; and nothing else is in a list.
 /// - I3: a bit of the second level is set iff its list is not empty.
 /// - I4: a bit of the first level is set iff its row of the second level is not zero.
 /// - I5: a list of empty regions is in the order of their capacities, the largest first, and its bit is set iff it is
@@ -299,7 +299,7 @@ impl Tlsf {
                 .map(|(key, addr)| (key, self.chunks.span_at(addr, size)))
                 .ok_or(AllocateError::NoSpace);
         };
-        if self.chunks.is_whole_region(find.chunk) {
+        if self.is_apart(find.chunk) {
             self.open_region(find.chunk);
         }
         let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
@@ -530,7 +530,7 @@ impl Tlsf {
     /// nothing is. What was vacated comes part by part: as a whole it would be in memory for all.
     #[inline(never)]
     fn end_chunk(&mut self, chunk: u32, prev: u32, next: u32, region: RegionId) -> bool {
-        self.give_hard(Vacated { chunk, prev, next });
+        self.give_back(Vacated { chunk, prev, next }, region);
         let region_empty = self.chunks.check_empty(region).is_ok();
         if region_empty {
             self.region_emptied(region);
@@ -553,27 +553,42 @@ impl Tlsf {
 
     /// Makes a region one free chunk, whatever is in it.
     fn clear(&mut self, region: RegionId) {
-        let Self { chunks, bins, empties, index, slabs, .. } = self;
-        if let Some(slabs) = slabs {
-            slabs.forget_region(chunks, region);
+        if let Some(slabs) = &mut self.slabs {
+            slabs.forget_region(&self.chunks, region);
         }
-        let first = chunks.first(region);
-        let header = chunks.prev(first);
-        let mut chunk = first;
-        while chunk != header {
-            if chunks.is_free(chunk) {
-                let class = class_of(chunks.size(chunk));
-                bins.remove(chunks.parts_mut().0, chunk, class);
-                if let Some(index) = index {
-                    index.remove(chunks, chunk);
-                }
-            }
-            chunk = chunks.next(chunk);
+        self.unlist_all(region);
+        let whole = self.chunks.collapse(region);
+        self.list(whole);
+    }
+
+    /// Whether a free chunk is one of several regions, and all of it: those are not in the bins, see [`Empties`].
+    fn is_apart(&self, chunk: u32) -> bool {
+        self.chunks.region_count() > 1 && self.chunks.is_whole_region(chunk)
+    }
+
+    /// Puts a free chunk into its list, and into the index.
+    fn list(&mut self, chunk: u32) {
+        if self.is_apart(chunk) {
+            self.empties.insert(&mut self.chunks, chunk);
+        } else {
+            let class = class_of(self.chunks.size(chunk));
+            self.bins.insert(self.chunks.parts_mut().0, chunk, class);
         }
-        let whole = chunks.collapse(region);
-        empties.insert(chunks, whole);
-        if let Some(index) = index {
-            index.insert(chunks, whole);
+        if let Some(index) = &mut self.index {
+            index.insert(&self.chunks, chunk);
+        }
+    }
+
+    /// Takes a free chunk out of its list, and out of the index.
+    fn unlist(&mut self, chunk: u32) {
+        if self.is_apart(chunk) {
+            self.empties.remove(&mut self.chunks, chunk);
+        } else {
+            let class = class_of(self.chunks.size(chunk));
+            self.bins.remove(self.chunks.parts_mut().0, chunk, class);
+        }
+        if let Some(index) = &mut self.index {
+            index.remove(&self.chunks, chunk);
         }
     }
 
@@ -582,6 +597,16 @@ impl Tlsf {
         self.empties.remove(&mut self.chunks, chunk);
         let class = class_of(self.chunks.size(chunk));
         self.bins.insert(self.chunks.parts_mut().0, chunk, class);
+    }
+
+    /// Takes the chunk of what was the only region out of the bins, if that is empty.
+    fn close_region(&mut self, region: RegionId) {
+        let chunk = self.chunks.first(region);
+        if self.chunks.is_free(chunk) && self.chunks.is_whole_region(chunk) {
+            let class = class_of(self.chunks.size(chunk));
+            self.bins.remove(self.chunks.parts_mut().0, chunk, class);
+            self.empties.insert(&mut self.chunks, chunk);
+        }
     }
 }
 
@@ -605,10 +630,11 @@ impl Metadata for Tlsf {
         self.give_slabs_back();
         let (region, chunk) = self.chunks.add_region(capacity)?;
         self.slab_sizes = self.slab_limit;
-        self.empties.insert(&mut self.chunks, chunk);
-        if let Some(index) = &mut self.index {
-            index.insert(&self.chunks, chunk);
+        if self.chunks.region_count() == 2 {
+            let other = self.chunks.regions().find(|&other| other != region);
+            other.into_iter().for_each(|other| self.close_region(other));
         }
+        self.list(chunk);
         Ok(region)
     }
 
@@ -616,12 +642,11 @@ impl Metadata for Tlsf {
         self.chunks.check_empty(region)?;
         // Only the only region is kept in slabs when nothing is granted in it.
         self.give_slabs_back();
-        let chunk = self.chunks.first(region);
-        self.empties.remove(&mut self.chunks, chunk);
-        if let Some(index) = &mut self.index {
-            index.remove(&self.chunks, chunk);
-        }
+        self.unlist(self.chunks.first(region));
         self.chunks.remove_region(region);
+        if self.chunks.region_count() == 1 {
+            self.empties.any().into_iter().for_each(|chunk| self.open_region(chunk));
+        }
         Ok(())
     }
 
@@ -699,13 +724,13 @@ impl Metadata for Tlsf {
         });
         let mut listed = Vec::new();
         bins.validate(chunks, &mut |chunk| {
-            assert!(!chunks.is_whole_region(chunk), "I2: chunk {chunk}, a whole region, is in a bin");
+            assert!(!self.is_apart(chunk), "I2: chunk {chunk}, a whole region, is in a bin");
             listed.push(chunk);
         });
         empties.validate(chunks, &mut |chunk| {
             assert!(
-                chunks.is_whole_region(chunk),
-                "I2: chunk {chunk}, part of a region, is with the empty ones"
+                self.is_apart(chunk),
+                "I2: chunk {chunk}, part of a region or the only one, is with the empty ones"
             );
             listed.push(chunk);
         });

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
-use super::bins::class_of;
 use crate::metadata::{AllocateError, Key, Metadata, RegionId, Request, Span, Strategy, allocate_elsewhere};
 
 impl Tlsf {
@@ -25,9 +24,9 @@ impl Tlsf {
         self.give_slabs_back();
         let slab_sizes = std::mem::take(&mut self.slab_sizes);
         let closed: Vec<RegionId> = self.chunks.regions().filter(|&region| is_closed(region)).collect();
-        closed.iter().for_each(|&region| self.unlist(region));
+        closed.iter().for_each(|&region| self.unlist_all(region));
         let result = self.allocate(request);
-        closed.iter().for_each(|&region| self.relist(region));
+        closed.iter().for_each(|&region| self.list_all(region));
         self.slab_sizes = slab_sizes;
         match result {
             // The last slot that there was.
@@ -39,38 +38,25 @@ impl Tlsf {
         }
     }
 
-    /// The free chunks of a region.
-    fn free_chunks(&self, region: RegionId) -> Vec<u32> {
-        self.chunks.chunks(region).filter(|&chunk| self.chunks.is_free(chunk)).collect()
+    /// Puts what is free in a region into its lists, and into the index.
+    fn list_all(&mut self, region: RegionId) {
+        self.with_free(region, Self::list);
     }
 
-    /// Takes the free chunks of a region out of their lists.
-    fn unlist(&mut self, region: RegionId) {
-        for chunk in self.free_chunks(region) {
-            if self.chunks.is_whole_region(chunk) {
-                self.empties.remove(&mut self.chunks, chunk);
-            } else {
-                let class = class_of(self.chunks.size(chunk));
-                self.bins.remove(self.chunks.parts_mut().0, chunk, class);
-            }
-            if let Some(index) = &mut self.index {
-                index.remove(&self.chunks, chunk);
-            }
-        }
+    /// Takes what is free in a region out of its lists, and out of the index.
+    pub(super) fn unlist_all(&mut self, region: RegionId) {
+        self.with_free(region, Self::unlist);
     }
 
-    /// Puts the free chunks of a region into their lists.
-    fn relist(&mut self, region: RegionId) {
-        for chunk in self.free_chunks(region) {
-            if self.chunks.is_whole_region(chunk) {
-                self.empties.insert(&mut self.chunks, chunk);
-            } else {
-                let class = class_of(self.chunks.size(chunk));
-                self.bins.insert(self.chunks.parts_mut().0, chunk, class);
+    /// Calls `act`, which leaves the region's ring as it is, with each of its free chunks.
+    fn with_free(&mut self, region: RegionId, act: fn(&mut Self, u32)) {
+        let mut chunk = self.chunks.first(region);
+        let header = self.chunks.prev(chunk);
+        while chunk != header {
+            if self.chunks.is_free(chunk) {
+                act(self, chunk);
             }
-            if let Some(index) = &mut self.index {
-                index.insert(&self.chunks, chunk);
-            }
+            chunk = self.chunks.next(chunk);
         }
     }
 }

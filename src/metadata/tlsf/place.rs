@@ -190,43 +190,28 @@ impl Tlsf {
 
     /// Joins a chunk that was vacated, whatever is beside it.
     pub(super) fn give_back(&mut self, vacated: Vacated, region: RegionId) {
-        if self.warm_sizes == 0 || self.chunks.check_empty(region).is_ok() {
-            self.give_hard(vacated);
-        } else {
-            self.give_warm(vacated);
-        }
+        let may_be_apart = self.chunks.region_count() > 1 && self.chunks.check_empty(region).is_ok();
+        if self.warm_sizes == 0 || may_be_apart { self.give_hard(vacated) } else { self.give_warm(vacated) }
     }
 
     /// As [`Tlsf::give_warm`], where there may be an index, or where nothing may be left in the region.
     #[inline(never)]
     pub(super) fn give_hard(&mut self, vacated: Vacated) {
-        let Self { chunks, bins, empties, index: offsets, .. } = self;
         let Vacated { chunk, prev, next } = vacated;
-        chunks.settle(&vacated);
+        self.chunks.settle(&vacated);
         for (neighbour, is_before) in [(prev, true), (next, false)] {
-            if chunks.is_free(neighbour) {
-                let class = class_of(chunks.size(neighbour));
-                bins.remove(chunks.parts_mut().0, neighbour, class);
-                if let Some(offsets) = offsets {
-                    offsets.remove(chunks, neighbour);
-                }
+            if self.chunks.is_free(neighbour) {
+                self.unlist(neighbour);
                 if is_before {
-                    chunks.absorb_prev(chunk);
+                    self.chunks.absorb_prev(chunk);
                 } else {
-                    chunks.absorb_next(chunk);
+                    self.chunks.absorb_next(chunk);
                 }
             }
         }
-        if chunks.is_whole_region(chunk) {
-            empties.insert(chunks, chunk);
-        } else {
-            let class = class_of(chunks.size(chunk));
-            bins.insert(chunks.parts_mut().0, chunk, class);
-        }
-        if let Some(offsets) = offsets {
-            offsets.insert(chunks, chunk);
-        }
+        self.list(chunk);
     }
+
     /// From now on this is an engine that leaves out nothing, and what was left out is free. Whether anything was.
     /// O(chunks), once.
     pub(crate) fn leave_nothing_out(&mut self) -> bool {

@@ -19,18 +19,22 @@ pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
     ];
     let pairs = scale.pairs / 4;
     let buffer = Request { size: 4096, alignment: 1, kind: Kind::Buffer };
-    vec![Workload {
-        id: "create".to_owned(),
-        title: "create and destroy a buffer".to_owned(),
+    let workload = |id: &str, title: &str, others| Workload {
+        id: id.to_owned(),
+        title: title.to_owned(),
         peers: PEERS.map(|kind| Entry { kind, shape: Shape::Created, share: 1 }).into(),
         granularity: 1,
         slots: 2,
-        // One stays, so that no block comes and goes.
-        before: vec![Phase::Allocate(vec![(0, buffer), (1, buffer)])],
+        before: vec![Phase::Allocate((0..=others).map(|slot| (slot, buffer)).collect())],
         warm_up: None,
         fewer_rounds: 1,
-        round: Box::new(move |_| vec![Phase::Replace(vec![(1, buffer); pairs])]),
+        round: Box::new(move |_| vec![Phase::Replace(vec![(others, buffer); pairs])]),
         thorough: false,
         reserves: false,
-    }]
+    };
+    vec![
+        // One stays, so that the block is never empty.
+        workload("create", "create and destroy a buffer", 1),
+        workload("create-alone", "create and destroy the only buffer", 0),
+    ]
 }

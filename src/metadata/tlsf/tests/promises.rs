@@ -25,6 +25,49 @@ fn a_used_region_is_filled_before_an_empty_one_is_cut() {
     }
 }
 
+/// What is listed where changes with the number of regions, whatever is in the one that was or becomes the only one.
+#[test]
+fn an_only_region_is_in_the_bins_whether_it_is_empty_or_not() {
+    for used in [0, 100, 1000] {
+        let mut tlsf = Tlsf::exact(1000);
+        let first = tlsf.add_region(&1000).unwrap();
+        let is_listed = |tlsf: &Tlsf| tlsf.bins.find(0).is_some();
+        assert!(is_listed(&tlsf));
+        let key = (used > 0).then(|| tlsf.allocate(&asked(used, 1)).unwrap().0);
+        let second = tlsf.add_region(&1000).unwrap();
+        tlsf.validate();
+        assert_eq!(is_listed(&tlsf), used == 100, "no empty one is, of two");
+        tlsf.remove_region(second).unwrap();
+        tlsf.validate();
+        assert_eq!(is_listed(&tlsf), used < 1000);
+        if let Some(key) = key {
+            let third = tlsf.add_region(&1000).unwrap();
+            assert!(tlsf.free(key).unwrap().region_empty);
+            assert!(!is_listed(&tlsf), "both are empty");
+            tlsf.validate();
+            tlsf.remove_region(first).unwrap();
+            tlsf.validate();
+            assert_eq!(tlsf.allocate(&asked(1000, 1)).unwrap().1.region, third);
+        }
+        tlsf.validate();
+    }
+}
+
+/// Who makes and frees the only chunk again and again has it where it was, and all other looks stay out of it.
+#[test]
+fn an_only_chunk_comes_and_goes_the_short_way() {
+    let mut tlsf = Tlsf::new(1 << 28);
+    tlsf.add_region(&(1 << 28)).unwrap();
+    for size in [1 << 14, 1 << 20, 1 << 28] {
+        let alignment = Alignment::new(65_536).unwrap();
+        let (key, addr) = tlsf.grant(size, alignment, Tag(1)).unwrap();
+        assert_eq!(addr, 0);
+        assert_eq!(tlsf.take_back(key), Some((RegionId(0), true)));
+        assert_eq!(tlsf.largest_free(), 1 << 28);
+        tlsf.validate();
+    }
+}
+
 #[test]
 fn the_smallest_empty_region_that_fits_is_cut() {
     let mut tlsf = Tlsf::new(1 << 20);
@@ -475,6 +518,8 @@ fn a_free_looks_at_a_few_chunks_however_many_are_free() {
     let looks_of = |chunks: u64| {
         let mut tlsf = Tlsf::exact(chunks);
         tlsf.add_region(&chunks).unwrap();
+        // The last one to be freed is looked at step by step, because the region is put with this one then.
+        tlsf.add_region(&1).unwrap();
         let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&asked(1, 1)).unwrap().0).collect();
         let is_even = |key: &Key| tlsf.span(*key).unwrap().offset % 2 == 0;
         let (even, odd): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_even);
