@@ -10,8 +10,11 @@
 //!  node      |      3       |   9   |        4          |
 //!                  prev <-------+-------> next
 //!
-//!    7.next = 3   3.next = 9   9.next = 4   4.next = 7         (and backwards through prev)
+//!    7.next = 3   3.next = 9*  9.next = 4   4.next = 7         (and backwards through prev)
 //! ```
+//!
+//! The links to a free chunk are marked, here with `*`: [`TO_FREE`]. Whether neighbours are free is anybody's guess, and
+//! a processor that guessed wrong learns it as soon as it has the freed chunk, and need not wait for them too.
 //!
 //! A node's last two words depend on its state, which the two highest bits of `a` tell:
 //!
@@ -33,7 +36,8 @@
 //!
 //! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero; its `a` may be
 //!   anything, so that links can be written without asking whether there is a node to link.
-//! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another.
+//! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another, and marked where
+//!   they name a free chunk.
 //! - C3: a region's chunks are not empty and tile it, but for a few units that a used chunk may leave out behind
 //!   itself, and before itself where a used chunk is before it: the first starts at `r << shift`, each starts where the
 //!   one before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
@@ -63,7 +67,7 @@ use crate::base::cast::{index, narrow};
 
 #[cfg(test)]
 pub(super) use self::slots::LOOKS;
-pub(super) use self::slots::{DEAD_A, Node};
+pub(super) use self::slots::{DEAD_A, Node, TO_FREE, named};
 pub(super) use self::warm::Vacated;
 
 /// Shows what is granted in the slab with that number.
@@ -175,8 +179,8 @@ impl Chunks {
         let chunk =
             self.slots.insert(Node { addr, size: capacity, prev: header, next: header, a: FREE, b: NONE });
         let node = self.slots.get_mut(header);
-        node.prev = chunk;
-        node.next = chunk;
+        node.prev = chunk | TO_FREE;
+        node.next = chunk | TO_FREE;
         let slot = Region { capacity, used: 0, used_chunks: 0, header };
         if index(region) == self.regions.len() {
             self.regions.push(slot);
@@ -228,7 +232,9 @@ impl Chunks {
         node.next = header;
         node.a = FREE;
         node.b = NONE;
-        self.slots.get_mut(header).prev = first;
+        let node = self.slots.get_mut(header);
+        node.prev = first | TO_FREE;
+        node.next = first | TO_FREE;
         let slot = &mut self.regions[index(region.0)];
         slot.used = 0;
         slot.used_chunks = 0;
@@ -349,13 +355,13 @@ impl Chunks {
     /// The chunk behind, or the region's header.
     #[inline]
     pub(super) fn next(&self, chunk: u32) -> u32 {
-        self.slots.get(chunk).next
+        named(self.slots.get(chunk).next)
     }
 
     /// The chunk before, or the region's header.
     #[inline]
     pub(super) fn prev(&self, chunk: u32) -> u32 {
-        self.slots.get(chunk).prev
+        named(self.slots.get(chunk).prev)
     }
 
     /// Whether `chunk` is all of its region.
@@ -375,7 +381,7 @@ impl Chunks {
         let (addr, prev) = (node.addr, node.prev);
         node.addr = addr + size;
         node.size -= size;
-        self.link(Node { addr, size, prev, next: chunk, a: FREE, b: NONE })
+        self.link(Node { addr, size, prev, next: chunk | TO_FREE, a: FREE, b: NONE })
     }
 
     /// Cuts the last `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
@@ -387,16 +393,23 @@ impl Chunks {
         let next = node.next;
         node.size -= size;
         let addr = node.addr + node.size;
-        self.link(Node { addr, size, prev: chunk, next, a: FREE, b: NONE })
+        self.link(Node { addr, size, prev: chunk | TO_FREE, next, a: FREE, b: NONE })
     }
 
-    /// Puts a chunk between the two that it names as its neighbours.
+    /// Puts a free chunk between the two that it names as its neighbours.
     #[inline]
     fn link(&mut self, node: Node) -> u32 {
         let new = self.slots.insert(node);
-        self.slots.get_mut(node.prev).next = new;
-        self.slots.get_mut(node.next).prev = new;
+        self.mark_links(new, TO_FREE);
         new
+    }
+
+    /// Marks the links to a chunk with [`TO_FREE`], or with 0.
+    #[inline]
+    pub(super) fn mark_links(&mut self, chunk: u32, free: u32) {
+        let &Node { prev, next, .. } = self.slots.get(chunk);
+        self.slots.get_mut(named(prev)).next = chunk | free;
+        self.slots.get_mut(named(next)).prev = chunk | free;
     }
 
     /// Joins the chunk behind to a free chunk, which keeps its name and its list. Both are free; the one behind is in
@@ -404,7 +417,7 @@ impl Chunks {
     #[inline]
     pub(super) fn absorb_next(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();
-        let gone = nodes[index(chunk)].next;
+        let gone = named(nodes[index(chunk)].next);
         let node = &mut nodes[index(gone)];
         debug_assert!(node.state() == FREE);
         let (size, next) = (node.size, node.next);
@@ -414,7 +427,7 @@ impl Chunks {
         debug_assert!(node.state() == FREE);
         node.size += size;
         node.next = next;
-        nodes[index(next)].prev = chunk;
+        nodes[index(named(next))].prev = chunk | TO_FREE;
     }
 
     /// Joins the chunk before to a free chunk, which keeps its name and its list. Both are free; the one before is in
@@ -422,7 +435,7 @@ impl Chunks {
     #[inline]
     pub(super) fn absorb_prev(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();
-        let gone = nodes[index(chunk)].prev;
+        let gone = named(nodes[index(chunk)].prev);
         let node = &mut nodes[index(gone)];
         debug_assert!(node.state() == FREE);
         let (addr, size, prev) = (node.addr, node.size, node.prev);
@@ -433,7 +446,7 @@ impl Chunks {
         node.addr = addr;
         node.size += size;
         node.prev = prev;
-        nodes[index(prev)].next = chunk;
+        nodes[index(named(prev))].next = chunk | TO_FREE;
     }
 
     /// Makes a free chunk a used one. It is in no list any more.
@@ -445,6 +458,7 @@ impl Chunks {
         node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
         node.b = generation;
         let (addr, size) = (node.addr, node.size);
+        self.mark_links(chunk, 0);
         (self.count_used(chunk, addr, size), self.span_at(addr, size))
     }
 
@@ -518,6 +532,7 @@ impl Chunks {
         node.a = FREE;
         node.b = NONE;
         let (addr, size) = (node.addr, node.size);
+        self.mark_links(chunk, TO_FREE);
         let (region, region_empty) = self.uncount(addr, size);
         let span = Span { region, offset: addr & self.offset_mask, size };
         Ok((chunk, Freed { span, region_empty }))
@@ -562,7 +577,7 @@ impl Chunks {
             }
             if node.is_free() {
                 // What a slab has free at its start goes on with it.
-                if self.slab(node.next).is_none() {
+                if self.slab(named(node.next)).is_none() {
                     show_free(shown, end, visit);
                     shown = end;
                 }

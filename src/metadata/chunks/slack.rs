@@ -34,10 +34,10 @@ impl Chunks {
 
     /// Makes what is left out behind a chunk one that was vacated.
     pub(in crate::metadata) fn vacate_behind(&mut self, chunk: u32) -> Vacated {
-        let next = self.next(chunk);
+        let next = self.slots.get(chunk).next;
         // Where it is and how large, its neighbours say.
-        let node = Node { addr: 0, size: 0, prev: chunk, next, a: FREE, b: NONE };
-        Vacated { chunk: self.link(node), prev: chunk, next }
+        let new = self.link(Node { addr: 0, size: 0, prev: chunk, next, a: FREE, b: NONE });
+        self.vacated(new)
     }
 
     /// What a size is rounded up by at most, of at most `step`: both are one less than a power of two.

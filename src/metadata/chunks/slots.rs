@@ -23,6 +23,15 @@ fn look() {
     LOOKS.set(LOOKS.get() + 1);
 }
 
+/// The bit of a link that says that the chunk which it names is free.
+pub(in crate::metadata) const TO_FREE: u32 = 1 << 31;
+
+/// The chunk that a link names.
+#[inline(always)]
+pub(in crate::metadata) const fn named(link: u32) -> u32 {
+    link & !TO_FREE
+}
+
 /// Indices stay below the state bits.
 const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
 
@@ -34,9 +43,9 @@ pub(in crate::metadata) struct Node {
     pub(in crate::metadata) addr: u64,
     /// Units; in a header the region's capacity, negative.
     pub(in crate::metadata) size: u64,
-    /// The chunk before, or the header.
+    /// The link to the chunk before, or to the header.
     pub(in crate::metadata) prev: u32,
-    /// The chunk behind, or the header.
+    /// The link to the chunk behind, or to the header.
     pub(in crate::metadata) next: u32,
     /// State in the two highest bits; previous in a free list, or tag.
     pub(in crate::metadata) a: u32,

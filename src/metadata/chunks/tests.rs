@@ -255,6 +255,15 @@ fn damage_c2() {
 }
 
 #[test]
+#[should_panic(expected = "C2: chunk 3 does not know what is behind it")]
+fn damage_c2_mark() {
+    damaged(|chunks, front, whole| {
+        assert_eq!((front, chunks.slots.get(front).next), (3, whole | TO_FREE));
+        chunks.slots.get_mut(front).next = whole;
+    });
+}
+
+#[test]
 #[should_panic(expected = "C3")]
 fn damage_c3() {
     damaged(|chunks, _, whole| chunks.slots.get_mut(whole).size -= 1);

@@ -1,7 +1,7 @@
 //! The invariants of the chunks, asserted under their numbers.
 #![forbid(unsafe_code)]
 
-use super::slots::{DEAD, FREE, HEADER, USED};
+use super::slots::{DEAD, FREE, HEADER, TO_FREE, USED, named};
 use super::{Chunks, NONE, Region};
 use crate::base::cast::{index, narrow, widen};
 use crate::metadata::Usage;
@@ -51,7 +51,9 @@ impl Chunks {
                 "C2: header of region {id}"
             );
             let (mut used, mut used_chunks) = (0, 0);
-            let (mut before, mut chunk) = (region.header, header.next);
+            let (mut before, mut chunk) = (region.header, named(header.next));
+            let link = |slot: u32| slot | if self.is_free(slot) { TO_FREE } else { 0 };
+            assert_eq!(header.next, link(chunk), "C2: header of region {id}");
             let start = widen(id) << self.shift;
             assert_eq!(header.addr, start.wrapping_add(region.capacity), "C2: header of region {id}");
             // Where the chunk before ends, and the most units that it may leave out behind itself: none if it is free.
@@ -59,7 +61,12 @@ impl Chunks {
             while chunk != region.header {
                 let node = self.slots.get(chunk);
                 mark(chunk);
-                assert_eq!(node.prev, before, "C2: chunk {chunk} does not point back");
+                assert_eq!(node.prev, link(before), "C2: chunk {chunk} does not point back");
+                assert_eq!(
+                    node.next,
+                    link(named(node.next)),
+                    "C2: chunk {chunk} does not know what is behind it"
+                );
                 let left_out = node.addr.wrapping_sub(end);
                 assert_ne!(node.size, 0, "C3: chunk {chunk} is empty");
                 let slab = node.slab();
@@ -82,9 +89,9 @@ impl Chunks {
                 }
                 // The last region may end at 2^64.
                 end = node.addr.wrapping_add(node.size);
-                (before, chunk) = (chunk, node.next);
+                (before, chunk) = (chunk, named(node.next));
             }
-            assert_eq!(header.prev, before, "C2: header of region {id} does not point back");
+            assert_eq!(header.prev, link(before), "C2: header of region {id} does not point back");
             let left_out = header.addr.wrapping_sub(end);
             assert!(left_out <= behind.unwrap_or(0), "C3: region {id} ends elsewhere");
             assert_eq!((region.used, region.used_chunks), (used, used_chunks), "C5: sums of region {id}");

@@ -3,11 +3,11 @@
 //! They do what the operations of one chunk do one after another, with each node loaded and stored once.
 #![forbid(unsafe_code)]
 
-use super::slots::{FREE, Node, STATE_SHIFT, USED};
+use super::slots::{FREE, Node, STATE_SHIFT, TO_FREE, USED, named};
 use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
 use crate::base::cast::index;
 
-/// A used chunk that was freed, and is neither in a list nor dead yet.
+/// A used chunk that was freed, and is neither in a list nor dead yet; and its links.
 #[derive(Clone, Copy)]
 pub(in crate::metadata) struct Vacated {
     pub(in crate::metadata) chunk: u32,
@@ -33,7 +33,7 @@ impl Chunks {
 
     /// Makes what was vacated a free chunk in no list, from where the chunk before ends to where the one behind starts.
     pub(in crate::metadata) fn settle(&mut self, vacated: &Vacated) {
-        let (before, behind) = (self.slots.get(vacated.prev), self.slots.get(vacated.next));
+        let (before, behind) = (self.slots.get(named(vacated.prev)), self.slots.get(named(vacated.next)));
         // A header's end is its region's start, and its start is the region's end.
         let addr = before.addr.wrapping_add(before.size);
         let size = behind.addr.wrapping_sub(addr);
@@ -42,6 +42,13 @@ impl Chunks {
         node.size = size;
         node.a = FREE;
         node.b = NONE;
+        self.mark_links(vacated.chunk, TO_FREE);
+    }
+
+    /// The used chunk or slab that is to be a free one.
+    pub(in crate::metadata) fn vacated(&self, chunk: u32) -> Vacated {
+        let &Node { prev, next, .. } = self.slots.get(chunk);
+        Vacated { chunk, prev, next }
     }
 
     /// Cuts `size` units off a free chunk, `gap` units behind its start and `rest` before its end, for a used chunk.
@@ -70,8 +77,8 @@ impl Chunks {
             node.size = gap;
             node.next = used;
             let node = &mut nodes[index(used)];
-            (node.addr, node.size, node.prev, node.next) = (used_addr, size, chunk, next);
-            nodes[index(next)].prev = used;
+            (node.addr, node.size, node.prev, node.next) = (used_addr, size, chunk | TO_FREE, next);
+            nodes[index(named(next))].prev = used;
             *dead = spare;
         } else {
             // The last region may end at 2^64.
@@ -79,17 +86,17 @@ impl Chunks {
             node.size = rest;
             node.prev = used;
             let node = &mut nodes[index(used)];
-            (node.addr, node.size, node.prev, node.next) = (used_addr, size, prev, chunk);
+            (node.addr, node.size, node.prev, node.next) = (used_addr, size, prev, chunk | TO_FREE);
             if gap == 0 {
-                nodes[index(prev)].next = used;
+                nodes[index(named(prev))].next = used;
                 *dead = spare;
             } else {
-                node.prev = spare;
+                node.prev = spare | TO_FREE;
                 front = spare;
                 let node = &mut nodes[index(spare)];
                 let next_dead = node.b;
                 (node.addr, node.size, node.prev, node.next) = (addr, gap, prev, used);
-                nodes[index(prev)].next = spare;
+                nodes[index(named(prev))].next = spare | TO_FREE;
                 *dead = next_dead;
             }
         }

@@ -12,7 +12,7 @@ use super::Tlsf;
 use super::bins::{class_and_step, class_of};
 use super::search::Find;
 use crate::base::cast::{index, narrow};
-use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Vacated};
+use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Node, TO_FREE, Vacated, named};
 use crate::metadata::{Key, RegionId, Span, Tag};
 
 /// What of the `rest` behind a used chunk of `size` units, rounded up by at most `rounding`, becomes a free chunk.
@@ -46,6 +46,10 @@ impl Tlsf {
         let mut used = chunk;
         if rest <= Chunks::slack_behind(rounding) {
             bins.pop(nodes, chunk, class);
+            // Its neighbours are not free, and are not marked.
+            let &Node { prev, next, .. } = &nodes[index(chunk)];
+            nodes[index(prev)].next = chunk;
+            nodes[index(next)].prev = chunk;
         } else {
             // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its
             // class.
@@ -63,7 +67,7 @@ impl Tlsf {
             node.prev = used;
             let node = &mut nodes[index(used)];
             node.prev = prev;
-            node.next = chunk;
+            node.next = chunk | TO_FREE;
             nodes[index(prev)].next = used;
             // The chunk goes on as what is left behind. If that is in the same class it stays where it is in the list:
             // a large chunk that much is cut from costs nothing here.
@@ -104,11 +108,13 @@ impl Tlsf {
         let Self { chunks, bins, .. } = self;
         let (nodes, dead) = chunks.parts_mut();
         let Vacated { chunk, prev, next } = vacated;
+        // Not what the neighbours say of themselves: they are seldom at hand.
+        let (is_before, is_behind) = (prev & TO_FREE != 0, next & TO_FREE != 0);
+        let (prev, next) = (named(prev), named(next));
         let (before, behind) = (&nodes[index(prev)], &nodes[index(next)]);
         // A header's end is its region's start, and its start is the region's end.
         let end_before = before.addr.wrapping_add(before.size);
         let between = behind.addr.wrapping_sub(end_before);
-        let (is_before, is_behind) = (before.is_free(), behind.is_free());
         // A neighbour that is free goes on as the whole, and stays in its list if its class is the same.
         if is_before {
             let have = before.size;
@@ -132,7 +138,7 @@ impl Tlsf {
             let node = &mut nodes[index(prev)];
             node.size = now;
             node.next = end;
-            nodes[index(end)].prev = prev;
+            nodes[index(end)].prev = prev | TO_FREE;
             bins.resize(nodes, prev, have, now);
         } else if is_behind {
             let have = behind.size;
@@ -145,9 +151,11 @@ impl Tlsf {
             node.addr = end_before;
             node.size = now;
             node.prev = prev;
-            nodes[index(prev)].next = next;
+            nodes[index(prev)].next = next | TO_FREE;
             bins.resize(nodes, next, have, now);
         } else {
+            nodes[index(prev)].next = chunk | TO_FREE;
+            nodes[index(next)].prev = chunk | TO_FREE;
             let node = &mut nodes[index(chunk)];
             node.addr = end_before;
             node.size = between;
@@ -168,6 +176,7 @@ impl Tlsf {
             if let Some(index) = index {
                 index.remove(chunks, chunk);
             }
+            chunks.mark_links(chunk, 0);
             let key = chunks.occupy_known(chunk, used_addr, size, tag);
             return Some((key, chunks.span_at(used_addr, size)));
         }
@@ -199,7 +208,7 @@ impl Tlsf {
     pub(super) fn give_hard(&mut self, vacated: Vacated) {
         let Vacated { chunk, prev, next } = vacated;
         self.chunks.settle(&vacated);
-        for (neighbour, is_before) in [(prev, true), (next, false)] {
+        for (neighbour, is_before) in [(named(prev), true), (named(next), false)] {
             if self.chunks.is_free(neighbour) {
                 self.unlist(neighbour);
                 if is_before {

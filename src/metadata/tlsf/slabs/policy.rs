@@ -12,7 +12,6 @@ use super::{
     CLASSES, FEWEST_SLOTS, Given, LARGEST, LISTS, MAX_SLABS, MOST_SLOTS, NONE, Slab, Slabs, index, low,
     slot_of,
 };
-use crate::metadata::chunks::Vacated;
 use crate::metadata::{Alignment, Key, RegionId, Tag, Usage};
 
 /// While what is free in slabs is less than this part of the regions, whatever comes again has slabs: log2.
@@ -193,8 +192,7 @@ impl Tlsf {
             let (next, Slab { class, chunk, addr, .. }) = slabs.forget(gone);
             gone = next;
             self.misses[index(class)] = 0;
-            let vacated = Vacated { chunk, prev: self.chunks.prev(chunk), next: self.chunks.next(chunk) };
-            self.give_back(vacated, self.chunks.region_of(addr));
+            self.give_back(self.chunks.vacated(chunk), self.chunks.region_of(addr));
         }
     }
 
