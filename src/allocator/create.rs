@@ -285,7 +285,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(H, Allocation), CreateError> {
         let asked = info(false);
         let asked = asked.borrow();
-        match self.allocate_usual(&resource, asked, self.inner.bookkeeping.any()) {
+        match self.allocate_usual::<false>(&resource, asked, self.inner.bookkeeping.any()) {
             Ok(allocation) => {
                 // SAFETY: the allocation was made for these requirements, and the caller's promise: `handle` is not
                 // bound.

@@ -477,13 +477,15 @@ impl<T: Threading> Allocator<T> {
         }
         let miss = match miss {
             // What does not suit is resolved anew.
-            Miss::Unusual => match self.allocate_usual(&resource, &info, self.inner.bookkeeping.any()) {
-                Ok(allocation) => {
-                    *made = Some(allocation);
-                    return Ok(());
+            Miss::Unusual => {
+                match self.allocate_usual::<false>(&resource, &info, self.inner.bookkeeping.any()) {
+                    Ok(allocation) => {
+                        *made = Some(allocation);
+                        return Ok(());
+                    }
+                    Err(miss) => miss,
                 }
-                Err(miss) => miss,
-            },
+            }
             miss => miss,
         };
         self.allocate_slow(resource, &info, miss, caller, made)

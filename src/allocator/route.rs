@@ -174,7 +174,7 @@ impl<T: Threading> Allocator<T> {
         info: impl Fn(bool) -> I,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        match self.allocate_usual(&resource, info(false).borrow(), self.inner.bookkeeping.any()) {
+        match self.allocate_usual::<false>(&resource, info(false).borrow(), self.inner.bookkeeping.any()) {
             Ok(allocation) => Ok(allocation),
             Err(miss) => self.make_up_for(resource, info(true).borrow(), miss, caller),
         }
@@ -196,15 +196,15 @@ impl<T: Threading> Allocator<T> {
 
     /// The fast path: nothing is out of the ordinary, and a block of the best memory type has room. It is in one piece,
     /// without a call but the engine's. `resource` is not to leave the registers either, so that callers pass it on to
-    /// the slow path by value.
+    /// the slow path by value. Without `EXACT` explicit properties are out of the ordinary.
     #[inline(always)]
-    pub(super) fn allocate_usual<'a>(
+    pub(super) fn allocate_usual<'a, const EXACT: bool>(
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
     ) -> Result<Allocation, Miss<'a, T>> {
-        let usual = self.usual_vector(resource, info, keeps_books).ok_or(Miss::Unusual)?;
+        let usual = self.usual_vector::<EXACT>(resource, info, keeps_books).ok_or(Miss::Unusual)?;
         // Before anything else is read: its check of alignments was made already, as the optimiser sees.
         let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
@@ -273,9 +273,9 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let context = &self.inner.context;
         let miss = match miss {
-            // What is unusual only because it is recorded.
-            Miss::Unusual if self.inner.bookkeeping.only_records() => {
-                match self.allocate_usual(resource, info, false) {
+            // What is unusual only because it is recorded, or because of explicit properties.
+            Miss::Unusual if self.inner.bookkeeping.only_records() || self.is_exact_only(info) => {
+                match self.allocate_usual::<true>(resource, info, false) {
                     Ok(allocation) => return Ok(allocation),
                     Err(miss) => miss,
                 }
@@ -305,9 +305,14 @@ impl<T: Threading> Allocator<T> {
         self.find_place(&Take, &asked)
     }
 
+    /// Whether a request has explicit properties, and no books are kept.
+    fn is_exact_only(&self, info: &AllocationCreateInfo<'_>) -> bool {
+        !(info.required_flags | info.preferred_flags).is_empty() && !self.inner.bookkeeping.any()
+    }
+
     /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
     #[inline(always)]
-    fn usual_vector<'a>(
+    fn usual_vector<'a, const EXACT: bool>(
         &'a self,
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
@@ -336,7 +341,8 @@ impl<T: Threading> Allocator<T> {
             }
             None if info.usage == MemoryUsage::GpuLazilyAllocated => return None,
             None => {
-                let best = self.inner.types.best(&self.wish(resource, info))?;
+                let (types, wish) = (&self.inner.types, self.wish(resource, info));
+                let best = if EXACT { types.best_exactly(&wish) } else { types.best(&wish) }?;
                 let default = self.inner.defaults.get(index(best))?;
                 (&default.facts, &default.vector)
             }

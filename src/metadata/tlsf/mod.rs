@@ -22,7 +22,7 @@ use self::empties::Empties;
 use self::offset_index::OffsetIndex;
 use self::search::Find;
 use self::slabs::{LEAST_CAPACITY, LISTS, SMALL, Slabs, class_for, is_slot, smallness};
-use super::chunks::{Chunks, Vacated};
+use super::chunks::{Chunks, NONE, Vacated};
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
     Span, Strategy, Tag, Usage,
@@ -94,17 +94,15 @@ use super::{
 /// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many
 /// regions as possible stay empty. MinOffset goes by region and offset alone.
 ///
-/// When all that found nothing, the largest 32 of the chunks that might still fit are looked at, and then the empty
-/// regions. An alignment above the largest region's size, rounded up to a power of two, is met at the start of a
+/// When all that found nothing, the largest 32 of the chunks that might still fit are looked at, then the empty
+/// regions, and before a request is refused 1024 of those chunks, from where the last such look ended. An alignment above the largest region's size, rounded up to a power of two, is met at the start of a
 /// region only, and costs a look at each region.
 ///
 /// # When there is no space
 /// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment`
-/// units or more; what is left out beside used chunks, or free in slabs that are not empty, is no chunk. It can be wrong where more than 32 free chunks of
-/// used regions have between 64/65 of `size` and that many units: if those of them that were looked at, the largest
-/// classes first, are all too small or lie badly, another might have done. Random requests with the usual alignments,
-/// in a region that is as full as it gets, meet this less than once in a thousand refusals. A size of 0 is answered
-/// with it too.
+/// units or more; what is left out beside used chunks, or free in slabs that are not empty, is no chunk. It can be wrong where more than 1024 free chunks
+/// of used regions have between 64/65 of `size` and that many units: if those of them that were looked at are all too
+/// small or lie badly, another might have done, and is found by who asks again. A size of 0 is answered with it too.
 ///
 /// # Complexity
 /// Allocating and freeing: O(1), but for [`Strategy::MinOffset`]. The first request with that strategy builds an
@@ -177,6 +175,8 @@ pub struct Tlsf {
     slabs: Option<Box<Slabs>>,
     /// How often requests of each class of slots found none.
     misses: [u8; LISTS],
+    /// The chunk that the next [`Tlsf::find_last`] begins with, if that is still listed.
+    hand: u32,
     /// Below this is the [`smallness`] of what has slots: 0 if nothing has now.
     slab_sizes: u64,
     /// The same, or 0 if there are to be no slabs.
@@ -229,6 +229,7 @@ impl Tlsf {
             index: None,
             slabs: None,
             misses: [0; LISTS],
+            hand: NONE,
             slab_sizes: 0,
             slab_limit: 0,
             warm_sizes: 1 << max_region_capacity.ilog2(),
@@ -292,7 +293,11 @@ impl Tlsf {
         if find.is_none() && self.give_slabs_back() {
             find = self.find(size, alignment, strategy);
         }
-        let find = find.or_else(|| self.find_empty(size, alignment));
+        let find = find.or_else(|| self.find_empty(size, alignment)).or_else(|| {
+            let (find, hand) = self.find_last(size, alignment.mask());
+            self.hand = hand;
+            find
+        });
         let Some(find) = find else {
             let granted = self.grant_any_slot(size, alignment, tag);
             return granted
@@ -349,6 +354,7 @@ impl Tlsf {
         Ok(has_slot
             || self.find(size, alignment, strategy).is_some()
             || self.find_empty(size, alignment).is_some()
+            || self.find_last(size, alignment.mask()).0.is_some()
             || self.any_class(size, alignment).is_some()
             || self.kept_runs().any(|(addr, have)| {
                 let mask = alignment.mask().min(self.chunks.offset_mask());

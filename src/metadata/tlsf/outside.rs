@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
+use crate::metadata::chunks::NONE;
 use crate::metadata::{AllocateError, Key, Metadata, RegionId, Request, Span, Strategy, allocate_elsewhere};
 
 impl Tlsf {
@@ -22,6 +23,7 @@ impl Tlsf {
         }
         // What is free around empty slabs is not joined while it is off the lists.
         self.give_slabs_back();
+        self.hand = NONE;
         let slab_sizes = std::mem::take(&mut self.slab_sizes);
         let closed: Vec<RegionId> = self.chunks.regions().filter(|&region| is_closed(region)).collect();
         closed.iter().for_each(|&region| self.unlist_all(region));

@@ -24,6 +24,10 @@ const COMPARED: u32 = 8;
 /// How many chunks [`Tlsf::find_hard`] looks at before it gives up.
 pub(super) const HARD_LOOKS: u32 = 32;
 
+/// How many chunks [`Tlsf::find_last`] looks at, before the owner has to ask the driver for a block, which takes much
+/// longer, or to say that there is no room.
+pub(super) const LAST_LOOKS: u32 = 1024;
+
 /// How many of the lowest chunks that are large enough [`Tlsf::find_low`] looks at, before it takes the lowest that is
 /// sure to do.
 pub(super) const LOW_LOOKS: u32 = 32;
@@ -154,6 +158,48 @@ impl Tlsf {
             class = found - 1;
         }
         None
+    }
+
+    /// When there is no empty region either: more of what might fit, from where the last such look ended, so that those
+    /// who ask again and again see other chunks each time. Also where the next look is to begin.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find_last(&self, size: u64, mask: u64) -> (Option<Find>, u32) {
+        if self.is_over_aligned(mask) {
+            return (None, self.hand);
+        }
+        let (tight, top) = (class_of(size), class_above(size + mask).min(self.bins.last_class()));
+        let first_below = |class: u32| {
+            let found = self.bins.find_below(class).filter(|&found| found >= tight)?;
+            Some(self.bins.head(found))
+        };
+        let behind = |chunk: u32| match self.chunks.list_next(chunk) {
+            // A size is not 0, so neither is its class.
+            NONE => first_below(class_of(self.chunks.size(chunk)) - 1),
+            next => Some(next),
+        };
+        let is_between = |&hand: &u32| {
+            let is_listed = hand != NONE && self.chunks.is_free(hand) && !self.is_apart(hand);
+            is_listed && (tight..=top).contains(&class_of(self.chunks.size(hand)))
+        };
+        let mut chunk = Some(self.hand).filter(is_between);
+        let mut turns = if chunk.is_some() { 2 } else { 1 };
+        chunk = chunk.or_else(|| first_below(top));
+        for _ in 0..LAST_LOOKS {
+            let Some(here) = chunk else {
+                turns -= 1;
+                if turns == 0 {
+                    break;
+                }
+                chunk = first_below(top);
+                continue;
+            };
+            chunk = behind(here);
+            if let Some(find) = self.fit(here, size, mask) {
+                return (Some(find), chunk.unwrap_or(NONE));
+            }
+        }
+        (None, chunk.unwrap_or(NONE))
     }
 
     /// [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset): the lowest chunk that fits, if it is among the

@@ -8,7 +8,7 @@ use proptest::strategy::Strategy as Generator;
 
 use super::*;
 use crate::base::cast::{index, widen};
-use crate::metadata::tlsf::search::{HARD_LOOKS, LOW_LOOKS};
+use crate::metadata::tlsf::search::{LAST_LOOKS, LOW_LOOKS};
 
 /// What a program does to an engine.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Shadow {
                     Err(error) => {
                         assert_eq!(error, AllocateError::NoSpace);
                         // There are few chunks: the search is as good as complete.
-                        assert!(!fit || free.len() > index(HARD_LOOKS), "{request:?} would fit");
+                        assert!(!fit || free.len() > index(LAST_LOOKS), "{request:?} would fit");
                     }
                 }
             }

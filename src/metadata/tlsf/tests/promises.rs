@@ -4,7 +4,7 @@
 use super::*;
 use crate::metadata::chunks::LOOKS;
 use crate::metadata::tlsf::bins::LARGEST_LOOKS;
-use crate::metadata::tlsf::search::{HARD_LOOKS, LOW_LOOKS};
+use crate::metadata::tlsf::search::{HARD_LOOKS, LAST_LOOKS, LOW_LOOKS};
 
 #[test]
 fn a_used_region_is_filled_before_an_empty_one_is_cut() {
@@ -298,10 +298,10 @@ fn min_memory_takes_the_smallest_of_a_class() {
 /// Chunks that are large enough, but too badly aligned by one unit, hide one that fits.
 #[test]
 fn no_space_is_answered_after_a_bounded_search_only() {
-    for decoys in [HARD_LOOKS - 1, HARD_LOOKS] {
+    for decoys in [LAST_LOOKS - 1, LAST_LOOKS] {
         for strategy in STRATEGIES {
-            let mut tlsf = Tlsf::new(1 << 20);
-            tlsf.add_region(&(1 << 20)).unwrap();
+            let mut tlsf = Tlsf::exact(1 << 23);
+            tlsf.add_region(&(1 << 23)).unwrap();
             let mut holes = Vec::new();
             // A chunk of 4096 at a multiple of 4096, then chunks of the same size at odd offsets.
             holes.push(tlsf.allocate(&asked(4096, 4096)).unwrap().0);
@@ -314,10 +314,32 @@ fn no_space_is_answered_after_a_bounded_search_only() {
             for key in holes {
                 tlsf.free(key).unwrap();
             }
-            let found = tlsf.allocate(&request(4096, 4096, strategy));
-            assert_eq!(found.is_ok(), decoys < HARD_LOOKS || strategy == Strategy::MinOffset, "{strategy:?}");
+            let wanted = request(4096, 4096, strategy);
+            let is_found = decoys < LAST_LOOKS || strategy == Strategy::MinOffset;
+            assert_eq!(tlsf.fits(&wanted).unwrap(), decoys < LAST_LOOKS, "{strategy:?}");
+            assert_eq!(tlsf.allocate(&wanted).is_ok(), is_found, "{strategy:?}");
+            // Who asks again has the others looked at.
+            assert_eq!(tlsf.allocate(&wanted).is_ok(), !is_found, "{strategy:?}");
+            tlsf.validate();
         }
     }
+}
+
+/// Of holes that are all large enough few are aligned: they are found nevertheless, each of them.
+#[test]
+fn the_last_holes_that_are_aligned_are_found() {
+    let size = 4352;
+    let mut tlsf = Tlsf::new(1 << 26);
+    tlsf.add_region(&(1 << 26)).unwrap();
+    let keys: Vec<_> = std::iter::from_fn(|| Some(tlsf.allocate(&asked(size, 256)).ok()?.0)).collect();
+    for key in keys.iter().step_by(2) {
+        tlsf.free(*key).unwrap();
+    }
+    let aligned = free_chunks(&tlsf).into_iter().filter(|&chunk| fits(chunk, 4096, 4096)).count();
+    assert!(aligned > 900, "{aligned}");
+    let found = std::iter::from_fn(|| tlsf.allocate(&asked(4096, 4096)).ok()).count();
+    assert_eq!(found, aligned);
+    tlsf.validate();
 }
 
 /// How often NoSpace is wrong, in a region that is kept as full as it gets.
