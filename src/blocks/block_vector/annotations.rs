@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
 
 use super::super::device_block::DeviceContext;
@@ -30,14 +32,46 @@ impl Annotation {
 }
 
 /// The annotations of an engine's allocations. None of them is empty.
-pub(super) type Annotations = HashMap<Key, Annotation>;
+pub(super) type Annotations = HashMap<Key, Annotation, BuildHasherDefault<KeyHasher>>;
+
+/// Hashes keys by one multiplication. Engines make them, so that nobody can choose keys that collide, and those of live
+/// chunks differ in their lower bits.
+#[derive(Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    #[inline]
+    fn write_u64(&mut self, bits: u64) {
+        // The golden ratio: an odd number whose bits have no pattern.
+        self.0 = (self.0 ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Changes the annotation of a live key, of which there need not be one yet.
 pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnOnce(&mut Annotation)) {
-    let mut annotation = annotations.remove(&key).unwrap_or_default();
-    change(&mut annotation);
-    if !annotation.is_empty() {
-        annotations.insert(key, annotation);
+    match annotations.entry(key) {
+        Entry::Occupied(mut annotation) => {
+            change(annotation.get_mut());
+            if annotation.get().is_empty() {
+                annotation.remove();
+            }
+        }
+        Entry::Vacant(place) => {
+            let mut annotation = Annotation::default();
+            change(&mut annotation);
+            if !annotation.is_empty() {
+                place.insert(annotation);
+            }
+        }
     }
 }
 

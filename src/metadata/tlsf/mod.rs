@@ -70,8 +70,8 @@ use super::{
 /// look at neighbours or classes of chunks. There are 8 sizes of slots to a power of two, and below 1 Ki units
 /// multiples of 128. Slots that are free count as free and [`Metadata::walk`] shows them so, but no other size gets
 /// them, unless it were refused else. One is made only while used slabs together leave free less than a 16th of what is
-/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions, or an only one,
-/// and none where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
+/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions only, and none
+/// where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
 /// allows, or half of an only region. All of them go back before a request is refused and before a region is added.
 ///
 /// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take no slots, but where they would be

@@ -2,7 +2,7 @@
 //!
 //! A slab is worth it if what it saves in time costs next to nothing in space. So a class has to be hot, what is free in
 //! used slabs has to be little beside what is live and what is free anyway, and a slab is made only of what is left in
-//! regions that are used, or of an only one. Where little is free there are none: small chunks then fill what alignments leave. Empty slabs
+//! regions that are used. Where little is free there are none: small chunks then fill what alignments leave. Empty slabs
 //! stay for those who come and go, as far as they are few; all of them go back before a request is refused, and before a
 //! region is added.
 #![forbid(unsafe_code)]
@@ -103,6 +103,9 @@ impl Tlsf {
     /// The slots that a new slab of a class would have after so many misses; `None` if there is to be none.
     fn wanted_slots(&self, class: u32, slot: u64, misses: u8) -> Option<u32> {
         let Usage { capacity, used: live, .. } = self.chunks.usage();
+        if live == 0 {
+            return None;
+        }
         let slabs = self.slabs.as_deref();
         let waste = slabs.map_or(0, Slabs::waste);
         let nothing = capacity >> NOTHING_LOG2;
