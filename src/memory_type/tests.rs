@@ -249,6 +249,8 @@ fn every_choice_is_the_oracles() {
                                     let expected = oracle(&layout, allowed, &wish);
                                     several +=
                                         u64::from(expected.as_ref().is_some_and(|types| types.len() > 1));
+                                    let best = expected.as_ref().and_then(|types| types.first().copied());
+                                    assert_eq!(table.best_exactly(&wish), best, "{wish:?}");
                                     check(&layout, &table, &wish, expected);
                                     compared += 1;
                                 }

@@ -200,6 +200,14 @@ impl Engine {
         }
     }
 
+    /// Whether it would refuse again what it has just refused, if nothing is granted or freed meanwhile.
+    pub(crate) const fn has_looked_at_all(&self) -> bool {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.has_looked_at_all(),
+            Self::Linear(_) | Self::Buddy(_) => true,
+        }
+    }
+
     /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed
     /// but at the ends.
     pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {

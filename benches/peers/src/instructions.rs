@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn all_that_are_counted_exist() {
         let found = workloads(&Scale { seed: 1, pairs: 10, smaller: 100 });
-        assert_eq!(found.len(), 11);
+        assert_eq!(found.len(), 12);
         assert!(QUICK.iter().all(|quick| found.iter().any(|workload| workload.id == *quick)));
     }
 }

@@ -178,7 +178,7 @@ impl ShardState {
             return None;
         }
         let Ok((key, span)) = open.engine.allocate(&wanted) else {
-            open.refused = Some(asked);
+            open.refused = open.engine.has_looked_at_all().then_some(asked);
             return None;
         };
         self.uses = self.uses.wrapping_add(1);
@@ -193,7 +193,8 @@ impl ShardState {
         let uses = self.uses;
         if let Some(open) = self.open.as_deref_mut() {
             let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
-            open.refused = Some(Refused { wanted, uses, usage: open.engine.usage() });
+            let refused = Refused { wanted, uses, usage: open.engine.usage() };
+            open.refused = open.engine.has_looked_at_all().then_some(refused);
         }
     }
 

@@ -59,7 +59,7 @@ impl Aftermath {
     }
 }
 
-/// A request that an engine had no room for. As long as nothing is granted and nothing is freed, it has none.
+/// A request that an engine had no room for, as far as it knows everywhere. As long as nothing is granted and nothing is freed, it has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
     pub(super) wanted: Request,
@@ -333,7 +333,8 @@ impl Active {
     #[cold]
     #[inline(never)]
     pub(super) fn refuse(&mut self, request: VectorRequest, uses: u32) {
-        self.refused = Some(Refused { wanted: self.wanted(&request), uses, usage: self.engine.usage() });
+        let refused = Refused { wanted: self.wanted(&request), uses, usage: self.engine.usage() };
+        self.refused = self.engine.has_looked_at_all().then_some(refused);
     }
 
     /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed

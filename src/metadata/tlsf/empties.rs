@@ -2,9 +2,9 @@
 //!
 //! They are kept out of the bins, so that what the bins offer is always in a region that is used already, and a region
 //! that could be given back is not broken into while another has room. Where there is only one region there is no other,
-//! and what is free in it is in the bins whether it is empty or not: so whoever makes and frees its only chunk again and
-//! again goes the short way. There are 64 lists, by power of two; each is
-//! ordered, the largest region first, so that its head tells whether it has one that is large enough.
+//! and what is free in it is in the bins whether it is empty or not: so the only chunk that is made and freed again and
+//! again stays on the fast path. There are 64 lists, by power of two; each is ordered, the largest region first, so that
+//! its head tells whether it has one that is large enough.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::index;

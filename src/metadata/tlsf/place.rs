@@ -102,7 +102,7 @@ impl Tlsf {
     }
 
     /// Joins a chunk that was vacated with its neighbours, and lists what that makes. There is no index, and the region
-    /// has other used chunks.
+    /// has other used chunks or is the only one.
     #[inline(always)]
     pub(super) fn give_warm(&mut self, vacated: Vacated) {
         let Self { chunks, bins, .. } = self;
@@ -203,7 +203,7 @@ impl Tlsf {
         if self.warm_sizes == 0 || may_be_apart { self.give_hard(vacated) } else { self.give_warm(vacated) }
     }
 
-    /// As [`Tlsf::give_warm`], where there may be an index, or where nothing may be left in the region.
+    /// As [`Tlsf::give_warm`], where there may be an index, or where nothing may be left in one of several regions.
     #[inline(never)]
     pub(super) fn give_hard(&mut self, vacated: Vacated) {
         let Vacated { chunk, prev, next } = vacated;

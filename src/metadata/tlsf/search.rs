@@ -24,8 +24,8 @@ const COMPARED: u32 = 8;
 /// How many chunks [`Tlsf::find_hard`] looks at before it gives up.
 pub(super) const HARD_LOOKS: u32 = 32;
 
-/// How many chunks [`Tlsf::find_last`] looks at, before the owner has to ask the driver for a block, which takes much
-/// longer, or to say that there is no room.
+/// How many chunks [`Tlsf::find_last`] looks at before a request is refused: an owner that makes a region then has more
+/// to do than that.
 pub(super) const LAST_LOOKS: u32 = 1024;
 
 /// How many of the lowest chunks that are large enough [`Tlsf::find_low`] looks at, before it takes the lowest that is
@@ -160,8 +160,9 @@ impl Tlsf {
         None
     }
 
-    /// When there is no empty region either: more of what might fit, from where the last such look ended, so that those
-    /// who ask again and again see other chunks each time. Also where the next look is to begin.
+    /// When no empty region is large enough either: more of what might fit, from where the last such look ended, so that
+    /// repeated requests have other chunks looked at each time. Also where the next look is to begin, which is [`NONE`]
+    /// if nothing was found in all that might fit.
     #[cold]
     #[inline(never)]
     pub(super) fn find_last(&self, size: u64, mask: u64) -> (Option<Find>, u32) {
@@ -182,24 +183,32 @@ impl Tlsf {
             let is_listed = hand != NONE && self.chunks.is_free(hand) && !self.is_apart(hand);
             is_listed && (tight..=top).contains(&class_of(self.chunks.size(hand)))
         };
-        let mut chunk = Some(self.hand).filter(is_between);
-        let mut turns = if chunk.is_some() { 2 } else { 1 };
-        chunk = chunk.or_else(|| first_below(top));
-        for _ in 0..LAST_LOOKS {
-            let Some(here) = chunk else {
-                turns -= 1;
-                if turns == 0 {
-                    break;
+        let begin = Some(self.hand).filter(is_between);
+        let mut has_turned = begin.is_none();
+        let mut chunk = begin.or_else(|| first_below(top));
+        let mut looks = LAST_LOOKS;
+        loop {
+            let here = match chunk {
+                Some(here) => here,
+                None if has_turned => return (None, NONE),
+                None => {
+                    has_turned = true;
+                    chunk = first_below(top);
+                    continue;
                 }
-                chunk = first_below(top);
-                continue;
             };
+            if has_turned && chunk == begin {
+                return (None, NONE);
+            }
+            if looks == 0 {
+                return (None, here);
+            }
+            looks -= 1;
             chunk = behind(here);
             if let Some(find) = self.fit(here, size, mask) {
                 return (Some(find), chunk.unwrap_or(NONE));
             }
         }
-        (None, chunk.unwrap_or(NONE))
     }
 
     /// [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset): the lowest chunk that fits, if it is among the

@@ -103,6 +103,7 @@ impl Tlsf {
     /// The slots that a new slab of a class would have after so many misses; `None` if there is to be none.
     fn wanted_slots(&self, class: u32, slot: u64, misses: u8) -> Option<u32> {
         let Usage { capacity, used: live, .. } = self.chunks.usage();
+        // What is free in an only region is in the bins even while it is empty.
         if live == 0 {
             return None;
         }

@@ -318,11 +318,43 @@ fn no_space_is_answered_after_a_bounded_search_only() {
             let is_found = decoys < LAST_LOOKS || strategy == Strategy::MinOffset;
             assert_eq!(tlsf.fits(&wanted).unwrap(), decoys < LAST_LOOKS, "{strategy:?}");
             assert_eq!(tlsf.allocate(&wanted).is_ok(), is_found, "{strategy:?}");
-            // Who asks again has the others looked at.
+            // The second request looks at the others.
             assert_eq!(tlsf.allocate(&wanted).is_ok(), !is_found, "{strategy:?}");
             tlsf.validate();
         }
     }
+}
+
+/// Where the next look would begin may be off the lists by then, or not be there any more.
+#[test]
+fn a_look_goes_on_only_in_what_is_listed() {
+    let holes = || {
+        let mut tlsf = Tlsf::exact(1 << 23);
+        let region = tlsf.add_region(&(1 << 23)).unwrap();
+        let mut keys = vec![tlsf.allocate(&asked(4096, 4096)).unwrap().0];
+        for _ in 0..LAST_LOOKS {
+            tlsf.allocate(&asked(1, 1)).unwrap();
+            keys.push(tlsf.allocate(&asked(4096, 1)).unwrap().0);
+        }
+        let rest = tlsf.largest_free();
+        tlsf.allocate(&asked(rest, 1)).unwrap();
+        keys.into_iter().for_each(|key| assert!(tlsf.free(key).is_ok()));
+        let wanted = asked(4096, 4096);
+        assert!(tlsf.allocate(&wanted).is_err() && !tlsf.has_looked_at_all());
+        (tlsf, region, wanted)
+    };
+    let (mut tlsf, region, wanted) = holes();
+    assert!(tlsf.allocate_outside(&wanted, &|closed| closed == region).is_err(), "it is closed");
+    tlsf.validate();
+    let (mut tlsf, region, wanted) = holes();
+    tlsf.reset(region);
+    let second = tlsf.add_region(&(1 << 23)).unwrap();
+    for found in [second, region] {
+        let all = tlsf.allocate(&asked(1 << 23, 1)).unwrap();
+        assert_eq!(all.1.region, found);
+    }
+    assert!(tlsf.allocate(&wanted).is_err() && tlsf.has_looked_at_all());
+    tlsf.validate();
 }
 
 /// Of holes that are all large enough few are aligned: they are found nevertheless, each of them.

@@ -228,6 +228,19 @@ fn hot() -> (Tlsf, Vec<Key>) {
 }
 
 #[test]
+fn the_only_chunk_of_an_engine_has_no_slab() {
+    let mut tlsf = Tlsf::with_slabs(BLOCK);
+    tlsf.add_region(&BLOCK).unwrap();
+    let host_bytes = tlsf.heap_bytes();
+    for _ in 0..100 {
+        let key = tlsf.allocate(&asked(500, 16)).unwrap().0;
+        tlsf.free(key).unwrap();
+    }
+    assert_eq!(tlsf.slab_units(), (0, 0));
+    assert!(tlsf.heap_bytes() <= host_bytes + 512, "a few nodes");
+}
+
+#[test]
 fn what_is_not_hot_takes_no_host_memory() {
     let [mut with, mut without] = [Tlsf::with_slabs(BLOCK), Tlsf::new(BLOCK)];
     for tlsf in [&mut with, &mut without] {
