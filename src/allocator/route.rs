@@ -342,7 +342,7 @@ impl<T: Threading> Allocator<T> {
             None if info.usage == MemoryUsage::GpuLazilyAllocated => return None,
             None => {
                 let (types, wish) = (&self.inner.types, self.wish(resource, info));
-                let best = if EXACT { types.best_exactly(&wish) } else { types.best(&wish) }?;
+                let best = if EXACT { types.choose(&wish).ok()?.0 } else { types.best(&wish)? };
                 let default = self.inner.defaults.get(index(best))?;
                 (&default.facts, &default.vector)
             }

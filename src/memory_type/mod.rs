@@ -193,11 +193,6 @@ impl MemoryTypeTable {
         levels.find(|&level| level != 0).map(u32::trailing_zeros)
     }
 
-    /// [`Self::best`], whether the caller gave explicit properties or not.
-    pub(crate) fn best_exactly(&self, wish: &Wish) -> Option<u32> {
-        self.candidates(wish).ok()?.next()
-    }
-
     #[inline(never)]
     fn choose_exactly(&self, wish: &Wish) -> (u32, Order<'_>) {
         let preferences = Preferences::new(wish, self.integrated);

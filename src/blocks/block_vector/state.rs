@@ -59,7 +59,7 @@ impl Aftermath {
     }
 }
 
-/// A request that an engine had no room for, as far as it knows everywhere. As long as nothing is granted and nothing is freed, it has none.
+/// A request that an engine had no room for anywhere. As long as nothing is granted and nothing is freed, it has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
     pub(super) wanted: Request,

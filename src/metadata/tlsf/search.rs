@@ -136,28 +136,7 @@ impl Tlsf {
     #[cold]
     #[inline(never)]
     pub(super) fn find_hard(&self, size: u64, mask: u64) -> Option<Find> {
-        let tight = class_of(size);
-        let mut class = class_above(size + mask).min(self.bins.last_class());
-        let mut looks = HARD_LOOKS;
-        while let Some(found) = self.bins.find_below(class) {
-            if found < tight {
-                break;
-            }
-            let mut chunk = self.bins.head(found);
-            while chunk != NONE {
-                if looks == 0 {
-                    return None;
-                }
-                looks -= 1;
-                if let Some(find) = self.fit(chunk, size, mask) {
-                    return Some(find);
-                }
-                chunk = self.chunks.list_next(chunk);
-            }
-            // A size is not 0, so neither is its class: `found` is at least 1.
-            class = found - 1;
-        }
-        None
+        self.look_through(size, mask, NONE, HARD_LOOKS).0
     }
 
     /// When no empty region is large enough either: more of what might fit, from where the last such look ended, so that
@@ -169,6 +148,12 @@ impl Tlsf {
         if self.is_over_aligned(mask) {
             return (None, self.hand);
         }
+        self.look_through(size, mask, self.hand, LAST_LOOKS)
+    }
+
+    /// Looks at up to `looks` of the chunks from the tight class to the sure one, the largest classes first, beginning
+    /// with `hand` if that is listed among them. Also the chunk that would have been next, or [`NONE`] behind the last.
+    fn look_through(&self, size: u64, mask: u64, hand: u32, mut looks: u32) -> (Option<Find>, u32) {
         let (tight, top) = (class_of(size), class_above(size + mask).min(self.bins.last_class()));
         let first_below = |class: u32| {
             let found = self.bins.find_below(class).filter(|&found| found >= tight)?;
@@ -183,10 +168,9 @@ impl Tlsf {
             let is_listed = hand != NONE && self.chunks.is_free(hand) && !self.is_apart(hand);
             is_listed && (tight..=top).contains(&class_of(self.chunks.size(hand)))
         };
-        let begin = Some(self.hand).filter(is_between);
+        let begin = Some(hand).filter(is_between);
         let mut has_turned = begin.is_none();
         let mut chunk = begin.or_else(|| first_below(top));
-        let mut looks = LAST_LOOKS;
         loop {
             let here = match chunk {
                 Some(here) => here,

@@ -53,9 +53,9 @@ fn an_only_region_is_in_the_bins_whether_it_is_empty_or_not() {
     }
 }
 
-/// Who makes and frees the only chunk again and again has it where it was, and all other looks stay out of it.
+/// An only chunk that is made and freed again and again lies where it lay, and is found without the other looks.
 #[test]
-fn an_only_chunk_comes_and_goes_the_short_way() {
+fn an_only_chunk_stays_on_the_fast_path() {
     let mut tlsf = Tlsf::new(1 << 28);
     tlsf.add_region(&(1 << 28)).unwrap();
     for size in [1 << 14, 1 << 20, 1 << 28] {
@@ -580,7 +580,7 @@ fn a_free_looks_at_a_few_chunks_however_many_are_free() {
     let looks_of = |chunks: u64| {
         let mut tlsf = Tlsf::exact(chunks);
         tlsf.add_region(&chunks).unwrap();
-        // The last one to be freed is looked at step by step, because the region is put with this one then.
+        // With another region beside it, the first one leaves the bins when its last chunk is freed: that free counts.
         tlsf.add_region(&1).unwrap();
         let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&asked(1, 1)).unwrap().0).collect();
         let is_even = |key: &Key| tlsf.span(*key).unwrap().offset % 2 == 0;
