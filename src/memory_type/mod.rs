@@ -114,7 +114,7 @@ impl MemoryTypeTable {
     /// Ranks the types of `memory` whose bits are set in `allowed`, see [`global_mask`].
     ///
     /// # Complexity
-    /// O(types), about 55 rankings of each. Meant to be called once per allocator.
+    /// O(types), and 55 rankings of all of them at once. Meant to be called once per allocator.
     pub(crate) fn new(
         memory: &vk::PhysicalDeviceMemoryProperties,
         device_type: vk::PhysicalDeviceType,
@@ -130,22 +130,27 @@ impl MemoryTypeTable {
         for (properties, memory_type) in table.properties.iter_mut().zip(types(memory)) {
             *properties = memory_type.property_flags;
         }
+        // By property: the types that have it.
+        let mut having = [0; 32];
+        for type_index in bits(table.allowed) {
+            for property in bits(table.properties[index(type_index)].as_raw()) {
+                having[index(property)] |= 1 << type_index;
+            }
+        }
         for &usage in MemoryUsage::ALL {
-            for host_bits in 0..8 {
-                for device_access in [false, true] {
-                    let flags = AllocationCreateFlags::from_bits_retain(host_bits << HOST_ACCESS_SHIFT);
-                    let wish = Wish {
-                        usage,
-                        flags,
-                        required: Properties::empty(),
-                        preferred: Properties::empty(),
-                        memory_type_bits: table.allowed,
-                        device_access: Some(device_access),
-                    };
-                    // A plain usage makes the same case sixteen times, with the same ranking.
-                    if let Some(case) = case(&wish) {
-                        table.cases[case] = table.rank(&wish);
-                    }
+            // A plain usage is one case, whatever the flags and the resource.
+            for access in 0..if usage.is_auto() { 16 } else { 1 } {
+                let flags = AllocationCreateFlags::from_bits_retain(access >> 1 << HOST_ACCESS_SHIFT);
+                let wish = Wish {
+                    usage,
+                    flags,
+                    required: Properties::empty(),
+                    preferred: Properties::empty(),
+                    memory_type_bits: table.allowed,
+                    device_access: Some(access & 1 != 0),
+                };
+                if let Some(case) = case(&wish) {
+                    table.cases[case] = table.rank(&wish, &having);
                 }
             }
         }
@@ -211,17 +216,22 @@ impl MemoryTypeTable {
         }
     }
 
-    fn rank(&self, wish: &Wish) -> Ranking {
-        let preferences = Preferences::new(wish, self.integrated);
-        let mut ranking = Ranking::default();
-        for type_index in bits(self.allowed) {
-            let properties = self.properties[index(type_index)];
-            if properties.contains(preferences.required) {
-                ranking.fitting |= 1 << type_index;
-                ranking.levels[index(preferences.cost(properties))] |= 1 << type_index;
+    /// Ranks all types at once: each property that counts moves those that lack it, or that have it, to the next level.
+    fn rank(&self, wish: &Wish, having: &[u32; 32]) -> Ranking {
+        let Preferences { required, preferred, not_preferred } = Preferences::new(wish, self.integrated);
+        let of = |properties: Properties| bits(properties.as_raw()).map(|property| having[index(property)]);
+        let fitting = of(required).fold(self.allowed, |fitting, types| fitting & types);
+        let mut levels = [0; LEVELS];
+        levels[0] = fitting;
+        let worse = of(preferred).map(|types| !types).chain(of(not_preferred));
+        for worse in worse.filter(|worse| worse & fitting != 0) {
+            let mut moved = 0;
+            for level in &mut levels {
+                (*level, moved) = (*level & !worse | moved, *level & worse);
             }
+            debug_assert_eq!(moved, 0, "a cost is below {LEVELS}");
         }
-        ranking
+        Ranking { fitting, levels }
     }
 }
 
