@@ -163,6 +163,20 @@ fn pools() {
     });
 }
 
+/// Until the first block is made, there is nothing to be kept of a pool.
+#[test]
+fn empty_pools() {
+    on_every_profile(|name, allocator, _| {
+        let round = || {
+            let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+            // SAFETY: nothing is in it.
+            assert!(unsafe { allocator.destroy_pool(pool) }.unwrap().is_empty());
+        };
+        round();
+        assert_eq!(counted(|| (0..100).for_each(|_| round())), 0, "{name}");
+    });
+}
+
 #[test]
 fn flushes_and_mappings() {
     on_every_profile(|name, allocator, _| {

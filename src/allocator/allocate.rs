@@ -189,3 +189,42 @@ impl<T: Threading> Allocator<T> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::AllocatorCreateInfo;
+    use super::*;
+    use crate::metadata::ASKED_WARM;
+
+    /// They are out of the ordinary, and yet go to the engine the way of ordinary ones.
+    #[test]
+    fn explicit_properties_go_the_short_way() {
+        let gpu = sublet_sim::Gpu::new(sublet_sim::Profile::by_name("lavapipe").unwrap());
+        let info =
+            AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+        // SAFETY: the GPU outlives the allocator.
+        let allocator = unsafe { Allocator::new(&info) }.unwrap();
+        let requirements = vk::MemoryRequirements { size: 100, alignment: 1, memory_type_bits: !0 };
+        let ordinary = AllocationCreateInfo::default();
+        let named = AllocationCreateInfo { name: Some("by the long way"), ..ordinary };
+        let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+        let ways = [
+            ordinary,
+            ordinary,
+            AllocationCreateInfo { required_flags: visible, ..ordinary },
+            AllocationCreateInfo { preferred_flags: visible, ..ordinary },
+            named,
+        ]
+        .map(|info| {
+            ASKED_WARM.set((0, 0));
+            let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
+            (ASKED_WARM.get().0, allocation)
+        });
+        // The first makes a block for all.
+        assert_eq!(ways[1..].iter().map(|way| way.0).collect::<Vec<_>>(), [1, 1, 1, 0]);
+        for (_, allocation) in ways {
+            // SAFETY: nothing uses the memory.
+            unsafe { allocator.free_memory(allocation) }.unwrap();
+        }
+    }
+}

@@ -143,7 +143,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Whether a pool lives, of which this may be a copy.
     pub(super) fn has_pool(&self, pool: &Pool) -> bool {
-        self.pool_vector(pool).is_ok_and(|vector| vector.config(Some(pool.generation)).is_some())
+        self.pool_vector(pool).is_ok_and(|vector| vector.is_in_use(pool.generation))
     }
 
     pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector<T>, ForeignHandle> {
@@ -214,6 +214,10 @@ impl<T: Threading> Inner<T> {
 
     /// Takes a vector out of use and reports what was still allocated in it.
     pub(super) fn deactivate(&self, number: u32, vector: &BlockVector<T>) -> Vec<Leak> {
+        if vector.totals().allocation_count == 0 {
+            vector.retire(&self.context);
+            return Vec::new();
+        }
         let Some(config) = vector.config(None) else {
             return Vec::new();
         };

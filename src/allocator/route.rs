@@ -251,9 +251,12 @@ impl<T: Threading> Allocator<T> {
         made: &mut Option<Allocation>,
     ) -> Result<(), AllocationError> {
         let resource = &resource;
-        let dedicated = AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
+        let dedicated;
         let (info, has_chain) = match miss {
-            Miss::Dedicated(next) => (&dedicated, next.is_some()),
+            Miss::Dedicated(next) => {
+                dedicated = AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
+                (&dedicated, next.is_some())
+            }
             _ => (info, false),
         };
         let answer = self.allocate_missed(resource, info, miss, caller);
@@ -291,6 +294,12 @@ impl<T: Threading> Allocator<T> {
             Miss::Unusual => {}
             Miss::NotAtOnce((facts, vector)) => {
                 let request = asked.of_vector(facts);
+                if request.never_allocate && self.is_only_place(&asked) {
+                    if let Some(placed) = vector.place_or_refuse(context, &request, facts.config.is_limited())
+                    {
+                        return Ok(self.allocation(&asked, facts, placed?, request.mapped, 0));
+                    }
+                }
                 match vector.place_at_once(context, &request) {
                     Some(grant) => return Ok(self.allocation(&asked, facts, grant, request.mapped, 0)),
                     None => asked.tried = Some(facts.vector),
@@ -303,6 +312,13 @@ impl<T: Threading> Allocator<T> {
             Miss::Dedicated(next) => asked.next = next,
         }
         self.find_place(&Take, &asked)
+    }
+
+    /// Whether what one vector refuses is to be looked for in no other.
+    fn is_only_place(&self, asked: &AllocationRequest<'_>) -> bool {
+        let AllocationRequest { resource, info, .. } = *asked;
+        let choose = || self.inner.types.choose(&self.wish(resource, info));
+        info.pool.is_some() || choose().is_ok_and(|(_, others)| others.len() == 0)
     }
 
     /// Whether a request has explicit properties, and no books are kept.
@@ -586,8 +602,8 @@ impl<T: Threading> Allocator<T> {
         if self.inner.debug.settings.is_special() {
             self.watch(&mut allocation, asked.next.get().is_null());
         }
-        let annotation = self.inner.tracking.annotation(asked.info, asked.caller);
-        if !annotation.is_empty() {
+        if asked.info.name.is_some() || !self.inner.tracking.is_empty() {
+            let annotation = self.inner.tracking.annotation(asked.info, asked.caller);
             let kept = vector.annotate(allocation.live(), |empty| *empty = annotation);
             debug_assert!(kept.is_ok());
         }

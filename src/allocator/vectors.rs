@@ -53,18 +53,20 @@ impl<T: Threading> Inner<T> {
                 next: MemoryAllocateNext::NONE,
                 scope: None,
             };
-            let vector = BlockVector::unused();
-            let active = vector.activate(&self.context, config, None);
-            debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
             let facts = VectorFacts {
                 vector: memory_type,
                 config,
                 largest_shared: if info.debug.is_special() { 0 } else { block_size / 2 },
                 host: self.host_flags(memory_type),
             };
-            DefaultVector { facts, vector }
+            DefaultVector { facts, vector: BlockVector::unused() }
         };
         self.defaults = (0..narrow(self.context.device.memory_types().len())).map(default).collect();
+        // Where they stay: what is in use is large.
+        for DefaultVector { facts, vector } in &self.defaults {
+            let active = vector.activate(&self.context, facts.config, None);
+            debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
+        }
     }
 
     /// The vector with that number.

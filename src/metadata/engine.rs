@@ -61,14 +61,27 @@ pub(crate) enum Engine {
     Tlsf(Tlsf),
     /// See [`Linear`].
     Linear(Linear),
+    /// In one variant: of four the compiler makes a table of jumps, which is on every call's way.
+    Other(Other),
+}
+
+/// See [`Engine`].
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "see `Engine`, in which the others are larger still")]
+pub(crate) enum Other {
     /// See [`Buddy`].
     Buddy(Buddy),
+    /// What becomes a [`Tlsf`] for regions of so many units with the first of them. Until then its lists would only be
+    /// in the way: most memory types, and many a pool, never have a block.
+    Unmade(u64),
 }
 
 #[cfg(test)]
 std::thread_local! {
     /// How often the calling thread has asked an [`Engine`].
     pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    /// Of those, by [`Engine::grant_warm`], and what went on to [`Engine::grant_hard`].
+    pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
 /// [`Metadata::allocate`], in the form of [`Engine::grant`].
@@ -87,15 +100,26 @@ where
     Some((key, span.region, span.offset))
 }
 
-/// Calls a method of whichever engine it is.
+/// Calls a method of whichever engine it is; what one answers that has no regions yet stands behind it.
 macro_rules! each {
-    ($engine:expr, $inner:ident => $call:expr) => {
+    ($engine:expr, $inner:ident => $call:expr, $unmade:expr) => {
         match $engine {
             Engine::Tlsf($inner) => $call,
             Engine::Linear($inner) => $call,
-            Engine::Buddy($inner) => $call,
+            Engine::Other(Other::Buddy($inner)) => $call,
+            Engine::Other(Other::Unmade(_)) => $unmade,
         }
     };
+}
+
+/// Whether a request is one that a [`Tlsf`] without regions refuses for want of room only.
+fn nothing_fits(request: &Request) -> Result<(), AllocateError> {
+    if request.upper { Err(AllocateError::UpperUnsupported) } else { Ok(()) }
+}
+
+#[cold]
+fn no_region(region: RegionId) -> ! {
+    panic!("this engine has no region {}", region.0)
 }
 
 impl Engine {
@@ -107,6 +131,12 @@ impl Engine {
     pub(crate) fn new(algorithm: Algorithm, max_region_capacity: u64, many: bool) -> Self {
         let regions = if many { Regions::Many } else { Regions::Single };
         Self::with_smallest(algorithm, max_region_capacity, regions, BUDDY_BYTES)
+    }
+
+    /// As [`Self::new`] of a [`Tlsf`] for many blocks, which is made with the first of them.
+    #[inline(always)]
+    pub(crate) const fn unmade(max_region_capacity: u64) -> Self {
+        Self::Other(Other::Unmade(max_region_capacity))
     }
 
     /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a
@@ -137,7 +167,7 @@ impl Engine {
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
             Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
-            Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
+            Algorithm::Buddy => Self::Other(Other::Buddy(Buddy::new(max_region_capacity, smallest))),
         }
     }
 
@@ -145,15 +175,15 @@ impl Engine {
     pub(crate) fn least_capacity(&self, request: &Request) -> u64 {
         match self {
             // Offset 0 is a multiple of every alignment.
-            Self::Tlsf(_) | Self::Linear(_) => request.size,
-            Self::Buddy(buddy) => buddy.granted(request).unwrap_or(u64::MAX),
+            Self::Tlsf(_) | Self::Linear(_) | Self::Other(Other::Unmade(_)) => request.size,
+            Self::Other(Other::Buddy(buddy)) => buddy.granted(request).unwrap_or(u64::MAX),
         }
     }
 
     /// Whether more may be granted than was asked.
     #[inline]
     pub(crate) const fn rounds_up(&self) -> bool {
-        matches!(self, Self::Buddy(_))
+        matches!(self, Self::Other(Other::Buddy(_)))
     }
 
     /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
@@ -165,10 +195,27 @@ impl Engine {
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
+        match self.grant_warm(size, alignment, tag) {
+            Some(granted) => Some(granted),
+            None => self.grant_hard(size, alignment, tag),
+        }
+    }
+
+    /// [`Self::grant`] as far as a few looks find a place: `None` is to be asked of [`Self::grant_hard`].
+    #[inline(always)]
+    pub(crate) fn grant_warm(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
         #[cfg(test)]
-        ASKED.set(ASKED.get() + 1);
+        {
+            ASKED.set(ASKED.get() + 1);
+            ASKED_WARM.set((ASKED_WARM.get().0 + 1, ASKED_WARM.get().1));
+        }
         match self {
-            Self::Tlsf(tlsf) => tlsf.grant_somewhere(size, alignment, tag),
+            Self::Tlsf(tlsf) => tlsf.grant_warm(size, alignment, tag),
             Self::Linear(linear) => {
                 let region = linear.current();
                 if let Some((key, offset)) = linear.grant(size, alignment, tag) {
@@ -176,7 +223,24 @@ impl Engine {
                 }
                 grant_with_care(linear, size, alignment, tag)
             }
-            Self::Buddy(buddy) => grant_with_care(buddy, size, alignment, tag),
+            Self::Other(Other::Buddy(buddy)) => grant_with_care(buddy, size, alignment, tag),
+            Self::Other(Other::Unmade(_)) => None,
+        }
+    }
+
+    /// All other looks for what [`Self::grant_warm`] did not grant: only a [`Tlsf`] has some.
+    #[cold]
+    pub(crate) fn grant_hard(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        #[cfg(test)]
+        ASKED_WARM.set((ASKED_WARM.get().0, ASKED_WARM.get().1 + 1));
+        match self {
+            Self::Tlsf(tlsf) => tlsf.grant_hard(size, alignment, tag),
+            Self::Linear(_) | Self::Other(_) => None,
         }
     }
 
@@ -187,24 +251,23 @@ impl Engine {
         match self {
             Self::Tlsf(tlsf) => tlsf.take_back(key),
             Self::Linear(linear) => linear.take_back(key),
-            Self::Buddy(buddy) => buddy.free(key).ok().map(|freed| (freed.span.region, freed.region_empty)),
+            Self::Other(Other::Buddy(buddy)) => {
+                buddy.free(key).ok().map(|freed| (freed.span.region, freed.region_empty))
+            }
+            Self::Other(Other::Unmade(_)) => None,
         }
     }
 
     /// Whether there is a place for a request now, as far as the engine looks. Nothing is changed.
     pub(crate) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
-        match self {
-            Self::Tlsf(tlsf) => tlsf.fits(request),
-            Self::Linear(linear) => linear.fits(request),
-            Self::Buddy(buddy) => buddy.fits(request),
-        }
+        each!(self, engine => engine.fits(request), nothing_fits(request).map(|()| false))
     }
 
     /// Whether it would refuse again what it has just refused, if nothing is granted or freed meanwhile.
     pub(crate) const fn has_looked_at_all(&self) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.has_looked_at_all(),
-            Self::Linear(_) | Self::Buddy(_) => true,
+            Self::Linear(_) | Self::Other(_) => true,
         }
     }
 
@@ -213,8 +276,8 @@ impl Engine {
     pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
         match self {
             Self::Tlsf(tlsf) => tlsf.places(region, visit),
-            Self::Buddy(buddy) => buddy.walk(region, visit),
-            Self::Linear(_) => {}
+            Self::Other(Other::Buddy(buddy)) => buddy.walk(region, visit),
+            Self::Linear(_) | Self::Other(Other::Unmade(_)) => {}
         }
     }
 
@@ -244,21 +307,21 @@ impl Engine {
     pub(crate) fn leave_nothing_out(&mut self) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.leave_nothing_out(),
-            Self::Linear(_) | Self::Buddy(_) => false,
+            Self::Linear(_) | Self::Other(_) => false,
         }
     }
 
     /// Replaces the tag of what is granted.
     pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
-        each!(self, engine => engine.set_tag(key, tag))
+        each!(self, engine => engine.set_tag(key, tag), Err(BadKey))
     }
 
     /// Which one it is.
     pub(crate) const fn algorithm(&self) -> Algorithm {
         match self {
-            Self::Tlsf(_) => Algorithm::Tlsf,
+            Self::Tlsf(_) | Self::Other(Other::Unmade(_)) => Algorithm::Tlsf,
             Self::Linear(_) => Algorithm::Linear,
-            Self::Buddy(_) => Algorithm::Buddy,
+            Self::Other(Other::Buddy(_)) => Algorithm::Buddy,
         }
     }
 }
@@ -270,55 +333,58 @@ impl Metadata for Engine {
     type Chunk = Chunk;
 
     fn add_region(&mut self, capacity: &u64) -> Result<RegionId, RegionError> {
-        each!(self, engine => engine.add_region(capacity))
+        if let &mut Self::Other(Other::Unmade(max_region_capacity)) = self {
+            *self = Self::new(Algorithm::Tlsf, max_region_capacity, true);
+        }
+        each!(self, engine => engine.add_region(capacity), unreachable!("it was made just now"))
     }
 
     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
-        each!(self, engine => engine.remove_region(region))
+        each!(self, engine => engine.remove_region(region), no_region(region))
     }
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         #[cfg(test)]
         ASKED.set(ASKED.get() + 1);
-        each!(self, engine => engine.allocate(request))
+        each!(self, engine => engine.allocate(request), nothing_fits(request).and(Err(AllocateError::NoSpace)))
     }
 
     #[inline]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
-        each!(self, engine => engine.free(key))
+        each!(self, engine => engine.free(key), Err(BadKey))
     }
 
     fn reset(&mut self, region: RegionId) {
-        each!(self, engine => engine.reset(region));
+        each!(self, engine => engine.reset(region), no_region(region));
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {
-        each!(self, engine => engine.span(key))
+        each!(self, engine => engine.span(key), Err(BadKey))
     }
 
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
-        each!(self, engine => engine.tag(key))
+        each!(self, engine => engine.tag(key), Err(BadKey))
     }
 
     fn region_usage(&self, region: RegionId) -> Usage {
-        each!(self, engine => engine.region_usage(region))
+        each!(self, engine => engine.region_usage(region), no_region(region))
     }
 
     fn usage(&self) -> Usage {
-        each!(self, engine => engine.usage())
+        each!(self, engine => engine.usage(), Usage::default())
     }
 
     fn largest_free(&self) -> u64 {
-        each!(self, engine => engine.largest_free())
+        each!(self, engine => engine.largest_free(), 0)
     }
 
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
-        each!(self, engine => engine.walk(region, visit));
+        each!(self, engine => engine.walk(region, visit), no_region(region));
     }
 
     fn validate(&self) {
-        each!(self, engine => engine.validate());
+        each!(self, engine => engine.validate(), {});
     }
 }
 
@@ -357,6 +423,38 @@ mod tests {
             assert_eq!(engine.free(key), Err(BadKey));
             assert_eq!((engine.remove_region(region), engine.remove_region(other)), (Ok(()), Ok(())));
             assert_eq!(engine.allocate(&request), Err(AllocateError::NoSpace));
+        }
+    }
+
+    /// What is to become a [`Tlsf`] answers as one that has no regions does, and then is one.
+    #[test]
+    fn what_is_not_made_yet_answers_as_if_it_were() {
+        let mut engines = [Engine::unmade(4096), Engine::new(Algorithm::Tlsf, 4096, true)];
+        let key = {
+            let mut other = engines[1].clone();
+            other.add_region(&64).unwrap();
+            other.allocate(&asked(1, 1)).unwrap().0
+        };
+        let answers = engines.each_mut().map(|engine| {
+            engine.validate();
+            engine.give_slabs_back();
+            let upper = Request { upper: true, ..asked(1, 1) };
+            let asked = [asked(1, 1), asked(0, 1), asked(8192, 4096), upper].map(|request| {
+                let granted = engine.grant(request.size, request.alignment, request.tag);
+                (granted, engine.allocate(&request), engine.fits(&request), engine.least_capacity(&request))
+            });
+            let of_key = (engine.free(key), engine.span(key), engine.tag(key), engine.set_tag(key, Tag(1)));
+            let facts = (engine.algorithm(), engine.rounds_up(), engine.has_looked_at_all());
+            let place = (engine.take_back(key), engine.allocate_at(None, RegionId(0), 0, 1, Tag(1)));
+            (asked, of_key, place, facts, engine.usage(), engine.largest_free())
+        });
+        assert_eq!(answers[0], answers[1]);
+        for engine in &mut engines {
+            let called = std::panic::AssertUnwindSafe(|| engine.reset(RegionId(0)));
+            assert!(std::panic::catch_unwind(called).is_err(), "there is no such region");
+            assert!(engine.add_region(&8192).is_err());
+            assert_eq!(engine.add_region(&4096), Ok(RegionId(0)));
+            assert!(matches!(engine, Engine::Tlsf(_)) && engine.allocate(&asked(4096, 1)).is_ok());
         }
     }
 

@@ -44,9 +44,9 @@ pub use buddy::Buddy;
 pub use counted::{
     BadGrant, Counted, CountedCapacity, CountedChunk, CountedRequest, CountedSpan, CountedUsage, Counts,
 };
-#[cfg(all(test, not(loom)))]
-pub(crate) use engine::ASKED;
 pub use engine::Algorithm;
+#[cfg(all(test, not(loom)))]
+pub(crate) use engine::{ASKED, ASKED_WARM};
 pub(crate) use engine::{Engine, LEAST_FOR_SLABS};
 pub use ledger::{Divider, Ledger};
 pub use linear::{Linear, Regions};

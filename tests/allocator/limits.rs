@@ -1,7 +1,7 @@
 //! Limits: heaps, their budgets, the count of allocations, and requests that must not reach the driver.
 
 use ash::vk;
-use sublet::sim::Gpu;
+use sublet::sim::{Gpu, Profile};
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreateError,
     MemoryError, MemoryUsage, PoolCreateInfo,
@@ -456,4 +456,32 @@ fn a_pool_that_is_full_says_so_in_figures() {
         rig.free_all(held);
         rig.destroy_pool(pool);
     });
+}
+
+/// A request that may not reach the driver is refused once all memory types that fit are full, not before.
+#[test]
+fn what_may_take_no_block_goes_on_to_the_next_memory_type() {
+    let rig = Rig::new(Profile::by_name("nvidia-h200").unwrap());
+    let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let mut held = vec![rig.memory(MIB, 1, &info).unwrap()];
+    let best = held[0].memory_type_index();
+    let elsewhere = AllocationCreateInfo { memory_type_bits: !(1 << best), ..info };
+    held.push(rig.memory(MIB, 1, &elsewhere).unwrap());
+    let second = held[1].memory_type_index();
+    let (mut full, calls) = (false, rig.gpu.calls("vkAllocateMemory"));
+    loop {
+        match rig.memory(MIB, 1, &AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..info }) {
+            Ok(allocation) => {
+                full |= allocation.memory_type_index() == second;
+                held.push(allocation);
+            }
+            Err(error) => {
+                assert!(matches!(error, AllocationError::Full { max_block_count: 0, .. }), "{error}");
+                break;
+            }
+        }
+    }
+    assert!(full, "the second type was not tried");
+    assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls);
+    rig.free_all(held);
 }

@@ -78,9 +78,10 @@ impl<T: Threading> BlockVector<T> {
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
         let (size, alignment) = request().placed(granularity, min_alignment);
-        let Some((key, region, offset)) = active.engine.grant(size, alignment, request().tag) else {
-            active.refuse(request(), core.uses);
-            return None;
+        let tag = request().tag;
+        let (key, region, offset) = match active.engine.grant_warm(size, alignment, tag) {
+            Some(granted) => granted,
+            None => active.grant_hard(size, alignment, tag, core.uses)?,
         };
         core.uses = core.uses.wrapping_add(1);
         Some(active.granted(key, region, offset, request().mapped, generation))
@@ -122,6 +123,24 @@ impl<T: Threading> BlockVector<T> {
             self.place_in_shard(context, home, request)?
         };
         self.finish(context, grant, request).ok()
+    }
+
+    /// [`Self::place_at_once`] for a request that may take no block: the error says what there is. `None`: there are
+    /// shards, which have to be asked as well.
+    pub(crate) fn place_or_refuse(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+        is_limited: bool,
+    ) -> Option<Result<Grant, AllocationError>> {
+        if self.shards.iter().next().is_some() {
+            return None;
+        }
+        // They count where the number of blocks is limited.
+        let dedicated = if is_limited { self.counted_dedicated() } else { 0 };
+        // Bound first: `finish` may call the driver.
+        let placed = self.core.lock().place_or_refuse(request, dedicated);
+        Some(placed.and_then(|grant| self.finish(context, grant, request)))
     }
 
     /// Grants memory out of a shard.
@@ -377,17 +396,18 @@ impl<T: Threading> BlockVector<T> {
         request: &VectorRequest,
         by_name: bool,
     ) -> Result<Grant, AllocationError> {
-        let (generation, config) = {
+        let (generation, priority, own_next, is_limited) = {
             let core = self.core.lock();
-            (core.generation, core.in_use().config)
+            let config = &core.in_use().config;
+            (core.generation, config.priority, config.next.get(), config.is_limited())
         };
-        let next = match (what.next.is_null(), config.next.get()) {
+        let next = match (what.next.is_null(), own_next) {
             (true, next) => next,
             (false, next) if next.is_null() => what.next,
             _ => return Err(Contradiction::TwoMemoryAllocateChains.into()),
         };
-        let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
-        let counts = !by_name && config.is_limited();
+        let what = DriverAllocation { next, priority: what.priority.or(Some(priority)), ..*what };
+        let counts = !by_name && is_limited;
         if counts {
             self.reserve_dedicated(request)?;
         }

@@ -56,7 +56,7 @@ use ash::vk;
 pub(crate) use self::allocate::VectorRequest;
 pub(crate) use self::annotations::Annotation;
 use self::shards::Shards;
-use self::state::{Active, Core, Use};
+use self::state::Core;
 use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::events::PendingEvents;
@@ -178,29 +178,20 @@ impl<T: Threading> BlockVector<T> {
         config: VectorConfig,
         name: Option<&str>,
     ) -> Result<u32, MemoryError> {
-        let mut active = Active::new(config, name);
         let growth = Growth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
         let named = || name.map(Box::from);
-        for _ in 0..config.min_blocks {
+        let mut blocks = Vec::new();
+        let asked = (0..config.min_blocks).try_for_each(|_| {
             let mut events = PendingEvents::default();
             let asked = growth.ask(context, config.block_size, &mut events);
             events.emit(context, config.memory_type, named);
-            let made = asked.and_then(|block| {
-                active.add_block(block).map(|_| ()).map_err(|block| {
-                    block.destroy(context, named);
-                    MemoryError::TooManyAllocations { limit: active.block_count }
-                })
-            });
-            if let Err(error) = made {
-                active.take_all_blocks().into_iter().for_each(|block| block.destroy(context, named));
-                return Err(error);
-            }
+            asked.map(|block| blocks.push(block))
+        });
+        let begun = asked.and_then(|()| self.core.lock().begin(&config, name, &mut blocks));
+        if begun.is_err() {
+            blocks.into_iter().for_each(|block| block.destroy(context, named));
         }
-        let mut core = self.core.lock();
-        core.generation = core.generation.wrapping_add(1);
-        core.forget_contentions();
-        core.active = Use::Of(active);
-        Ok(core.generation)
+        begun
     }
 
     /// Takes the vector out of use. Allocations that are still live are shown to `leak`; their memory is freed.
@@ -218,20 +209,18 @@ impl<T: Threading> BlockVector<T> {
     pub(crate) fn retire(&self, context: &DeviceContext) {
         self.shards.unsettle(u64::MAX);
         self.shards.iter().for_each(|(_, shard)| shard.close());
-        let active = {
-            let mut core = self.core.lock();
-            core.generation = core.generation.wrapping_add(1);
-            core.active.take()
-        };
+        let (name, blocks) = self.core.lock().end();
         let dedicated = self.dedicated.lock().drain();
         // See `destroy_block`.
         drop(self.mappings.lock());
-        let (name, blocks) = active.map_or((None, Vec::new()), |mut active| {
-            let blocks = active.take_all_blocks();
-            (active.name, blocks)
-        });
         let dedicated = dedicated.into_iter().map(|dedicated| dedicated.block);
         blocks.into_iter().chain(dedicated).for_each(|block| block.destroy(context, || name.clone()));
+    }
+
+    /// Whether the vector is in that use.
+    pub(crate) fn is_in_use(&self, generation: u32) -> bool {
+        let core = self.core.lock();
+        generation == core.generation && core.active.as_ref().is_some()
     }
 
     /// What the vector was made with; `None` if it is not in use, or in another use than `generation`.

@@ -9,6 +9,7 @@ use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
 use super::shard::{Lending, Loan};
 use super::{Emptied, FOREIGN, Grant, VectorRequest};
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
@@ -127,13 +128,6 @@ impl Use {
             Self::Of(active) => Some(active),
         }
     }
-
-    pub(super) fn take(&mut self) -> Option<Active> {
-        match std::mem::take(self) {
-            Self::No => None,
-            Self::Of(active) => Some(active),
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -160,10 +154,40 @@ impl Core {
         self.contentions >= CONTENTIONS
     }
 
-    /// Begins a use of the vector in which no threads have contended yet.
-    pub(super) fn forget_contentions(&mut self) {
+    /// Begins a use of the vector, in which no threads have contended yet, and gives its generation. What is used is made
+    /// in its place: it is large. All blocks come back if the engine does not take one of them.
+    pub(super) fn begin(
+        &mut self,
+        config: &VectorConfig,
+        name: Option<&str>,
+        blocks: &mut Vec<DeviceBlock>,
+    ) -> Result<u32, MemoryError> {
+        self.active = Use::Of(Active::new(config, name));
+        let active = self.in_use_mut();
+        if config.algorithm != Algorithm::Tlsf {
+            active.engine = Engine::new(config.algorithm, config.block_size, config.max_blocks > 1);
+        }
+        let mut to_add = std::mem::take(blocks).into_iter();
+        while let Some(block) = to_add.next() {
+            if let Err(block) = active.add_block(block) {
+                let limit = active.block_count;
+                blocks.extend(active.take_all_blocks().into_iter().chain([block]).chain(to_add));
+                self.active = Use::No;
+                return Err(MemoryError::TooManyAllocations { limit });
+            }
+        }
         self.contentions = 0;
         self.contended_since = self.uses;
+        self.generation = self.generation.wrapping_add(1);
+        Ok(self.generation)
+    }
+
+    /// Ends the use of the vector, and gives the pool's name and the blocks.
+    pub(super) fn end(&mut self) -> (Option<Box<str>>, Vec<DeviceBlock>) {
+        self.generation = self.generation.wrapping_add(1);
+        let ended = self.active.as_mut().map(|active| (active.name.take(), active.take_all_blocks()));
+        self.active = Use::No;
+        ended.unwrap_or_default()
     }
 
     /// What shards may be lent.
@@ -239,7 +263,7 @@ impl Core {
         let (key, span) = match active.engine.allocate(&wanted) {
             Ok(granted) => granted,
             Err(AllocateError::NoSpace) => {
-                active.refuse(*request, uses);
+                active.refuse(wanted, uses);
                 return Ok(None);
             }
             Err(error) => return Err(active.error_of(error)),
@@ -247,6 +271,20 @@ impl Core {
         let grant = active.granted(key, span.region, span.offset, request.mapped, generation);
         self.uses = uses.wrapping_add(1);
         Ok(Some(grant))
+    }
+
+    /// [`Self::place`] for a request that may take no block.
+    pub(super) fn place_or_refuse(
+        &mut self,
+        request: &VectorRequest,
+        dedicated: u32,
+    ) -> Result<Grant, AllocationError> {
+        if let Some(grant) = self.place(request)? {
+            return Ok(grant);
+        }
+        let active = self.in_use();
+        active.check_size(request)?;
+        Err(active.full(request, dedicated))
     }
 
     /// Whether there may be another block for the request, besides `dedicated` allocations that count as blocks.
@@ -303,11 +341,12 @@ impl Core {
 
 impl Active {
     /// No blocks yet.
-    pub(super) fn new(config: VectorConfig, name: Option<&str>) -> Self {
+    #[inline(always)]
+    fn new(config: &VectorConfig, name: Option<&str>) -> Self {
         Self {
-            config,
-            lending: Lending::of(&config),
-            engine: Engine::new(config.algorithm, config.block_size, config.max_blocks > 1),
+            config: *config,
+            lending: Lending::of(config),
+            engine: Engine::unmade(config.block_size),
             blocks: Vec::new(),
             block_count: 0,
             next_block_id: 0,
@@ -329,11 +368,31 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
-    /// The engine has no room for the request, and is not asked again until that may have changed.
+    /// All other looks for what [`Engine::grant_warm`] did not grant. Nor is the engine asked again for what it has just
+    /// refused.
     #[cold]
     #[inline(never)]
-    pub(super) fn refuse(&mut self, request: VectorRequest, uses: u32) {
-        let refused = Refused { wanted: self.wanted(&request), uses, usage: self.engine.usage() };
+    pub(super) fn grant_hard(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+        uses: u32,
+    ) -> Option<(Key, RegionId, u64)> {
+        let wanted = Request { tag, ..Request::new(size, alignment) };
+        if self.is_known_to_refuse(&wanted, uses) {
+            return None;
+        }
+        let granted = self.engine.grant_hard(size, alignment, tag);
+        if granted.is_none() {
+            self.refuse(wanted, uses);
+        }
+        granted
+    }
+
+    /// The engine has no room for the request, and is not asked again until that may have changed.
+    fn refuse(&mut self, wanted: Request, uses: u32) {
+        let refused = Refused { wanted, uses, usage: self.engine.usage() };
         self.refused = self.engine.has_looked_at_all().then_some(refused);
     }
 
@@ -379,13 +438,19 @@ impl Active {
         }
     }
 
-    /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
-    fn check_growth(&self, request: &VectorRequest, dedicated: u32) -> Result<u64, AllocationError> {
-        // Else a block would be taken from the driver that does not help.
+    /// The bytes that a new block has to have; an error if none has so many.
+    fn check_size(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
         let needed = self.engine.least_capacity(&self.wanted(request));
         if needed > self.config.block_size {
             return Err(AllocationError::BlockTooSmall { size: needed, block_size: self.config.block_size });
         }
+        Ok(needed)
+    }
+
+    /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
+    fn check_growth(&self, request: &VectorRequest, dedicated: u32) -> Result<u64, AllocationError> {
+        // Else a block would be taken from the driver that does not help.
+        let needed = self.check_size(request)?;
         if request.never_allocate || self.is_at_limit(dedicated) {
             return Err(self.full(request, dedicated));
         }
@@ -400,14 +465,25 @@ impl Active {
     ) -> Result<Growth, AllocationError> {
         let needed = self.check_growth(request, dedicated)?;
         let is_last = self.block_count.saturating_add(dedicated).saturating_add(1) >= self.config.max_blocks;
-        let sizes = self.blocks.iter().flatten().map(|block| block.memory.size);
         Ok(Growth {
             config: self.config,
             needed,
-            largest_block: sizes.max().unwrap_or(0),
+            largest_block: self.largest_block(),
             full_sized: is_last || self.config.algorithm == Algorithm::Linear,
             within_budget: request.within_budget,
         })
+    }
+
+    /// Bytes of the largest block, or 0. Mostly one of the first few is as large as any.
+    fn largest_block(&self) -> u64 {
+        let mut largest = 0;
+        for block in self.blocks.iter().flatten() {
+            largest = block.memory.size.max(largest);
+            if largest >= self.config.block_size {
+                break;
+            }
+        }
+        largest
     }
 
     /// What the caller gets to know of what the engine granted.
@@ -553,7 +629,9 @@ impl Active {
             let block = block.as_ref().filter(|block| block.empty)?;
             Some((block.memory.size, RegionId(id)))
         };
-        let largest = first_to_go((0..).zip(&self.blocks).filter_map(size))?;
+        // From the youngest on, which are the likeliest, and no further than there are some.
+        let empty = (0..narrow(self.blocks.len())).rev().zip(self.blocks.iter().rev()).filter_map(size);
+        let largest = first_to_go(empty.take(index(self.empty_blocks)))?;
         self.take_empty_block(largest)
     }
 

@@ -444,16 +444,33 @@ impl Tlsf {
         alignment: Alignment,
         tag: Tag,
     ) -> Option<(Key, RegionId, u64)> {
-        match self.grant(size, alignment, tag) {
-            Some((key, addr)) => Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask())),
+        match self.grant_warm(size, alignment, tag) {
+            Some(granted) => Some(granted),
             None => self.grant_hard(size, alignment, tag),
         }
+    }
+
+    /// [`Self::grant`]: the key, the region, and the offset in it.
+    #[inline(always)]
+    pub(crate) fn grant_warm(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        let (key, addr) = self.grant(size, alignment, tag)?;
+        Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
     }
 
     /// [`Self::allocate_hard`] for what [`Self::grant`] did not grant.
     #[cold]
     #[inline(never)]
-    fn grant_hard(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, RegionId, u64)> {
+    pub(crate) fn grant_hard(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
         let request = Request { tag, ..Request::new(size, alignment) };
         let (key, Span { region, offset, .. }) = self.allocate_hard(&request).ok()?;
         Some((key, region, offset))

@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::shard::Books;
+use super::super::state::Active;
 use super::*;
 use crate::metadata::Request;
 

@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::*;
 use crate::error::MemoryError;
-use crate::metadata::ASKED;
+use crate::metadata::{ASKED, ASKED_WARM};
 
 /// A full pool uses the room that another thread's shard has; only then is it full, and the error counts all of it.
 #[test]
@@ -49,6 +49,8 @@ fn a_full_pool_has_room_in_a_shard() {
                 max_block_count: if never_allocate { 0 } else { 1 },
             };
             assert_eq!(error, expected);
+            let in_core_only = rig.vector.place_or_refuse(&rig.context, &wanted, true);
+            assert!(in_core_only.is_none(), "the shards are to be asked as well");
             rig.check();
         }
         // Small ones still find room, and it does not matter where.
@@ -211,4 +213,43 @@ fn a_miss_asks_the_engine_at_most_twice() {
     let (asked, granted) = ask(20 * MIB);
     assert!(asked == 1 && granted.is_none(), "there may be no third: {asked}");
     rig.free_all(held);
+}
+
+/// What was refused is not looked for again until something has changed. Where no block may be taken, the short way to
+/// the error gives the same as the long one.
+#[test]
+fn a_refusal_is_remembered_at_once() {
+    let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
+    let mut held: Vec<_> = (0..4).map(|_| rig.get(8 * MIB, 1)).collect();
+    // Room enough, but in two places.
+    rig.free(held.remove(0));
+    rig.free(held.remove(1));
+    let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };
+    let looks = || {
+        ASKED_WARM.set((0, 0));
+        assert!(rig.vector.grant(|| wanted, None).is_none());
+        ASKED_WARM.get()
+    };
+    assert_eq!([looks(), looks()], [(1, 1), (1, 0)]);
+    let refused = rig.vector.place_or_refuse(&rig.context, &wanted, true).unwrap().unwrap_err();
+    let expected = AllocationError::Full {
+        size: 16 * MIB,
+        alignment: 1,
+        free: 16 * MIB,
+        largest_free: 8 * MIB,
+        block_count: 1,
+        max_block_count: 0,
+    };
+    assert_eq!((refused, rig.allocate(&wanted).unwrap_err()), (expected, expected));
+    let too_large = VectorRequest { size: 32 * MIB + 1, ..wanted };
+    assert_eq!(
+        rig.vector.place_or_refuse(&rig.context, &too_large, true).unwrap().unwrap_err(),
+        rig.allocate(&too_large).unwrap_err()
+    );
+    rig.free(held.remove(0));
+    let grant = rig.vector.place_or_refuse(&rig.context, &wanted, true).unwrap().unwrap();
+    held.push(Held { grant, request: wanted });
+    rig.check();
+    rig.free_all(held);
+    rig.finish();
 }
