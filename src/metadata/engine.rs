@@ -218,10 +218,10 @@ impl Engine {
             Self::Tlsf(tlsf) => tlsf.grant_warm(size, alignment, tag),
             Self::Linear(linear) => {
                 let region = linear.current();
-                if let Some((key, offset)) = linear.grant(size, alignment, tag) {
-                    return Some((key, region, offset));
+                match linear.grant(size, alignment, tag) {
+                    Some((key, offset)) => Some((key, region, offset)),
+                    None => linear.grant_elsewhere(size, alignment, tag),
                 }
-                grant_with_care(linear, size, alignment, tag)
             }
             Self::Other(Other::Buddy(buddy)) => grant_with_care(buddy, size, alignment, tag),
             Self::Other(Other::Unmade(_)) => None,

@@ -187,21 +187,27 @@ impl Pages {
         self.pages[index(slot / PAGE_ENTRIES)].upper
     }
 
-    /// Continues after the newest entry of a page was killed: takes the page out of its side if nothing in it is live,
-    /// and moves the side back to its newest entry. `Some` if that is another entry now.
+    /// Continues after the newest entry of a page was killed: takes the page out of its side if nothing in it is live
+    /// and it is not the only one, and moves the side back to its newest entry. `Some` if that is another entry now, one
+    /// of nothing if there is none.
+    #[inline]
     pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
         let mut id = slot / PAGE_ENTRIES;
-        if self.pages[index(id)].live == 0 {
+        let page = &self.pages[index(id)];
+        if page.live == 0 {
+            if page.prev == page.next {
+                // Both are `NONE`. Its first slot is left out: of a side with a page the next slot is never the first.
+                side.next = id * PAGE_ENTRIES + 1;
+                return Some(Entry::default());
+            }
             id = self.take_out(side, id);
         }
         if !was_newest {
             return None;
         }
-        let Some(page) = self.pages.get(index(id)) else {
-            side.next = 0;
-            return Some(Entry::default());
-        };
+        // If it was the newest there are older ones, and a page before.
+        let page = &self.pages[index(id)];
         let newest = page.live.ilog2();
         side.next = id * PAGE_ENTRIES + newest + 1;
         Some(page.entries[index(newest)])
@@ -237,12 +243,6 @@ impl Pages {
     pub(super) fn front(&self, side: Side) -> Option<&Entry> {
         let page = self.pages.get(index(side.first))?;
         page.entries.get(index(page.live.trailing_zeros()))
-    }
-
-    /// The newest live entry of a side.
-    pub(super) fn back(&self, side: Side) -> Option<&Entry> {
-        let slot = side.next.checked_sub(1)?;
-        Some(self.entry(slot))
     }
 
     /// The pages of a side, oldest first.
@@ -283,11 +283,13 @@ impl Pages {
             let page = &self.pages[index(id)];
             assert_eq!(page.prev, before, "L1: the link backwards of page {id}");
             assert_eq!((page.region, page.upper), (region, upper), "L1: page {id} is of another side");
-            assert_ne!(page.live, 0, "L2: page {id} has no live entry");
+            let is_only = page.prev == NONE && page.next == NONE;
+            assert!(page.live != 0 || is_only, "L2: page {id} has no live entry");
             before = id;
         }
         assert_eq!(side.last(), before, "L1: the last page");
-        let newest = self.entries(side).last().map_or(0, |(slot, _)| slot + 1);
+        let kept = if side.is_new() { 0 } else { side.first * PAGE_ENTRIES + 1 };
+        let newest = self.entries(side).last().map_or(kept, |(slot, _)| slot + 1);
         assert_eq!(side.next, newest, "L2: the next slot is not behind the newest entry");
     }
 
@@ -325,8 +327,8 @@ impl Pages {
 pub(super) struct Side {
     /// The page of the oldest entry.
     first: u32,
-    /// The slot of the next entry, behind that of the newest one; 0 without a newest one. It may be the first slot of a
-    /// page that does not exist yet.
+    /// The slot of the next entry, behind that of the newest one. It may be the first slot of a page that does not exist
+    /// yet. Without a newest one: the second slot of the page, or 0 if there is no page either.
     next: u32,
 }
 
@@ -349,8 +351,9 @@ impl Side {
         self.next = newest + 1;
     }
 
+    /// Whether it has no page yet.
     #[inline]
-    pub(super) const fn is_empty(self) -> bool {
+    pub(super) const fn is_new(self) -> bool {
         self.first == NONE
     }
 
@@ -362,6 +365,6 @@ impl Side {
 
     /// The page of the newest entry.
     const fn last(self) -> u32 {
-        if self.is_empty() { NONE } else { (self.next - 1) / PAGE_ENTRIES }
+        if self.is_new() { NONE } else { (self.next - 1) / PAGE_ENTRIES }
     }
 }

@@ -109,7 +109,7 @@ pub enum Regions {
 ///
 /// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is used again when none of its entries is
 /// live. In the worst case one of each 32 successive allocations lives on, and each of these takes 800 bytes. A region
-/// has no page while it is empty.
+/// that is emptied keeps one page, until it is reset or removed.
 ///
 /// # How it works
 /// A key names the place of its allocation's entry, and the generation that the entry must have. A side is a list of
@@ -123,13 +123,15 @@ pub enum Regions {
 ///
 /// The oldest entry is the first live one of the first page. When the newest entry is freed, the one before it is the
 /// last live one of its page or of the page before. Both are found by counting zeros, never by stepping over holes.
+/// The only page of a side stays when its last entry goes, so that who frees before it allocates finds a slot.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers:
 ///
 /// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live entry.
 ///   Lists are linked both ways.
-/// - L2: each page of a side has a live entry, and the next entry goes behind the newest one.
+/// - L2: each page of a side has a live entry, unless it is the only one. The next entry goes behind the newest one, or
+///   into the second slot where there is none.
 /// - L3: entries of one side lie behind one another (upper: below one another), inside the region, and the lower side
 ///   ends where the upper one does, or at the oldest entry if it has wrapped.
 /// - L4: the lower side wraps once at most, in a single region only, and only without an upper side.
@@ -261,6 +263,20 @@ impl Linear {
         region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
+    /// What [`Self::grant`] did not grant: the key, the region, and the offset in it.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::metadata) fn grant_elsewhere(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
+        let request = Request { tag, ..Request::new(size, alignment) };
+        let (key, span) = self.allocate_elsewhere(&request).ok()?;
+        Some((key, span.region, span.offset))
+    }
+
     /// Whether a request has room. Changes nothing.
     pub(in crate::metadata) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         let current = self.regions.get(index(self.current));
@@ -338,17 +354,14 @@ impl Linear {
         let region = &mut self.regions[index(id)];
         region.settle(&mut self.pages, slot);
         let is_empty = region.is_empty();
-        if is_empty {
+        if is_empty && self.many {
             self.emptied(id);
         }
         is_empty
     }
 
-    /// Takes an emptied region out of the stack, unless it is alone there.
+    /// Takes an emptied region, one of many, out of the stack, unless it is alone there.
     fn emptied(&mut self, id: u32) {
-        if !self.many {
-            return;
-        }
         if id == self.current {
             let Some(below) = self.open.below(id) else { return };
             let region = &self.regions[index(below)];
@@ -459,7 +472,9 @@ impl Metadata for Linear {
         if self.many {
             self.open.remove(capacity);
         }
-        self.regions[index(id)].open(0);
+        let gone = &mut self.regions[index(id)];
+        gone.clear(&mut self.pages);
+        gone.open(0);
         self.others.capacity -= capacity;
         self.vacant.push(Reverse(id));
         Ok(())
@@ -509,7 +524,9 @@ impl Metadata for Linear {
             self.others.used -= used;
             self.others.used_chunks -= used_chunks;
         }
-        self.emptied(region.0);
+        if self.many {
+            self.emptied(region.0);
+        }
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {

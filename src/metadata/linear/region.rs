@@ -65,7 +65,8 @@ impl Region {
 
     /// Free units at the start, below the oldest entry, if the lower side may wrap.
     fn wrap_room(&self, pages: &Pages) -> u64 {
-        if self.ring || !self.upper.is_empty() { 0 } else { self.oldest(pages) }
+        // Without an upper side only a ring has another limit.
+        if self.limit != self.capacity { 0 } else { self.oldest(pages) }
     }
 
     /// The offset of the oldest entry of the lower side; 0 without one.
@@ -146,9 +147,9 @@ impl Region {
     /// Continues after the newest entry of a page was killed.
     pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
-            if pages.settle(&mut self.upper, slot).is_some() {
-                // A region with an upper side is no ring.
-                self.limit = pages.back(self.upper).map_or(self.capacity, |back| back.offset);
+            if let Some(newest) = pages.settle(&mut self.upper, slot) {
+                // A region with an upper side is no ring. Nothing begins at 0 and ends there.
+                self.limit = if newest.end() == 0 { self.capacity } else { newest.offset };
             }
         } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
             self.end = newest.end();
@@ -231,7 +232,8 @@ impl Region {
             assert!(entry.size <= limit.saturating_sub(entry.offset), "L3: the lower side reaches too far");
             end = entry.end();
         }
-        assert!(laps == 1 || (laps == 2 && self.upper.is_empty()), "L4: {laps} laps");
+        let has_upper = pages.entries(self.upper).next().is_some();
+        assert!(laps == 1 || (laps == 2 && !has_upper), "L4: {laps} laps");
         let mut limit = self.capacity;
         for (_, entry) in pages.entries(self.upper) {
             assert!(entry.size != 0, "L3: an allocation of nothing");
@@ -254,7 +256,7 @@ impl Region {
 
     /// Asserts L4 of the engine for one of many regions.
     pub(super) fn validate_one_of_many(&self) {
-        assert!(!self.ring && self.upper.is_empty(), "L4: a ring or an upper side in one of many regions");
+        assert!(!self.ring && self.upper.is_new(), "L4: a ring or an upper side in one of many regions");
     }
 }
 

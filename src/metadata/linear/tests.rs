@@ -364,6 +364,52 @@ fn out_of_slots_is_no_space() {
     assert_eq!(format!("{engine:?}"), before);
 }
 
+/// Whoever frees before it allocates stays on the fast path, on either side, with any number of regions.
+#[test]
+fn an_emptied_side_keeps_a_page() {
+    for mut engine in [single(100), many(&[100, 100])] {
+        let key = at(&mut engine, 10).0;
+        assert!(free(&mut engine, key));
+        let held = engine.heap_bytes();
+        for round in 0..3 * PAGE_ENTRIES {
+            let granted = engine.grant(10, Alignment::ONE, Tag(0));
+            let (key, offset) = granted.unwrap_or_else(|| panic!("no slot in round {round}"));
+            assert_eq!(offset, 0);
+            engine.validate();
+            assert!(free(&mut engine, key));
+        }
+        assert_eq!(engine.heap_bytes(), held);
+        // It can be filled, left for others, reset, and goes with its region.
+        let keys: Vec<Key> = (0..2 * PAGE_ENTRIES).map(|_| at(&mut engine, 1).0).collect();
+        keys.into_iter().rev().for_each(|key| _ = free(&mut engine, key));
+        engine.reset(RegionId(0));
+        engine.validate();
+        let key = at(&mut engine, 10).0;
+        free(&mut engine, key);
+        for region in 0..2 {
+            engine.remove_region(RegionId(region)).unwrap();
+            engine.validate();
+            if !engine.many {
+                break;
+            }
+        }
+    }
+    let mut engine = single(100);
+    let (high, _) = upper(&mut engine, 10, 1).unwrap();
+    free(&mut engine, high);
+    let held = format!("{:?}", engine.regions[0]);
+    for round in 0..3 * PAGE_ENTRIES {
+        let (high, offset) = upper(&mut engine, 10, 1).unwrap();
+        assert_eq!(offset, 90);
+        free(&mut engine, high);
+        assert_eq!(format!("{:?}", engine.regions[0]), held, "another page in round {round}");
+    }
+    // An upper side without entries is in nobody's way: the lower one may wrap.
+    let (low, _) = (at(&mut engine, 50), at(&mut engine, 50));
+    free(&mut engine, low.0);
+    assert_eq!(at(&mut engine, 40).1, 0);
+}
+
 #[test]
 fn pages_in_the_middle_are_used_again() {
     let mut engine = single(1 << 20);
