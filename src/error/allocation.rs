@@ -128,7 +128,7 @@ pub enum AllocationError {
         alignment: u64,
         /// Free bytes in all blocks together.
         free: u64,
-        /// The largest free range in bytes. Where hundreds are about as large, it may be too small by less than 1/64.
+        /// The largest free range in bytes. Where several are about as large, it may be too small by less than 1/64.
         largest_free: u64,
         /// How many blocks there are, with the dedicated allocations that count as blocks.
         block_count: u32,

@@ -363,6 +363,7 @@ impl Metadata for Engine {
         each!(self, engine => engine.span(key), Err(BadKey))
     }
 
+    #[inline]
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
         each!(self, engine => engine.tag(key), Err(BadKey))
     }

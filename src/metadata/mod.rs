@@ -374,7 +374,7 @@ pub trait Metadata: Sized + fmt::Debug {
     fn usage(&self) -> Usage;
 
     /// The largest size that an allocation with alignment 1 could have now. For error reports: [`Tlsf`] compares a
-    /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than
+    /// fixed number of chunks, so that where several of them are about as large this may be too little by less than
     /// 1/64. Of a [`Counted`] the room of one region.
     fn largest_free(&self) -> Self::Capacity;
 

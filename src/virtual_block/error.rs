@@ -50,8 +50,8 @@ pub enum VirtualAllocationError {
         alignment: u64,
         /// Free units of the block.
         free: u64,
-        /// The most units that an allocation with an alignment of 1 could have. Where hundreds of ranges are about as
-        /// large, it may be too small by less than 1/64.
+        /// The most units that an allocation with an alignment of 1 could have. Where several ranges are about as large,
+        /// it may be too small by less than 1/64.
         largest_free: u64,
     },
     /// An upper address was asked for, and the block has none.

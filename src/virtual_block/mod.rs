@@ -176,6 +176,7 @@ impl UserData {
         if tag.0 & Self::SLOT == 0 { None } else { Some(tag.0 ^ Self::SLOT) }
     }
 
+    #[inline]
     fn get(&self, tag: Tag) -> u64 {
         Self::slot(tag).map_or(tag.0.into(), |slot| self.slots[index(slot)])
     }
@@ -212,13 +213,19 @@ impl VirtualBlock {
         if !(1..=1 << 63).contains(&size) {
             return Err(VirtualBlockError::Size { size, max: 1 << 63 });
         }
-        let mut engine = Engine::single(algorithm, size);
-        let region = engine.add_region(&size).map_err(|error| match error {
+        let id = BLOCKS.fetch_add(1, Ordering::Relaxed);
+        // Where it stays: an engine is large.
+        let mut block = Self {
+            id,
+            engine: Engine::single(algorithm, size),
+            region: RegionId(0),
+            user_data: UserData::default(),
+        };
+        block.region = block.engine.add_region(&size).map_err(|error| match error {
             RegionError::Capacity { capacity, max } => VirtualBlockError::Size { size: capacity, max },
             RegionError::TooMany => VirtualBlockError::Size { size, max: 0 },
         })?;
-        let id = BLOCKS.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { id, engine, region, user_data: UserData::default() })
+        Ok(block)
     }
 
     /// The size of the block in units.
@@ -246,7 +253,7 @@ impl VirtualBlock {
     /// On error nothing has changed.
     ///
     /// # Complexity
-    /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) costs the length of one free list.
+    /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) looks at a few free ranges besides.
     /// Once in the life of a block of 2^27 units or more, when there is no space for the first time though as many units
     /// are free, O(n).
     #[inline]
@@ -263,7 +270,7 @@ impl VirtualBlock {
         };
         // So that each of them may have a slot.
         if self.engine.usage().used_chunks >= UserData::SLOT.into() {
-            return Err(self.refused(AllocateError::NoSpace, size, alignment));
+            return Err(self.refused(AllocateError::NoSpace, size, alignment, self.free_units()));
         }
         let tag = self.user_data.keep(user_data);
         // Not made where it is not needed: it would have to be in memory.
@@ -286,11 +293,9 @@ impl VirtualBlock {
         request: &Request,
         mut granted: Result<(Key, Span), AllocateError>,
     ) -> Result<VirtualAllocation, VirtualAllocationError> {
+        let free = self.free_units();
         // Not for what is larger than all that is free.
-        if granted == Err(AllocateError::NoSpace)
-            && request.size <= self.free_units()
-            && self.engine.leave_nothing_out()
-        {
+        if granted == Err(AllocateError::NoSpace) && request.size <= free && self.engine.leave_nothing_out() {
             granted = self.engine.allocate(request);
         }
         match granted {
@@ -299,13 +304,20 @@ impl VirtualBlock {
             }
             Err(error) => {
                 self.user_data.forget(request.tag);
-                Err(self.refused(error, request.size, request.alignment))
+                Err(self.refused(error, request.size, request.alignment, free))
             }
         }
     }
 
     #[cold]
-    fn refused(&self, error: AllocateError, size: u64, alignment: Alignment) -> VirtualAllocationError {
+    #[inline]
+    fn refused(
+        &self,
+        error: AllocateError,
+        size: u64,
+        alignment: Alignment,
+        free: u64,
+    ) -> VirtualAllocationError {
         match error {
             AllocateError::UpperUnsupported => {
                 VirtualAllocationError::UpperUnsupported { algorithm: self.algorithm() }
@@ -314,7 +326,7 @@ impl VirtualBlock {
             AllocateError::NoSpace => VirtualAllocationError::NoSpace {
                 size,
                 alignment: alignment.get(),
-                free: self.free_units(),
+                free,
                 largest_free: self.engine.largest_free(),
             },
         }
@@ -370,6 +382,7 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    #[inline]
     pub fn info(&self, allocation: &VirtualAllocation) -> Result<VirtualAllocationInfo, VirtualHandleError> {
         let user_data = self.user_data(allocation)?;
         Ok(VirtualAllocationInfo { offset: allocation.offset, size: allocation.size, user_data })
@@ -379,6 +392,7 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    #[inline]
     pub fn user_data(&self, allocation: &VirtualAllocation) -> Result<u64, VirtualHandleError> {
         self.tag(allocation).map(|tag| self.user_data.get(tag))
     }
@@ -387,15 +401,25 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    #[inline]
     pub fn set_user_data(
         &mut self,
         allocation: &VirtualAllocation,
         user_data: u64,
     ) -> Result<(), VirtualHandleError> {
-        let tag = self.tag(allocation)?;
-        self.user_data.forget(tag);
+        if allocation.block != self.id {
+            return Err(VirtualHandleError::ForeignBlock);
+        }
+        // What nobody has to look up is not looked up.
+        if !self.user_data.is_empty() {
+            let tag = self.tag(allocation)?;
+            self.user_data.forget(tag);
+        }
         let tag = self.user_data.keep(user_data);
-        self.engine.set_tag(allocation.key, tag).map_err(|BadKey| VirtualHandleError::Cleared)
+        self.engine.set_tag(allocation.key, tag).map_err(|BadKey| {
+            self.user_data.forget(tag);
+            VirtualHandleError::Cleared
+        })
     }
 
     /// How much is allocated. O(1).

@@ -292,10 +292,17 @@ fn clearing_makes_handles_stale() {
         assert_eq!(block.user_data.slots.len(), 1);
         assert_eq!(fresh.offset(), stale.offset());
         assert_eq!(block.user_data(&stale), Err(VirtualHandleError::Cleared));
+        assert_eq!(block.set_user_data(&stale, u64::MAX - 2), Err(VirtualHandleError::Cleared));
+        assert_eq!(block.user_data.slots.len() - block.user_data.vacant.len(), 1);
         let error = block.free(stale).unwrap_err();
         assert_eq!(error.reason, VirtualHandleError::Cleared);
         assert_eq!(block.user_data(&fresh), Ok(u64::MAX));
         block.free(fresh).unwrap();
+        // Nor is a slot kept for one that is not valid where no other has one.
+        let stale = block.allocate(&info(16, 1, 0)).unwrap();
+        block.clear();
+        assert_eq!(block.set_user_data(&stale, u64::MAX), Err(VirtualHandleError::Cleared));
+        assert!(block.user_data.is_empty());
     }
 }
 

@@ -14,6 +14,13 @@ impl Chunks {
         self.slots.get(chunk).b
     }
 
+    /// Units of a free chunk, and the next one in its list, or [`NONE`]: in one look.
+    #[inline]
+    pub(in crate::metadata) fn listed(&self, chunk: u32) -> (u64, u32) {
+        let node = self.slots.get(chunk);
+        (node.size, node.b)
+    }
+
     /// Puts a free chunk that is in no list at the head of the list that starts at `head`.
     #[inline]
     pub(in crate::metadata) fn list_push(&mut self, head: &mut u32, chunk: u32) {

@@ -548,6 +548,7 @@ impl Chunks {
         Ok(Tag(node.a & Tag::MASK))
     }
 
+    #[inline]
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         let (chunk, _) = self.used(key)?;
         self.slots.get_mut(chunk).a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);

@@ -81,6 +81,9 @@ impl Node {
     }
 }
 
+/// How many dead slots there are more at a time: enough to make calls rare while an engine grows.
+const BATCH: usize = 8;
+
 /// All nodes of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
@@ -93,7 +96,9 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new() -> Self {
-        Self { nodes: vec![DEAD_NODE], dead: NONE, max: MAX_SLOTS }
+        let mut nodes = Vec::with_capacity(1 + BATCH);
+        nodes.push(DEAD_NODE);
+        Self { nodes, dead: NONE, max: MAX_SLOTS }
     }
 
     #[inline]
@@ -144,8 +149,6 @@ impl Slots {
     #[cold]
     #[inline(never)]
     fn add_dead(&mut self) -> bool {
-        /// Enough to make calls rare while an engine grows.
-        const BATCH: usize = 8;
         let len = self.nodes.len();
         let batch = BATCH.min(index(self.max).saturating_sub(len));
         if self.nodes.capacity() - len < batch {

@@ -27,7 +27,7 @@ const SECOND: u32 = 1 << SECOND_LOG2;
 
 /// How many chunks of the last list [`Bins::largest`] compares: a program that tries a full pool first and something
 /// else then is told the figure each time, under the lock.
-pub(super) const LARGEST_LOOKS: u32 = 256;
+pub(super) const LARGEST_LOOKS: u32 = 4;
 
 // The class of 2^63, the largest size there is, has its bit in `first`.
 const _: () = assert!(class_of(1 << 63) >> SECOND_LOG2 < u64::BITS);
@@ -220,11 +220,12 @@ impl Bins {
         if let Some(class) = self.find_below(self.last_class()) {
             let mut chunk = self.head(class);
             for _ in 0..LARGEST_LOOKS {
-                if chunk == NONE {
+                let (size, next) = chunks.listed(chunk);
+                largest = largest.max(size);
+                if next == NONE {
                     break;
                 }
-                largest = largest.max(chunks.size(chunk));
-                chunk = chunks.list_next(chunk);
+                chunk = next;
             }
         }
         largest

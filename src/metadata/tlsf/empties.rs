@@ -79,6 +79,12 @@ impl Empties {
         None
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(super) const fn is_none(&self) -> bool {
+        self.rows == 0
+    }
+
     /// One of them, if there is one.
     pub(super) fn any(&self) -> Option<u32> {
         self.rows.checked_ilog2().map(|row| self.heads[index(row & 63)])

@@ -292,17 +292,7 @@ impl Tlsf {
         if strategy == Strategy::MinOffset && self.index.is_none() {
             self.build_index();
         }
-        let mut find = self.find(size, alignment, strategy);
-        // Before a region is broken into that is empty: what slabs keep.
-        if find.is_none() && self.give_slabs_back() {
-            find = self.find(size, alignment, strategy);
-        }
-        let find = find.or_else(|| self.find_empty(size, alignment)).or_else(|| {
-            let (find, hand) = self.find_last(size, alignment.mask());
-            self.hand = hand;
-            find
-        });
-        let Some(find) = find else {
+        let Some(find) = self.find_anywhere(size, alignment, strategy) else {
             let granted = self.grant_any_slot(size, alignment, tag);
             return granted
                 .map(|(key, addr)| (key, self.chunks.span_at(addr, size)))
@@ -313,6 +303,25 @@ impl Tlsf {
         }
         let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
         self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
+    }
+
+    /// All looks there are, one after the other.
+    fn find_anywhere(&mut self, size: u64, alignment: Alignment, strategy: Strategy) -> Option<Find> {
+        // Most that is refused is larger than any free chunk: no look would find one.
+        if self.bins.find(class_of(size)).is_none() && self.empties.is_none() && !self.give_slabs_back() {
+            self.hand = NONE;
+            return None;
+        }
+        let mut find = self.find(size, alignment, strategy);
+        // Before a region is broken into that is empty: what slabs keep.
+        if find.is_none() && self.give_slabs_back() {
+            find = self.find(size, alignment, strategy);
+        }
+        find.or_else(|| self.find_empty(size, alignment)).or_else(|| {
+            let (find, hand) = self.find_last(size, alignment.mask());
+            self.hand = hand;
+            find
+        })
     }
 
     /// Shows what is granted in a slab.
@@ -724,6 +733,7 @@ impl Metadata for Tlsf {
         if is_slot(key) { self.span_of_slot(key) } else { self.chunks.span(key) }
     }
 
+    #[inline]
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
         if is_slot(key) { self.tag_of_slot(key) } else { self.chunks.tag(key) }
     }
@@ -738,7 +748,11 @@ impl Metadata for Tlsf {
 
     fn largest_free(&self) -> u64 {
         let largest = self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks));
-        self.kept_runs().fold(largest, |largest, (_, size)| largest.max(size))
+        // Asked whenever a request is refused, mostly of an engine without slabs.
+        match self.slabs {
+            None => largest,
+            Some(_) => self.kept_runs().fold(largest, |largest, (_, size)| largest.max(size)),
+        }
     }
 
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {

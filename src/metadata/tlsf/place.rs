@@ -223,10 +223,14 @@ impl Tlsf {
 
     /// From now on this is an engine that leaves out nothing, and what was left out is free. Whether anything was.
     /// O(chunks), once.
+    #[inline]
     pub(crate) fn leave_nothing_out(&mut self) -> bool {
-        if !self.chunks.leaves_out() {
-            return false;
-        }
+        self.chunks.leaves_out() && self.list_what_was_left_out()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn list_what_was_left_out(&mut self) -> bool {
         let left_out = self.chunks.left_out();
         if !self.chunks.has_slots(narrow(left_out.len())) {
             return false;

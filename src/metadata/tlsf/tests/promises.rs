@@ -574,6 +574,22 @@ fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
     tlsf.validate();
 }
 
+/// What is larger than any free chunk is refused without a look at one, however many there are; and all were looked at.
+#[test]
+fn a_refusal_of_what_is_too_large_looks_at_no_chunk() {
+    for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory] {
+        let mut tlsf = Tlsf::exact(1 << 20);
+        tlsf.add_region(&(1 << 20)).unwrap();
+        let keys: Vec<_> = (0..1024).map(|_| tlsf.allocate(&asked(1024, 1)).unwrap().0).collect();
+        keys.into_iter().step_by(2).for_each(|key| _ = tlsf.free(key).unwrap());
+        let before = LOOKS.get();
+        assert_eq!(tlsf.allocate(&request(2048, 1, strategy)), Err(AllocateError::NoSpace));
+        // The one is at the chain of dead nodes, to see whether there is a node for what would be left.
+        assert!(LOOKS.get() - before <= 3, "{strategy:?}: {} looks", LOOKS.get() - before);
+        assert!(tlsf.has_looked_at_all());
+    }
+}
+
 /// The neighbours are known, and so are their places in the lists: nothing is looked for.
 #[test]
 fn a_free_looks_at_a_few_chunks_however_many_are_free() {
