@@ -13,7 +13,7 @@ use super::recorded_call::RecordedCall;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::host_size;
 use crate::base::sync::{Shared, Threading};
-use crate::error::MapError;
+use crate::error::{ForeignHandle, MapError};
 
 /// A mapped allocation. While this lives the memory stays mapped and the allocation cannot be freed.
 ///
@@ -119,16 +119,23 @@ impl<T: Threading> Mapping<'_, T> {
     }
 
     /// Flushes or invalidates, and tells a recording of it unless it is part of another call.
+    #[inline]
     fn make_visible(&self, visibility: Visibility, offset: u64, size: u64) -> Result<(), MapError> {
-        let ranges = &[(self.allocation, offset, size)];
-        if self.quiet {
-            self.allocator.make_visible_quietly(visibility, ranges)
-        } else {
-            self.allocator.make_visible(visibility, ranges)
+        let range = (self.allocation, offset, size);
+        self.allocator.make_one_visible(visibility, range, true)?;
+        if !self.quiet {
+            self.allocator.record(RecordedCall::made_visible(visibility, range));
         }
+        Ok(())
+    }
+
+    /// Whether the guard counts as a user of the mapping: not where the allocation itself does for as long as it lives.
+    fn is_counted(&self) -> bool {
+        !self.quiet || !self.allocation.mapped.is_mapped()
     }
 
     /// The address of `length` bytes at `offset`, if they are inside the allocation.
+    #[inline]
     fn at(&self, offset: u64, length: usize) -> Result<*mut u8, MapError> {
         let size = crate::base::cast::widen(length);
         check_range(self.allocation, offset, size)?;
@@ -140,7 +147,7 @@ impl<T: Threading> Mapping<'_, T> {
 impl<T: Threading> Drop for Mapping<'_, T> {
     fn drop(&mut self) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
-        if self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
+        if self.is_counted() && self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
             self.allocator.record(RecordedCall::Unmap(self.allocation));
         }
     }
@@ -155,11 +162,13 @@ impl<T: Threading> fmt::Debug for Mapping<'_, T> {
     }
 }
 
+#[cold]
 fn out_of_range(allocation: &Allocation, offset: u64, size: u64) -> MapError {
     MapError::OutOfRange { offset, size, allocation_size: allocation.size }
 }
 
 /// How many bytes `size` stands for, if they are inside the allocation.
+#[inline]
 fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
     let rest = allocation.size.checked_sub(offset);
     match (rest, size) {
@@ -169,18 +178,11 @@ fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, M
     }
 }
 
-/// Keeps memory mapped that is mapped: without it another thread's `trim` could unmap it during a call of the driver.
-struct Pin<'a, T: Threading> {
-    allocator: &'a Allocator<T>,
-    allocation: &'a Allocation,
-}
+/// A part of an allocation: an offset and a size.
+type Part<'a> = (&'a Allocation, u64, u64);
 
-impl<T: Threading> Drop for Pin<'_, T> {
-    fn drop(&mut self) {
-        // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
-        let _ = self.allocator.uncount_mapping(self.allocation);
-    }
-}
+/// Ranges up to this many are flushed without host memory.
+const FEW: usize = 16;
 
 /// The two directions of making writes visible.
 #[derive(Clone, Copy)]
@@ -200,15 +202,25 @@ impl<T: Threading> Allocator<T> {
     /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
     /// refuses.
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
-        let mut mapping = self.mapping(allocation)?;
-        mapping.quiet = false;
-        self.record(RecordedCall::Map(mapping.allocation));
-        Ok(mapping)
+        let pointer = self.count_mapping(allocation)?;
+        self.record(RecordedCall::Map(allocation));
+        Ok(Mapping { allocator: self, allocation, pointer, quiet: false, unique: PhantomData })
     }
 
     /// A guard from a shared borrow, which is only read through. It is a part of another call.
+    #[inline]
     pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
-        let pointer = self.count_mapping(allocation)?;
+        let pointer = match allocation.mapped.get() {
+            Some(pointer) => {
+                if allocation.is_dedicated() {
+                    self.memory_to_flush(allocation, false)?;
+                } else {
+                    self.check_shared(allocation)?;
+                }
+                pointer
+            }
+            None => self.count_mapping(allocation)?,
+        };
         Ok(Mapping { allocator: self, allocation, pointer, quiet: true, unique: PhantomData })
     }
 
@@ -265,6 +277,7 @@ impl<T: Threading> Allocator<T> {
         self.vector_of(allocation)?.unmap(allocation.live())
     }
 
+    #[inline]
     fn check_host_access(&self, allocation: &Allocation) -> Result<(), MapError> {
         if !allocation.has(allocation_flags::HOST_VISIBLE) {
             return Err(MapError::NotHostVisible { memory_type: allocation.memory_type_index() });
@@ -283,6 +296,7 @@ impl<T: Threading> Allocator<T> {
     /// # Errors
     /// [`MapError::OutOfRange`] in any memory; [`MapError::NotMapped`] if the memory is not mapped; or what the driver
     /// answers.
+    #[inline]
     pub fn flush(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, &[(allocation, offset, size)])
     }
@@ -292,6 +306,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// As for [`Self::flush`].
+    #[inline]
     pub fn invalidate(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, &[(allocation, offset, size)])
     }
@@ -324,47 +339,113 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// [`Self::flush_many`], or [`Self::invalidate_many`].
+    #[inline]
     pub(crate) fn make_visible(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],
     ) -> Result<(), MapError> {
         self.make_visible_quietly(visibility, ranges)?;
-        for &range in ranges {
-            self.record(RecordedCall::made_visible(visibility, range));
+        if self.inner.bookkeeping.any() {
+            for &range in ranges {
+                self.record(RecordedCall::made_visible(visibility, range));
+            }
         }
         Ok(())
     }
 
     /// The same as a part of another call: it is not recorded.
+    #[inline]
     pub(crate) fn make_visible_quietly(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],
     ) -> Result<(), MapError> {
-        if let [(allocation, offset, size)] = *ranges {
-            return match self.rounded_range(allocation, offset, size)? {
-                Some((range, _pin)) => self.call(visibility, &[range]),
-                None => Ok(()),
-            };
+        match *ranges {
+            [range] => self.make_one_visible(visibility, range, false),
+            _ => self.make_all_visible(visibility, ranges),
         }
-        let mut rounded = Vec::new();
-        let mut pins = Vec::new();
-        for &(allocation, offset, size) in ranges {
-            if let Some((range, pin)) = self.rounded_range(allocation, offset, size)? {
-                rounded.push(range);
-                pins.push(pin);
-            }
-        }
-        if rounded.is_empty() { Ok(()) } else { self.call(visibility, &rounded) }
     }
 
-    /// Flushes or invalidates ranges that [`Self::rounded_range`] made and whose pins live.
+    /// Flushes or invalidates one range, quietly. `is_held`: somebody counts as a user of the mapping until it returns.
+    #[inline]
+    fn make_one_visible(
+        &self,
+        visibility: Visibility,
+        (allocation, offset, size): Part<'_>,
+        is_held: bool,
+    ) -> Result<(), MapError> {
+        match self.flushed_size(allocation, offset, size)? {
+            0 => Ok(()),
+            size => self.call_for_one(visibility, (allocation, offset, size), is_held),
+        }
+    }
+
+    /// The rest of it, where there is something to be done: apart, so that coherent memory does not pay for it.
+    #[inline(never)]
+    fn call_for_one(&self, visibility: Visibility, part: Part<'_>, is_held: bool) -> Result<(), MapError> {
+        let (range, is_pinned) = self.rounded_range(part, is_held, &mut None)?;
+        let answer = self.call(visibility, &[range]);
+        if is_pinned {
+            self.unpin(part);
+        }
+        answer
+    }
+
+    /// Flushes or invalidates many ranges, quietly.
+    fn make_all_visible(&self, visibility: Visibility, parts: &[Part<'_>]) -> Result<(), MapError> {
+        let mut few = [vk::MappedMemoryRange::default(); FEW];
+        let mut many = Vec::new();
+        let rounded = if parts.len() <= FEW {
+            &mut few[..]
+        } else {
+            many.resize(parts.len(), vk::MappedMemoryRange::default());
+            &mut many[..]
+        };
+        let (mut count, mut looked_at, mut any_pinned) = (0, 0, false);
+        let (mut answer, mut checked) = (Ok(()), None);
+        for &(allocation, offset, size) in parts {
+            let range = self.flushed_size(allocation, offset, size).and_then(|size| match size {
+                0 => Ok(None),
+                size => self.rounded_range((allocation, offset, size), false, &mut checked).map(Some),
+            });
+            match range {
+                Ok(None) => {}
+                Ok(Some((range, is_pinned))) => {
+                    rounded[count] = range;
+                    count += 1;
+                    any_pinned |= is_pinned;
+                }
+                Err(error) => {
+                    answer = Err(error);
+                    break;
+                }
+            }
+            looked_at += 1;
+        }
+        if answer.is_ok() && count != 0 {
+            answer = self.call(visibility, &rounded[..count]);
+        }
+        if any_pinned {
+            for &part in &parts[..looked_at] {
+                let (allocation, offset, size) = part;
+                let size = self.flushed_size(allocation, offset, size);
+                if size.is_ok_and(|size| size != 0) && !allocation.mapped.is_mapped() {
+                    self.unpin(part);
+                }
+            }
+        }
+        answer
+    }
+
+    /// Flushes or invalidates ranges that [`Self::rounded_range`] made and that stay mapped meanwhile.
+    #[inline]
     fn call(&self, visibility: Visibility, rounded: &[vk::MappedMemoryRange<'_>]) -> Result<(), MapError> {
         let device = &self.inner.context.device;
         match visibility {
             // SAFETY: `rounded_range` made ranges of live memory that begin at an atom and end at one or at the end of
-            // the memory; the pins keep it mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684).
+            // the memory; it stays mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684), because it is
+            // pinned, or because the allocation, which is borrowed, or a guard keeps it so.
             Visibility::Flush => unsafe { device.flush(rounded) }?,
             // SAFETY: as above.
             Visibility::Invalidate => unsafe { device.invalidate(rounded) }?,
@@ -372,29 +453,73 @@ impl<T: Threading> Allocator<T> {
         Ok(())
     }
 
-    /// The range in the form that Vulkan wants; `None` if there is nothing to be done.
-    fn rounded_range<'a>(
-        &'a self,
-        allocation: &'a Allocation,
-        offset: u64,
-        size: u64,
-    ) -> Result<Option<(vk::MappedMemoryRange<'static>, Pin<'a, T>)>, MapError> {
+    /// How many bytes have to be flushed for `size` bytes of an allocation from `offset` on: none where it is coherent.
+    #[inline(always)]
+    fn flushed_size(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
         let size = check_range(allocation, offset, size)?;
-        let vector = self.vector_of(allocation)?;
-        if size == 0 || !allocation.has(allocation_flags::NON_COHERENT) {
-            return Ok(None);
+        if allocation.allocator != self.inner.id {
+            return Err(MapError::Foreign(ForeignHandle::Allocation));
         }
+        Ok(if allocation.has(allocation_flags::NON_COHERENT) { size } else { 0 })
+    }
+
+    /// The range in the form that Vulkan wants; the size is [`Self::flushed_size`], and not 0. Where neither the allocation
+    /// nor who calls keeps the memory mapped, it is pinned, that is, counted as in use: without that another thread's
+    /// `trim` could unmap it during a call of the driver. Says whether it is, and so whether [`Self::unpin`] has to follow.
+    /// `checked`: the use of a vector that was found to last already.
+    #[inline(always)]
+    fn rounded_range(
+        &self,
+        (allocation, offset, size): Part<'_>,
+        is_held: bool,
+        checked: &mut Option<(u32, u32)>,
+    ) -> Result<(vk::MappedMemoryRange<'static>, bool), MapError> {
         let atom = self.inner.context.device.atom;
-        let memory_size = vector.pin_mapping(allocation.live())?;
-        let pin = Pin { allocator: self, allocation };
         let begin = atom.align_down(allocation.offset + offset);
-        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
+        // The end of an allocation is at most the end of its memory, so that the sums do not overflow; only rounding
         // may.
-        let end = allocation.offset + offset + size;
-        let end = atom.align_up(end).map_or(memory_size, |end| end.min(memory_size));
+        let end = atom.align_up(allocation.offset + offset + size);
+        let is_inside = end.is_some_and(|end| end <= allocation.offset + allocation.size);
+        let is_pinned = !is_held && !allocation.mapped.is_mapped();
+        let memory_size = if is_pinned || !is_inside {
+            self.memory_to_flush(allocation, is_pinned)?
+        } else if is_held {
+            // Whoever holds it has found it to be there.
+            u64::MAX
+        } else if allocation.is_dedicated() {
+            self.memory_to_flush(allocation, false)?
+        } else {
+            let of_use = Some((allocation.vector, allocation.generation));
+            if *checked != of_use {
+                self.check_shared(allocation)?;
+                *checked = of_use;
+            }
+            u64::MAX
+        };
+        let end = end.map_or(memory_size, |end| end.min(memory_size));
         let range =
             vk::MappedMemoryRange::default().memory(allocation.memory).offset(begin).size(end - begin);
-        Ok(Some((range, pin)))
+        Ok((range, is_pinned))
+    }
+
+    /// Bytes of the memory that an allocation is in, pinned if that is asked.
+    #[inline(never)]
+    fn memory_to_flush(&self, allocation: &Allocation, is_pinned: bool) -> Result<u64, MapError> {
+        let (vector, live) = (self.vector_of(allocation)?, allocation.live());
+        if is_pinned { vector.pin_mapping(live) } else { Ok(vector.memory_size(live)?) }
+    }
+
+    /// Finds an allocation in a block whose pool was destroyed: nothing else ends one that is borrowed.
+    #[inline(always)]
+    fn check_shared(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+        let vector = self.vector_of(allocation)?;
+        if vector.has_use(allocation.generation) { Ok(()) } else { Err(ForeignHandle::Allocation) }
+    }
+
+    /// Counts what [`Self::rounded_range`] pinned as in use no more.
+    fn unpin(&self, (allocation, ..): Part<'_>) {
+        // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
+        let _ = self.uncount_mapping(allocation);
     }
 
     /// Writes `source` into an allocation at `offset`, mapped for the purpose if need be, and flushes it.
@@ -424,8 +549,10 @@ impl<T: Threading> Allocator<T> {
         check_range(allocation, offset, size)?;
         let mut mapping = self.mapping(allocation)?;
         mapping.write(offset, source)?;
-        // Flushed while it is mapped (VUID-VkMappedMemoryRange-memory-00684).
-        mapping.flush(offset, size)?;
+        if mapping.allocation.needs_flush() {
+            // While it is mapped (VUID-VkMappedMemoryRange-memory-00684).
+            mapping.flush(offset, size)?;
+        }
         drop(mapping);
         self.record(RecordedCall::CopyTo(allocation, offset, size));
         Ok(())
@@ -445,7 +572,9 @@ impl<T: Threading> Allocator<T> {
         let size = crate::base::cast::widen(target.len());
         check_range(allocation, offset, size)?;
         let mapping = self.mapping(allocation)?;
-        mapping.invalidate(offset, size)?;
+        if allocation.needs_flush() {
+            mapping.invalidate(offset, size)?;
+        }
         mapping.read(offset, target)?;
         drop(mapping);
         self.record(RecordedCall::CopyFrom(allocation, offset, size));

@@ -414,6 +414,7 @@ impl Device {
     /// # Safety
     /// Each range is of live, mapped memory, begins at an atom and ends at one or at the end of the memory
     /// (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
+    #[inline]
     pub(crate) unsafe fn flush(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(ranges.len());
         // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.
@@ -426,6 +427,7 @@ impl Device {
     ///
     /// # Safety
     /// As for [`Self::flush`].
+    #[inline]
     pub(crate) unsafe fn invalidate(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(ranges.len());
         // SAFETY: the caller promises ranges of live, mapped memory, from atom to atom; `count` is the slice's length.

@@ -311,7 +311,17 @@ impl Engine {
         }
     }
 
+    /// The region of what is granted: as [`Metadata::span`], for who needs no more of it. `None` if it is a bad key.
+    #[inline]
+    pub(crate) fn region_of(&self, key: Key) -> Option<RegionId> {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.region_of(key),
+            Self::Linear(_) | Self::Buddy(_) => self.span(key).ok().map(|span| span.region),
+        }
+    }
+
     /// Replaces the tag of what is granted.
+    #[inline]
     pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         each!(self, engine => engine.set_tag(key, tag), Err(BadKey))
     }

@@ -314,6 +314,72 @@ fn many_ranges_are_one_call() {
     });
 }
 
+/// Memory that guards alone keep mapped is in use while it is flushed, and as much as before afterwards.
+#[test]
+fn flushes_leave_the_users_of_a_mapping_as_many() {
+    on_every_gpu(|rig| {
+        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+            let plain = in_type(memory_type);
+            let always = in_type_with(memory_type, Flags::MAPPED | Flags::DEDICATED_MEMORY);
+            for count in [1, 3, 40] {
+                let mut held: Vec<_> = (0..count).map(|_| rig.memory(100, 1, &plain).unwrap()).collect();
+                let own = rig.memory(100, 1, &always).unwrap();
+                let pointer = rig.allocator.map(&mut held[0]).unwrap().into_raw();
+                let mut ranges: Vec<_> = held.iter().map(|it| (it, 10, 20)).collect();
+                ranges.extend([(&own, 0, 10), (&own, 99, 1), (&held[0], 5, 0)]);
+                rig.allocator.flush_many(&ranges).unwrap();
+                rig.allocator.invalidate_many(&ranges).unwrap();
+                rig.allocator.flush(&held[0], 0, 1).unwrap();
+                ranges.push((&own, 101, 0));
+                assert!(matches!(rig.allocator.flush_many(&ranges), Err(MapError::OutOfRange { .. })));
+                rig.allocator.trim();
+                assert_eq!(rig.allocator.map_memory(&held[0]).unwrap(), pointer, "still mapped");
+                for _ in 0..2 {
+                    // SAFETY: the pointer is not used.
+                    unsafe { rig.allocator.unmap_memory(&held[0]) }.unwrap();
+                }
+                rig.allocator.trim();
+                assert_eq!(rig.allocator.flush(&held[0], 0, 1), Err(MapError::NotMapped), "{count}");
+                rig.gpu.assert_silent();
+                held.push(own);
+                rig.free_all(held);
+            }
+        }
+    });
+}
+
+/// What stays mapped for its whole life is written and read without a user of the mapping more; not of a pool that is
+/// gone.
+#[test]
+fn what_is_always_mapped_ends_with_its_pool() {
+    on_every_gpu(|rig| {
+        for memory_type in host_types(&rig) {
+            for flags in [Flags::MAPPED, Flags::MAPPED | Flags::DEDICATED_MEMORY] {
+                let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+                let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+                let mut allocation = rig.memory(1000, 1, &info).unwrap();
+                rig.allocator.copy_to_allocation(b"sublet", &mut allocation, 3).unwrap();
+                let mut back = [0; 6];
+                rig.allocator.copy_from_allocation(&allocation, 3, &mut back).unwrap();
+                assert_eq!(&back, b"sublet");
+                rig.allocator.trim();
+                rig.allocator.copy_from_allocation(&allocation, 3, &mut back).unwrap();
+                rig.gpu.assert_silent();
+                // SAFETY: the device uses nothing of it.
+                assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
+                let gone = |answer| matches!(answer, Err(MapError::Foreign(_)));
+                assert!(gone(rig.allocator.copy_to_allocation(b"sublet", &mut allocation, 3)));
+                assert!(gone(rig.allocator.copy_from_allocation(&allocation, 3, &mut back)));
+                if allocation.needs_flush() {
+                    assert!(gone(rig.allocator.flush(&allocation, 0, 1)));
+                    assert!(gone(rig.allocator.flush_many(&[(&allocation, 0, 1); 2])));
+                }
+                rig.gpu.assert_silent();
+            }
+        }
+    });
+}
+
 #[test]
 fn a_flush_needs_mapped_memory() {
     on_every_gpu(|rig| {

@@ -6,7 +6,6 @@ use super::super::mapped_pointer::MappedPointer;
 use super::{BlockVector, FOREIGN, Live};
 use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};
-use crate::metadata::Metadata;
 
 impl<T: Threading> BlockVector<T> {
     /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
@@ -71,6 +70,12 @@ impl<T: Threading> BlockVector<T> {
         self.with_memory(live, |memory, _| memory.size)
     }
 
+    /// Whether this use of the vector lasts: as long as it does, so does what is in blocks and was not freed.
+    #[inline]
+    pub(crate) fn has_use(&self, generation: u32) -> bool {
+        self.core.lock().use_of(generation).is_ok()
+    }
+
     /// Counts one more user of a mapping that there is, so that nobody ends it. Gives the bytes of the `VkDeviceMemory`
     /// that the allocation is in. Paired with [`Self::unmap`].
     pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
@@ -103,7 +108,7 @@ impl<T: Threading> BlockVector<T> {
         let active = core.use_of(live.generation)?;
         let region = match in_shard {
             Some(block) => block,
-            None => active.engine.span(live.key).map_err(|_| FOREIGN)?.region,
+            None => active.engine.region_of(live.key).ok_or(FOREIGN)?,
         };
         let block = active.block_of(region).ok_or(FOREIGN)?;
         Ok(look(&mut block.memory, &mut block.map_count))

@@ -236,6 +236,7 @@ impl Core {
         Some((active, freed.region_empty))
     }
 
+    #[inline]
     pub(super) fn use_of(&mut self, generation: u32) -> Result<&mut Active, ForeignHandle> {
         if self.generation != generation {
             return Err(FOREIGN);

@@ -543,6 +543,13 @@ impl Chunks {
         Ok(Span { region: self.region_of(node.addr), offset: self.offset(chunk), size: node.size })
     }
 
+    /// The region of the used chunk that a key names.
+    #[inline]
+    pub(super) fn region_of_used(&self, key: Key) -> Option<RegionId> {
+        self.used(key).ok().map(|(_, node)| self.region_of(node.addr))
+    }
+
+    #[inline]
     pub(super) fn tag(&self, key: Key) -> Result<Tag, BadKey> {
         let (_, node) = self.used(key)?;
         Ok(Tag(node.a & Tag::MASK))

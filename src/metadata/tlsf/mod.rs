@@ -553,7 +553,18 @@ impl Tlsf {
         self.slabs.as_deref().and_then(|slabs| slabs.tag(key)).ok_or(BadKey)
     }
 
+    /// The region of what is granted.
+    #[inline]
+    pub(crate) fn region_of(&self, key: Key) -> Option<RegionId> {
+        if is_slot(key) {
+            self.span_of_slot(key).ok().map(|span| span.region)
+        } else {
+            self.chunks.region_of_used(key)
+        }
+    }
+
     /// Replaces the tag of what is granted.
+    #[inline]
     pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         if is_slot(key) {
             self.slabs.as_deref_mut().and_then(|slabs| slabs.set_tag(key, tag)).ok_or(BadKey)
