@@ -12,7 +12,7 @@ use crate::base::align::Alignment;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::blocks::{Grant, VectorRequest, with_alignment};
-use crate::create_info::{AllocationCreateInfo, MemoryUsage};
+use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AllocationError, Contradiction, CreateError};
 use crate::metadata::Strategy;
@@ -231,7 +231,9 @@ impl<T: Threading> Allocator<T> {
         };
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         // Explicit properties send a plain request to the slow path, for the choice of a type, which is made here.
-        let resolved = (info.name.is_none() && ORDINARY.contains(info.flags) && !is_lazy).then(|| {
+        let is_upper = info.flags.contains(Flags::UPPER_ADDRESS);
+        let is_ordinary = info.name.is_none() && ORDINARY.contains(info.flags) && !is_lazy && !is_upper;
+        let resolved = is_ordinary.then(|| {
             // Each allocation adds its own alignment to the tag.
             let request = VectorRequest { tag: resource.tag, ..asked.of_vector(facts) };
             Resolved { facts: *facts, request, flags: flags_of(info, facts, request.mapped) }

@@ -155,7 +155,10 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::CAN_ALIAS)
     .union(Flags::NEVER_ALLOCATE)
     .union(Flags::WITHIN_BUDGET)
-    .union(Flags::STRATEGY_MASK);
+    .union(FOUND_SLOWLY);
+
+/// The flags of these by which a place is not found at once.
+pub(super) const FOUND_SLOWLY: Flags = Flags::STRATEGY_MASK.union(Flags::UPPER_ADDRESS);
 
 /// How far the bit of one flag is from that of the other.
 const MAPPED_TO_HOST_VISIBLE: u32 = 1;

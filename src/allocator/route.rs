@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::events;
 use super::relief::Need;
-use super::request::{AllocationRequest, ORDINARY, Resource, check_flags, flags_of};
+use super::request::{AllocationRequest, FOUND_SLOWLY, ORDINARY, Resource, check_flags, flags_of};
 use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::Alignment;
@@ -97,7 +97,7 @@ pub(super) enum Miss<'a, T: Threading> {
     /// Something is out of the ordinary, or is kept of every allocation. Nothing was checked.
     Unusual,
     /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
-    /// way, or a strategy is asked for.
+    /// way, or a strategy or an upper address is asked for.
     NotAtOnce(Usual<'a, T>),
     /// It was granted, and its block is yet to be mapped. The grant is in front, so that its small fields lie where an
     /// allocation has small ones too: the compiler writes what may be either in the pieces of both.
@@ -208,7 +208,7 @@ impl<T: Threading> Allocator<T> {
         // Before anything else is read: its check of alignments was made already, as the optimiser sees.
         let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
-        if info.flags.intersects(Flags::STRATEGY_MASK) {
+        if info.flags.intersects(FOUND_SLOWLY) {
             return Err(Miss::NotAtOnce(usual));
         }
         let home = vector.home();
