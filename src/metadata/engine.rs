@@ -316,7 +316,7 @@ impl Engine {
     pub(crate) fn region_of(&self, key: Key) -> Option<RegionId> {
         match self {
             Self::Tlsf(tlsf) => tlsf.region_of(key),
-            Self::Linear(_) | Self::Buddy(_) => self.span(key).ok().map(|span| span.region),
+            Self::Linear(_) | Self::Other(_) => self.span(key).ok().map(|span| span.region),
         }
     }
 

@@ -213,19 +213,13 @@ impl VirtualBlock {
         if !(1..=1 << 63).contains(&size) {
             return Err(VirtualBlockError::Size { size, max: 1 << 63 });
         }
-        let id = BLOCKS.fetch_add(1, Ordering::Relaxed);
-        // Where it stays: an engine is large.
-        let mut block = Self {
-            id,
-            engine: Engine::single(algorithm, size),
-            region: RegionId(0),
-            user_data: UserData::default(),
-        };
-        block.region = block.engine.add_region(&size).map_err(|error| match error {
+        let mut engine = Engine::single(algorithm, size);
+        let region = engine.add_region(&size).map_err(|error| match error {
             RegionError::Capacity { capacity, max } => VirtualBlockError::Size { size: capacity, max },
             RegionError::TooMany => VirtualBlockError::Size { size, max: 0 },
         })?;
-        Ok(block)
+        let id = BLOCKS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, engine, region, user_data: UserData::default() })
     }
 
     /// The size of the block in units.
