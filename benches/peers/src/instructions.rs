@@ -8,6 +8,7 @@ use crate::case::{self, CaseSetup, Workload};
 use crate::cli::Options;
 use crate::gpu::Driver;
 use crate::peers::PeerKind;
+use crate::workloads::calls::PREFIX;
 use crate::workloads::{self, Scale};
 
 /// Those of them that are counted when there is little time.
@@ -29,10 +30,17 @@ pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
         "engine-frame",
         "engine-linear",
     ];
-    let makers =
-        [workloads::churn, workloads::order, workloads::frame, workloads::create, workloads::engines];
+    let makers = [
+        workloads::churn,
+        workloads::order,
+        workloads::frame,
+        workloads::create,
+        workloads::engines,
+        workloads::calls,
+    ];
     let all = makers.iter().flat_map(|maker| maker(scale));
-    all.filter(|workload| COUNTED.contains(&workload.id.as_str())).collect()
+    let counted = |id: &str| COUNTED.contains(&id) || id.starts_with(PREFIX);
+    all.filter(|workload| counted(&workload.id)).collect()
 }
 
 /// Whether there is a valgrind.
@@ -94,8 +102,9 @@ mod tests {
 
     #[test]
     fn all_that_are_counted_exist() {
-        let found = workloads(&Scale { seed: 1, pairs: 10, smaller: 100 });
-        assert_eq!(found.len(), 12);
+        let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
+        let found = workloads(&scale);
+        assert_eq!(found.len(), 12 + workloads::calls(&scale).len());
         assert!(QUICK.iter().all(|quick| found.iter().any(|workload| workload.id == *quick)));
     }
 }

@@ -24,7 +24,8 @@ fn trimmed(text: &str) -> String {
 pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
     let mut text = "Workloads:\n".to_owned();
-    let makers = workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker]);
+    let makers =
+        workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker, workloads::calls]);
     for workload in makers.flat_map(|maker| maker(scale)) {
         text.push_str(&row(&workload.id, &workload.title));
     }

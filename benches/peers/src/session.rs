@@ -21,6 +21,7 @@ use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::Table;
 use crate::targets;
+use crate::workloads::calls::{self, CALLERS};
 use crate::workloads::fill::{FILLS, fill};
 use crate::workloads::growth::{self, growth};
 use crate::workloads::threads::{Plan, threads};
@@ -125,6 +126,7 @@ impl Session {
             Command::Granularity => self.single(&[workloads::granularity])?,
             Command::Blocks => self.single(&[workloads::blocks])?,
             Command::Create => self.single(&[workloads::create])?,
+            Command::Calls => self.calls()?,
             Command::Engines => self.engines(true)?,
             Command::Fill => self.fill(true)?,
             Command::Descriptors => self.descriptors()?,
@@ -134,6 +136,7 @@ impl Session {
             Command::All => {
                 self.single(&workloads::WHOLES)?;
                 self.create_on_vulkan(true)?;
+                self.calls()?;
                 self.engines(true)?;
                 self.fill(true)?;
                 self.descriptors()?;
@@ -232,12 +235,18 @@ impl Session {
         Ok(true)
     }
 
+    /// The driver for a workload: another than the usual one, if nobody asked for that.
+    fn driver_of(&self, id: &str) -> Driver {
+        let own = if self.options.has_default_driver() { calls::driver(id) } else { None };
+        own.unwrap_or_else(|| self.driver.clone())
+    }
+
     /// The ids and titles of what was measured.
     fn measure_all(&mut self, maker: Maker) -> Result<Vec<(String, String)>, String> {
-        let driver = self.driver.clone();
         let mut measured = Vec::new();
         for workload in maker(&self.scale) {
             let named = (workload.id.clone(), workload.title.clone());
+            let driver = self.driver_of(&workload.id);
             if self.measure(workload, &driver)? {
                 measured.push(named);
             }
@@ -402,6 +411,22 @@ impl Session {
         )?;
         self.print_details(&rows, &ENGINES, false)?;
         Ok(())
+    }
+
+    fn calls(&mut self) -> Result<(), String> {
+        let rows = self.measure_all(workloads::calls)?;
+        let heads = CALLERS.iter().map(|kind| kind.title());
+        let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
+        for (id, title) in rows {
+            let pair = |kind| self.results.pair(&id, kind);
+            let mut cells = vec![title];
+            cells.extend(CALLERS.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
+            cells.push(ratio(pair(PeerKind::Vma), pair(PeerKind::Sublet)));
+            table.row(cells);
+        }
+        let note = "Medians of interleaved rounds; every call checks what is answered. Calls that undo one another are \
+                    a row. What the first row costs is part of all figures.";
+        self.print("Other calls, nanoseconds for each", &[note], table)
     }
 
     fn fill(&mut self, print: bool) -> Result<(), String> {
@@ -577,7 +602,7 @@ impl Session {
         let kind = *self.options.peers.first().ok_or("one peer is counted at a time")?;
         let found = instructions::workloads(&self.scale).into_iter().find(|workload| workload.id == id);
         let workload = found.ok_or_else(|| format!("no workload {id} is counted"))?;
-        let pairs = instructions::child(&workload, &self.driver, kind)?;
+        let pairs = instructions::child(&workload, &self.driver_of(id), kind)?;
         say(&format!("{pairs}\n"))
     }
 
@@ -586,18 +611,24 @@ impl Session {
             self.progress.println("instructions: skipped, there is no valgrind");
             return Ok(());
         }
-        for (title, kinds) in [
+        let groups = [
             ("Instructions for each pair", &WHOLE[..]),
             ("Instructions for each pair, engines", &ENGINES[..]),
-        ] {
+            ("Instructions for each of the other calls", &CALLERS[..]),
+        ];
+        let group = |id: &str| match id {
+            _ if id.starts_with("engine") => 1,
+            _ if id.starts_with(calls::PREFIX) => 2,
+            _ => 0,
+        };
+        for (number_of, (title, kinds)) in groups.into_iter().enumerate() {
             let heads = kinds.iter().map(|kind| kind.title());
             let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
             for workload in instructions::workloads(&self.scale) {
                 let takes_part: Vec<_> = workload.peers.iter().map(|entry| entry.kind).collect();
-                let engine = workload.id.starts_with("engine");
                 let wanted = self.options.wants(&workload.id)
                     && (!self.options.quick || instructions::QUICK.contains(&workload.id.as_str()));
-                let skipped = !wanted || engine != title.ends_with("engines");
+                let skipped = !wanted || group(&workload.id) != number_of;
                 if skipped {
                     continue;
                 }

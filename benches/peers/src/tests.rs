@@ -24,10 +24,11 @@ fn run(options: &str, commands: &[Command]) -> Session {
 
 #[test]
 fn every_workload_with_every_peer() {
-    use Command::{Blocks, Churn, Create, Engines, Frame, Granularity, Level, Order};
-    let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Engines]);
+    use Command::{Blocks, Calls, Churn, Create, Engines, Frame, Granularity, Level, Order};
+    let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Calls, Engines]);
     let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
-    let makers = workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker]);
+    let makers =
+        workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker, workloads::calls]);
     let mut seen = 0;
     for workload in makers.flat_map(|maker| maker(&scale)) {
         for entry in &workload.peers {

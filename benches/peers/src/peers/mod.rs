@@ -3,6 +3,7 @@
 //! A peer is driven as its users drive it. Those that are not thread-safe are measured without a lock where one thread
 //! is at work, which flatters them, and behind a `parking_lot::Mutex`, as [`Locked`], where there are more.
 
+mod calls;
 mod driver;
 mod gpu_alloc;
 mod gpu_allocator;
@@ -17,6 +18,7 @@ pub(crate) mod vma;
 use ash::vk;
 use parking_lot::Mutex;
 
+pub(crate) use self::calls::Call;
 use crate::gpu::Gpu;
 use crate::script::{Kind, Request};
 
@@ -237,6 +239,8 @@ pub(crate) enum Shape {
     Engine { capacity: u64 },
     /// A linear engine of that many units.
     LinearEngine { capacity: u64 },
+    /// A row of the table of calls, and how often a round makes it.
+    Call(Call, usize),
 }
 
 /// What a peer is made from.
@@ -267,6 +271,9 @@ pub(crate) fn make<V: Visit>(
     visit: V,
 ) -> Result<Option<V::Output>, String> {
     let Setup { gpu, shape, count_heap } = setup;
+    if let Shape::Call(call, times) = shape {
+        return calls::make(kind, gpu, (call, times), visit);
+    }
     Ok(match kind {
         PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::SubletLocal => sublet::local(gpu, shape)?.map(|peer| whole(peer, shape, visit)),

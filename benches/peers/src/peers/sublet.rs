@@ -14,8 +14,8 @@ use crate::script::{Kind, Request};
 
 /// An allocator with its default vectors or a pool.
 pub(super) struct Sublet<T: Threading> {
-    allocator: Allocator<T>,
-    info: AllocationCreateInfo<'static>,
+    pub(super) allocator: Allocator<T>,
+    pub(super) info: AllocationCreateInfo<'static>,
     automatic: AllocationCreateInfo<'static>,
     /// From `Box::into_raw`, so that `info` can name it.
     pool: Option<*mut Pool>,
@@ -34,7 +34,7 @@ pub(super) fn local(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Local>>, St
     Sublet::new(create_local(gpu)?, gpu, shape)
 }
 
-fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
 }
 
@@ -51,7 +51,7 @@ pub(super) fn create_local(gpu: &Gpu) -> Result<LocalAllocator, String> {
 }
 
 impl<T: Threading> Sublet<T> {
-    fn new(allocator: Allocator<T>, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+    pub(super) fn new(allocator: Allocator<T>, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
         let default = PoolCreateInfo::new(gpu.device_local_type());
         let pool_info = match shape {
             Shape::Default | Shape::Created => None,
@@ -65,7 +65,7 @@ impl<T: Threading> Sublet<T> {
                 let algorithm = Algorithm::Linear;
                 Some(PoolCreateInfo { block_size, max_block_count: 1, algorithm, ..default })
             }
-            Shape::Engine { .. } | Shape::LinearEngine { .. } => return Ok(None),
+            _ => return Ok(None),
         };
         let mut info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let automatic = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -304,7 +304,7 @@ impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer
 }
 
 /// A virtual block.
-pub(super) struct Virtual(VirtualBlock);
+pub(super) struct Virtual(pub(super) VirtualBlock);
 
 pub(super) fn virtual_block(shape: Shape) -> Result<Option<Virtual>, String> {
     let (size, algorithm) = match shape {

@@ -10,12 +10,14 @@ mod granularity;
 mod level;
 mod order;
 
+pub(crate) mod calls;
 pub(crate) mod descriptors;
 pub(crate) mod fill;
 pub(crate) mod growth;
 pub(crate) mod threads;
 
 pub(crate) use self::blocks::blocks;
+pub(crate) use self::calls::calls;
 pub(crate) use self::churn::churn;
 pub(crate) use self::create::create;
 pub(crate) use self::engines::engines;

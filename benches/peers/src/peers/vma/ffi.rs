@@ -1,7 +1,7 @@
 //! The part of VMA 3.3's C interface that is called here. vk-mem brings the library, and keeps its own declarations to
 //! itself.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 
 use ash::vk;
 // Links the library.
@@ -22,6 +22,8 @@ pub(crate) const USAGE_AUTO: u32 = 7;
 pub(crate) const POOL_LINEAR: u32 = 4;
 /// `VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT`.
 pub(crate) const BLOCK_LINEAR: u32 = 1;
+/// `VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT`.
+pub(crate) const UPPER_ADDRESS: u32 = 0x40;
 
 /// `VmaVulkanFunctions`.
 #[repr(C)]
@@ -139,7 +141,7 @@ pub(crate) struct AllocationInfo {
     pub(crate) size: u64,
     pub(crate) mapped_data: *mut c_void,
     pub(crate) user_data: *mut c_void,
-    pub(crate) name: *const std::ffi::c_char,
+    pub(crate) name: *const c_char,
 }
 
 /// `VmaAllocationInfo2`.
@@ -312,6 +314,20 @@ unsafe extern "C" {
     ) -> vk::Result;
     #[link_name = "vmaGetPoolStatistics"]
     pub(crate) fn pool_statistics(allocator: Allocator, pool: Pool, statistics: *mut Statistics);
+    #[link_name = "vmaCalculatePoolStatistics"]
+    pub(crate) fn calculate_pool_statistics(
+        allocator: Allocator,
+        pool: Pool,
+        statistics: *mut DetailedStatistics,
+    );
+    #[link_name = "vmaBuildStatsString"]
+    pub(crate) fn build_stats_string(allocator: Allocator, text: *mut *mut c_char, detailed_map: vk::Bool32);
+    #[link_name = "vmaFreeStatsString"]
+    pub(crate) fn free_stats_string(allocator: Allocator, text: *mut c_char);
+    #[link_name = "vmaSetAllocationName"]
+    pub(crate) fn set_allocation_name(allocator: Allocator, allocation: Allocation, name: *const c_char);
+    #[link_name = "vmaGetAllocationInfo"]
+    pub(crate) fn allocation_info(allocator: Allocator, allocation: Allocation, info: *mut AllocationInfo);
     #[link_name = "vmaGetAllocationInfo2"]
     pub(crate) fn allocation_info2(allocator: Allocator, allocation: Allocation, info: *mut AllocationInfo2);
     #[link_name = "vmaMapMemory"]
@@ -335,6 +351,44 @@ unsafe extern "C" {
         allocation: Allocation,
         offset: u64,
         size: u64,
+    ) -> vk::Result;
+    #[link_name = "vmaFlushAllocations"]
+    pub(crate) fn flush_allocations(
+        allocator: Allocator,
+        count: u32,
+        allocations: *const Allocation,
+        offsets: *const u64,
+        sizes: *const u64,
+    ) -> vk::Result;
+    #[link_name = "vmaInvalidateAllocations"]
+    pub(crate) fn invalidate_allocations(
+        allocator: Allocator,
+        count: u32,
+        allocations: *const Allocation,
+        offsets: *const u64,
+        sizes: *const u64,
+    ) -> vk::Result;
+    #[link_name = "vmaCopyMemoryToAllocation"]
+    pub(crate) fn copy_memory_to_allocation(
+        allocator: Allocator,
+        source: *const c_void,
+        allocation: Allocation,
+        offset: u64,
+        size: u64,
+    ) -> vk::Result;
+    #[link_name = "vmaCopyAllocationToMemory"]
+    pub(crate) fn copy_allocation_to_memory(
+        allocator: Allocator,
+        allocation: Allocation,
+        offset: u64,
+        target: *mut c_void,
+        size: u64,
+    ) -> vk::Result;
+    #[link_name = "vmaBindBufferMemory"]
+    pub(crate) fn bind_buffer_memory(
+        allocator: Allocator,
+        allocation: Allocation,
+        buffer: vk::Buffer,
     ) -> vk::Result;
     #[link_name = "vmaAllocateMemoryForBuffer"]
     pub(crate) fn allocate_memory_for_buffer(
@@ -379,6 +433,16 @@ unsafe extern "C" {
     pub(crate) fn virtual_free(block: Block, allocation: VirtualAllocation);
     #[link_name = "vmaClearVirtualBlock"]
     pub(crate) fn clear_virtual_block(block: Block);
+    #[link_name = "vmaCalculateVirtualBlockStatistics"]
+    pub(crate) fn calculate_virtual_block_statistics(block: Block, statistics: *mut DetailedStatistics);
+    #[link_name = "vmaBuildVirtualBlockStatsString"]
+    pub(crate) fn build_virtual_block_stats_string(
+        block: Block,
+        text: *mut *mut c_char,
+        detailed_map: vk::Bool32,
+    );
+    #[link_name = "vmaFreeVirtualBlockStatsString"]
+    pub(crate) fn free_virtual_block_stats_string(block: Block, text: *mut c_char);
     #[link_name = "vmaGetVirtualBlockStatistics"]
     pub(crate) fn virtual_block_statistics(block: Block, statistics: *mut Statistics);
 }

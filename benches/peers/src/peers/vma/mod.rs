@@ -13,8 +13,10 @@ use crate::script::{Kind, Request};
 
 /// An allocator.
 pub(super) struct Vma {
-    allocator: ffi::Allocator,
-    pool: ffi::Pool,
+    pub(super) allocator: ffi::Allocator,
+    pub(super) pool: ffi::Pool,
+    /// How many there are.
+    pub(super) heaps: usize,
     info: ffi::AllocationCreateInfo,
     automatic: ffi::AllocationCreateInfo,
 }
@@ -25,7 +27,7 @@ unsafe impl Send for Vma {}
 unsafe impl Sync for Vma {}
 
 /// An allocation.
-pub(super) struct Held(ffi::Allocation);
+pub(super) struct Held(pub(super) ffi::Allocation);
 
 // SAFETY: any thread may free it.
 unsafe impl Send for Held {}
@@ -87,10 +89,13 @@ pub(super) fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCre
     }
 }
 
-/// An allocator for the device, with everything as it comes.
-pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
-    let functions = functions(gpu.instance(), gpu.device());
-    let info = ffi::AllocatorCreateInfo {
+/// Everything as it comes. It is good for as long as the functions are.
+pub(super) fn allocator_info(
+    gpu: &Gpu,
+    functions: &ffi::VulkanFunctions,
+    count_heap: bool,
+) -> ffi::AllocatorCreateInfo {
+    ffi::AllocatorCreateInfo {
         flags: 0,
         physical_device: gpu.physical_device(),
         device: gpu.device().handle(),
@@ -98,11 +103,31 @@ pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Alloc
         allocation_callbacks: callbacks(count_heap),
         device_memory_callbacks: ptr::null(),
         heap_size_limit: ptr::null(),
-        vulkan_functions: &raw const functions,
+        vulkan_functions: functions,
         instance: gpu.instance().handle(),
         vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
         type_external_memory_handle_types: ptr::null(),
-    };
+    }
+}
+
+/// A pool in which everything is as it comes.
+pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
+    ffi::PoolCreateInfo {
+        memory_type_index,
+        flags: 0,
+        block_size: 0,
+        min_block_count: 0,
+        max_block_count: 0,
+        priority: 0.5,
+        min_allocation_alignment: 0,
+        memory_allocate_next: ptr::null_mut(),
+    }
+}
+
+/// An allocator for the device.
+pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
+    let functions = functions(gpu.instance(), gpu.device());
+    let info = allocator_info(gpu, &functions, count_heap);
     let mut allocator = ptr::null_mut();
     // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
     checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
@@ -154,20 +179,17 @@ impl Vma {
                 let linear = ffi::POOL_LINEAR;
                 (block_size, 0, 1, Some(linear))
             }
-            Shape::Engine { .. } | Shape::LinearEngine { .. } => return Ok(None),
+            _ => return Ok(None),
         };
         let allocator = create_allocator(gpu, count_heap)?;
         let mut pool = ptr::null_mut();
         if let Some(flags) = flags {
             let info = ffi::PoolCreateInfo {
-                memory_type_index: gpu.device_local_type(),
                 flags,
                 block_size,
                 min_block_count: min,
                 max_block_count: max,
-                priority: 0.5,
-                min_allocation_alignment: 0,
-                memory_allocate_next: ptr::null_mut(),
+                ..pool_info(gpu.device_local_type())
             };
             // SAFETY: the create-info is complete.
             let made = unsafe { ffi::create_pool(allocator, &raw const info, &raw mut pool) };
@@ -178,6 +200,7 @@ impl Vma {
         Ok(Some(Self {
             allocator,
             pool,
+            heaps: gpu.memory().memory_heap_count as usize,
             info: allocation_info(usage, pool),
             automatic: allocation_info(automatic, ptr::null_mut()),
         }))
@@ -299,7 +322,7 @@ impl SharedPeer for Vma {
 
 /// A virtual block: the metadata alone.
 pub(super) struct VmaVirtual {
-    block: ffi::Block,
+    pub(super) block: ffi::Block,
     capacity: u64,
 }
 
@@ -325,17 +348,13 @@ impl VmaVirtual {
         checked(made, "vmaCreateVirtualBlock")?;
         Ok(Some(Self { block, capacity }))
     }
-}
-
-impl Peer for VmaVirtual {
-    type Allocation = Virtual;
 
     #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Virtual> {
+    pub(super) fn take(&mut self, request: &Request, flags: u32) -> Option<Virtual> {
         let info = ffi::VirtualAllocationCreateInfo {
             size: request.size,
             alignment: request.alignment,
-            flags: 0,
+            flags,
             user_data: ptr::null_mut(),
         };
         let mut allocation = 0;
@@ -343,6 +362,15 @@ impl Peer for VmaVirtual {
         // SAFETY: the block is live.
         let result = unsafe { ffi::virtual_allocate(self.block, &raw const info, &raw mut allocation, none) };
         (result == vk::Result::SUCCESS).then_some(Virtual(allocation))
+    }
+}
+
+impl Peer for VmaVirtual {
+    type Allocation = Virtual;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Virtual> {
+        self.take(request, 0)
     }
 
     #[inline]
