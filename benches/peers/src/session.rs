@@ -50,6 +50,12 @@ const ENGINES: [PeerKind; 6] = [
 /// Columns of the tables of threads.
 const SHARED: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
+/// Tables of instructions, and their columns.
+const COUNTED: [(&str, &[PeerKind]); 3] = [
+    ("Instructions for each pair", &WHOLE),
+    ("Instructions for each pair, engines", &ENGINES),
+    ("Instructions for each of the other calls", &CALLERS),
+];
 /// No workload may take more than such a part of a real heap.
 const HEAP_PART: u64 = 3;
 /// Progress is shown so often.
@@ -132,7 +138,7 @@ impl Session {
             Command::Descriptors => self.descriptors()?,
             Command::Threads => self.threads(true)?,
             Command::Growth => self.growth(true)?,
-            Command::Instructions => self.instructions()?,
+            Command::Instructions => self.instructions(&COUNTED)?,
             Command::All => {
                 self.single(&workloads::WHOLES)?;
                 self.create_on_vulkan(true)?;
@@ -142,7 +148,8 @@ impl Session {
                 self.descriptors()?;
                 self.threads(true)?;
                 self.growth(true)?;
-                self.instructions()?;
+                // Each of the calls would take another start of this program.
+                self.instructions(&COUNTED[..2])?;
                 self.targets()?;
             }
             Command::Targets => {
@@ -606,35 +613,30 @@ impl Session {
         say(&format!("{pairs}\n"))
     }
 
-    fn instructions(&mut self) -> Result<(), String> {
+    fn instructions(&mut self, groups: &[(&str, &[PeerKind])]) -> Result<(), String> {
         if !instructions::available() {
             self.progress.println("instructions: skipped, there is no valgrind");
             return Ok(());
         }
-        let groups = [
-            ("Instructions for each pair", &WHOLE[..]),
-            ("Instructions for each pair, engines", &ENGINES[..]),
-            ("Instructions for each of the other calls", &CALLERS[..]),
-        ];
         let group = |id: &str| match id {
             _ if id.starts_with("engine") => 1,
             _ if id.starts_with(calls::PREFIX) => 2,
             _ => 0,
         };
-        for (number_of, (title, kinds)) in groups.into_iter().enumerate() {
+        for (at, (title, kinds)) in groups.iter().enumerate() {
             let heads = kinds.iter().map(|kind| kind.title());
             let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
             for workload in instructions::workloads(&self.scale) {
                 let takes_part: Vec<_> = workload.peers.iter().map(|entry| entry.kind).collect();
                 let wanted = self.options.wants(&workload.id)
                     && (!self.options.quick || instructions::QUICK.contains(&workload.id.as_str()));
-                let skipped = !wanted || group(&workload.id) != number_of;
+                let skipped = !wanted || group(&workload.id) != at;
                 if skipped {
                     continue;
                 }
                 let mut cells = vec![workload.title.clone()];
                 let (mut own, mut vma) = (None, None);
-                for kind in kinds {
+                for kind in *kinds {
                     // It would take the time of all others together, and is known to be slow.
                     let counted = takes_part.contains(kind)
                         && self.options.wants_peer(*kind)

@@ -109,9 +109,14 @@ fn every_giver_of_descriptor_sets() {
 #[test]
 fn a_driver_that_checks_is_content() {
     run(
-        "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create",
-        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create],
+        "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create --only call",
+        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create, Command::Calls],
     );
+    // It has memory that is not coherent.
+    let session = run("--driver sim:arm-mali-g52 --only flush --only invalidate", &[Command::Calls]);
+    for kind in [PeerKind::Sublet, PeerKind::Vma] {
+        assert!(session.results().pair("call-flush-many", kind).is_some(), "{}", kind.title());
+    }
 }
 
 /// What a run is for: it must not be content with a wrong end.

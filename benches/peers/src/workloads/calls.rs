@@ -14,7 +14,7 @@ pub(crate) const PREFIX: &str = "call-";
 /// The device of the rows that need memory which is not coherent: the usual one has none.
 const NON_COHERENT: &str = "arm-mali-g52";
 /// Pairs of a round for which the numbers of calls are.
-const PAIRS: usize = 20_000;
+const PAIRS: usize = 5_000;
 
 /// Name, title, call, and calls of a round.
 type Row = (&'static str, &'static str, Call, usize);

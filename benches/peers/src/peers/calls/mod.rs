@@ -364,7 +364,7 @@ impl<C: Calls> End for WithPools<C> {
     }
 }
 
-/// An allocator with buffers that are bound to what it has.
+/// An allocator with a buffer for each of its allocations, of which so many are bound.
 struct WithBuffers<C: Calls> {
     allocator: Held<C>,
     device: ash::Device,
@@ -373,31 +373,35 @@ struct WithBuffers<C: Calls> {
 }
 
 impl<C: Calls> WithBuffers<C> {
-    /// New ones instead of those that are bound.
-    fn renew(&mut self, count: usize) -> bool {
+    fn destroy_buffers(&mut self) {
         for buffer in self.buffers.drain(..) {
             // SAFETY: nobody uses it.
             unsafe { self.device.destroy_buffer(buffer, None) };
         }
+    }
+
+    /// New ones instead of those that are bound.
+    fn renew(&mut self) -> bool {
+        self.destroy_buffers();
         self.bound = 0;
-        for _ in 0..count {
+        for _ in &self.allocator.held {
             // SAFETY: the create-info is complete.
             let made = unsafe { self.device.create_buffer(&buffer_info(&REQUEST), None) };
             self.buffers.extend(made.ok());
         }
-        self.buffers.len() == count
+        self.buffers.len() == self.allocator.held.len()
     }
 
     fn bind(&mut self) -> bool {
-        let buffer = self.buffers[self.bound];
+        let at = self.bound;
         self.bound += 1;
-        self.allocator.peer.bind(&self.allocator.held[0], buffer)
+        self.allocator.peer.bind(&self.allocator.held[at], self.buffers[at])
     }
 }
 
 impl<C: Calls> End for WithBuffers<C> {
     fn end(mut self) -> Result<(), String> {
-        self.renew(0);
+        self.destroy_buffers();
         self.allocator.end()
     }
 }
@@ -521,6 +525,10 @@ fn rows<C: Calls>(gpu: &Gpu, call: Call, times: usize) -> Result<Option<Box<dyn 
             let found = held.peer.find(&info);
             row(held, move |held| found.is_some() && held.peer.find(&info) == found)
         }
+        // VMA is given functions of Vulkan 1.3, and calls them whatever the version is.
+        Call::FindTypeBuffer | Call::FindTypeImage if gpu.api_version() < vk::API_VERSION_1_3 => {
+            return Ok(None);
+        }
         Call::FindTypeBuffer => {
             let held = one()?;
             let info = held.peer.info(Spec { usage: MemoryUsage::Auto, ..device });
@@ -536,9 +544,10 @@ fn rows<C: Calls>(gpu: &Gpu, call: Call, times: usize) -> Result<Option<Box<dyn 
             row(held, move |held| found.is_some() && held.peer.find_for_image(&image, &info) == found)
         }
         Call::Bind => {
-            let (allocator, device) = (one()?, gpu.device().clone());
+            let allocator = Held::<C>::with_many(gpu, Shape::Default, device, times)?;
+            let device = gpu.device().clone();
             let state = WithBuffers { allocator, device, buffers: Vec::new(), bound: 0 };
-            prepared(state, move |with| with.renew(times), WithBuffers::bind)
+            prepared(state, WithBuffers::renew, WithBuffers::bind)
         }
         Call::MapMemory => {
             let Some(spec) = host(true, AllocationCreateFlags::empty()) else { return Ok(None) };
@@ -578,9 +587,17 @@ fn rows<C: Calls>(gpu: &Gpu, call: Call, times: usize) -> Result<Option<Box<dyn 
             }
         }
         Call::Defragment => {
-            let peer = C::new_with_user_data(gpu, POOL)?.ok_or("there is no such shape")?;
-            prepared(Held { peer, held: Vec::new() }, Held::fragment, |held| {
-                held.peer.defragment(&mut held.held) > 0
+            let make = |_| {
+                let peer = C::new_with_user_data(gpu, POOL)?.ok_or("there is no such shape")?;
+                Ok(Held { peer, held: Vec::new() })
+            };
+            let all: Vec<Held<C>> = (0..times).map(make).collect::<Result<_, String>>()?;
+            let mut next = 0;
+            let fragment = |all: &mut Vec<Held<C>>| all.iter_mut().all(Held::fragment);
+            prepared(all, fragment, move |all| {
+                next = (next + 1) % times;
+                let Held { peer, held } = &mut all[next];
+                peer.defragment(held) > 0
             })
         }
         Call::Block | Call::BlockLarge => {
@@ -657,4 +674,25 @@ pub(super) fn make<V: Visit>(
         _ => None,
     };
     Ok(row.map(|row| visit.visit(Called(row))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::Driver;
+
+    fn lost<C: Calls>() -> Result<(), String> {
+        let gpu = Gpu::new(&Driver::parse("null", 0).unwrap(), Some(1)).unwrap();
+        let mut held = Held::<C>::new(&gpu, Shape::Default).unwrap();
+        held.take(&REQUEST).unwrap();
+        held.held.drain(..).for_each(std::mem::forget);
+        held.end()
+    }
+
+    /// What all rows with an allocator end with.
+    #[test]
+    fn a_lost_allocation_is_an_error() {
+        assert!(lost::<Sublet<Shared>>().is_err_and(|error| error.contains("0 allocations")));
+        assert!(lost::<Vma>().is_err_and(|error| error.contains("0 allocations")));
+    }
 }

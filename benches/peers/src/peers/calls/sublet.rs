@@ -187,7 +187,7 @@ impl Calls for Sublet<Shared> {
                 }
             }
         }
-        u64::from(context.end().allocations_moved)
+        context.end().allocations_moved
     }
 }
 

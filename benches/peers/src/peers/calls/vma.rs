@@ -214,11 +214,11 @@ impl Calls for Vma {
         let mut data = ptr::null_mut();
         // SAFETY: the allocation is live.
         let mapped = unsafe { ffi::map_memory(self.allocator, held.0, &raw mut data) };
-        // SAFETY: it was mapped just now.
-        done(mapped) && {
+        if done(mapped) {
+            // SAFETY: it was mapped just now.
             unsafe { ffi::unmap_memory(self.allocator, held.0) };
-            true
         }
+        done(mapped)
     }
 
     fn make_visible(&self, held: &Held, invalidate: bool) -> bool {
