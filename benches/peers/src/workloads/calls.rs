@@ -19,7 +19,7 @@ const PAIRS: usize = 5_000;
 /// Name, title, call, and calls of a round.
 type Row = (&'static str, &'static str, Call, usize);
 
-const ROWS: [Row; 43] = [
+const ROWS: [Row; 45] = [
     ("nothing", "nothing: what the measuring itself costs", Call::Nothing, 5_000),
     ("allocator", "allocator made and destroyed", Call::Allocator, 50),
     ("pool", "empty pool made and destroyed", Call::Pool, 500),
@@ -33,8 +33,10 @@ const ROWS: [Row; 43] = [
     ("info-2", "allocation info 2", Call::Info2, 5_000),
     ("info-named", "allocation info 2, with a name", Call::InfoNamed, 5_000),
     ("budgets", "heap budgets", Call::Budgets, 2_000),
+    ("budgets-extension", "heap budgets, VK_EXT_memory_budget", Call::BudgetsExtension, 2_000),
     ("budgets-pools", "heap budgets, 100 pools", Call::BudgetsPools, 500),
     ("frame", "current frame index set", Call::Frame, 5_000),
+    ("frame-extension", "current frame index set, VK_EXT_memory_budget", Call::FrameExtension, 500),
     ("statistics", "statistics calculated, 1,000 live", Call::Statistics, 20),
     ("pool-statistics", "pool statistics, 1,000 live", Call::PoolStatistics, 2_000),
     ("pool-detailed", "pool statistics calculated, 1,000 live", Call::PoolDetailed, 20),

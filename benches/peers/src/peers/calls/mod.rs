@@ -42,10 +42,14 @@ pub(crate) enum Call {
     /// Of an allocation that has a name, of which Sublet's caller gets a copy, and VMA's a pointer.
     InfoNamed,
     Budgets,
+    /// From VK_EXT_memory_budget, which is not asked again where nothing was allocated.
+    BudgetsExtension,
     /// With 100 empty pools.
     BudgetsPools,
     /// `vmaSetCurrentFrameIndex`, without VK_EXT_memory_budget.
     Frame,
+    /// The same with it: the driver is asked.
+    FrameExtension,
     Statistics,
     PoolStatistics,
     PoolDetailed,
@@ -67,7 +71,7 @@ pub(crate) enum Call {
     CopyFrom,
     /// Begun, all passes, ended, of a pool in which half of the allocations were freed. Who moves asks where to: in VMA
     /// `vmaGetAllocationInfo` of both places, in Sublet the move itself. Sublet is told to keep user data for that; VMA
-    /// always does.
+    /// always does. Each moves a little more than 300.
     Defragment,
     Block,
     BlockLarge,
@@ -104,6 +108,8 @@ trait Calls: Peer + 'static {
     fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String>;
     /// One that can say the user data of an allocation that is moved.
     fn new_with_user_data(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String>;
+    /// One that has its budgets from VK_EXT_memory_budget.
+    fn new_with_budget(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String>;
     fn maker(gpu: &Gpu) -> Self::Maker;
     fn made_and_destroyed(maker: &Self::Maker) -> bool;
 
@@ -431,6 +437,10 @@ fn rows<C: Calls>(gpu: &Gpu, call: Call, times: usize) -> Result<Option<Box<dyn 
     };
     let mapped = AllocationCreateFlags::MAPPED;
     let plain = || Held::<C>::new(gpu, Shape::Default);
+    let with_budget = || -> Result<_, String> {
+        let peer = C::new_with_budget(gpu, Shape::Default)?.ok_or("there is no such shape")?;
+        Held { peer, held: Vec::new() }.filled(std::iter::once(REQUEST))
+    };
     let one = || Held::<C>::with(gpu, Shape::Default, device);
     let full = || plain()?.filled(requests(LIVE));
     // One that comes and goes beside one that stays, so that no block is ever empty.
@@ -493,15 +503,19 @@ fn rows<C: Calls>(gpu: &Gpu, call: Call, times: usize) -> Result<Option<Box<dyn 
             }
             row(held, |held| held.peer.allocation_info2(&held.held[0]) == Some(NEEDS.size))
         }
-        Call::Budgets => row(one()?, |held| held.peer.budgets() == 1),
+        Call::Budgets | Call::BudgetsExtension => {
+            let held = if call == Call::Budgets { one()? } else { with_budget()? };
+            row(held, |held| held.peer.budgets() == 1)
+        }
         Call::BudgetsPools => {
             let (allocator, info) = (one()?, C::pool_info(gpu.device_local_type()));
             let pools = (0..100).map_while(|_| allocator.peer.create_pool(&info)).collect();
             row(WithPools { allocator, pools }, |with| with.allocator.peer.budgets() == 1)
         }
-        Call::Frame => {
+        Call::Frame | Call::FrameExtension => {
+            let held = if call == Call::Frame { one()? } else { with_budget()? };
             let mut index = 0;
-            row(one()?, move |held| {
+            row(held, move |held| {
                 index += 1;
                 held.peer.frame(index);
                 true

@@ -2,8 +2,9 @@
 
 use ash::vk;
 use sublet::{
-    Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, DefragmentationInfo, Pool,
-    PoolCreateInfo, Shared, Tracking, VirtualAllocation, VirtualAllocationCreateInfo,
+    Allocation, AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo,
+    DefragmentationInfo, Pool, PoolCreateInfo, Shared, Tracking, VirtualAllocation,
+    VirtualAllocationCreateInfo,
 };
 
 use super::super::sublet::{self as peer, Sublet, Virtual};
@@ -12,6 +13,16 @@ use crate::gpu::Gpu;
 
 /// The name that allocations are given.
 const NAME: &str = "shadow map, cascade 2";
+
+fn from_info(
+    info: &AllocatorCreateInfo<'_>,
+    gpu: &Gpu,
+    shape: Shape,
+) -> Result<Option<Sublet<Shared>>, String> {
+    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
+    let allocator = unsafe { Allocator::new(info) }.map_err(|error| error.to_string())?;
+    Sublet::new(allocator, gpu, shape)
+}
 
 impl Calls for Sublet<Shared> {
     type Maker = AllocatorCreateInfo<'static>;
@@ -26,9 +37,12 @@ impl Calls for Sublet<Shared> {
 
     fn new_with_user_data(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
         let info = AllocatorCreateInfo { tracking: Tracking::USER_DATA, ..peer::create_info(gpu) };
-        // SAFETY: whoever makes a peer keeps the device until the peer is finished.
-        let allocator = unsafe { Allocator::new(&info) }.map_err(|error| error.to_string())?;
-        Self::new(allocator, gpu, shape)
+        from_info(&info, gpu, shape)
+    }
+
+    fn new_with_budget(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+        let flags = AllocatorCreateFlags::EXT_MEMORY_BUDGET;
+        from_info(&AllocatorCreateInfo { flags, ..peer::create_info(gpu) }, gpu, shape)
     }
 
     fn maker(gpu: &Gpu) -> Self::Maker {

@@ -58,6 +58,13 @@ impl Calls for Vma {
         Self::new(gpu, shape, false)
     }
 
+    fn new_with_budget(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+        let functions = peer::functions(gpu.instance(), gpu.device());
+        let info = peer::allocator_info(gpu, &functions, false);
+        let info = ffi::AllocatorCreateInfo { flags: ffi::ALLOCATOR_MEMORY_BUDGET, ..info };
+        Self::from_info(&info, gpu, shape)
+    }
+
     fn maker(gpu: &Gpu) -> Maker {
         let functions = Box::new(peer::functions(gpu.instance(), gpu.device()));
         Maker { info: peer::allocator_info(gpu, &functions, false), _functions: functions }

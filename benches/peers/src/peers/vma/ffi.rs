@@ -18,6 +18,8 @@ pub(crate) type VirtualAllocation = u64;
 pub(crate) const USAGE_GPU_ONLY: u32 = 1;
 /// `VMA_MEMORY_USAGE_AUTO`.
 pub(crate) const USAGE_AUTO: u32 = 7;
+/// `VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT`.
+pub(crate) const ALLOCATOR_MEMORY_BUDGET: u32 = 8;
 /// `VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT`.
 pub(crate) const POOL_LINEAR: u32 = 4;
 /// `VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT`.

@@ -127,10 +127,13 @@ pub(super) fn pool_info(memory_type_index: u32) -> ffi::PoolCreateInfo {
 /// An allocator for the device.
 pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
     let functions = functions(gpu.instance(), gpu.device());
-    let info = allocator_info(gpu, &functions, count_heap);
+    create(&allocator_info(gpu, &functions, count_heap))
+}
+
+fn create(info: &ffi::AllocatorCreateInfo) -> Result<ffi::Allocator, String> {
     let mut allocator = ptr::null_mut();
     // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
-    checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
+    checked(unsafe { ffi::create_allocator(info, &raw mut allocator) }, "vmaCreateAllocator")?;
     Ok(allocator)
 }
 
@@ -172,6 +175,15 @@ pub(super) unsafe fn check_empty(allocator: ffi::Allocator) -> Result<(), String
 
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
+        let functions = functions(gpu.instance(), gpu.device());
+        Self::from_info(&allocator_info(gpu, &functions, count_heap), gpu, shape)
+    }
+
+    pub(super) fn from_info(
+        info: &ffi::AllocatorCreateInfo,
+        gpu: &Gpu,
+        shape: Shape,
+    ) -> Result<Option<Self>, String> {
         let (block_size, min, max, flags) = match shape {
             Shape::Default | Shape::Created => (0, 0, 0, None),
             Shape::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
@@ -181,7 +193,7 @@ impl Vma {
             }
             _ => return Ok(None),
         };
-        let allocator = create_allocator(gpu, count_heap)?;
+        let allocator = create(info)?;
         let mut pool = ptr::null_mut();
         if let Some(flags) = flags {
             let info = ffi::PoolCreateInfo {
