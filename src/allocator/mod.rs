@@ -323,7 +323,7 @@ impl<T: Threading> Allocator<T> {
     /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
     pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
-        let annotation = vector.annotation(allocation.live())?;
+        let (annotation, memory_size) = vector.annotation_and_memory_size(allocation.live())?;
         Ok(AllocationInfo {
             memory_type_index: allocation.memory_type_index(),
             memory: allocation.memory,
@@ -333,7 +333,7 @@ impl<T: Threading> Allocator<T> {
             user_data: allocation.user_data,
             name: annotation.name,
             caller: annotation.caller,
-            memory_size: vector.memory_size(allocation.live())?,
+            memory_size,
             dedicated: allocation.is_dedicated(),
         })
     }

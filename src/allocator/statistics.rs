@@ -92,7 +92,8 @@ impl<T: Threading> Allocator<T> {
         self.inner.context.device.max_memory_size
     }
 
-    /// Usage and budget of every heap, cheap enough for every frame: a short lock for each memory type, pool and shard.
+    /// Usage and budget of every heap, cheap enough for every frame: two short locks for each memory type and pool that
+    /// has or had memory, and one for each shard.
     ///
     /// The driver is asked again only if this allocator took or gave back enough memory since; see
     /// [`Self::set_current_frame_index`].
@@ -112,9 +113,8 @@ impl<T: Threading> Allocator<T> {
         context.budgets.refresh_if_stale(&context.device);
         emit_all_levels(context);
         let mut heaps = vec![HeapBudget::default(); context.device.memory_heaps().len()];
-        self.for_each_vector(|memory_type, vector| {
-            let heap = index(context.heap_of(memory_type));
-            heaps[heap].statistics.add(&vector.totals().into());
+        self.for_each_total(|memory_type, totals| {
+            heaps[index(context.heap_of(memory_type))].statistics.add(&totals);
         });
         for (at, heap) in heaps.iter_mut().enumerate() {
             let level = context.budgets.level(narrow(at));
@@ -139,9 +139,7 @@ impl<T: Threading> Allocator<T> {
     #[must_use]
     pub fn memory_type_statistics(&self) -> Vec<Statistics> {
         let mut types = vec![Statistics::default(); self.inner.defaults.len()];
-        self.for_each_vector(|memory_type, vector| {
-            types[index(memory_type)].add(&vector.totals().into());
-        });
+        self.for_each_total(|memory_type, totals| types[index(memory_type)].add(&totals));
         types
     }
 
@@ -150,9 +148,7 @@ impl<T: Threading> Allocator<T> {
     pub fn heap_statistics(&self) -> Vec<Statistics> {
         let context = &self.inner.context;
         let mut heaps = vec![Statistics::default(); context.device.memory_heaps().len()];
-        self.for_each_vector(|memory_type, vector| {
-            heaps[index(context.heap_of(memory_type))].add(&vector.totals().into());
-        });
+        self.for_each_total(|memory_type, totals| heaps[index(context.heap_of(memory_type))].add(&totals));
         heaps
     }
 
@@ -160,7 +156,7 @@ impl<T: Threading> Allocator<T> {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut all = Statistics::default();
-        self.for_each_vector(|_, vector| all.add(&vector.totals().into()));
+        self.for_each_total(|_, totals| all.add(&totals));
         all
     }
 
@@ -182,7 +178,7 @@ impl<T: Threading> Allocator<T> {
         let context = &self.inner.context;
         let mut all = TotalStatistics::new(self.inner.defaults.len(), context.device.memory_heaps().len());
         for vector in self.inner.vectors() {
-            if let Some((memory_type, statistics)) = walk(vector) {
+            if let Some((memory_type, statistics)) = measure(vector) {
                 all.add(memory_type, context.heap_of(memory_type), &statistics);
             }
         }
@@ -193,7 +189,7 @@ impl<T: Threading> Allocator<T> {
     #[must_use]
     pub fn calculate_default_statistics(&self, memory_type_index: u32) -> Option<DetailedStatistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
-        walk(&default.vector).map(|(_, statistics)| statistics)
+        measure(&default.vector).map(|(_, statistics)| statistics)
     }
 
     /// Sums over a pool. Quick: nothing is walked.
@@ -209,19 +205,28 @@ impl<T: Threading> Allocator<T> {
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
     pub fn calculate_pool_statistics(&self, pool: &Pool) -> Result<DetailedStatistics, ForeignHandle> {
-        walk(self.pool_vector(pool)?).map(|(_, statistics)| statistics).ok_or(ForeignHandle::Pool)
+        measure(self.pool_vector(pool)?).map(|(_, statistics)| statistics).ok_or(ForeignHandle::Pool)
     }
 
-    fn for_each_vector(&self, mut visit: impl FnMut(u32, &BlockVector<T>)) {
-        for vector in self.inner.vectors() {
-            if let Some(config) = vector.config(None) {
-                visit(config.memory_type, vector);
+    /// Calls `visit` with the sums over each vector, and its memory type.
+    #[inline(always)]
+    fn for_each_total(&self, mut visit: impl FnMut(u32, Statistics)) {
+        // Not as a loop here, which would ask each time whether it is at a memory type or at a pool.
+        self.inner.vectors().for_each(|vector| {
+            if let Some((memory_type, totals)) = vector.totals_and_type() {
+                visit(memory_type, totals.into());
             }
-        }
+        });
     }
 }
 
 /// Sums over a vector, and its memory type; `None` if it is not in use.
+fn measure<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistics)> {
+    let Some((memory_type, totals, sizes)) = vector.measure() else { return walk(vector) };
+    Some((memory_type, DetailedStatistics::from_sizes(totals.into(), sizes)))
+}
+
+/// [`measure`] of a vector that has shards, chunk by chunk.
 fn walk<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistics)> {
     let mut memory_type = None;
     let mut all = DetailedStatistics::default();

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::cast::{index, narrow};
-use super::sync::atomic::OnceLock;
+use super::sync::atomic::{AtomicUsize, OnceLock, Ordering};
 
 /// Elements in the first segment; each further segment holds twice as many as the one before.
 const FIRST: u32 = 8;
@@ -12,6 +12,8 @@ const SEGMENTS: usize = 29;
 /// See the module's documentation. Elements are made by `make` a whole segment at a time.
 pub(crate) struct AppendTable<V> {
     segments: [OnceLock<Box<[V]>>; SEGMENTS],
+    /// No segment from this one on was made.
+    end: AtomicUsize,
 }
 
 /// The segment that `at` is in, and the index in it.
@@ -24,7 +26,7 @@ fn locate(at: u32) -> Option<(usize, usize)> {
 
 impl<V> AppendTable<V> {
     pub(crate) fn new() -> Self {
-        Self { segments: std::array::from_fn(|_| OnceLock::new()) }
+        Self { segments: std::array::from_fn(|_| OnceLock::new()), end: AtomicUsize::new(0) }
     }
 
     /// The element at `at`, if its segment was made. Two loads.
@@ -41,6 +43,7 @@ impl<V> AppendTable<V> {
     pub(crate) fn get_or_make(&self, at: u32, make: impl Fn(u32) -> V) -> Option<&V> {
         let (segment, position) = locate(at)?;
         let elements = self.segments.get(segment)?.get_or_init(|| {
+            self.end.fetch_max(segment + 1, Ordering::Relaxed);
             let count = FIRST << narrow(segment);
             (count - FIRST..count - FIRST + count).map(make).collect()
         });
@@ -49,7 +52,9 @@ impl<V> AppendTable<V> {
 
     /// Every element that was made, in the order of their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
-        self.segments.iter().filter_map(OnceLock::get).flat_map(|elements| elements.iter())
+        // Who knows of an element sees an end behind it: that was written before the segment was.
+        let segments = self.segments.iter().take(self.end.load(Ordering::Relaxed));
+        segments.filter_map(OnceLock::get).flat_map(|elements| elements.iter())
     }
 }
 
@@ -69,6 +74,7 @@ mod tests {
         assert_eq!(std::ptr::from_ref(table.get(0).unwrap()), first);
         assert!(table.get(3000).is_none());
         let all: Vec<u32> = table.iter().copied().collect();
+        assert_eq!(all.last(), Some(&131_063), "the last of the segment of 100,000");
         assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(table.get(u32::MAX), None);
     }

@@ -213,7 +213,15 @@ impl Budgets {
     }
 
     /// Asks the driver for its figures. Without VK_EXT_memory_budget there are none.
+    #[inline]
     pub(crate) fn refresh(&self, device: &Device) {
+        if self.from_driver {
+            self.fetch(device);
+        }
+    }
+
+    #[inline(never)]
+    fn fetch(&self, device: &Device) {
         let mut given = [0; vk::MAX_MEMORY_HEAPS];
         for (given, heap) in given.iter_mut().zip(&self.heaps) {
             *given = heap.given.load(Ordering::Acquire);

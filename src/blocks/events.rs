@@ -142,12 +142,18 @@ pub(super) fn emit_destroyed(
     emit_levels(context, heap);
 }
 
+/// Whether somebody listens to what is told of levels.
+#[inline]
+fn are_levels_heard() -> bool {
+    tracing::enabled!(target: "sublet::budget", tracing::Level::WARN)
+}
+
 /// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what
 /// the device allows.
 #[cold]
 fn emit_levels(context: &DeviceContext, heap: u32) {
     // Else nobody would ever be told of what was passed before somebody listened.
-    if !tracing::enabled!(target: "sublet::budget", tracing::Level::WARN) {
+    if !are_levels_heard() {
         return;
     }
     if let Some((before, now, HeapLevel { usage, budget })) = context.budgets.step_taken(heap) {
@@ -178,7 +184,12 @@ fn emit_levels(context: &DeviceContext, heap: u32) {
 }
 
 /// [`emit_levels`] for all heaps.
+#[inline]
 pub(crate) fn emit_all_levels(context: &DeviceContext) {
+    // Asked here too: a call for each heap is more than all the rest of what may come every frame.
+    if !are_levels_heard() {
+        return;
+    }
     for heap in 0..narrow(context.device.memory_heaps().len()) {
         emit_levels(context, heap);
     }

@@ -3,7 +3,7 @@
 
 use super::{
     Alignment, AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError,
-    RegionId, Regions, Request, Span, Tag, Tlsf, Usage,
+    RegionId, Regions, Request, Sizes, Span, Tag, Tlsf, Usage,
 };
 
 /// How blocks are divided: which engine a pool or a virtual block has.
@@ -269,6 +269,18 @@ impl Engine {
             Self::Tlsf(tlsf) => tlsf.has_looked_at_all(),
             Self::Linear(_) | Self::Other(_) => true,
         }
+    }
+
+    /// The sizes of the chunks that [`Metadata::walk`] shows.
+    pub(crate) fn measure(&self, region: RegionId) -> Sizes {
+        let mut sizes = Sizes::default();
+        match self {
+            Self::Tlsf(tlsf) => return tlsf.measure(region),
+            Self::Linear(linear) => linear.walk(region, &mut |chunk| sizes.add_chunk(&chunk)),
+            Self::Other(Other::Buddy(buddy)) => buddy.walk(region, &mut |chunk| sizes.add_chunk(&chunk)),
+            Self::Other(Other::Unmade(_)) => no_region(region),
+        }
+        sizes
     }
 
     /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed

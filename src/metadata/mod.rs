@@ -251,6 +251,59 @@ impl std::iter::Sum for Usage {
     }
 }
 
+/// The extremes of the sizes of chunks, and how many free ones there are: a [`Usage`] says that of the used ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sizes {
+    /// `u64::MAX` if there are none.
+    pub(crate) used_min: u64,
+    pub(crate) used_max: u64,
+    pub(crate) free_count: u64,
+    /// `u64::MAX` if there are none.
+    pub(crate) free_min: u64,
+    pub(crate) free_max: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { used_min: u64::MAX, used_max: 0, free_count: 0, free_min: u64::MAX, free_max: 0 }
+    }
+}
+
+impl Sizes {
+    /// Adds up: `self` is then of the chunks of both.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.used_min = self.used_min.min(other.used_min);
+        self.used_max = self.used_max.max(other.used_max);
+        self.free_count += other.free_count;
+        self.free_min = self.free_min.min(other.free_min);
+        self.free_max = self.free_max.max(other.free_max);
+    }
+
+    fn add_chunk(&mut self, chunk: &Chunk) {
+        match chunk.used {
+            Some(_) => self.add_used(chunk.size),
+            None => self.add_free(chunk.size),
+        }
+    }
+
+    /// A used chunk.
+    #[inline(always)]
+    pub(crate) fn add_used(&mut self, units: u64) {
+        self.used_min = self.used_min.min(units);
+        self.used_max = self.used_max.max(units);
+    }
+
+    /// What is free between two used chunks, if anything is.
+    #[inline(always)]
+    fn add_free(&mut self, units: u64) {
+        if units != 0 {
+            self.free_count += 1;
+            self.free_min = self.free_min.min(units);
+            self.free_max = self.free_max.max(units);
+        }
+    }
+}
+
 /// The algorithm: how units are divided. One engine serves all the regions of a vector.
 ///
 /// Failure changes nothing. No method allocates host memory once the engine is warm, that is, once it has held as many

@@ -9,6 +9,8 @@ pub use fit::{Fit, FitPlace};
 pub use memory_map::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
 pub use total::TotalStatistics;
 
+use crate::metadata::Sizes;
+
 /// How much there is, and how much of it is allocated. Cheap to get: kept up to date.
 ///
 /// # Examples
@@ -94,6 +96,17 @@ impl Default for DetailedStatistics {
 }
 
 impl DetailedStatistics {
+    pub(crate) fn from_sizes(statistics: Statistics, sizes: Sizes) -> Self {
+        Self {
+            statistics,
+            unused_range_count: sizes.free_count,
+            allocation_size_min: sizes.used_min,
+            allocation_size_max: sizes.used_max,
+            unused_range_size_min: sizes.free_min,
+            unused_range_size_max: sizes.free_max,
+        }
+    }
+
     /// Counts a block; what is in it is to be counted as well.
     pub const fn add_block(&mut self, bytes: u64) {
         self.statistics.block_count += 1;

@@ -431,13 +431,7 @@ impl VirtualBlock {
     /// How much is allocated, and the sizes of the allocations and of the free ranges. O(n).
     #[must_use]
     pub fn detailed_statistics(&self) -> DetailedStatistics {
-        let mut statistics = DetailedStatistics::default();
-        statistics.add_block(self.size());
-        self.walk(|range| match range.user_data {
-            Some(_) => statistics.add_allocation(range.size),
-            None => statistics.add_unused_range(range.size),
-        });
-        statistics
+        DetailedStatistics::from_sizes(self.statistics(), self.engine.measure(self.region))
     }
 
     /// Calls `visit` with every range of the block, used or free, in the order of offsets. O(n).

@@ -8,6 +8,7 @@ use super::state::Core;
 use super::{Annotation, BlockVector, Grant, Live};
 use crate::base::align::Alignment;
 use crate::base::sync::Threading;
+use crate::base::sync::atomic::Ordering;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
 use crate::metadata::{Request, Strategy, Tag};
@@ -294,6 +295,7 @@ impl<T: Threading> BlockVector<T> {
         };
         let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
         let block = growth.allocate(context, events)?;
+        self.had_memory.store(true, Ordering::Relaxed);
         Ok(self.core.lock().place_in_new(block, request))
     }
 
@@ -419,6 +421,7 @@ impl<T: Threading> BlockVector<T> {
         let block = made?;
         let (memory, mapped) = (block.memory, block.mapped());
         let map_count = u64::from(request.mapped);
+        self.had_memory.store(true, Ordering::Relaxed);
         let key = self.dedicated.lock().insert(Dedicated {
             block,
             map_count,

@@ -111,6 +111,19 @@ impl<T: Threading> BlockVector<T> {
         Ok(active.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
+    /// What is kept of an allocation, and the bytes of the `VkDeviceMemory` that it is in.
+    pub(crate) fn annotation_and_memory_size(&self, live: Live) -> Result<(Annotation, u64), ForeignHandle> {
+        if live.dedicated || live.shard != 0 {
+            return Ok((self.annotation(live)?, self.memory_size(live)?));
+        }
+        // The usual case, with one lock and one look.
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        let region = active.engine.span(live.key).map_err(|_| FOREIGN)?.region;
+        let memory_size = active.block_of(region).ok_or(FOREIGN)?.memory.size;
+        Ok((active.annotations.get(&live.key).cloned().unwrap_or_default(), memory_size))
+    }
+
     /// Names an allocation, or takes its name away.
     pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
         let name = name.map(Box::from);

@@ -62,6 +62,7 @@ use super::device_block::DeviceContext;
 use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Tag};
@@ -96,6 +97,16 @@ pub(crate) struct Totals {
     pub(crate) block_bytes: u64,
     pub(crate) allocation_count: u64,
     pub(crate) allocation_bytes: u64,
+}
+
+impl Totals {
+    /// Counts dedicated allocations, which are blocks as well.
+    fn add_dedicated(&mut self, count: u64, bytes: u64) {
+        self.block_count += count;
+        self.block_bytes += bytes;
+        self.allocation_count += count;
+        self.allocation_bytes += bytes;
+    }
 }
 
 /// What a visitor of a vector is shown.
@@ -154,6 +165,8 @@ pub(crate) struct BlockVector<T: Threading> {
     growth: Mutex<T, ()>,
     mappings: Mutex<T, ()>,
     dedicated: Mutex<T, DedicatedList>,
+    /// There is, or was, memory in it.
+    had_memory: AtomicBool,
 }
 
 /// The allocation is not one of this vector's.
@@ -168,6 +181,7 @@ impl<T: Threading> BlockVector<T> {
             growth: Mutex::<T, _>::new(()),
             mappings: Mutex::<T, _>::new(()),
             dedicated: Mutex::<T, _>::new(DedicatedList::default()),
+            had_memory: AtomicBool::new(false),
         }
     }
 
@@ -190,6 +204,8 @@ impl<T: Threading> BlockVector<T> {
         let begun = asked.and_then(|()| self.core.lock().begin(&config, name, &mut blocks));
         if begun.is_err() {
             blocks.into_iter().for_each(|block| block.destroy(context, named));
+        } else if config.min_blocks > 0 {
+            self.had_memory.store(true, Ordering::Relaxed);
         }
         begun
     }
@@ -211,6 +227,7 @@ impl<T: Threading> BlockVector<T> {
         self.shards.iter().for_each(|(_, shard)| shard.close());
         let (name, blocks) = self.core.lock().end();
         let dedicated = self.dedicated.lock().drain();
+        self.had_memory.store(false, Ordering::Relaxed);
         // See `destroy_block`.
         drop(self.mappings.lock());
         let dedicated = dedicated.into_iter().map(|dedicated| dedicated.block);

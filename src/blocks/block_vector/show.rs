@@ -8,32 +8,63 @@ use super::state::is_loan;
 use super::{Annotation, BlockVector, Totals, Visited};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::metadata::{Chunk, Key, Metadata, RegionId};
+use crate::base::sync::atomic::Ordering;
+use crate::metadata::{Chunk, Key, Metadata, RegionId, Sizes};
 
 impl<T: Threading> BlockVector<T> {
     /// Sums over blocks, shards and dedicated allocations. O(shards).
     pub(crate) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        if let Some(active) = self.core.lock().active.as_ref() {
-            let usage = active.engine.usage();
-            totals = Totals {
-                block_count: u64::from(active.block_count),
-                block_bytes: active.block_bytes,
-                allocation_count: usage.used_chunks - active.loan_count,
-                allocation_bytes: usage.used - active.loan_bytes,
-            };
+        self.totals_and_type().map_or_else(Totals::default, |(_, totals)| totals)
+    }
+
+    /// [`Self::totals`], and the memory type that they are of; `None` if nothing was ever in the vector, which takes no
+    /// lock to see.
+    // As a whole in who adds up, so that the figures are not written down in between.
+    #[inline(always)]
+    pub(crate) fn totals_and_type(&self) -> Option<(u32, Totals)> {
+        if !self.had_memory.load(Ordering::Relaxed) {
+            return None;
         }
+        let (memory_type, has_loans, mut totals) = {
+            let core = self.core.lock();
+            let active = core.active.as_ref()?;
+            (active.config.memory_type, active.loan_count > 0, active.totals())
+        };
+        // What a shard has granted is in a loan.
+        if has_loans {
+            self.add_shards(&mut totals);
+        }
+        let (count, bytes) = self.dedicated.lock().totals();
+        totals.add_dedicated(count, bytes);
+        Some((memory_type, totals))
+    }
+
+    /// The memory type, sums, and the extremes of sizes. `None` if the vector is not in use, or if shards have a part
+    /// of it: [`Self::visit`] shows that. O(chunks).
+    pub(crate) fn measure(&self) -> Option<(u32, Totals, Sizes)> {
+        let (memory_type, mut totals, mut sizes) = {
+            let core = self.core.lock();
+            let active = core.active.as_ref().filter(|active| active.loan_count == 0)?;
+            let mut sizes = Sizes::default();
+            for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {
+                sizes.add(&active.engine.measure(RegionId(id)));
+            }
+            (active.config.memory_type, active.totals(), sizes)
+        };
+        let dedicated = self.dedicated.lock();
+        let (count, bytes) = dedicated.totals();
+        totals.add_dedicated(count, bytes);
+        dedicated.iter().for_each(|(_, dedicated)| sizes.add_used(dedicated.block.size));
+        Some((memory_type, totals, sizes))
+    }
+
+    #[cold]
+    fn add_shards(&self, totals: &mut Totals) {
         for (_, shard) in self.shards.iter() {
             let usage = shard.lock().usage();
             totals.allocation_count += usage.used_chunks;
             totals.allocation_bytes += usage.used;
         }
-        let (count, bytes) = self.dedicated.lock().totals();
-        totals.block_count += count;
-        totals.block_bytes += bytes;
-        totals.allocation_count += count;
-        totals.allocation_bytes += bytes;
-        totals
     }
 
     /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must

@@ -8,7 +8,7 @@ use super::super::growth::Growth;
 use super::super::mapped_pointer::MappedPointer;
 use super::annotations::Annotations;
 use super::shard::{Lending, Loan};
-use super::{Emptied, FOREIGN, Grant, VectorRequest};
+use super::{Emptied, FOREIGN, Grant, Totals, VectorRequest};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
@@ -361,6 +361,18 @@ impl Active {
             refused: None,
             is_compacted: false,
             name: name.map(Box::from),
+        }
+    }
+
+    /// Sums over what is in blocks and not in loans.
+    #[inline]
+    pub(super) fn totals(&self) -> Totals {
+        let usage = self.engine.usage();
+        Totals {
+            block_count: u64::from(self.block_count),
+            block_bytes: self.block_bytes,
+            allocation_count: usage.used_chunks - self.loan_count,
+            allocation_bytes: usage.used - self.loan_bytes,
         }
     }
 

@@ -62,7 +62,9 @@ mod tests;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use self::slots::{DEAD, FREE, HEADER, STATE_SHIFT, Slots, USED};
-use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage, first_generation};
+use super::{
+    BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Sizes, Span, Tag, Usage, first_generation,
+};
 use crate::base::cast::{index, narrow};
 
 #[cfg(test)]
@@ -597,6 +599,35 @@ impl Chunks {
             }
         }
         show_free(shown, self.region(region).capacity, visit);
+    }
+
+    /// The sizes of what [`Chunks::walk`] shows where no two free chunks are neighbours: a free one is then what lies
+    /// between two others, so that only those have to be looked at. `granted` adds what is in the slab with that number,
+    /// is told where what was looked at ends, and answers where it ends then.
+    #[inline(always)]
+    pub(super) fn measure(&self, region: RegionId, granted: impl Fn(u32, u64, &mut Sizes) -> u64) -> Sizes {
+        // A variable of this function, so that it is in registers.
+        let mut sizes = Sizes::default();
+        // Ends wrap where the region is the last that there can be.
+        let mut end = u64::from(region.0) << self.shift;
+        let mut node = self.slots.get(self.first(region));
+        loop {
+            match node.state() {
+                FREE => {}
+                USED => {
+                    sizes.add_free(node.addr - end);
+                    sizes.add_used(node.size);
+                    end = node.addr.wrapping_add(node.size);
+                }
+                _ => match node.slab() {
+                    Some(number) => end = granted(number, end, &mut sizes),
+                    None => break,
+                },
+            }
+            node = self.slots.get(named(node.next));
+        }
+        sizes.add_free(node.addr.wrapping_sub(end));
+        sizes
     }
 
     /// Sees to it that one [`Chunks::split`] or two cuts can have the slots for it; `false` if they cannot. To be asked

@@ -25,7 +25,7 @@ use self::slabs::{LEAST_CAPACITY, LISTS, SMALL, Slabs, class_for, is_slot, small
 use super::chunks::{Chunks, NONE, Vacated};
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
-    Span, Strategy, Tag, Usage,
+    Sizes, Span, Strategy, Tag, Usage,
 };
 
 /// Grants any size in constant time, and packs well: the engine for everything that has no better one.
@@ -329,6 +329,14 @@ impl Tlsf {
         if let Some(slabs) = &self.slabs {
             slabs.walk(&self.chunks, number, visit);
         }
+    }
+
+    /// The sizes of the chunks that [`Metadata::walk`] shows.
+    pub(crate) fn measure(&self, region: RegionId) -> Sizes {
+        self.chunks.measure(region, |number, end, sizes| match &self.slabs {
+            Some(slabs) => slabs.measure(number, end, sizes),
+            None => end,
+        })
     }
 
     /// Every look at the bins but [`Self::find_last`], one after the other.
@@ -795,6 +803,11 @@ impl Metadata for Tlsf {
         }
         if let Some(slabs) = slabs {
             slabs.validate(chunks);
+        }
+        for region in chunks.regions() {
+            let mut shown = Sizes::default();
+            self.walk(region, &mut |chunk| shown.add_chunk(&chunk));
+            assert_eq!(self.measure(region), shown, "the sizes of region {region:?} are those of its chunks");
         }
         free.sort_unstable();
         listed.sort_unstable();

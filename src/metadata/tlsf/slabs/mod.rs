@@ -42,7 +42,7 @@ use std::num::NonZeroU64;
 
 use crate::base::cast::{byte, index, narrow, widen};
 use crate::metadata::chunks::Chunks;
-use crate::metadata::{Alignment, Chunk, Key, RegionId, Span, Tag};
+use crate::metadata::{Alignment, Chunk, Key, RegionId, Sizes, Span, Tag};
 
 /// The largest slot; a power of two. Slabs of larger ones keep holes that large sizes would fill, and more blocks are made.
 pub(super) const LIMIT: u64 = 4 << 10;
@@ -488,6 +488,20 @@ impl Slabs {
                 used: Some((key(number, slot, entry.generation()), entry.tag())),
             });
         }
+    }
+
+    /// Adds what is granted in a slab, and what is free before: that begins at `end`. Where it ends.
+    #[inline(always)]
+    pub(super) fn measure(&self, number: u32, mut end: u64, sizes: &mut Sizes) -> u64 {
+        let slab = self.slabs[index(number)];
+        for slot in slab.used() {
+            let size = self.entries[index(slab.first + slot)].size();
+            let addr = slab.addr + u64::from(slot) * u64::from(slab.slot);
+            sizes.add_free(addr - end);
+            sizes.add_used(size);
+            end = addr.wrapping_add(size);
+        }
+        end
     }
 
     /// Units and number of what is granted in a slab.
