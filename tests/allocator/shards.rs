@@ -78,6 +78,27 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
     });
 }
 
+/// A loan of a shard is no allocation: detailed statistics show what was granted out of it.
+#[test]
+fn statistics_look_into_loans() {
+    let rig = Rig::new(Profile::by_name("lavapipe").unwrap());
+    let pool = rig.pool(&PoolCreateInfo::new(host_visible(&rig))).unwrap();
+    settled(&rig, &AllocationCreateInfo::in_pool(&pool), 1, |_| {
+        let of_loan =
+            [256, 4 * KIB].map(|size| rig.memory(size, 64, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+        let of_pool = rig.allocator.calculate_pool_statistics(&pool).unwrap();
+        assert_eq!(of_pool, rig.allocator.calculate_statistics().total);
+        // With the one that `settled` keeps.
+        assert_eq!((of_pool.allocation_size_min, of_pool.allocation_size_max), (64, 4 * KIB));
+        assert_eq!(of_pool.statistics, rig.allocator.pool_statistics(&pool).unwrap());
+        assert_eq!(
+            (of_pool.statistics.allocation_count, of_pool.statistics.allocation_bytes),
+            (3, 64 + 256 + 4 * KIB)
+        );
+        rig.free_all(of_loan);
+    });
+}
+
 /// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes
 /// it.
 #[test]
