@@ -243,7 +243,7 @@ impl Budgets {
 
     /// [`Self::refresh`] if enough has changed hands since the last time.
     pub(crate) fn refresh_if_stale(&self, device: &Device) {
-        if self.from_driver && self.calls_since_query.load(Ordering::Relaxed) >= CALLS_BETWEEN_QUERIES {
+        if self.calls_since_query.load(Ordering::Relaxed) >= CALLS_BETWEEN_QUERIES {
             self.refresh(device);
         }
     }

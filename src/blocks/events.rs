@@ -153,9 +153,14 @@ fn are_levels_heard() -> bool {
 #[cold]
 fn emit_levels(context: &DeviceContext, heap: u32) {
     // Else nobody would ever be told of what was passed before somebody listened.
-    if !are_levels_heard() {
-        return;
+    if are_levels_heard() {
+        emit_heard_levels(context, heap);
     }
+}
+
+/// [`emit_levels`], where somebody listens.
+#[cold]
+fn emit_heard_levels(context: &DeviceContext, heap: u32) {
     if let Some((before, now, HeapLevel { usage, budget })) = context.budgets.step_taken(heap) {
         let share = now.max(before).percent();
         if now < before {
@@ -186,11 +191,10 @@ fn emit_levels(context: &DeviceContext, heap: u32) {
 /// [`emit_levels`] for all heaps.
 #[inline]
 pub(crate) fn emit_all_levels(context: &DeviceContext) {
-    // Asked here too: a call for each heap is more than all the rest of what may come every frame.
-    if !are_levels_heard() {
-        return;
-    }
-    for heap in 0..narrow(context.device.memory_heaps().len()) {
-        emit_levels(context, heap);
+    // Asked once: a call for each heap is more than all the rest of what may come every frame.
+    if are_levels_heard() {
+        for heap in 0..narrow(context.device.memory_heaps().len()) {
+            emit_heard_levels(context, heap);
+        }
     }
 }

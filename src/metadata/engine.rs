@@ -84,19 +84,16 @@ std::thread_local! {
     pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
-/// [`Metadata::allocate`], in the form of [`Engine::grant`].
+/// [`Metadata::allocate`] of a [`Buddy`], in the form of [`Engine::grant`].
 #[cold]
 #[inline(never)]
-pub(super) fn grant_with_care<M>(
-    engine: &mut M,
+fn grant_of_buddy(
+    buddy: &mut Buddy,
     size: u64,
     alignment: Alignment,
     tag: Tag,
-) -> Option<(Key, RegionId, u64)>
-where
-    M: Metadata<Request = Request, Span = Span>,
-{
-    let (key, span) = engine.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
+) -> Option<(Key, RegionId, u64)> {
+    let (key, span) = buddy.allocate(&Request { tag, ..Request::new(size, alignment) }).ok()?;
     Some((key, span.region, span.offset))
 }
 
@@ -223,7 +220,7 @@ impl Engine {
                     None => linear.grant_elsewhere(size, alignment, tag),
                 }
             }
-            Self::Other(Other::Buddy(buddy)) => grant_with_care(buddy, size, alignment, tag),
+            Self::Other(Other::Buddy(buddy)) => grant_of_buddy(buddy, size, alignment, tag),
             Self::Other(Other::Unmade(_)) => None,
         }
     }

@@ -24,9 +24,7 @@ fn trimmed(text: &str) -> String {
 pub(crate) fn list(scale: &Scale) -> Result<(), String> {
     let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
     let mut text = "Workloads:\n".to_owned();
-    let makers =
-        workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker, workloads::calls]);
-    for workload in makers.flat_map(|maker| maker(scale)) {
+    for workload in workloads::all().flat_map(|maker| maker(scale)) {
         text.push_str(&row(&workload.id, &workload.title));
     }
     FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));

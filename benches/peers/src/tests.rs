@@ -27,10 +27,8 @@ fn every_workload_with_every_peer() {
     use Command::{Blocks, Calls, Churn, Create, Engines, Frame, Granularity, Level, Order};
     let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Calls, Engines]);
     let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
-    let makers =
-        workloads::WHOLES.into_iter().chain([workloads::engines as workloads::Maker, workloads::calls]);
     let mut seen = 0;
-    for workload in makers.flat_map(|maker| maker(&scale)) {
+    for workload in workloads::all().flat_map(|maker| maker(&scale)) {
         for entry in &workload.peers {
             let figures = session.results().get(&workload.id, entry.kind);
             let without = match entry.kind {

@@ -119,7 +119,7 @@ impl<T: Threading> BlockVector<T> {
         // The usual case, with one lock and one look.
         let mut core = self.core.lock();
         let active = core.use_of(live.generation)?;
-        let region = active.engine.span(live.key).map_err(|_| FOREIGN)?.region;
+        let region = active.engine.region_of(live.key).ok_or(FOREIGN)?;
         let memory_size = active.block_of(region).ok_or(FOREIGN)?.memory.size;
         Ok((active.annotations.get(&live.key).cloned().unwrap_or_default(), memory_size))
     }

@@ -164,9 +164,6 @@ impl Core {
     ) -> Result<u32, MemoryError> {
         self.active = Use::Of(Active::new(config, name));
         let active = self.in_use_mut();
-        if config.algorithm != Algorithm::Tlsf {
-            active.engine = Engine::new(config.algorithm, config.block_size, config.max_blocks > 1);
-        }
         let mut to_add = std::mem::take(blocks).into_iter();
         while let Some(block) = to_add.next() {
             if let Err(block) = active.add_block(block) {
@@ -347,7 +344,10 @@ impl Active {
         Self {
             config: *config,
             lending: Lending::of(config),
-            engine: Engine::unmade(config.block_size),
+            engine: match config.algorithm {
+                Algorithm::Tlsf => Engine::unmade(config.block_size),
+                other => Engine::new(other, config.block_size, config.max_blocks > 1),
+            },
             blocks: Vec::new(),
             block_count: 0,
             next_block_id: 0,

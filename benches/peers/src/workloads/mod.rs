@@ -53,8 +53,13 @@ impl Scale {
 /// Workloads that make rows of one table.
 pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
 
-/// All groups of workloads for whole allocators; those for [`engines()`] are apart.
+/// All groups of workloads for whole allocators; those for [`engines()`] and [`calls()`] are apart.
 pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
+
+/// All groups of workloads there are.
+pub(crate) fn all() -> impl Iterator<Item = Maker> {
+    WHOLES.into_iter().chain([engines as Maker, calls])
+}
 
 /// The allocators that a program would choose from.
 const WHOLE: [PeerKind; 7] = [
