@@ -194,11 +194,13 @@ impl<T: Threading> Allocator<T> {
 mod tests {
     use super::super::AllocatorCreateInfo;
     use super::*;
+    use crate::create_info::AllocationCreateFlags as Flags;
     use crate::metadata::ASKED_WARM;
 
-    /// They are out of the ordinary, and yet go to the engine the way of ordinary ones.
+    /// They are out of the ordinary, and yet go to the engine the way of ordinary ones. A name is kept whichever way it
+    /// came.
     #[test]
-    fn explicit_properties_go_the_short_way() {
+    fn explicit_properties_and_names_go_the_short_way() {
         let gpu = sublet_sim::Gpu::new(sublet_sim::Profile::by_name("lavapipe").unwrap());
         let info =
             AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
@@ -206,22 +208,31 @@ mod tests {
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let requirements = vk::MemoryRequirements { size: 100, alignment: 1, memory_type_bits: !0 };
         let ordinary = AllocationCreateInfo::default();
-        let named = AllocationCreateInfo { name: Some("by the long way"), ..ordinary };
+        let named = AllocationCreateInfo { name: Some("by this way"), ..ordinary };
         let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+        let (mapped, smallest) = (Flags::MAPPED, Flags::STRATEGY_MIN_MEMORY);
+        let random = Flags::HOST_ACCESS_RANDOM;
         let ways = [
-            ordinary,
+            named,
             ordinary,
             AllocationCreateInfo { required_flags: visible, ..ordinary },
             AllocationCreateInfo { preferred_flags: visible, ..ordinary },
             named,
+            AllocationCreateInfo { required_flags: visible, ..named },
+            // Its block is yet to be mapped.
+            AllocationCreateInfo { flags: mapped | random, ..named },
+            AllocationCreateInfo { flags: smallest, ..named },
+            AllocationCreateInfo { flags: smallest | Flags::NEVER_ALLOCATE, ..named },
         ]
         .map(|info| {
             ASKED_WARM.set((0, 0));
             let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
-            (ASKED_WARM.get().0, allocation)
+            let looks = ASKED_WARM.get().0;
+            assert_eq!(allocator.allocation_info(&allocation).unwrap().name.as_deref(), info.name);
+            (looks, allocation)
         });
         // The first makes a block for all.
-        assert_eq!(ways[1..].iter().map(|way| way.0).collect::<Vec<_>>(), [1, 1, 1, 0]);
+        assert_eq!(ways[1..].iter().map(|way| way.0).collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 0, 0]);
         for (_, allocation) in ways {
             // SAFETY: nothing uses the memory.
             unsafe { allocator.free_memory(allocation) }.unwrap();

@@ -145,6 +145,7 @@ impl<T: Threading> Mapping<'_, T> {
 }
 
 impl<T: Threading> Drop for Mapping<'_, T> {
+    #[inline]
     fn drop(&mut self) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
         if self.is_counted() && self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
@@ -208,7 +209,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// A guard from a shared borrow, which is only read through. It is a part of another call.
-    #[inline]
+    // In line, so that the guard is never written down part by part and moved as a whole.
+    #[inline(always)]
     pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
         let pointer = match allocation.mapped.get() {
             Some(pointer) => {
@@ -265,6 +267,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Counts a mapping and answers where the allocation begins. It is not recorded.
+    #[inline]
     pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
@@ -273,6 +276,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Ends a mapping. It is not recorded.
+    #[inline]
     pub(crate) fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.vector_of(allocation)?.unmap(allocation.live())
     }

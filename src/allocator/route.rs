@@ -17,7 +17,7 @@ use crate::blocks::{BlockVector, Grant, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
-use crate::memory_type::{Candidates, Wish};
+use crate::memory_type::Wish;
 use crate::metadata::Algorithm;
 use crate::pool::{Pool, VectorFacts};
 
@@ -127,10 +127,9 @@ impl Bookkeeping {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether calls are recorded, and nothing else is kept.
-    pub(super) fn only_records(&self) -> bool {
-        let why = self.0.load(Ordering::Relaxed);
-        why != 0 && why & TRACKS == 0
+    /// Whether anything is kept of every allocation besides a recording.
+    fn tracks(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & TRACKS != 0
     }
 
     #[cfg(feature = "trace")]
@@ -276,10 +275,17 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let context = &self.inner.context;
         let miss = match miss {
-            // What is unusual only because it is recorded, or because of explicit properties.
-            Miss::Unusual if self.inner.bookkeeping.only_records() || self.is_exact_only(info) => {
-                match self.allocate_usual::<true>(resource, info, false) {
-                    Ok(allocation) => return Ok(allocation),
+            Miss::Unusual if self.is_nearly_usual(info) => {
+                let plain = AllocationCreateInfo { name: None, ..*info };
+                match self.allocate_usual::<true>(resource, &plain, false) {
+                    Ok(allocation) => {
+                        if info.name.is_some() {
+                            let vector = self.vector_of(&allocation);
+                            let named = vector.and_then(|it| it.set_name(allocation.live(), info.name));
+                            debug_assert!(named.is_ok());
+                        }
+                        return Ok(allocation);
+                    }
                     Err(miss) => miss,
                 }
             }
@@ -297,17 +303,18 @@ impl<T: Threading> Allocator<T> {
                 if request.never_allocate && self.is_only_place(&asked) {
                     if let Some(placed) = vector.place_or_refuse(context, &request, facts.config.is_limited())
                     {
-                        return Ok(self.allocation(&asked, facts, placed?, request.mapped, 0));
+                        return Ok(self.finish(&asked, facts, vector, placed?, &request, 0));
                     }
                 }
                 match vector.place_at_once(context, &request) {
-                    Some(grant) => return Ok(self.allocation(&asked, facts, grant, request.mapped, 0)),
+                    Some(grant) => return Ok(self.finish(&asked, facts, vector, grant, &request, 0)),
                     None => asked.tried = Some(facts.vector),
                 }
             }
             Miss::Unmapped(grant, (facts, vector)) => {
-                let grant = vector.finish(context, grant, &asked.of_vector(facts))?;
-                return Ok(self.allocation(&asked, facts, grant, true, 0));
+                let request = asked.of_vector(facts);
+                let grant = vector.finish(context, grant, &request)?;
+                return Ok(self.finish(&asked, facts, vector, grant, &request, 0));
             }
             Miss::Dedicated(next) => asked.next = next,
         }
@@ -321,9 +328,11 @@ impl<T: Threading> Allocator<T> {
         info.pool.is_some() || choose().is_ok_and(|(_, others)| others.len() == 0)
     }
 
-    /// Whether a request has explicit properties, and no books are kept.
-    fn is_exact_only(&self, info: &AllocationCreateInfo<'_>) -> bool {
-        !(info.required_flags | info.preferred_flags).is_empty() && !self.inner.bookkeeping.any()
+    /// Whether a request may be unusual only because it is recorded, or has explicit properties or a name.
+    fn is_nearly_usual(&self, info: &AllocationCreateInfo<'_>) -> bool {
+        let has_properties = !(info.required_flags | info.preferred_flags).is_empty();
+        let books = &self.inner.bookkeeping;
+        !books.tracks() && (has_properties || info.name.is_some() || books.any())
     }
 
     /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
@@ -429,12 +438,19 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The best memory type for what `allocate` would be asked.
+    #[inline]
     pub(crate) fn find_for(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<u32, FindMemoryTypeError> {
-        self.choose_for(resource, info).map(|(best, _)| best)
+        check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
+        let (types, wish) = (&self.inner.types, self.wish(resource, info));
+        // Nearly always the answer, and in a register: what `choose` answers goes through memory.
+        match types.best(&wish) {
+            Some(best) => Ok(best),
+            None => types.choose(&wish).map(|(best, _)| best).map_err(FindMemoryTypeError::NoMemoryType),
+        }
     }
 
     /// The memory types for what `allocate` would be asked, in the order in which it would try them: one at least.
@@ -443,16 +459,10 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<impl Iterator<Item = u32>, FindMemoryTypeError> {
-        self.choose_for(resource, info).map(|(best, others)| std::iter::once(best).chain(others))
-    }
-
-    fn choose_for(
-        &self,
-        resource: &Resource,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<(u32, Candidates<'_>), FindMemoryTypeError> {
         check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
-        self.inner.types.choose(&self.wish(resource, info)).map_err(FindMemoryTypeError::NoMemoryType)
+        let chosen = self.inner.types.choose(&self.wish(resource, info));
+        let (best, others) = chosen.map_err(FindMemoryTypeError::NoMemoryType)?;
+        Ok(std::iter::once(best).chain(others))
     }
 
     #[inline]

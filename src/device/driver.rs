@@ -575,6 +575,7 @@ impl Device {
     ///
     /// # Safety
     /// `info` is valid for this device.
+    #[inline]
     pub(crate) unsafe fn requirements_for_buffer(
         &self,
         info: &vk::BufferCreateInfo<'_>,
@@ -602,6 +603,7 @@ impl Device {
     ///
     /// # Safety
     /// `info` is valid for this device and not disjoint.
+    #[inline]
     pub(crate) unsafe fn requirements_for_image(
         &self,
         info: &vk::ImageCreateInfo<'_>,

@@ -91,7 +91,7 @@ impl<T: Threading> BlockVector<T> {
         }
         let mut core = self.core.lock();
         let active = core.use_of(live.generation)?;
-        active.engine.span(live.key).map_err(|_| FOREIGN)?;
+        active.engine.region_of(live.key).ok_or(FOREIGN)?;
         annotate(&mut active.annotations, live.key, change);
         active.heeds_frees = true;
         Ok(())
@@ -112,6 +112,8 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// What is kept of an allocation, and the bytes of the `VkDeviceMemory` that it is in.
+    // In line, so that it need not be written down and moved.
+    #[inline(always)]
     pub(crate) fn annotation_and_memory_size(&self, live: Live) -> Result<(Annotation, u64), ForeignHandle> {
         if live.dedicated || live.shard != 0 {
             return Ok((self.annotation(live)?, self.memory_size(live)?));

@@ -11,6 +11,7 @@ impl<T: Threading> BlockVector<T> {
     /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
     ///
     /// The answer is where the **memory** begins, not the allocation.
+    #[inline]
     pub(crate) fn map(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
         let mapped = self.with_memory(live, |memory, map_count| {
             *map_count += 1;
@@ -26,6 +27,7 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// Counts one user of the mapping less. The memory stays mapped until it is freed or trimmed.
+    #[inline]
     pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
         self.with_memory(live, |_, map_count| {
             *map_count = map_count.checked_sub(1).ok_or(MapError::NotMapped)?;
@@ -89,6 +91,7 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// Calls `look` with the memory of a live allocation and the number of users of its mapping.
+    #[inline(always)]
     fn with_memory<R>(
         &self,
         live: Live,
