@@ -201,8 +201,7 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Brings the masks up to date after a pool's counts have changed (B4).
-    #[inline]
+    /// Brings the masks up to date after one of a pool's counts has become 0 or is 0 no more (B4).
     fn update_masks(&mut self, at: u32) {
         let Some(Some(pool)) = self.pools.get(index(at)) else { return };
         self.with_room.set(at, !pool.sealed && pool.room != 0);
@@ -350,9 +349,12 @@ impl<S, P> Books<S, P> {
         let pool = self.pool_mut(at)?;
         pool.ready -= 1;
         pool.live += 1;
+        let is_news = pool.ready == 0 || pool.live == 1;
         self.live += 1;
         self.free -= 1;
-        self.update_masks(at);
+        if is_news {
+            self.update_masks(at);
+        }
         Some(slot)
     }
 
@@ -361,13 +363,17 @@ impl<S, P> Books<S, P> {
         let group = self.join_group(wanted);
         let slot =
             self.new_slot(Slot { set, generation: 0, pool: at, group, next: NONE, state: State::Live });
+        let mut is_news = false;
         if let Some(pool) = self.pool_mut(at) {
             pool.room -= 1;
             pool.live += 1;
+            is_news = pool.room == 0 || pool.live == 1;
         }
         self.live += 1;
         self.free -= 1;
-        self.update_masks(at);
+        if is_news {
+            self.update_masks(at);
+        }
         slot
     }
 
@@ -450,16 +456,22 @@ impl<S, P> Books<S, P> {
         self.live -= 1;
         let Some(Some(pool)) = self.pools.get_mut(index(place)) else { return place };
         pool.live -= 1;
-        if pool.sealed {
+        let is_empty = pool.live == 0;
+        let is_news = if pool.sealed {
             pool.lost += 1;
             self.vacate(at);
             self.leave_group(group);
+            is_empty
         } else {
             pool.ready += 1;
+            let is_first = pool.ready == 1;
             self.free += 1;
             self.push_ready(at, place, group);
+            is_first || is_empty
+        };
+        if is_news {
+            self.update_masks(place);
         }
-        self.update_masks(place);
         place
     }
 

@@ -49,11 +49,30 @@ impl<T: Threading> PersistentSets<T> {
         &self,
         ask: &Ask<'_>,
     ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
+        if let Some(set) = self.take_ready(ask) {
+            return Ok(set);
+        }
         let mut one = None;
         // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
         unsafe { self.obtain(ask, 1, &mut |set| one = Some(set)) }?;
         // `obtain` gives as many as are asked for, or an error.
         one.ok_or(AllocateDescriptorSetError::TooManySets)
+    }
+
+    /// A set that was freed and is of the same layout, if the next one is such a set: all that [`Self::obtain`] has to
+    /// do then.
+    #[inline]
+    fn take_ready(&self, ask: &Ask<'_>) -> Option<DescriptorSet> {
+        let bucket = self.hinted_bucket(ask)?;
+        let mut books = self.buckets.get(bucket)?.books.lock();
+        let wanted = ask.wanted();
+        if books.shape != Some(ask.shape) {
+            return None;
+        }
+        let NextSet::Ready(at) = books.source(wanted, self.ways()) else { return None };
+        let slot = books.take_ready(wanted, at)?;
+        let (handle, generation) = books.set_of(slot);
+        Some(DescriptorSet { handle, id: DescriptorSetId { allocator: self.id, bucket, slot, generation } })
     }
 
     /// Gives `want` sets to `sink`; fewer if it fails.
@@ -152,11 +171,18 @@ impl<T: Threading> PersistentSets<T> {
     /// The bucket for a request: by the layout's hint, which may be wrong, or by the registry.
     #[inline]
     fn bucket_of(&self, ask: &Ask<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
-        let hint = ask.layout.hint();
-        if trust_hint && hint >> 32 == u64::from(self.id) {
-            return Ok(u32::try_from(hint & u64::from(u32::MAX)).unwrap_or_default());
+        match self.hinted_bucket(ask) {
+            Some(bucket) if trust_hint => Ok(bucket),
+            _ => self.find_bucket(ask),
         }
-        self.find_bucket(ask)
+    }
+
+    /// The bucket that the layout was in last, if that was one of this allocator.
+    #[inline]
+    fn hinted_bucket(&self, ask: &Ask<'_>) -> Option<u32> {
+        let hint = ask.layout.hint();
+        (hint >> 32 == u64::from(self.id))
+            .then(|| u32::try_from(hint & u64::from(u32::MAX)).unwrap_or_default())
     }
 
     #[cold]

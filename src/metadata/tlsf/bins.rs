@@ -96,6 +96,14 @@ impl Bins {
         }
     }
 
+    /// Empties all lists, whatever the chunks say. O(lists that are not empty).
+    pub(super) fn clear(&mut self) {
+        while let Some(class) = self.find(0) {
+            self.heads[index(class)] = NONE;
+            self.clear_if(class, NONE);
+        }
+    }
+
     /// The first chunk of a class, or [`NONE`].
     #[inline]
     pub(super) fn head(&self, class: u32) -> u32 {

@@ -611,7 +611,11 @@ impl Tlsf {
         if let Some(slabs) = &mut self.slabs {
             slabs.forget_region(&self.chunks, region);
         }
-        self.unlist_all(region);
+        if self.chunks.region_count() == 1 && self.index.is_none() {
+            self.bins.clear();
+        } else {
+            self.unlist_all(region);
+        }
         let whole = self.chunks.collapse(region);
         self.list(whole);
     }
