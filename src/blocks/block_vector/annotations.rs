@@ -14,7 +14,7 @@ use crate::error::ForeignHandle;
 use crate::metadata::{Key, Metadata};
 
 /// What is kept of one allocation.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Annotation {
     pub(crate) name: Option<Box<str>>,
     /// The caller's own number, where such are tracked.
@@ -27,7 +27,8 @@ pub(crate) struct Annotation {
 
 impl Annotation {
     pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { name, user_data, caller, is_set_aside } = self;
+        name.is_none() && user_data.is_none() && caller.is_none() && !is_set_aside
     }
 }
 
