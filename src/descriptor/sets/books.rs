@@ -66,6 +66,14 @@ pub(super) struct PoolEntry<P> {
     pub(super) sealed: bool,
 }
 
+impl<P> PoolEntry<P> {
+    /// Whether it has room, has ready sets, has no live ones, as B4 says.
+    #[inline]
+    const fn offers(&self) -> (bool, bool, bool) {
+        (!self.sealed && self.room != 0, self.ready != 0, !self.sealed && self.live == 0)
+    }
+}
+
 /// The sets of one layout.
 #[derive(Debug)]
 struct Group {
@@ -201,24 +209,36 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Brings the masks up to date after one of a pool's counts has become 0 or is 0 no more (B4).
-    fn update_masks(&mut self, at: u32) {
-        let Some(Some(pool)) = self.pools.get(index(at)) else { return };
-        self.with_room.set(at, !pool.sealed && pool.room != 0);
-        self.with_ready.set(at, pool.ready != 0);
-        self.idle.set(at, !pool.sealed && pool.live == 0);
+    /// Changes the counts of a pool, and the masks where it offers something else then (B4). `None`: it is not there.
+    #[inline]
+    fn count<R>(&mut self, at: u32, change: impl FnOnce(&mut PoolEntry<P>) -> R) -> Option<R> {
+        let pool = self.pools.get_mut(index(at))?.as_mut()?;
+        let before = pool.offers();
+        let answer = change(pool);
+        let after = pool.offers();
+        if after != before {
+            self.set_masks(at, after);
+        }
+        Some(answer)
+    }
+
+    fn set_masks(&mut self, at: u32, (has_room, has_ready, is_idle): (bool, bool, bool)) {
+        self.with_room.set(at, has_room);
+        self.with_ready.set(at, has_ready);
+        self.idle.set(at, is_idle);
     }
 
     /// Enters a pool, at the lowest place that is not taken.
     pub(super) fn add_pool(&mut self, pool: P, capacity: u32) -> u32 {
         let entry = PoolEntry { pool, capacity, room: capacity, live: 0, ready: 0, lost: 0, sealed: false };
+        let offers = entry.offers();
         let at = self.pools.iter().position(Option::is_none).unwrap_or(self.pools.len());
         if at == self.pools.len() {
             self.pools.push(None);
         }
         self.pools[at] = Some(entry);
         self.free += u64::from(capacity);
-        self.update_masks(narrow(at));
+        self.set_masks(narrow(at), offers);
         narrow(at)
     }
 
@@ -248,26 +268,25 @@ impl<S, P> Books<S, P> {
     /// Nothing is taken from the pool until it is empty.
     pub(super) fn seal(&mut self, at: u32) {
         self.drop_ready(at);
-        let Some(pool) = self.pool_mut(at) else { return };
-        if !std::mem::replace(&mut pool.sealed, true) {
-            let room = u64::from(pool.room);
-            self.free -= room;
-        }
-        self.update_masks(at);
+        let room = self.count(at, |pool| match std::mem::replace(&mut pool.sealed, true) {
+            true => 0,
+            false => pool.room,
+        });
+        self.free -= u64::from(room.unwrap_or(0));
     }
 
     /// The pool was reset: all of it is room.
     pub(super) fn reset(&mut self, at: u32) {
         self.drop_ready(at);
-        let Some(pool) = self.pool_mut(at) else { return };
-        debug_assert_eq!(pool.live, 0, "B1: a reset takes nobody's set");
-        let before = if pool.sealed { 0 } else { u64::from(pool.room) };
-        pool.sealed = false;
-        pool.lost = 0;
-        pool.room = pool.capacity;
-        let after = u64::from(pool.capacity);
-        self.free = self.free - before + after;
-        self.update_masks(at);
+        let gained = self.count(at, |pool| {
+            debug_assert_eq!(pool.live, 0, "B1: a reset takes nobody's set");
+            let before = if pool.sealed { 0 } else { pool.room };
+            pool.sealed = false;
+            pool.lost = 0;
+            pool.room = pool.capacity;
+            pool.capacity - before
+        });
+        self.free += u64::from(gained.unwrap_or(0));
     }
 
     /// The ready sets of a pool are ready no more.
@@ -283,15 +302,14 @@ impl<S, P> Books<S, P> {
                 dropped += 1;
             }
         }
-        if let Some(pool) = self.pool_mut(at) {
+        let was_counted = self.count(at, |pool| {
             pool.ready -= dropped;
             pool.lost += dropped;
-            let was_counted = !pool.sealed;
-            if was_counted {
-                self.free -= u64::from(dropped);
-            }
+            !pool.sealed
+        });
+        if was_counted == Some(true) {
+            self.free -= u64::from(dropped);
         }
-        self.update_masks(at);
     }
 
     /// Takes the first ready set of a group and a pool out of its chain.
@@ -346,15 +364,12 @@ impl<S, P> Books<S, P> {
         let group = self.group_of(wanted.layout)?;
         let slot = self.pop_ready(group, at)?;
         self.slots[index(slot)].state = State::Live;
-        let pool = self.pool_mut(at)?;
-        pool.ready -= 1;
-        pool.live += 1;
-        let is_news = pool.ready == 0 || pool.live == 1;
+        self.count(at, |pool| {
+            pool.ready -= 1;
+            pool.live += 1;
+        })?;
         self.live += 1;
         self.free -= 1;
-        if is_news {
-            self.update_masks(at);
-        }
         Some(slot)
     }
 
@@ -363,17 +378,12 @@ impl<S, P> Books<S, P> {
         let group = self.join_group(wanted);
         let slot =
             self.new_slot(Slot { set, generation: 0, pool: at, group, next: NONE, state: State::Live });
-        let mut is_news = false;
-        if let Some(pool) = self.pool_mut(at) {
+        self.count(at, |pool| {
             pool.room -= 1;
             pool.live += 1;
-            is_news = pool.room == 0 || pool.live == 1;
-        }
+        });
         self.live += 1;
         self.free -= 1;
-        if is_news {
-            self.update_masks(at);
-        }
         slot
     }
 
@@ -454,23 +464,21 @@ impl<S, P> Books<S, P> {
         let at = if self.slots[index(slot)].state == State::Live { self.end_generation(slot) } else { slot };
         let Slot { pool: place, group, .. } = self.slots[index(at)];
         self.live -= 1;
-        let Some(Some(pool)) = self.pools.get_mut(index(place)) else { return place };
-        pool.live -= 1;
-        let is_empty = pool.live == 0;
-        let is_news = if pool.sealed {
-            pool.lost += 1;
-            self.vacate(at);
-            self.leave_group(group);
-            is_empty
-        } else {
-            pool.ready += 1;
-            let is_first = pool.ready == 1;
-            self.free += 1;
-            self.push_ready(at, place, group);
-            is_first || is_empty
-        };
-        if is_news {
-            self.update_masks(place);
+        let was_sealed = self.count(place, |pool| {
+            pool.live -= 1;
+            *(if pool.sealed { &mut pool.lost } else { &mut pool.ready }) += 1;
+            pool.sealed
+        });
+        match was_sealed {
+            None => {}
+            Some(true) => {
+                self.vacate(at);
+                self.leave_group(group);
+            }
+            Some(false) => {
+                self.free += 1;
+                self.push_ready(at, place, group);
+            }
         }
         place
     }
@@ -503,11 +511,10 @@ impl<S, P> Books<S, P> {
         debug_assert_eq!(popped, Some(slot), "B3: the first of its chain");
         self.vacate(slot);
         self.leave_group(group);
-        if let Some(pool) = self.pool_mut(at) {
+        self.count(at, |pool| {
             pool.ready -= 1;
             pool.room += 1;
-        }
-        self.update_masks(at);
+        });
     }
 
     /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it
