@@ -106,6 +106,13 @@ pub enum ListError {
         /// How many it has.
         samples: vk::SampleCountFlags,
     },
+    /// An attachment cannot be resolved so: colors have one mode, and render passes of Vulkan 1.0 resolve colors alone.
+    ResolveMode {
+        /// The mode.
+        mode: vk::ResolveModeFlags,
+        /// What was to be resolved.
+        aspect: vk::ImageAspectFlags,
+    },
     /// The frames were made without a descriptor device.
     NoDescriptors,
     /// No pipeline is bound at the bind point, or the binding does not exist.
@@ -164,6 +171,7 @@ impl fmt::Display for ListError {
                 write!(f, "{format:?} needs {needs:?}; the device has {has:?}")
             }
             Self::Samples { samples } => write!(f, "the image has {samples:?}, and one sample is needed"),
+            Self::ResolveMode { mode, aspect } => write!(f, "{aspect:?} of this format is not resolved by {mode:?} here"),
             Self::NoDescriptors => f.write_str("the frames were made without a descriptor device"),
             Self::NoBinding { set, binding } => {
                 write!(f, "there is no pipeline with set {set}, binding {binding} at the bind point")

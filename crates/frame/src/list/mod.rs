@@ -1,5 +1,6 @@
 //! Command lists: see [`CommandList`].
 
+mod attachment;
 mod bind;
 mod buffers;
 mod downsample;
@@ -15,6 +16,7 @@ mod read;
 mod rendering;
 mod upload;
 
+pub use self::attachment::{Attachment, RenderingInfo, Resolve};
 pub(crate) use self::bind::BoundPoint;
 pub use self::bind::StorageAccess;
 pub(crate) use self::downsample::Downsampler;
@@ -24,7 +26,6 @@ pub(crate) use self::moving::MovedImage;
 pub use self::pass::RenderPassInfo;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
-pub use self::rendering::{Attachment, RenderingInfo};
 pub use self::upload::{ImageData, Pitch};
 
 use std::cell::Cell;

@@ -15,6 +15,7 @@ use crate::track::Use;
 
 /// What a pipeline renders to: as `VkPipelineRenderingCreateInfo` says it for dynamic rendering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct RenderPassInfo<'a> {
     /// Formats of colors, by their locations: 8 at most. `UNDEFINED` where there is none.
     pub colors: &'a [vk::Format],
@@ -31,6 +32,20 @@ impl<'a> RenderPassInfo<'a> {
     #[must_use]
     pub const fn new(colors: &'a [vk::Format], depth_stencil: vk::Format) -> Self {
         Self { colors, depth_stencil, samples: vk::SampleCountFlags::TYPE_1, view_mask: 0 }
+    }
+
+    /// So many samples of each attachment.
+    #[must_use]
+    pub const fn samples(mut self, samples: vk::SampleCountFlags) -> Self {
+        self.samples = samples;
+        self
+    }
+
+    /// The views of multiview.
+    #[must_use]
+    pub const fn view_mask(mut self, mask: u32) -> Self {
+        self.view_mask = mask;
+        self
     }
 
     /// The render pass, which lives as long as the core; null where dynamic rendering is enabled.
@@ -99,7 +114,7 @@ impl Pass {
         for (at, (color, made)) in info.colors.iter().zip(colors).enumerate() {
             let Some(color) = color else { continue };
             let mut attachment =
-                PassAttachment::of(color.image.format(), color.image.facts().samples, made.image_layout);
+                PassAttachment::of(color.format(), color.image.facts().samples, made.image_layout);
             (attachment.load_op, attachment.store_op) = (made.load_op, made.store_op);
             pass.attach(at, attachment, made.image_view, color.image.extent(color.mip));
             pass.clears[at] = made.clear_value;
@@ -110,15 +125,20 @@ impl Pass {
                     made.resolve_image_layout,
                 );
                 attachment.store_op = vk::AttachmentStoreOp::STORE;
-                pass.attach(RESOLVES + at, attachment, made.resolve_image_view, target.extent(0));
+                pass.attach(
+                    RESOLVES + at,
+                    attachment,
+                    made.resolve_image_view,
+                    target.image.extent(target.mip),
+                );
             }
         }
         if let Some((image, made)) = info.depth.as_ref().or(info.stencil.as_ref()).zip(depth.or(stencil)) {
-            let (mip, image) = (image.mip, image.image);
+            let (format, mip, image) = (image.format(), image.mip, image.image);
             let ops = |one: Option<&vk::RenderingAttachmentInfo<'_>>| {
                 one.map_or_else(|| aside(made.store_op), |one| (one.load_op, one.store_op))
             };
-            let mut attachment = PassAttachment::of(image.format(), image.facts().samples, made.image_layout);
+            let mut attachment = PassAttachment::of(format, image.facts().samples, made.image_layout);
             (attachment.load_op, attachment.store_op) = ops(depth);
             (attachment.stencil_load_op, attachment.stencil_store_op) = ops(stencil);
             pass.attach(DEPTH_STENCIL, attachment, made.image_view, image.extent(mip));

@@ -1,4 +1,4 @@
-//! Attachments, and rendering that begins when it has to.
+//! Rendering that begins when it has to.
 
 use std::ops::Range;
 
@@ -6,86 +6,10 @@ use ash::vk;
 
 use super::error::check_range;
 use super::pass::Pass;
-use super::{CommandList, ListError, part};
+use super::{Attachment, CommandList, ListError, RenderingInfo, part};
 use crate::device::{Core, Kept, MOST_COLORS};
 use crate::resource::{Image, ViewInfo};
 use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
-
-/// An attachment of rendering: one mip of some layers of an image.
-#[derive(Clone, Copy)]
-pub struct Attachment<'a> {
-    /// The image.
-    pub image: &'a Image,
-    /// Its mip.
-    pub mip: u32,
-    /// Its first layer; as many are used as rendering has.
-    pub layer: u32,
-    /// What becomes of its contents when rendering begins.
-    pub load_op: vk::AttachmentLoadOp,
-    /// What becomes of them when it ends.
-    pub store_op: vk::AttachmentStoreOp,
-    /// What it is cleared to.
-    pub clear: vk::ClearValue,
-    /// An image of one sample that gets the average of the samples, mip 0 from layer 0 on. For colors.
-    pub resolve: Option<&'a Image>,
-    /// Depth and stencil are tested and not written, so that shaders may read them meanwhile. Where both are attached,
-    /// both have to be so: they have one layout.
-    pub read_only: bool,
-}
-
-impl<'a> Attachment<'a> {
-    /// Mip 0, layer 0: cleared to zero, and stored.
-    #[must_use]
-    pub fn clear(image: &'a Image) -> Self {
-        Self {
-            image,
-            mip: 0,
-            layer: 0,
-            load_op: vk::AttachmentLoadOp::CLEAR,
-            store_op: vk::AttachmentStoreOp::STORE,
-            clear: vk::ClearValue::default(),
-            resolve: None,
-            read_only: false,
-        }
-    }
-
-    /// Mip 0, layer 0: as it is, and stored.
-    #[must_use]
-    pub fn load(image: &'a Image) -> Self {
-        Self { load_op: vk::AttachmentLoadOp::LOAD, ..Self::clear(image) }
-    }
-}
-
-/// What is rendered to.
-#[derive(Clone, Copy)]
-pub struct RenderingInfo<'a> {
-    /// The texels that are rendered.
-    pub area: vk::Rect2D,
-    /// Layers of each attachment.
-    pub layers: u32,
-    /// The views of multiview; 0 without it.
-    pub view_mask: u32,
-    /// Colors, by their locations: 8 at most.
-    pub colors: &'a [Option<Attachment<'a>>],
-    /// Depth.
-    pub depth: Option<Attachment<'a>>,
-    /// Stencil: mostly the image of depth.
-    pub stencil: Option<Attachment<'a>>,
-}
-
-impl<'a> RenderingInfo<'a> {
-    /// All of the first mip of an attachment's extent, one layer.
-    #[must_use]
-    pub fn new(
-        extent: vk::Extent3D,
-        colors: &'a [Option<Attachment<'a>>],
-        depth: Option<Attachment<'a>>,
-    ) -> Self {
-        let extent = vk::Extent2D { width: extent.width, height: extent.height };
-        let area = vk::Rect2D { offset: vk::Offset2D::default(), extent };
-        Self { area, layers: 1, view_mask: 0, colors, depth, stencil: None }
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -95,6 +19,9 @@ enum Phase {
     /// A barrier came between.
     Suspended,
 }
+
+/// Images that are rendered to, each followed by the one that it is resolved to: colors, depth, stencil.
+const MOST_ATTACHED: usize = 2 * (MOST_COLORS + 2);
 
 /// An image that is rendered to.
 #[derive(Clone)]
@@ -114,8 +41,8 @@ pub(super) struct Rendering {
     color_count: usize,
     depth: Option<vk::RenderingAttachmentInfo<'static>>,
     stencil: Option<vk::RenderingAttachmentInfo<'static>>,
-    /// Ten attachments and eight resolved ones at most.
-    attached: [Option<Attached>; 2 * MOST_COLORS + 2],
+    /// Ten attachments and as many resolved ones at most.
+    attached: [Option<Attached>; MOST_ATTACHED],
     can_suspend: bool,
     /// Where dynamic rendering is not enabled.
     pass: Option<Pass>,
@@ -234,7 +161,7 @@ impl CommandList {
             color_count: info.colors.len(),
             depth: None,
             stencil: None,
-            attached: [const { None }; 2 * MOST_COLORS + 2],
+            attached: [const { None }; MOST_ATTACHED],
             can_suspend: true,
             pass: None,
         };
@@ -253,7 +180,7 @@ impl CommandList {
         }
         if let Some(attachment) = &info.stencil {
             // SAFETY: the caller's own promise.
-            let made = unsafe { self.attach(&mut rendering, info, attachment, stencil, 2 * MOST_COLORS + 1) };
+            let made = unsafe { self.attach(&mut rendering, info, attachment, stencil, 2 * MOST_COLORS + 2) };
             rendering.stencil = Some(made?);
         }
         if in_passes {
@@ -336,6 +263,7 @@ impl CommandList {
         at: usize,
     ) -> Result<vk::RenderingAttachmentInfo<'static>, ListError> {
         let Attachment { image, mip, layer, load_op, store_op, clear, resolve, .. } = *attachment;
+        let in_passes = !self.core.api.has_dynamic_rendering();
         let color = aspect == vk::ImageAspectFlags::COLOR;
         let needs = match color {
             true => vk::ImageUsageFlags::COLOR_ATTACHMENT,
@@ -344,7 +272,8 @@ impl CommandList {
         // With multiview the views are layers.
         let layers = info.layers.max(u32::BITS - info.view_mask.leading_zeros()).max(1);
         // SAFETY: the caller's own promise.
-        let view = unsafe { self.attachment_view(image, mip, range(layer, layers), needs) }?;
+        let view =
+            unsafe { self.attachment_view(image, attachment.format(), mip, range(layer, layers), needs) }?;
         let size = image.extent(mip);
         let full = info.area.offset == vk::Offset2D::default()
             && (info.area.extent.width, info.area.extent.height) == (size.width, size.height);
@@ -360,9 +289,13 @@ impl CommandList {
         usage.discards = full && load_op != vk::AttachmentLoadOp::LOAD && image.aspects() == aspect;
         // A render pass has depth and stencil of an image, and keeps the one that is not attached by writing it.
         let alone = info.depth.is_none() || info.stencil.is_none();
-        let in_pass = !color && alone && !self.core.api.has_dynamic_rendering();
-        let aspects = if in_pass { image.aspects() } else { aspect };
+        let kept = !color && alone && in_passes;
+        let aspects = if kept { image.aspects() } else { aspect };
         let part = Subresources::ALL.mips(mip..mip + 1).layers(range(layer, layers)).aspects(aspects);
+        if resolve.is_some() && !color {
+            usage.stages |= Use::COLOR_ATTACHMENT.stages;
+            usage.access |= vk::AccessFlags2::COLOR_ATTACHMENT_READ;
+        }
         rendering.attached[at] = Some(Attached { image: image.id(), part, usage });
         rendering.can_suspend &= store_op == vk::AttachmentStoreOp::STORE && resolve.is_none();
         let mut made = vk::RenderingAttachmentInfo::default()
@@ -371,16 +304,21 @@ impl CommandList {
             .load_op(load_op)
             .store_op(store_op)
             .clear_value(clear);
-        if let Some(target) = resolve.filter(|_| color) {
+        if let Some(target) = resolve {
+            let mode = target.mode_of(aspect, in_passes)?;
+            let layers = range(target.layer, layers);
+            let format = target.format();
             // SAFETY: the caller's own promise.
-            let view = unsafe { self.attachment_view(target, 0, range(0, layers), needs) }?;
-            made = made
-                .resolve_mode(vk::ResolveModeFlags::AVERAGE)
-                .resolve_image_view(view)
-                .resolve_image_layout(Use::COLOR_ATTACHMENT.layout);
-            let part = Subresources::ALL.mips(0..1).layers(range(0, layers));
-            let usage = Use { discards: full, ..Use::COLOR_ATTACHMENT };
-            rendering.attached[at + 1] = Some(Attached { image: target.id(), part, usage });
+            let view =
+                unsafe { self.attachment_view(target.image, format, target.mip, layers.clone(), needs) }?;
+            // The layout is that of any attachment, and the rest that of colors, also of depth and stencil: "Render Pass
+            // Multisample Resolve Operations" of the specification.
+            let layout = if color { Use::COLOR_ATTACHMENT.layout } else { Use::DEPTH_ATTACHMENT.layout };
+            made = made.resolve_mode(mode).resolve_image_view(view).resolve_image_layout(layout);
+            let part = Subresources::ALL.mips(target.mip..target.mip + 1).layers(layers).aspects(aspect);
+            let discards = full && target.image.aspects() == aspect;
+            let usage = Use { layout, discards, ..Use::COLOR_ATTACHMENT };
+            rendering.attached[at + 1] = Some(Attached { image: target.image.id(), part, usage });
         }
         Ok(made)
     }
@@ -390,6 +328,7 @@ impl CommandList {
     unsafe fn attachment_view(
         &mut self,
         image: &Image,
+        format: vk::Format,
         mip: u32,
         layers: Range<u32>,
         needs: vk::ImageUsageFlags,
@@ -403,7 +342,7 @@ impl CommandList {
             _ => vk::ImageViewType::TYPE_2D_ARRAY,
         };
         let part = Subresources::ALL.mips(mip..mip + 1).layers(layers);
-        let info = ViewInfo { view_type, format: image.format(), part };
+        let info = ViewInfo { view_type, format, part };
         // SAFETY: the caller's own promise.
         unsafe { image.view_with(&info) }.map_err(ListError::View)
     }

@@ -75,6 +75,54 @@ pub fn format_aspects(format: vk::Format) -> vk::ImageAspectFlags {
     }
 }
 
+/// Whether shaders see the texels of a color format as integers.
+pub(crate) fn is_integer(format: vk::Format) -> bool {
+    matches!(
+        format.as_raw(),
+        13 | 14
+            | 20
+            | 21
+            | 27
+            | 28
+            | 34
+            | 35
+            | 41
+            | 42
+            | 48
+            | 49
+            | 55
+            | 56
+            | 62
+            | 63
+            | 68
+            | 69
+            | 74
+            | 75
+            | 81
+            | 82
+            | 88
+            | 89
+            | 95
+            | 96
+            | 98
+            | 99
+            | 101
+            | 102
+            | 104
+            | 105
+            | 107
+            | 108
+            | 110
+            | 111
+            | 113
+            | 114
+            | 116
+            | 117
+            | 119
+            | 120
+    )
+}
+
 /// How one aspect of a format lies in a buffer that is copied to or from an image. `None` for formats of several
 /// planes, and for those that this version does not know.
 ///
@@ -155,6 +203,14 @@ mod tests {
             seen += 1;
         }
         assert_eq!(seen, 123 + 54 + 14 + 2);
+    }
+
+    #[test]
+    fn integers_are_those_that_names_say() {
+        for format in (1..=123).chain(131..=184).map(vk::Format::from_raw) {
+            let name = format!("{format:?}");
+            assert_eq!(is_integer(format), name.contains("_UINT") || name.contains("_SINT"), "{name}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) use self::body::{Body, Buffers, Current, Images, Kind};
 pub use self::buffer::Buffer;
 pub(crate) use self::buffer::WeakBuffer;
 pub use self::error::{CreateResourceError, ViewError};
+pub(crate) use self::format::is_integer;
 pub use self::format::{FormatLayout, format_aspects, format_layout};
 pub(crate) use self::image::{Facts, WeakImage};
 pub use self::image::{Image, ViewInfo};

@@ -2,7 +2,7 @@
 
 use ash::vk;
 use sublet_frame::track::Subresources;
-use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, format_layout};
+use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, Resolve, format_layout};
 
 use crate::bench::{Bench, PROFILES, image_info};
 
@@ -224,8 +224,8 @@ fn views_are_layers() {
         unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
         let white = vk::ClearValue { color: vk::ClearColorValue { float32: [1.0; 4] } };
         // From the second layer on: the first view and the third.
-        let colors = [Some(Attachment { layer: 1, clear: white, ..Attachment::clear(&image) })];
-        let info = RenderingInfo { view_mask: 0b101, ..RenderingInfo::new(image.extent(0), &colors, None) };
+        let colors = [Some(Attachment::clear(&image).layer(1).clear_value(white))];
+        let info = RenderingInfo::new(image.extent(0), &colors, None).view_mask(0b101);
         unsafe { list.begin_rendering(&info) }.unwrap();
         list.end_rendering().unwrap();
         let read = list.read_image(&image, 0, 0..4, vk::ImageAspectFlags::COLOR).unwrap();
@@ -240,4 +240,40 @@ fn views_are_layers() {
         bench.finish();
     }
     assert_eq!(passes, 2, "two of them have no dynamic rendering");
+}
+
+#[test]
+fn colors_are_resolved_as_their_format_wants_it_to_any_mip_and_layer() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let format = vk::Format::R8G8B8A8_UINT;
+        let made = |bench: &mut Bench, mips, layers, samples| {
+            let info = image_info(format, (4, 4), mips, layers).samples(samples);
+            bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT))
+        };
+        let samples = made(&mut bench, 1, 1, vk::SampleCountFlags::TYPE_4);
+        let single = made(&mut bench, 2, 3, vk::SampleCountFlags::TYPE_1);
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let none = vk::ClearColorValue { uint32: [1; 4] };
+        unsafe { list.clear_color(&single, &Subresources::ALL, none) }.unwrap();
+        let seven = vk::ClearValue { color: vk::ClearColorValue { uint32: [7; 4] } };
+        let to = Resolve::new(&single).mip(1).layer(2);
+        let wrong = to.mode(vk::ResolveModeFlags::AVERAGE);
+        for (to, expected) in [(wrong, false), (to, true)] {
+            let colors = [Some(Attachment::clear(&samples).clear_value(seven).resolve(to))];
+            let info = RenderingInfo::new(single.extent(1), &colors, None);
+            let begun = unsafe { list.begin_rendering(&info) };
+            assert_eq!(begun.is_ok(), expected, "{begun:?}");
+        }
+        list.end_rendering().unwrap();
+        let read = list.read_image(&single, 1, 0..3, vk::ImageAspectFlags::COLOR).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        assert_eq!(read.bytes().unwrap(), [[1; 16], [1; 16], [7; 16]].concat(), "{profile}");
+        drop((read, samples, single));
+        bench.finish();
+    }
 }

@@ -184,10 +184,8 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
         unsafe { list.bind_image(point, (0, 1, 0), &picture, None, none, StorageAccess::Read) }.unwrap();
         list.bind_vertex_buffer(0, &corners, 0).unwrap();
         list.bind_index_buffer(&indices, 0, false).unwrap();
-        let far = Attachment {
-            clear: vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } },
-            ..Attachment::clear(&depth)
-        };
+        let far = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } };
+        let far = Attachment::clear(&depth).clear_value(far);
         let colors = [Some(Attachment::clear(&target))];
         let info = RenderingInfo::new(target.extent(0), &colors, Some(far));
         list.set_viewport(info.area).unwrap();

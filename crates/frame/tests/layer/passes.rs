@@ -3,7 +3,7 @@
 
 use ash::vk;
 use sublet_frame::track::{Subresources, Use};
-use sublet_frame::{Attachment, Frames, Image, RenderingInfo};
+use sublet_frame::{Attachment, Frames, Image, ListError, RenderingInfo, Resolve};
 
 use super::make;
 
@@ -21,6 +21,8 @@ fn target(frames: &Frames, format: vk::Format, samples: vk::SampleCountFlags, si
     let single = samples == vk::SampleCountFlags::TYPE_1;
     let (mips, layers) = if single { (2, 3) } else { (1, 1) };
     let info = make::image_info(format, (size, size), mips, layers).samples(samples);
+    // Seen as another format too.
+    let info = if depth { info } else { info.flags(vk::ImageCreateFlags::MUTABLE_FORMAT) };
     make::image(frames, &info.usage(info.usage | usage))
 }
 
@@ -67,23 +69,23 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     let depth = target(frames, vk::Format::D32_SFLOAT_S8_UINT, one, SIZE);
     // All of everything is defined.
     for (mip, layer) in (0..2).flat_map(|mip| (0..3).map(move |layer| (mip, layer))) {
-        let at = |image, clear| Attachment { mip, layer, clear, ..Attachment::clear(image) };
+        let at = |image, clear| Attachment::clear(image).mip(mip).layer(layer).clear_value(clear);
         let colors = [Some(at(&color, grey(0.2))), None, Some(at(&other, grey(0.4)))];
         let both = at(&depth, far(0.25, 7));
         let info = RenderingInfo::new(color.extent(mip), &colors, Some(both));
-        render(frames, &RenderingInfo { stencil: Some(both), ..info }, None);
+        render(frames, &info.stencil(both), None);
     }
     // Two layers of a mip, a part of them.
-    let part = Attachment { mip: 1, layer: 1, clear: grey(0.6), ..Attachment::clear(&color) };
+    let part = Attachment::clear(&color).mip(1).layer(1).clear_value(grey(0.6));
     let colors = [Some(part)];
-    let mut info = RenderingInfo { layers: 2, ..RenderingInfo::new(color.extent(1), &colors, None) };
+    let mut info = RenderingInfo::new(color.extent(1), &colors, None).layers(2);
     info.area.extent.width = 2;
     render(frames, &info, Some(&other));
     // Depth alone, and stencil alone: the other one stays.
-    let first = Attachment { clear: far(0.5, 99), ..Attachment::clear(&depth) };
+    let first = Attachment::clear(&depth).clear_value(far(0.5, 99));
     render(frames, &RenderingInfo::new(depth.extent(0), &[], Some(first)), None);
-    let second = Attachment { mip: 1, clear: far(0.75, 3), ..Attachment::clear(&depth) };
-    let info = RenderingInfo { stencil: Some(second), ..RenderingInfo::new(depth.extent(1), &[], None) };
+    let second = Attachment::clear(&depth).mip(1).clear_value(far(0.75, 3));
+    let info = RenderingInfo::new(depth.extent(1), &[], None).stencil(second);
     render(frames, &info, Some(&other));
     // In the list in which stencil was copied.
     frames.begin().unwrap();
@@ -95,25 +97,31 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.end();
     // Depth is loaded and cannot be written, stencil is cleared.
-    let info = RenderingInfo {
-        stencil: Some(Attachment { clear: far(0.0, 5), ..Attachment::clear(&depth) }),
-        ..RenderingInfo::new(
-            depth.extent(0),
-            &[],
-            Some(Attachment { read_only: true, ..Attachment::load(&depth) }),
-        )
-    };
+    let read_only = Attachment::load(&depth).read_only();
+    let info = RenderingInfo::new(depth.extent(0), &[], Some(read_only))
+        .stencil(Attachment::clear(&depth).clear_value(far(0.0, 5)));
     render(frames, &info, None);
     // Samples, and what they are resolved to; a second color.
-    let resolved = Attachment {
-        clear: grey(0.8),
-        resolve: Some(&other),
-        store_op: vk::AttachmentStoreOp::DONT_CARE,
-        ..Attachment::clear(&samples)
-    };
+    let resolved = Attachment::clear(&samples)
+        .clear_value(grey(0.8))
+        .resolve(&other)
+        .store_op(vk::AttachmentStoreOp::DONT_CARE);
     let colors = [Some(resolved)];
     render(frames, &RenderingInfo::new(samples.extent(0), &colors, None), None);
+    // As another format. Whatever the view says, llvmpipe of Mesa 22.3.6 resolves to mip 0 of layer 0, so that the rest of
+    // it is for simulated GPUs.
+    let srgb = vk::Format::R8G8B8A8_SRGB;
+    let resolved = Attachment::clear(&samples)
+        .view_format(srgb)
+        .clear_value(grey(0.5))
+        .resolve(Resolve::new(&color).view_format(srgb));
+    let colors = [Some(resolved)];
+    render(frames, &RenderingInfo::new(color.extent(0), &colors, None), None);
     let mut found: Vec<_> = (0..2).map(|mip| read(frames, &color, mip, COLOR)).collect();
+    let (first, others) = found[0].split_at(8 * 8 * 4);
+    assert!(first.chunks(4).all(|texel| texel == [188, 188, 188, 128]), "half of the light, {first:?}");
+    assert!(others.chunks(4).all(|texel| texel[0] == texel[3]), "the other layers are as they were");
+    resolve_depth(frames, &depth);
     found.extend((0..2).map(|mip| read(frames, &other, mip, COLOR)));
     found.extend(
         (0..2)
@@ -124,6 +132,33 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     found
 }
 
+/// Depth and stencil of several samples, where there is more than Vulkan 1.0 for it. `depth` is as it was.
+fn resolve_depth(frames: &mut Frames, depth: &Image) {
+    let samples = target(frames, depth.format(), vk::SampleCountFlags::TYPE_4, SIZE);
+    let single = target(frames, depth.format(), vk::SampleCountFlags::TYPE_1, SIZE);
+    let both = Attachment::clear(&samples).clear_value(far(0.375, 9)).resolve(&single);
+    let info = RenderingInfo::new(single.extent(0), &[], Some(both)).stencil(both);
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let begun = unsafe { list.begin_rendering(&info) };
+    if let Err(error) = begun {
+        let (mode, aspect) = (vk::ResolveModeFlags::SAMPLE_ZERO, DEPTH);
+        assert_eq!(error, ListError::ResolveMode { mode, aspect });
+        return frames.end();
+    }
+    list.end_rendering().unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let found = [DEPTH, STENCIL].map(|aspect| list.read_image(&single, 0, 0..1, aspect).unwrap());
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    found.iter().for_each(|read| frames.wait(read).unwrap());
+    assert_eq!(found[0].bytes().unwrap(), 0.375_f32.to_le_bytes().repeat(64));
+    assert_eq!(found[1].bytes().unwrap(), [9; 64]);
+}
+
 /// More images than framebuffers are kept, some of them dropped while the device renders: a new view may have the handle
 /// of an old one.
 fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
@@ -131,8 +166,7 @@ fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     let mut texels = Vec::new();
     for round in 0..300_u16 {
         let image = target(frames, format, vk::SampleCountFlags::TYPE_1, 4 + u32::from(round % 5));
-        let colors =
-            [Some(Attachment { clear: grey(f32::from(round) / 300.0), ..Attachment::clear(&image) })];
+        let colors = [Some(Attachment::clear(&image).clear_value(grey(f32::from(round) / 300.0)))];
         render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
         if round % 3 == 0 {
             kept.push(image);

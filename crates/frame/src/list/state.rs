@@ -1,0 +1,216 @@
+//! State that graphics pipelines leave to commands. It stays set until the end of the list, also within
+//! [`raw`](CommandList::raw).
+
+use ash::vk;
+
+use super::error::check_range;
+use super::{CommandList, ListError};
+
+/// Where is drawn, and which depths there are.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_frame::ViewportInfo;
+///
+/// let area = vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() };
+/// // As OpenGL and Direct3D have it, far away is 0, and only the left half is drawn.
+/// let left = vk::Rect2D { extent: vk::Extent2D { width: 32, height: 64 }, ..area };
+/// let viewport = ViewportInfo::new(area).flip().depth(1.0, 0.0).scissor(left);
+/// # assert!(viewport.flip);
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct ViewportInfo {
+    /// The texels that `-1..1` is stretched to.
+    pub area: vk::Rect2D,
+    /// Up is up: `y` grows from the last row to the first one.
+    pub flip: bool,
+    /// What becomes of the depth 0, from 0 to 1.
+    pub min_depth: f32,
+    /// What becomes of the depth 1, from 0 to 1.
+    pub max_depth: f32,
+    /// The texels that are drawn; the area without it.
+    pub scissor: Option<vk::Rect2D>,
+}
+
+impl ViewportInfo {
+    /// An area, all of which is drawn, with depths from 0 to 1.
+    #[must_use]
+    pub const fn new(area: vk::Rect2D) -> Self {
+        Self { area, flip: false, min_depth: 0.0, max_depth: 1.0, scissor: None }
+    }
+
+    /// Up is up: `y` grows from the last row to the first one.
+    #[must_use]
+    pub const fn flip(mut self) -> Self {
+        self.flip = true;
+        self
+    }
+
+    /// What becomes of the depths 0 and 1.
+    #[must_use]
+    pub const fn depth(mut self, min: f32, max: f32) -> Self {
+        (self.min_depth, self.max_depth) = (min, max);
+        self
+    }
+
+    /// Only these texels are drawn.
+    #[must_use]
+    pub const fn scissor(mut self, scissor: vk::Rect2D) -> Self {
+        self.scissor = Some(scissor);
+        self
+    }
+}
+
+impl From<vk::Rect2D> for ViewportInfo {
+    fn from(area: vk::Rect2D) -> Self {
+        Self::new(area)
+    }
+}
+
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "no more than `maxViewportDimensions`, which a float holds"
+)]
+fn float(texels: u32) -> f32 {
+    texels as f32
+}
+
+/// State for pipelines that leave it to commands (`VkPipelineDynamicStateCreateInfo`). Each is recorded at once and holds
+/// for all draws behind it.
+impl CommandList {
+    /// `vkCmdSetViewport` and `vkCmdSetScissor`, of one: an area, or a [`ViewportInfo`].
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_frame::ViewportInfo;
+    /// # let (_, mut frames) = sublet_frame::doc_example();
+    /// frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// let area = vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() };
+    /// list.set_viewport(area)?;
+    /// list.set_viewport(ViewportInfo::new(area).flip().depth(0.0, 0.5))?;
+    /// # drop(list);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ListError::Queue`] if the queue does not draw; [`ListError::OutOfRange`] for an area or a scissor that is empty
+    /// or begins below 0; [`ListError::DepthRange`]; [`ListError::NotEnabled`] for one that is flipped on Vulkan 1.0
+    /// without [`Features::maintenance1`](crate::Features::maintenance1). Nothing was recorded.
+    #[doc(alias = "RSSetViewports")]
+    #[doc(alias = "RSSetScissorRects")]
+    pub fn set_viewport(&mut self, viewport: impl Into<ViewportInfo>) -> Result<(), ListError> {
+        let ViewportInfo { area, flip, min_depth, max_depth, scissor } = viewport.into();
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        let limits = self.core.allocator.physical_device_properties().limits.max_viewport_dimensions;
+        let [width, height] = limits.map(u64::from);
+        check_area(["columns of a viewport", "rows of a viewport"], area, [width, height])?;
+        let scissor = scissor.unwrap_or(area);
+        // What is beyond the attachments is not drawn.
+        check_area(["columns of a scissor", "rows of a scissor"], scissor, [u64::from(u32::MAX >> 1); 2])?;
+        let unit = 0.0..=1.0;
+        if !unit.contains(&min_depth) || !unit.contains(&max_depth) {
+            return Err(ListError::DepthRange { min: min_depth, max: max_depth });
+        }
+        if flip && !self.core.api.flips_viewports() {
+            return Err(ListError::NotEnabled { feature: "VK_KHR_maintenance1" });
+        }
+        let (y, rows) = (float(area.offset.y.unsigned_abs()), float(area.extent.height));
+        let viewport = vk::Viewport {
+            x: float(area.offset.x.unsigned_abs()),
+            y: if flip { y + rows } else { y },
+            width: float(area.extent.width),
+            height: if flip { -rows } else { rows },
+            min_depth,
+            max_depth,
+        };
+        let (device, main) = (self.core.api.device(), self.pool.main);
+        // SAFETY: the list is being recorded for a queue that draws, and the viewport is within the device's limits.
+        unsafe { device.cmd_set_viewport(main, 0, &[viewport]) };
+        // SAFETY: as above; the offsets are not negative, and the ends no more than an `i32` holds.
+        unsafe { device.cmd_set_scissor(main, 0, &[scissor]) };
+        Ok(())
+    }
+
+    /// `vkCmdSetDepthBias`: what is added to depths, as for shadows.
+    ///
+    /// # Errors
+    /// [`ListError::Queue`] if the queue does not draw; [`ListError::NotEnabled`] for a `clamp` other than 0 without
+    /// [`Features::depth_bias_clamp`](crate::Features::depth_bias_clamp). Nothing was recorded.
+    pub fn set_depth_bias(&mut self, constant: f32, clamp: f32, slope: f32) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        if clamp != 0.0 && !self.core.api.clamps_depth_bias() {
+            return Err(ListError::NotEnabled { feature: "depthBiasClamp" });
+        }
+        // SAFETY: the list is being recorded for a queue that draws, and the clamp is enabled or 0.
+        unsafe { self.core.api.device().cmd_set_depth_bias(self.pool.main, constant, clamp, slope) };
+        Ok(())
+    }
+
+    /// `vkCmdSetCullMode`: which triangles are left out.
+    ///
+    /// # Errors
+    /// [`ListError::Queue`] if the queue does not draw; [`ListError::NotEnabled`] before Vulkan 1.3 without
+    /// [`Features::extended_dynamic_state`](crate::Features::extended_dynamic_state). Nothing was recorded.
+    #[doc(alias = "RSSetState")]
+    pub fn set_cull_mode(&mut self, mode: vk::CullModeFlags) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        // SAFETY: the list is being recorded for a queue that draws.
+        let set = unsafe { self.core.api.set_cull_mode(self.pool.main, mode) };
+        set.ok_or(ListError::NotEnabled { feature: "extendedDynamicState" })
+    }
+
+    /// `vkCmdSetFrontFace`: which side of a triangle is its front.
+    ///
+    /// # Errors
+    /// As [`set_cull_mode`](Self::set_cull_mode).
+    pub fn set_front_face(&mut self, face: vk::FrontFace) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        // SAFETY: the list is being recorded for a queue that draws.
+        let set = unsafe { self.core.api.set_front_face(self.pool.main, face) };
+        set.ok_or(ListError::NotEnabled { feature: "extendedDynamicState" })
+    }
+
+    /// `vkCmdSetStencilReference`, of the front, the back, or both.
+    ///
+    /// # Errors
+    /// [`ListError::Queue`] if the queue does not draw; [`ListError::OutOfRange`] for no face: nothing was recorded.
+    #[doc(alias = "OMSetStencilRef")]
+    pub fn set_stencil_reference(
+        &mut self,
+        faces: vk::StencilFaceFlags,
+        reference: u32,
+    ) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        let given = faces & vk::StencilFaceFlags::FRONT_AND_BACK;
+        check_range("faces", 0, given.as_raw().count_ones().into(), 2)?;
+        // SAFETY: the list is being recorded for a queue that draws, and there is a face.
+        unsafe { self.core.api.device().cmd_set_stencil_reference(self.pool.main, given, reference) };
+        Ok(())
+    }
+
+    /// `vkCmdSetBlendConstants`.
+    ///
+    /// # Errors
+    /// [`ListError::Queue`] if the queue does not draw: nothing was recorded.
+    #[doc(alias = "OMSetBlendFactor")]
+    pub fn set_blend_constants(&mut self, constants: [f32; 4]) -> Result<(), ListError> {
+        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
+        // SAFETY: the list is being recorded for a queue that draws.
+        unsafe { self.core.api.device().cmd_set_blend_constants(self.pool.main, &constants) };
+        Ok(())
+    }
+}
+
+fn check_area(what: [&'static str; 2], area: vk::Rect2D, most: [u64; 2]) -> Result<(), ListError> {
+    let vk::Rect2D { offset, extent } = area;
+    for (what, start, size, most) in
+        [(what[0], offset.x, extent.width, most[0]), (what[1], offset.y, extent.height, most[1])]
+    {
+        let start = u64::try_from(start).unwrap_or(u64::MAX);
+        check_range(what, start, start.saturating_add(size.into()), most)?;
+    }
+    Ok(())
+}
