@@ -34,9 +34,7 @@ Examples:
   sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
   sublet-peers replay tests/traces/vello.trace         what a program asked for, asked of every peer
   sublet-peers replay tests/traces/vello.trace --wgpu-hint performance  under the sizes that wgpu gives gpu-allocator
-  sublet-peers calls                                   every other call, beside VMA's
-  sublet-peers instructions                            counted by valgrind, the same on every run
-  sublet-peers targets                                 only what the targets need, and how they are met";
+  sublet-peers instructions                            counted by valgrind, the same on every run";
 
 /// The one that does nothing.
 const DEFAULT_DRIVER: &str = "null";
@@ -44,10 +42,8 @@ const DEFAULT_DRIVER: &str = "null";
 /// What is to be measured.
 #[derive(Subcommand, Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Everything, and the targets
+    /// Everything
     All,
-    /// What the targets need, and how they are met
-    Targets,
     /// Allocations that come and go at random
     Churn,
     /// Everything allocated, then freed in one order or another
@@ -64,8 +60,6 @@ pub(crate) enum Command {
     Blocks,
     /// A buffer with its memory, created and destroyed
     Create,
-    /// Every other call, beside VMA's
-    Calls,
     /// Engines without memory, lock and driver
     Engines,
     /// Descriptor sets: those that live long, and those of frames

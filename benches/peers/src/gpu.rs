@@ -72,8 +72,6 @@ pub(crate) struct Counters {
     limit: AtomicU64,
     delay: AtomicU64,
     objects: Mutex<HashMap<vk::DeviceMemory, Object>>,
-    /// Where memory is mapped if it is: see [`Gpu::back_mappings`].
-    backing: Mutex<Option<HashMap<vk::DeviceMemory, Vec<u8>>>>,
 }
 
 /// What `vkAllocateMemory` gave.
@@ -104,7 +102,6 @@ impl Default for Counters {
             limit: AtomicU64::new(u64::MAX),
             delay: AtomicU64::new(0),
             objects: Mutex::default(),
-            backing: Mutex::default(),
         }
     }
 }
@@ -249,14 +246,6 @@ unsafe extern "system" fn map_memory(
 ) -> vk::Result {
     let layer = layer(device);
     layer.counters.maps.fetch_add(1, Ordering::Relaxed);
-    if let Some(backing) = layer.counters.backing.lock().as_mut() {
-        let object = layer.counters.objects.lock().get(&memory).copied();
-        let bytes = || vec![0; object.map_or(0, |object| object.size as usize)];
-        let start = backing.entry(memory).or_insert_with(bytes).as_mut_ptr();
-        // SAFETY: VUID-vkMapMemory-ppData-parameter.
-        unsafe { *data = start.wrapping_add(offset as usize).cast() };
-        return vk::Result::SUCCESS;
-    }
     // SAFETY: the caller's arguments.
     unsafe { (layer.map)(device, memory, offset, size, flags, data) }
 }
@@ -434,14 +423,6 @@ impl Gpu {
     pub(crate) fn slow(&self, delay: Duration) {
         if !self.is_real() {
             self.counters.delay(delay);
-        }
-    }
-
-    /// From now on what the driver that does nothing maps is memory that can be written: the system gives the pages
-    /// of it that are.
-    pub(crate) fn back_mappings(&self) {
-        if matches!(self.owner, Owner::Null(_)) {
-            *self.counters.backing.lock() = Some(HashMap::new());
         }
     }
 

@@ -8,7 +8,6 @@ use crate::case::{self, CaseSetup, Workload};
 use crate::cli::Options;
 use crate::gpu::Driver;
 use crate::peers::PeerKind;
-use crate::workloads::calls::PREFIX;
 use crate::workloads::{self, Scale};
 
 /// Those of them that are counted when there is little time.
@@ -30,17 +29,10 @@ pub(crate) fn workloads(scale: &Scale) -> Vec<Workload> {
         "engine-frame",
         "engine-linear",
     ];
-    let makers = [
-        workloads::churn,
-        workloads::order,
-        workloads::frame,
-        workloads::create,
-        workloads::engines,
-        workloads::calls,
-    ];
+    let makers =
+        [workloads::churn, workloads::order, workloads::frame, workloads::create, workloads::engines];
     let all = makers.iter().flat_map(|maker| maker(scale));
-    let counted = |id: &str| COUNTED.contains(&id) || id.starts_with(PREFIX);
-    all.filter(|workload| counted(&workload.id)).collect()
+    all.filter(|workload| COUNTED.contains(&workload.id.as_str())).collect()
 }
 
 /// Whether there is a valgrind.
@@ -104,7 +96,7 @@ mod tests {
     fn all_that_are_counted_exist() {
         let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
         let found = workloads(&scale);
-        assert_eq!(found.len(), 12 + workloads::calls(&scale).len());
+        assert_eq!(found.len(), 12);
         assert!(QUICK.iter().all(|quick| found.iter().any(|workload| workload.id == *quick)));
     }
 }

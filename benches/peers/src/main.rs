@@ -28,7 +28,6 @@ mod session;
 mod set_tables;
 mod statistics;
 mod table;
-mod targets;
 #[cfg(test)]
 mod tests;
 mod workloads;

@@ -62,6 +62,7 @@ impl Results {
         self.growth.insert(kind, figures);
     }
 
+    #[cfg(test)]
     pub(crate) fn growth(&self, kind: PeerKind) -> Option<&Percentiles> {
         self.growth.get(&kind)
     }
@@ -80,38 +81,22 @@ impl Results {
     pub(crate) fn above_vma(&self, rows: &[(String, String)]) -> Vec<String> {
         let mut above = Vec::new();
         for (id, _) in rows {
-            for kind in [PeerKind::Sublet, PeerKind::SubletLocal] {
-                let (Some(own), Some(vma)) = (self.get(id, kind), self.get(id, PeerKind::Vma)) else {
-                    continue;
-                };
-                // Where nothing is live, it is by chance which of the blocks was emptied last.
-                let bytes = |of: &Figures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
-                if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
-                    let ((own, blocks), (vma, others)) =
-                        ((own.end_bytes, own.blocks), (vma.end_bytes, vma.blocks));
-                    above.push(format!(
-                        "{id}, {}: {own} bytes in {blocks} blocks are reserved in the end, VMA: {vma} in {others}",
-                        kind.title()
-                    ));
-                }
-                if own.calls.allocations > vma.calls.allocations || own.calls.frees > vma.calls.frees {
-                    let (own, vma) = (own.calls, vma.calls);
-                    above.push(format!("{id}, {}: {own:?} of the driver, VMA: {vma:?}", kind.title()));
-                }
+            let (Some(own), Some(vma)) = (self.get(id, PeerKind::Sublet), self.get(id, PeerKind::Vma)) else {
+                continue;
+            };
+            // Where nothing is live, it is by chance which of the blocks was emptied last.
+            let bytes = |of: &Figures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
+            if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
+                above.push(format!(
+                    "{id}: {} bytes in {} blocks are reserved in the end, VMA: {} in {}",
+                    own.end_bytes, own.blocks, vma.end_bytes, vma.blocks
+                ));
+            }
+            if own.calls.allocations > vma.calls.allocations || own.calls.frees > vma.calls.frees {
+                above.push(format!("{id}: {:?} of the driver, VMA: {:?}", own.calls, vma.calls));
             }
         }
         above
-    }
-
-    /// The workloads that both peers did, in alphabetical order.
-    pub(crate) fn shared(&self, one: PeerKind, other: PeerKind) -> Vec<(&str, &Figures, &Figures)> {
-        let mut found = Vec::new();
-        for ((id, kind), figures) in &self.figures {
-            if let (true, Some(others)) = (*kind == one, self.get(id, other)) {
-                found.push((id.as_str(), figures, others));
-            }
-        }
-        found
     }
 }
 
@@ -135,7 +120,7 @@ mod tests {
         results.add("a", PeerKind::Vma, figures(5, 5, 5));
         assert!(results.above_vma(&rows).is_empty());
         for (worse, what) in [((6, 5, 5), "reserved"), ((5, 6, 5), "driver"), ((5, 5, 6), "driver")] {
-            results.add("a", PeerKind::SubletLocal, figures(worse.0, worse.1, worse.2));
+            results.add("a", PeerKind::Sublet, figures(worse.0, worse.1, worse.2));
             let above = results.above_vma(&rows);
             assert!(above.len() == 1 && above[0].contains(what), "{above:?}");
         }

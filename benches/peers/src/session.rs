@@ -20,18 +20,14 @@ use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::Table;
-use crate::targets;
-use crate::workloads::calls::{self, CALLERS};
 use crate::workloads::fill::{FILLS, fill};
 use crate::workloads::growth::{self, growth};
 use crate::workloads::threads::{Plan, threads};
 use crate::workloads::{self, Maker, Scale};
 
 /// Columns of the tables of allocators.
-const WHOLE: [PeerKind; 8] = [
+const WHOLE: [PeerKind; 6] = [
     PeerKind::Sublet,
-    PeerKind::SubletLocal,
-    PeerKind::SubletPrepared,
     PeerKind::Vma,
     PeerKind::GpuAllocator,
     PeerKind::GpuAlloc,
@@ -51,11 +47,8 @@ const ENGINES: [PeerKind; 6] = [
 const SHARED: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
 /// Tables of instructions, and their columns.
-const COUNTED: [(&str, &[PeerKind]); 3] = [
-    ("Instructions for each pair", &WHOLE),
-    ("Instructions for each pair, engines", &ENGINES),
-    ("Instructions for each of the other calls", &CALLERS),
-];
+const COUNTED: [(&str, &[PeerKind]); 2] =
+    [("Instructions for each pair", &WHOLE), ("Instructions for each pair, engines", &ENGINES)];
 /// No workload may take more than such a part of a real heap.
 const HEAP_PART: u64 = 3;
 /// Progress is shown so often.
@@ -132,36 +125,21 @@ impl Session {
             Command::Granularity => self.single(&[workloads::granularity])?,
             Command::Blocks => self.single(&[workloads::blocks])?,
             Command::Create => self.single(&[workloads::create])?,
-            Command::Calls => self.calls()?,
-            Command::Engines => self.engines(true)?,
-            Command::Fill => self.fill(true)?,
+            Command::Engines => self.engines()?,
+            Command::Fill => self.fill()?,
             Command::Descriptors => self.descriptors()?,
-            Command::Threads => self.threads(true)?,
-            Command::Growth => self.growth(true)?,
-            Command::Instructions => self.instructions(&COUNTED)?,
+            Command::Threads => self.threads()?,
+            Command::Growth => self.growth()?,
+            Command::Instructions => self.instructions()?,
             Command::All => {
                 self.single(&workloads::WHOLES)?;
-                self.create_on_vulkan(true)?;
-                self.calls()?;
-                self.engines(true)?;
-                self.fill(true)?;
+                self.create_on_vulkan()?;
+                self.engines()?;
+                self.fill()?;
                 self.descriptors()?;
-                self.threads(true)?;
-                self.growth(true)?;
-                // Each of the calls would take another start of this program.
-                self.instructions(&COUNTED[..2])?;
-                self.targets()?;
-            }
-            Command::Targets => {
-                for maker in workloads::WHOLES {
-                    self.measure_all(maker)?;
-                }
-                self.create_on_vulkan(false)?;
-                self.engines(false)?;
-                self.fill(false)?;
-                self.threads(false)?;
-                self.growth(false)?;
-                self.targets()?;
+                self.threads()?;
+                self.growth()?;
+                self.instructions()?;
             }
             Command::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
             Command::List | Command::Counted { .. } | Command::Differential { .. } => {}
@@ -242,18 +220,12 @@ impl Session {
         Ok(true)
     }
 
-    /// The driver for a workload: another than the usual one, if nobody asked for that.
-    fn driver_of(&self, id: &str) -> Driver {
-        let own = if self.options.has_default_driver() { calls::driver(id) } else { None };
-        own.unwrap_or_else(|| self.driver.clone())
-    }
-
     /// The ids and titles of what was measured.
     fn measure_all(&mut self, maker: Maker) -> Result<Vec<(String, String)>, String> {
         let mut measured = Vec::new();
         for workload in maker(&self.scale) {
             let named = (workload.id.clone(), workload.title.clone());
-            let driver = self.driver_of(&workload.id);
+            let driver = self.driver.clone();
             if self.measure(workload, &driver)? {
                 measured.push(named);
             }
@@ -365,7 +337,7 @@ impl Session {
     }
 
     /// With the system's driver, where the others had another.
-    fn create_on_vulkan(&mut self, print: bool) -> Result<(), String> {
+    fn create_on_vulkan(&mut self) -> Result<(), String> {
         let driver = Driver::Vulkan(0);
         if self.driver == driver {
             return Ok(());
@@ -385,17 +357,12 @@ impl Session {
                 rows.push(named);
             }
         }
-        if print {
-            self.times(&format!("On the system's driver, nanoseconds for each pair: {description}"), &rows)?;
-        }
+        self.times(&format!("On the system's driver, nanoseconds for each pair: {description}"), &rows)?;
         Ok(())
     }
 
-    fn engines(&mut self, print: bool) -> Result<(), String> {
+    fn engines(&mut self) -> Result<(), String> {
         let rows = self.measure_all(workloads::engines)?;
-        if !print {
-            return Ok(());
-        }
         let heads = ENGINES.iter().map(|kind| kind.title());
         let ratios = ["VMA/Sublet", "offset-allocator/Sublet"];
         let mut table = Table::new(std::iter::once("").chain(heads).chain(ratios));
@@ -420,23 +387,7 @@ impl Session {
         Ok(())
     }
 
-    fn calls(&mut self) -> Result<(), String> {
-        let rows = self.measure_all(workloads::calls)?;
-        let heads = CALLERS.iter().map(|kind| kind.title());
-        let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
-        for (id, title) in rows {
-            let pair = |kind| self.results.pair(&id, kind);
-            let mut cells = vec![title];
-            cells.extend(CALLERS.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
-            cells.push(ratio(pair(PeerKind::Vma), pair(PeerKind::Sublet)));
-            table.row(cells);
-        }
-        let note = "Medians of interleaved rounds; every call checks what is answered. Calls that undo one another are \
-                    a row. What the first row costs is part of all figures.";
-        self.print("Other calls, nanoseconds for each", &[note], table)
-    }
-
-    fn fill(&mut self, print: bool) -> Result<(), String> {
+    fn fill(&mut self) -> Result<(), String> {
         let mut table = Table::new(std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title())));
         for one in &FILLS {
             if !self.options.wants(one.id) {
@@ -458,14 +409,12 @@ impl Session {
             }
             table.row(cells);
         }
-        if print {
-            let note = "Bytes live at the first refusal / bytes reserved for each of them.";
-            self.print("Filled until full", &[note], table)?;
-        }
+        let note = "Bytes live at the first refusal / bytes reserved for each of them.";
+        self.print("Filled until full", &[note], table)?;
         Ok(())
     }
 
-    fn threads(&mut self, print: bool) -> Result<(), String> {
+    fn threads(&mut self) -> Result<(), String> {
         let rounds = if self.options.quick { 1 } else { self.effort.rounds.min(5) };
         let milliseconds = if self.options.quick { 20 } else { 100 };
         self.results.busy = is_busy();
@@ -520,9 +469,6 @@ impl Session {
                 });
                 memory.row(std::iter::once(count.to_string()).chain(reserved));
             }
-            if !print {
-                continue;
-            }
             let busy = "**Others were at work on the machine: these figures say little of scaling.**";
             let (who, note) = if remote {
                 let note = "15 of 16 allocations are handed to the next thread, which frees them. `loop` is the \
@@ -541,7 +487,7 @@ impl Session {
         Ok(())
     }
 
-    fn growth(&mut self, print: bool) -> Result<(), String> {
+    fn growth(&mut self) -> Result<(), String> {
         if !self.options.wants("growth") {
             return Ok(());
         }
@@ -557,15 +503,13 @@ impl Session {
             table.row(std::iter::once(kind.title().to_owned()).chain(cells));
             self.results.add_growth(kind, found);
         }
-        if print {
-            let slow = match self.driver {
-                Driver::Vulkan(_) => "as long as the driver takes".to_owned(),
-                _ => format!("{} ms", growth::DELAY.as_millis()),
-            };
-            let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
-                        time that the other thread has entered the driver. The system's own breaks are in them.";
-            self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
-        }
+        let slow = match self.driver {
+            Driver::Vulkan(_) => "as long as the driver takes".to_owned(),
+            _ => format!("{} ms", growth::DELAY.as_millis()),
+        };
+        let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
+                    time that the other thread has entered the driver. The system's own breaks are in them.";
+        self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
         Ok(())
     }
 
@@ -600,30 +544,22 @@ impl Session {
         Ok(())
     }
 
-    fn targets(&self) -> Result<(), String> {
-        self.print("Targets", &[], targets::table(&self.results))
-    }
-
     /// One workload and one peer under valgrind: see `instructions`.
     fn counted(&mut self, id: &str) -> Result<(), String> {
         let kind = *self.options.peers.first().ok_or("one peer is counted at a time")?;
         let found = instructions::workloads(&self.scale).into_iter().find(|workload| workload.id == id);
         let workload = found.ok_or_else(|| format!("no workload {id} is counted"))?;
-        let pairs = instructions::child(&workload, &self.driver_of(id), kind)?;
+        let pairs = instructions::child(&workload, &self.driver, kind)?;
         say(&format!("{pairs}\n"))
     }
 
-    fn instructions(&mut self, groups: &[(&str, &[PeerKind])]) -> Result<(), String> {
+    fn instructions(&mut self) -> Result<(), String> {
         if !instructions::available() {
             self.progress.println("instructions: skipped, there is no valgrind");
             return Ok(());
         }
-        let group = |id: &str| match id {
-            _ if id.starts_with("engine") => 1,
-            _ if id.starts_with(calls::PREFIX) => 2,
-            _ => 0,
-        };
-        for (at, (title, kinds)) in groups.iter().enumerate() {
+        let group = |id: &str| usize::from(id.starts_with("engine"));
+        for (at, (title, kinds)) in COUNTED.iter().enumerate() {
             let heads = kinds.iter().map(|kind| kind.title());
             let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
             for workload in instructions::workloads(&self.scale) {

@@ -24,8 +24,8 @@ fn run(options: &str, commands: &[Command]) -> Session {
 
 #[test]
 fn every_workload_with_every_peer() {
-    use Command::{Blocks, Calls, Churn, Create, Engines, Frame, Granularity, Level, Order};
-    let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Calls, Engines]);
+    use Command::{Blocks, Churn, Create, Engines, Frame, Granularity, Level, Order};
+    let session = run("", &[Churn, Order, Frame, Level, Granularity, Blocks, Create, Engines]);
     let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
     let mut seen = 0;
     for workload in workloads::all().flat_map(|maker| maker(&scale)) {
@@ -47,15 +47,13 @@ fn every_workload_with_every_peer() {
             seen += 1;
         }
     }
-    assert!(seen > 150, "only {seen}");
+    assert!(seen > 100, "only {seen}");
 }
 
 #[test]
 fn everything_in_full_heaps() {
     let session = run("--only heap-mixed --only pool-mixed", &[Command::Fill]);
-    for kind in
-        [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc]
-    {
+    for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
         let figures = session.results().get("fill-heap-mixed", kind).unwrap();
         assert!(figures.live_bytes < 4 << 30 && figures.live_bytes > 2 << 30, "{}", kind.title());
         assert!(figures.reserved_peak.is_some_and(|share| (1.0..2.0).contains(&share)), "{}", kind.title());
@@ -107,14 +105,9 @@ fn every_giver_of_descriptor_sets() {
 #[test]
 fn a_driver_that_checks_is_content() {
     run(
-        "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create --only call",
-        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create, Command::Calls],
+        "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create",
+        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create],
     );
-    // It has memory that is not coherent.
-    let session = run("--driver sim:arm-mali-g52 --only flush --only invalidate", &[Command::Calls]);
-    for kind in [PeerKind::Sublet, PeerKind::Vma] {
-        assert!(session.results().pair("call-flush-many", kind).is_some(), "{}", kind.title());
-    }
 }
 
 /// What a run is for: it must not be content with a wrong end.

@@ -3,7 +3,6 @@
 //! A peer is driven as its users drive it. Those that are not thread-safe are measured without a lock where one thread
 //! is at work, which flatters them, and behind a `parking_lot::Mutex`, as [`Locked`], where there are more.
 
-mod calls;
 mod driver;
 mod gpu_alloc;
 mod gpu_allocator;
@@ -18,7 +17,6 @@ pub(crate) mod vma;
 use ash::vk;
 use parking_lot::Mutex;
 
-pub(crate) use self::calls::Call;
 use crate::gpu::Gpu;
 use crate::script::{Kind, Request};
 
@@ -118,10 +116,6 @@ impl<P: Peer + Send> SharedPeer for Locked<P> {
 pub(crate) enum PeerKind {
     /// Sublet's thread-safe allocator.
     Sublet,
-    /// Sublet's allocator for one thread.
-    SubletLocal,
-    /// Sublet's thread-safe allocator, with requests that are prepared.
-    SubletPrepared,
     Vma,
     GpuAllocator,
     /// Sublet behind gpu-allocator's interface. Only in replays with wgpu's sizes.
@@ -140,10 +134,8 @@ pub(crate) enum PeerKind {
 }
 
 impl PeerKind {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Sublet,
-        Self::SubletLocal,
-        Self::SubletPrepared,
         Self::Vma,
         Self::GpuAllocator,
         Self::StandIn,
@@ -161,8 +153,6 @@ impl PeerKind {
     pub(crate) const fn id(self) -> &'static str {
         match self {
             Self::Sublet => "sublet",
-            Self::SubletLocal => "sublet-local",
-            Self::SubletPrepared => "sublet-prepared",
             Self::Vma => "vma",
             Self::GpuAllocator => "gpu-allocator",
             Self::StandIn => "stand-in",
@@ -181,8 +171,6 @@ impl PeerKind {
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Sublet => "Sublet",
-            Self::SubletLocal => "Sublet local",
-            Self::SubletPrepared => "Sublet prepared",
             Self::Vma => "VMA",
             Self::SubletEngine => "Sublet engine",
             Self::SubletVirtual => "Sublet virtual block",
@@ -199,7 +187,7 @@ impl PeerKind {
         }
         match self {
             // Here the resource is held beside the allocation, so the peers' own types are asked.
-            Self::Sublet | Self::SubletLocal | Self::SubletPrepared => size_of::<::sublet::Allocation>(),
+            Self::Sublet => size_of::<::sublet::Allocation>(),
             Self::Vma => vma::HANDLES.0,
             Self::GpuAllocator => size_of::<::gpu_allocator::vulkan::Allocation>(),
             Self::StandIn => size_of::<::gpu_allocator_stand_in::vulkan::Allocation>(),
@@ -239,8 +227,6 @@ pub(crate) enum Shape {
     Engine { capacity: u64 },
     /// A linear engine of that many units.
     LinearEngine { capacity: u64 },
-    /// A row of the table of calls, and how often a round makes it.
-    Call(Call, usize),
 }
 
 /// What a peer is made from.
@@ -271,13 +257,8 @@ pub(crate) fn make<V: Visit>(
     visit: V,
 ) -> Result<Option<V::Output>, String> {
     let Setup { gpu, shape, count_heap } = setup;
-    if let Shape::Call(call, times) = shape {
-        return calls::make(kind, gpu, (call, times), visit);
-    }
     Ok(match kind {
         PeerKind::Sublet => sublet::shared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
-        PeerKind::SubletLocal => sublet::local(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
-        PeerKind::SubletPrepared => sublet::prepared(gpu, shape)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::Vma => vma::Vma::new(gpu, shape, count_heap)?.map(|peer| whole(peer, shape, visit)),
         PeerKind::GpuAllocator => {
             gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| whole(peer, shape, visit))

@@ -1,11 +1,10 @@
-//! Sublet: the allocator, shared, for one thread, and with prepared requests, its engines, and its virtual block.
+//! Sublet: the allocator, its engines, and its virtual block.
 
 use ash::vk;
 use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};
 use sublet::{
-    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local, LocalAllocator,
-    MemoryUsage, Pool, PoolCreateInfo, PreparedAllocation, Shared, Threading, VirtualAllocation,
-    VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
+    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, Pool,
+    PoolCreateInfo, VirtualAllocation, VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo,
 };
 
 use super::{Creates, Peer, Resource, Shape, SharedPeer};
@@ -13,25 +12,21 @@ use crate::gpu::Gpu;
 use crate::script::{Kind, Request};
 
 /// An allocator with its default vectors or a pool.
-pub(super) struct Sublet<T: Threading> {
-    pub(super) allocator: Allocator<T>,
-    pub(super) info: AllocationCreateInfo<'static>,
+pub(super) struct Sublet {
+    allocator: Allocator,
+    info: AllocationCreateInfo<'static>,
     automatic: AllocationCreateInfo<'static>,
     /// From `Box::into_raw`, so that `info` can name it.
     pool: Option<*mut Pool>,
 }
 
 // SAFETY: the pool is only shared until `finish`, which takes the peer by value, and `Pool` is `Send` and `Sync`.
-unsafe impl<T: Threading> Send for Sublet<T> where Allocator<T>: Send {}
+unsafe impl Send for Sublet {}
 // SAFETY: as above.
-unsafe impl<T: Threading> Sync for Sublet<T> where Allocator<T>: Sync {}
+unsafe impl Sync for Sublet {}
 
-pub(super) fn shared(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Shared>>, String> {
+pub(super) fn shared(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet>, String> {
     Sublet::new(create(gpu)?, gpu, shape)
-}
-
-pub(super) fn local(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Local>>, String> {
-    Sublet::new(create_local(gpu)?, gpu, shape)
 }
 
 pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
@@ -44,14 +39,8 @@ pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
     unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())
 }
 
-/// The same for one thread.
-pub(super) fn create_local(gpu: &Gpu) -> Result<LocalAllocator, String> {
-    // SAFETY: as above.
-    unsafe { LocalAllocator::new_local(&create_info(gpu)) }.map_err(|error| error.to_string())
-}
-
-impl<T: Threading> Sublet<T> {
-    pub(super) fn new(allocator: Allocator<T>, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+impl Sublet {
+    pub(super) fn new(allocator: Allocator, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
         let default = PoolCreateInfo::new(gpu.device_local_type());
         let pool_info = match shape {
             Shape::Default | Shape::Created => None,
@@ -115,7 +104,7 @@ impl<T: Threading> Sublet<T> {
     }
 }
 
-impl<T: Threading> Peer for Sublet<T> {
+impl Peer for Sublet {
     type Allocation = Allocation;
 
     #[inline]
@@ -137,7 +126,7 @@ impl<T: Threading> Peer for Sublet<T> {
     }
 }
 
-impl<T: Threading> Creates for Sublet<T> {
+impl Creates for Sublet {
     #[inline]
     fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
         if request.kind == Kind::Image {
@@ -162,7 +151,7 @@ impl<T: Threading> Creates for Sublet<T> {
     }
 }
 
-impl SharedPeer for Sublet<Shared> {
+impl SharedPeer for Sublet {
     type Allocation = Allocation;
 
     #[inline]
@@ -181,71 +170,6 @@ impl SharedPeer for Sublet<Shared> {
 
     fn finish(self) -> Result<(), String> {
         self.end()
-    }
-}
-
-/// An allocator whose requests are prepared: for memory, for buffers, and for images of 64 texels a side.
-pub(super) struct Prepared {
-    plain: Sublet<Shared>,
-    memory: PreparedAllocation,
-    buffer: PreparedAllocation,
-    image: PreparedAllocation,
-}
-
-pub(super) fn prepared(gpu: &Gpu, shape: Shape) -> Result<Option<Prepared>, String> {
-    let Some(plain) = shared(gpu, shape)? else { return Ok(None) };
-    let any = Request { size: 64, alignment: 1, kind: Kind::Buffer };
-    let (buffer_info, image_info) = (super::buffer_info(&any), super::image_info(&any));
-    let allocator = &plain.allocator;
-    let memory = allocator.prepare(u32::MAX, &plain.info).map_err(|error| error.to_string())?;
-    // SAFETY: the create-info is complete, and only such buffers get the memory.
-    let buffer = unsafe { allocator.prepare_buffer(&buffer_info, &plain.automatic) };
-    let buffer = buffer.map_err(|error| error.to_string())?;
-    // SAFETY: the create-info is complete, and only such images get the memory.
-    let image = unsafe { allocator.prepare_image(&image_info, &plain.automatic) };
-    let image = image.map_err(|error| error.to_string())?;
-    Ok(Some(Prepared { plain, memory, buffer, image }))
-}
-
-impl Peer for Prepared {
-    type Allocation = Allocation;
-
-    #[inline]
-    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
-        self.plain.allocator.allocate_prepared(&self.memory, request.size, request.alignment).ok()
-    }
-
-    #[inline]
-    fn free(&mut self, allocation: Allocation) {
-        self.plain.give_back(allocation);
-    }
-
-    fn live(&self) -> Option<u64> {
-        Some(self.plain.count())
-    }
-
-    fn finish(self) -> Result<(), String> {
-        self.plain.end()
-    }
-}
-
-impl Creates for Prepared {
-    #[inline]
-    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
-        let allocator = &self.plain.allocator;
-        if request.kind == Kind::Image {
-            // SAFETY: the create-info is complete.
-            let made = unsafe { allocator.create_prepared_image(&self.image, &super::image_info(request)) };
-            return made.ok().map(|(image, allocation)| (Resource::Image(image), allocation));
-        }
-        // SAFETY: the create-info is complete.
-        let made = unsafe { allocator.create_prepared_buffer(&self.buffer, &super::buffer_info(request)) };
-        made.ok().map(|(buffer, allocation)| (Resource::Buffer(buffer), allocation))
-    }
-
-    #[inline]
-    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
-        self.plain.destroy(resource, allocation);
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn blocks(scale: &Scale) -> Vec<Workload> {
         Workload {
             id: format!("blocks-{count}"),
             title: format!("{count} blocks in one pool"),
-            peers: [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma].map(entry).into(),
+            peers: [PeerKind::Sublet, PeerKind::Vma].map(entry).into(),
             granularity: 1,
             slots: live,
             before: vec![

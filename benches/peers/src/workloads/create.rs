@@ -8,15 +8,8 @@ use crate::script::{Kind, Phase, Request};
 
 /// The driver alone, and each allocator above it.
 pub(crate) fn create(scale: &Scale) -> Vec<Workload> {
-    const PEERS: [PeerKind; 7] = [
-        PeerKind::Driver,
-        PeerKind::Sublet,
-        PeerKind::SubletLocal,
-        PeerKind::SubletPrepared,
-        PeerKind::Vma,
-        PeerKind::GpuAllocator,
-        PeerKind::GpuAlloc,
-    ];
+    const PEERS: [PeerKind; 5] =
+        [PeerKind::Driver, PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
     let pairs = scale.pairs / 4;
     let buffer = Request { size: 4096, alignment: 1, kind: Kind::Buffer };
     let workload = |id: &str, title: &str, others| Workload {

@@ -18,7 +18,6 @@ const OF_A_FRAME: usize = 300;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Giver {
     Persistent,
-    PersistentLocal,
     Transient,
     GpuDescriptor,
     Bucketed,
@@ -26,19 +25,12 @@ pub(crate) enum Giver {
 }
 
 impl Giver {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Persistent,
-        Self::PersistentLocal,
-        Self::Transient,
-        Self::GpuDescriptor,
-        Self::Bucketed,
-        Self::Driver,
-    ];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Persistent, Self::Transient, Self::GpuDescriptor, Self::Bucketed, Self::Driver];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Persistent => "Sublet",
-            Self::PersistentLocal => "Sublet local",
             Self::Transient => "Sublet transient",
             Self::GpuDescriptor => "gpu-descriptor",
             Self::Bucketed => "wgpu-hal's way",
@@ -107,7 +99,6 @@ fn with_layouts(
             let live = scale.live(live);
             match giver {
                 Giver::Persistent => run.churn(live, Persistent::new(&layouts)?),
-                Giver::PersistentLocal => run.churn(live, Persistent::new_local(&layouts)?),
                 Giver::GpuDescriptor => run.churn(live, GpuDescriptor::new(&layouts)),
                 Giver::Bucketed => run.churn(live, Bucketed::new(&layouts)),
                 Giver::Driver => {
@@ -118,7 +109,6 @@ fn with_layouts(
         }
         Kind::Frames => match giver {
             Giver::Persistent => run.frames(PerFrame::new(Persistent::new(&layouts)?)),
-            Giver::PersistentLocal => run.frames(PerFrame::new(Persistent::new_local(&layouts)?)),
             Giver::Transient => run.frames(Transient::new(&layouts)?),
             Giver::GpuDescriptor => run.frames(PerFrame::new(GpuDescriptor::new(&layouts))),
             Giver::Bucketed => run.frames(PerFrame::new(Bucketed::new(&layouts))),

@@ -10,14 +10,12 @@ mod granularity;
 mod level;
 mod order;
 
-pub(crate) mod calls;
 pub(crate) mod descriptors;
 pub(crate) mod fill;
 pub(crate) mod growth;
 pub(crate) mod threads;
 
 pub(crate) use self::blocks::blocks;
-pub(crate) use self::calls::calls;
 pub(crate) use self::churn::churn;
 pub(crate) use self::create::create;
 pub(crate) use self::engines::engines;
@@ -53,24 +51,17 @@ impl Scale {
 /// Workloads that make rows of one table.
 pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
 
-/// All groups of workloads for whole allocators; those for [`engines()`] and [`calls()`] are apart.
+/// All groups of workloads for whole allocators; those for [`engines()`] are apart.
 pub(crate) const WHOLES: [Maker; 7] = [churn, order, frame, level, granularity, blocks, create];
 
 /// All groups of workloads there are.
 pub(crate) fn all() -> impl Iterator<Item = Maker> {
-    WHOLES.into_iter().chain([engines as Maker, calls])
+    WHOLES.into_iter().chain([engines as Maker])
 }
 
 /// The allocators that a program would choose from.
-const WHOLE: [PeerKind; 7] = [
-    PeerKind::Sublet,
-    PeerKind::SubletLocal,
-    PeerKind::SubletPrepared,
-    PeerKind::Vma,
-    PeerKind::GpuAllocator,
-    PeerKind::GpuAlloc,
-    PeerKind::Nothing,
-];
+const WHOLE: [PeerKind; 5] =
+    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
 
 /// All of them in the same shape; slow ones do their share of the replacements.
 fn whole(shape: Shape, live: usize) -> Vec<Entry> {

@@ -49,14 +49,8 @@ pub(crate) trait VisitPlayer {
 }
 
 /// The peers that scripts are played on.
-pub(crate) const PLAYERS: [PeerKind; 6] = [
-    PeerKind::Sublet,
-    PeerKind::SubletLocal,
-    PeerKind::Vma,
-    PeerKind::GpuAllocator,
-    PeerKind::StandIn,
-    PeerKind::GpuAlloc,
-];
+pub(crate) const PLAYERS: [PeerKind; 5] =
+    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::StandIn, PeerKind::GpuAlloc];
 
 /// What a program tells wgpu 30 of its memory, as `wgpu::MemoryHints`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -87,8 +81,7 @@ pub(crate) fn make<V: VisitPlayer>(
     visit: V,
 ) -> Result<Option<V::Output>, String> {
     Ok(match kind {
-        PeerKind::Sublet => Some(visit.visit(sublet::shared(gpu)?)),
-        PeerKind::SubletLocal => Some(visit.visit(sublet::local(gpu)?)),
+        PeerKind::Sublet => Some(visit.visit(sublet::Player::new(gpu)?)),
         PeerKind::Vma => Some(visit.visit(vma::Player::new(gpu)?)),
         PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::original::Player::new(gpu, hint)?)),
         PeerKind::StandIn => match hint {

@@ -2,31 +2,26 @@
 
 use ash::vk;
 use sublet::trace::PoolSettings;
-use sublet::{
-    Allocation, AllocationCreateInfo, Allocator, Local, MemoryAllocateNext, Pool, PoolCreateInfo, Shared,
-    Threading,
-};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryAllocateNext, Pool, PoolCreateInfo};
 
 use super::Plays;
 use crate::gpu::Gpu;
-use crate::peers::sublet::{create, create_local};
+use crate::peers::sublet::create;
 use crate::replay::gaps::MemoryOffset;
 use crate::replay::script::Ask;
 
-pub(super) struct Player<T: Threading> {
-    allocator: Allocator<T>,
+pub(super) struct Player {
+    allocator: Allocator,
     pools: Vec<Option<Pool>>,
 }
 
-pub(super) fn shared(gpu: &Gpu) -> Result<Player<Shared>, String> {
-    Ok(Player { allocator: create(gpu)?, pools: Vec::new() })
+impl Player {
+    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+        Ok(Self { allocator: create(gpu)?, pools: Vec::new() })
+    }
 }
 
-pub(super) fn local(gpu: &Gpu) -> Result<Player<Local>, String> {
-    Ok(Player { allocator: create_local(gpu)?, pools: Vec::new() })
-}
-
-impl<T: Threading> Plays for Player<T> {
+impl Plays for Player {
     type Allocation = Allocation;
 
     #[inline]

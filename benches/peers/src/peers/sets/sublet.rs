@@ -6,7 +6,6 @@ use sublet::descriptor::{
     PersistentSetsCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
 };
 use sublet::retire::{Clock, LaneId, Ticket};
-use sublet::{Local, Shared, Threading};
 
 use super::{FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, bindings};
 
@@ -37,14 +36,14 @@ fn set_layouts(layouts: &Layouts<'_>) -> Result<Vec<SetLayout>, String> {
     (0..LAYOUTS).map(of).collect()
 }
 
-pub(crate) struct Persistent<'a, T: Threading> {
-    sets: PersistentSets<T>,
+pub(crate) struct Persistent<'a> {
+    sets: PersistentSets,
     layouts: Vec<SetLayout>,
     /// What they are of.
     _borrowed: &'a Layouts<'a>,
 }
 
-impl<'a> Persistent<'a, Shared> {
+impl<'a> Persistent<'a> {
     pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
         let info = PersistentSetsCreateInfo::new(&device(layouts)?);
         let sets = PersistentSets::new(&info);
@@ -52,15 +51,7 @@ impl<'a> Persistent<'a, Shared> {
     }
 }
 
-impl<'a> Persistent<'a, Local> {
-    pub(crate) fn new_local(layouts: &'a Layouts<'a>) -> Result<Self, String> {
-        let info = PersistentSetsCreateInfo::new(&device(layouts)?);
-        let sets = PersistentSets::new_local(&info);
-        Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
-    }
-}
-
-impl<T: Threading> SetPeer for Persistent<'_, T> {
+impl SetPeer for Persistent<'_> {
     type Set = DescriptorSet;
 
     fn allocate(&mut self, layout: usize) -> Option<DescriptorSet> {

@@ -18,14 +18,10 @@ pub(crate) type VirtualAllocation = u64;
 pub(crate) const USAGE_GPU_ONLY: u32 = 1;
 /// `VMA_MEMORY_USAGE_AUTO`.
 pub(crate) const USAGE_AUTO: u32 = 7;
-/// `VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT`.
-pub(crate) const ALLOCATOR_MEMORY_BUDGET: u32 = 8;
 /// `VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT`.
 pub(crate) const POOL_LINEAR: u32 = 4;
 /// `VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT`.
 pub(crate) const BLOCK_LINEAR: u32 = 1;
-/// `VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT`.
-pub(crate) const UPPER_ADDRESS: u32 = 0x40;
 
 /// `VmaVulkanFunctions`.
 #[repr(C)]
@@ -316,20 +312,6 @@ unsafe extern "C" {
     ) -> vk::Result;
     #[link_name = "vmaGetPoolStatistics"]
     pub(crate) fn pool_statistics(allocator: Allocator, pool: Pool, statistics: *mut Statistics);
-    #[link_name = "vmaCalculatePoolStatistics"]
-    pub(crate) fn calculate_pool_statistics(
-        allocator: Allocator,
-        pool: Pool,
-        statistics: *mut DetailedStatistics,
-    );
-    #[link_name = "vmaBuildStatsString"]
-    pub(crate) fn build_stats_string(allocator: Allocator, text: *mut *mut c_char, detailed_map: vk::Bool32);
-    #[link_name = "vmaFreeStatsString"]
-    pub(crate) fn free_stats_string(allocator: Allocator, text: *mut c_char);
-    #[link_name = "vmaSetAllocationName"]
-    pub(crate) fn set_allocation_name(allocator: Allocator, allocation: Allocation, name: *const c_char);
-    #[link_name = "vmaGetAllocationInfo"]
-    pub(crate) fn allocation_info(allocator: Allocator, allocation: Allocation, info: *mut AllocationInfo);
     #[link_name = "vmaGetAllocationInfo2"]
     pub(crate) fn allocation_info2(allocator: Allocator, allocation: Allocation, info: *mut AllocationInfo2);
     #[link_name = "vmaMapMemory"]
@@ -353,44 +335,6 @@ unsafe extern "C" {
         allocation: Allocation,
         offset: u64,
         size: u64,
-    ) -> vk::Result;
-    #[link_name = "vmaFlushAllocations"]
-    pub(crate) fn flush_allocations(
-        allocator: Allocator,
-        count: u32,
-        allocations: *const Allocation,
-        offsets: *const u64,
-        sizes: *const u64,
-    ) -> vk::Result;
-    #[link_name = "vmaInvalidateAllocations"]
-    pub(crate) fn invalidate_allocations(
-        allocator: Allocator,
-        count: u32,
-        allocations: *const Allocation,
-        offsets: *const u64,
-        sizes: *const u64,
-    ) -> vk::Result;
-    #[link_name = "vmaCopyMemoryToAllocation"]
-    pub(crate) fn copy_memory_to_allocation(
-        allocator: Allocator,
-        source: *const c_void,
-        allocation: Allocation,
-        offset: u64,
-        size: u64,
-    ) -> vk::Result;
-    #[link_name = "vmaCopyAllocationToMemory"]
-    pub(crate) fn copy_allocation_to_memory(
-        allocator: Allocator,
-        allocation: Allocation,
-        offset: u64,
-        target: *mut c_void,
-        size: u64,
-    ) -> vk::Result;
-    #[link_name = "vmaBindBufferMemory"]
-    pub(crate) fn bind_buffer_memory(
-        allocator: Allocator,
-        allocation: Allocation,
-        buffer: vk::Buffer,
     ) -> vk::Result;
     #[link_name = "vmaAllocateMemoryForBuffer"]
     pub(crate) fn allocate_memory_for_buffer(
@@ -435,16 +379,6 @@ unsafe extern "C" {
     pub(crate) fn virtual_free(block: Block, allocation: VirtualAllocation);
     #[link_name = "vmaClearVirtualBlock"]
     pub(crate) fn clear_virtual_block(block: Block);
-    #[link_name = "vmaCalculateVirtualBlockStatistics"]
-    pub(crate) fn calculate_virtual_block_statistics(block: Block, statistics: *mut DetailedStatistics);
-    #[link_name = "vmaBuildVirtualBlockStatsString"]
-    pub(crate) fn build_virtual_block_stats_string(
-        block: Block,
-        text: *mut *mut c_char,
-        detailed_map: vk::Bool32,
-    );
-    #[link_name = "vmaFreeVirtualBlockStatsString"]
-    pub(crate) fn free_virtual_block_stats_string(block: Block, text: *mut c_char);
     #[link_name = "vmaGetVirtualBlockStatistics"]
     pub(crate) fn virtual_block_statistics(block: Block, statistics: *mut Statistics);
 }

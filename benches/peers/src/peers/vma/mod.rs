@@ -15,8 +15,6 @@ use crate::script::{Kind, Request};
 pub(super) struct Vma {
     pub(super) allocator: ffi::Allocator,
     pub(super) pool: ffi::Pool,
-    /// How many there are.
-    pub(super) heaps: usize,
     info: ffi::AllocationCreateInfo,
     automatic: ffi::AllocationCreateInfo,
 }
@@ -175,15 +173,6 @@ pub(super) unsafe fn check_empty(allocator: ffi::Allocator) -> Result<(), String
 
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
-        let functions = functions(gpu.instance(), gpu.device());
-        Self::from_info(&allocator_info(gpu, &functions, count_heap), gpu, shape)
-    }
-
-    pub(super) fn from_info(
-        info: &ffi::AllocatorCreateInfo,
-        gpu: &Gpu,
-        shape: Shape,
-    ) -> Result<Option<Self>, String> {
         let (block_size, min, max, flags) = match shape {
             Shape::Default | Shape::Created => (0, 0, 0, None),
             Shape::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
@@ -193,7 +182,8 @@ impl Vma {
             }
             _ => return Ok(None),
         };
-        let allocator = create(info)?;
+        let functions = functions(gpu.instance(), gpu.device());
+        let allocator = create(&allocator_info(gpu, &functions, count_heap))?;
         let mut pool = ptr::null_mut();
         if let Some(flags) = flags {
             let info = ffi::PoolCreateInfo {
@@ -212,7 +202,6 @@ impl Vma {
         Ok(Some(Self {
             allocator,
             pool,
-            heaps: gpu.memory().memory_heap_count as usize,
             info: allocation_info(usage, pool),
             automatic: allocation_info(automatic, ptr::null_mut()),
         }))
@@ -360,21 +349,6 @@ impl VmaVirtual {
         checked(made, "vmaCreateVirtualBlock")?;
         Ok(Some(Self { block, capacity }))
     }
-
-    #[inline]
-    pub(super) fn take(&mut self, request: &Request, flags: u32) -> Option<Virtual> {
-        let info = ffi::VirtualAllocationCreateInfo {
-            size: request.size,
-            alignment: request.alignment,
-            flags,
-            user_data: ptr::null_mut(),
-        };
-        let mut allocation = 0;
-        let none = ptr::null_mut();
-        // SAFETY: the block is live.
-        let result = unsafe { ffi::virtual_allocate(self.block, &raw const info, &raw mut allocation, none) };
-        (result == vk::Result::SUCCESS).then_some(Virtual(allocation))
-    }
 }
 
 impl Peer for VmaVirtual {
@@ -382,7 +356,17 @@ impl Peer for VmaVirtual {
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Option<Virtual> {
-        self.take(request, 0)
+        let info = ffi::VirtualAllocationCreateInfo {
+            size: request.size,
+            alignment: request.alignment,
+            flags: 0,
+            user_data: ptr::null_mut(),
+        };
+        let mut allocation = 0;
+        let none = ptr::null_mut();
+        // SAFETY: the block is live.
+        let result = unsafe { ffi::virtual_allocate(self.block, &raw const info, &raw mut allocation, none) };
+        (result == vk::Result::SUCCESS).then_some(Virtual(allocation))
     }
 
     #[inline]
