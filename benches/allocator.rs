@@ -152,19 +152,6 @@ fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
     churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
 }
 
-/// As `churn_usual`, with a prepared request.
-#[divan::bench(args = [10_000])]
-fn churn_usual_prepared(bencher: Bencher<'_, '_>, live: usize) {
-    let gpu = gpu();
-    let allocator = shared(&gpu);
-    let prepared = allocator.prepare(!0, &AllocationCreateInfo::new(MemoryUsage::GpuOnly));
-    let prepared = prepared.expect("the null device has such a type");
-    let allocate = |needs: &vk::MemoryRequirements| {
-        allocator.allocate_prepared(&prepared, needs.size, needs.alignment).ok()
-    };
-    churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
-}
-
 /// A map of everything that lives.
 #[divan::bench(args = [1_000, 100_000])]
 fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
@@ -215,26 +202,18 @@ fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
     assert!(leaks.is_ok_and(|leaks| leaks.is_empty()));
 }
 
-/// A buffer with its memory: create, requirements, allocate, bind; destroy, free. With a prepared request or without.
-#[divan::bench(args = [false, true])]
-fn create_and_destroy_buffer(bencher: Bencher<'_, '_>, prepares: bool) {
+/// A buffer with its memory: create, requirements, allocate, bind; destroy, free.
+#[divan::bench]
+fn create_and_destroy_buffer(bencher: Bencher<'_, '_>) {
     const COUNT: usize = 1_000;
     let gpu = gpu();
     let allocator = shared(&gpu);
     let create = AllocationCreateInfo::new(MemoryUsage::Auto);
     let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    // SAFETY: the create-info is valid, and the request is for such buffers.
-    let prepared = unsafe { allocator.prepare_buffer(&buffer_info, &create) };
-    let prepared = prepared.expect("the null device has such a type");
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         for _ in 0..COUNT {
-            let made = if prepares {
-                // SAFETY: the create-info is valid.
-                unsafe { allocator.create_prepared_buffer(&prepared, &buffer_info) }
-            } else {
-                // SAFETY: the create-info is valid.
-                unsafe { allocator.create_buffer(&buffer_info, &create) }
-            };
+            // SAFETY: the create-info is valid.
+            let made = unsafe { allocator.create_buffer(&buffer_info, &create) };
             let (buffer, allocation) = made.expect("the null device has memory");
             // SAFETY: no device uses it.
             unsafe { allocator.destroy_buffer(buffer, allocation) }.expect("it is this allocator's");

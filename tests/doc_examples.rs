@@ -63,8 +63,6 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/mod.rs: destroy",
     "src/allocator/mod.rs: trim",
     "src/allocator/pools.rs: create_pool",
-    "src/allocator/prepared.rs: prepare",
-    "src/allocator/prepared.rs: prepare_buffer",
     "src/allocator/priority.rs: set_allocation_priority",
     "src/allocator/recording/mod.rs: start_recording",
     "src/allocator/retire/mod.rs: drain",

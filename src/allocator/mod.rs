@@ -16,7 +16,6 @@ mod fit;
 mod map;
 mod memory_map;
 mod pools;
-mod prepared;
 mod priority;
 mod recorded_call;
 #[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
@@ -57,7 +56,6 @@ pub use defragment::{
 };
 pub use map::Mapping;
 pub use map::Visibility;
-pub use prepared::PreparedAllocation;
 pub use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 use route::Bookkeeping;

@@ -101,8 +101,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Nor are
-    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped. No other thread is in a
-    /// call with a [`PreparedAllocation`](crate::PreparedAllocation) that names the pool; later calls get an error.
+    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped.
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if self.has_pool(&pool) => {

@@ -33,8 +33,6 @@ pub enum Contradiction {
     TwoMemoryAllocateChains,
     /// Both a pool and a scope.
     PoolAndScope,
-    /// A [`PreparedAllocation`](crate::PreparedAllocation) in a scope.
-    PreparedInScope,
 }
 
 impl fmt::Display for Contradiction {
@@ -55,9 +53,6 @@ impl fmt::Display for Contradiction {
             Self::SeveralStrategies => "only one strategy can be followed",
             Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
             Self::PoolAndScope => "an allocation is made in a pool or in a scope",
-            Self::PreparedInScope => {
-                "a request in a scope cannot be prepared: its pools are made when they are needed"
-            }
         })
     }
 }
@@ -102,8 +97,6 @@ pub enum AllocationError {
     },
     /// The pool is of another allocator, or was destroyed.
     ForeignPool,
-    /// The [`PreparedAllocation`](crate::PreparedAllocation) is of another allocator.
-    ForeignRequest,
     /// `UPPER_ADDRESS` outside of a linear pool that may have only one block.
     UpperAddress {
         /// The pool's algorithm.
@@ -152,7 +145,6 @@ impl AllocationError {
             | Self::NoMemoryType(_)
             | Self::PoolMemoryType { .. }
             | Self::ForeignPool
-            | Self::ForeignRequest
             | Self::UpperAddress { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Memory(error) => error.vk_result(),
             Self::Map(error) => error.result,
@@ -186,7 +178,6 @@ impl fmt::Display for AllocationError {
                 "the pool is in memory type {memory_type}, the resource can be in the types {memory_type_bits:#b}"
             ),
             Self::ForeignPool => f.write_str("the pool is of another allocator, or was destroyed"),
-            Self::ForeignRequest => f.write_str("another allocator prepared the request"),
             Self::UpperAddress { algorithm, max_block_count: 0 } => write!(
                 f,
                 "an upper address needs a linear pool with one block: this is {algorithm:?} with any number of blocks"

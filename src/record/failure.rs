@@ -13,7 +13,7 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::NoMemoryType(_) => 5,
         AllocationError::PoolMemoryType { .. } => 6,
         // A foreign request is not recorded.
-        AllocationError::ForeignPool | AllocationError::ForeignRequest => 7,
+        AllocationError::ForeignPool => 7,
         AllocationError::UpperAddress { .. } => 8,
         AllocationError::UpperAddressInRing => 9,
         AllocationError::BlockTooSmall { .. } => 10,

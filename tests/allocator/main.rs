@@ -33,7 +33,6 @@ mod memory_type;
 mod placement;
 mod policy;
 mod pools;
-mod prepared;
 mod priority;
 mod reentry;
 mod rollback;

@@ -38,7 +38,6 @@ fn plain() -> Vec<Told> {
         Contradiction::SeveralStrategies,
         Contradiction::TwoMemoryAllocateChains,
         Contradiction::PoolAndScope,
-        Contradiction::PreparedInScope,
     ]));
     all.extend(each([
         MemoryError::HeapTooSmall { size: 1001, heap: 13, heap_size: 1002 },
@@ -114,7 +113,6 @@ fn wrapping() -> Vec<Told> {
         AllocationError::NoMemoryType(none_fits(0b1010)),
         AllocationError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
         AllocationError::ForeignPool,
-        AllocationError::ForeignRequest,
         AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 123 },
         AllocationError::UpperAddressInRing,
         AllocationError::BlockTooSmall { size: 1002, block_size: 1001 },

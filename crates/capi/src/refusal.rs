@@ -48,7 +48,6 @@ impl Refusal for AllocationError {
                 | Self::Priority { .. }
                 | Self::Contradiction(_)
                 | Self::ForeignPool
-                | Self::ForeignRequest
                 | Self::UpperAddress { .. }
         );
         (self.vk_result(), misuse)
