@@ -6,6 +6,7 @@
 //! | | |
 //! |---|---|
 //! | [`Clock`] | knows which recordings are done; one for a device, shared by all threads |
+//! | [`ClockView`] | a clock that can only be asked: what to hand to code that is not to decide what is freed |
 //! | [`LaneId`] | a queue, or anything else whose submissions are counted up by a number of its own |
 //! | [`Ticket`] | one recording on a lane; made when recording starts, so that what it uses can be named with it at once |
 //! | [`Retire`] | things that wait for their tickets |
@@ -83,7 +84,7 @@ mod queue;
 mod tests;
 mod ticket;
 
-pub use self::clock::Clock;
+pub use self::clock::{Clock, ClockView};
 pub use self::error::{DiscardError, MixedClocks, OtherClock, ReserveError, SubmitError, TooManyLanes};
 pub use self::queue::Retire;
 pub use self::ticket::{LaneId, Ticket};

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Clock, MixedClocks, OtherClock, ReserveError, Ticket};
+use super::{ClockView, MixedClocks, OtherClock, ReserveError, Ticket};
 use crate::base::cast::{index, narrow};
 
 /// The end of a chain.
@@ -212,7 +212,7 @@ impl<T> Retire<T> {
     /// assert_eq!(free, ["fast"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &Clock, mut visit: impl FnMut(T)) -> Result<usize, OtherClock> {
+    pub fn collect(&mut self, clock: &ClockView, mut visit: impl FnMut(T)) -> Result<usize, OtherClock> {
         if self.is_empty() {
             return Ok(0);
         }

@@ -4,7 +4,7 @@
 use super::backing::Backing;
 use super::error::{UploadError, WaitError};
 use super::piece::Upload;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// Where bytes for uploads come from.
 pub(super) trait Room {
@@ -20,7 +20,7 @@ pub(super) trait Room {
     fn make_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError>;
 
     /// Takes back what recordings no longer need, and says how many of them there were.
-    fn recycle(&mut self, clock: &Clock) -> Result<usize, OtherClock>;
+    fn recycle(&mut self, clock: &ClockView) -> Result<usize, OtherClock>;
 
     /// The first recording that may still need something.
     fn oldest(&self) -> Option<Ticket>;
@@ -29,7 +29,7 @@ pub(super) trait Room {
         &mut self,
         size: u64,
         alignment: u64,
-        clock: &Clock,
+        clock: &ClockView,
         mut wait: impl FnMut(Ticket) -> Result<(), W>,
     ) -> Result<(), WaitError<W>> {
         // Each turn but the last one takes tickets out of the queue, and none puts any in.
@@ -192,7 +192,7 @@ macro_rules! upload_methods {
                 &mut self,
                 size: u64,
                 alignment: u64,
-                clock: &Clock,
+                clock: &ClockView,
                 wait: impl FnMut(Ticket) -> Result<(), W>,
             ) -> Result<(), WaitError<W>> {
                 self.wait(size, alignment, clock, wait)
@@ -206,7 +206,7 @@ macro_rules! upload_methods {
                 &mut self,
                 size: u64,
                 alignment: u64,
-                clock: &Clock,
+                clock: &ClockView,
                 wait: impl FnMut(Ticket) -> Result<(), W>,
             ) -> Result<Upload, WaitError<W>> {
                 self.wait(size, alignment, clock, wait)?;

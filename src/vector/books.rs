@@ -18,7 +18,7 @@ use super::backing::{
 use super::policy::{NextBlock, Policy, first_to_go};
 use crate::base::cast::{index, narrow, widen};
 use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
-use crate::retire::{Clock, OtherClock, Retire, Ticket};
+use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// A block and what is known of it.
 #[derive(Debug)]
@@ -380,7 +380,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     pub(super) fn collect(
         &mut self,
         backing: &B,
-        clock: &Clock,
+        clock: &ClockView,
         doomed: &mut Vec<B::Block>,
     ) -> Result<usize, OtherClock> {
         self.collections += 1;

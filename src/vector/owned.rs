@@ -12,7 +12,7 @@ use super::grow::{grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::Policy;
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// Blocks of a landlord, divided by one engine: `&mut self` says that nobody else is at it.
 /// [`SharedBlockVector`](super::SharedBlockVector) is the same for several threads; [the module](super) has an example.
@@ -122,7 +122,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     ///
     /// # Errors
     /// [`OtherClock`] if some wait for tickets of another clock. All else was collected nonetheless.
-    pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         visit(&self.backing, &mut &mut self.core, |core, doomed| core.collect(&self.backing, clock, doomed))
     }
 

@@ -13,7 +13,7 @@ use super::plan::EmptyingPlan;
 use super::policy::Policy;
 use crate::base::sync::{Mutex, Shared, Threading};
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// [`BlockVector`](super::BlockVector) with locks: the books have one, and making a block has another.
 ///
@@ -153,7 +153,7 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     ///
     /// # Errors
     /// [`OtherClock`] if some wait for tickets of another clock. All else was collected nonetheless.
-    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         visit(&self.backing, &mut self.door(), |core, doomed| core.collect(&self.backing, clock, doomed))
     }
 

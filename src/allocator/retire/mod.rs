@@ -14,7 +14,7 @@ use super::Allocator;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::device::BufferOrImage;
-use crate::retire::{Clock, OtherClock, Retire, Ticket};
+use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// A resource that waits for its ticket.
 struct Retired {
@@ -36,7 +36,7 @@ struct Waiting {
 /// with any clock and any allocator, but it is simplest to have one of each for a device.
 ///
 /// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of
-/// the program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a
+/// the program call [`Clock::shutdown`](crate::retire::Clock::shutdown) and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a
 /// queue are of one clock.
 ///
 /// ```
@@ -134,7 +134,7 @@ impl RetiredResources {
     pub fn collect<T: Threading>(
         &self,
         allocator: &Allocator<T>,
-        clock: &Clock,
+        clock: &ClockView,
     ) -> Result<usize, CollectError> {
         let mut other_clock = None;
         let batch = self.take(|queue, items| {

@@ -31,7 +31,7 @@ use self::source::Source;
 use super::device::DescriptorDevice;
 use super::sizes::DescriptorSizes;
 use super::transient::{CollectError, TransientSetsCreateInfo};
-use crate::retire::{Clock, Ticket};
+use crate::retire::{ClockView, Ticket};
 use crate::upload::{AllocatorRef, FlushError};
 
 /// What pages of descriptors are used for.
@@ -326,7 +326,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Errors
     /// [`CollectError`] if the driver did not reset a pool, or if something waits for another clock. The next call
     /// tries to reset the pool again.
-    pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
         self.source.collect(clock)
     }
 

@@ -7,7 +7,7 @@ use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
 use crate::descriptor::models::BindingModel;
 use crate::descriptor::transient::{CollectError, TransientSets};
-use crate::retire::{Clock, Ticket};
+use crate::retire::{ClockView, Ticket};
 use crate::upload::{AllocatorRef, FlushError, Oversize, UploadArena, UploadArenaCreateInfo};
 
 pub(super) enum Source<A: AllocatorRef> {
@@ -77,7 +77,7 @@ impl<A: AllocatorRef> Source<A> {
         }
     }
 
-    pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+    pub(super) fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
         match self {
             Self::Sets(sets) => sets.collect(clock),
             Self::Pages(pages) => pages.collect(clock).map_err(|other| CollectError {

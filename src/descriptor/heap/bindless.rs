@@ -21,7 +21,7 @@ use super::slot::HeapSlot;
 use super::store::HeapStore;
 use crate::base::sync::{Shared, Threading};
 use crate::device::descriptors::BindTarget;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
 /// A [`DescriptorHeap`] in the form that the device is best at.
@@ -426,7 +426,7 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
         each!(&self.inner, store => unsafe { store.retire_outgrown(ticket) })
     }
 
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         each!(&self.inner, store => store.collect_outgrown(clock))
     }
 

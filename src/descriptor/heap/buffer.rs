@@ -19,7 +19,7 @@ use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::base::cast::{host_size, widen};
 use crate::device::descriptors::BindTarget;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
 /// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that
@@ -406,7 +406,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         self.current.retire(ticket)
     }
 
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
         self.current.collect(clock, |laid| unsafe { laid.destroy(&self.device, &self.allocator) })
     }

@@ -21,7 +21,7 @@ use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy
 /// for each frame in flight.
@@ -354,7 +354,7 @@ impl HeapStore for ClassicStore {
         self.current.retire(ticket)
     }
 
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
         self.current.collect(clock, |all| unsafe { all.sets.destroy(&self.device) })
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use parking_lot::{Mutex, RwLock};
 
 use super::create_info::CreateHeapError;
-use crate::retire::{Clock, OtherClock, Retire, Ticket};
+use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// The parts of a store, and the slots that they are for: those that are written and bound, and those that frames in
 /// flight may still see. A store that never grows has no lock for them.
@@ -98,7 +98,7 @@ impl<P> Current<P> {
     }
 
     /// Hands out what waited for tickets that are done.
-    pub(super) fn collect(&self, clock: &Clock, end: impl FnMut(P)) -> Result<usize, OtherClock> {
+    pub(super) fn collect(&self, clock: &ClockView, end: impl FnMut(P)) -> Result<usize, OtherClock> {
         let Self::Growing(growing) = self else { return Ok(0) };
         growing.outgrown.lock().waiting.collect(clock, end)
     }

@@ -16,7 +16,7 @@ use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::cast::narrow;
 use crate::base::sync::{CoreMutex, Mutex, Shared, Threading};
-use crate::retire::{Clock, OtherClock, ReserveError, Ticket};
+use crate::retire::{ClockView, OtherClock, ReserveError, Ticket};
 
 /// The number of the next heap.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
@@ -450,7 +450,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// # Errors
     /// [`OtherClock`] if ranges, or what the heap has outgrown, wait for tickets of another clock. All that this clock
     /// says is done is free nonetheless.
-    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
         let freed = self.slots.lock().collect(clock, |ended| self.store.retired(ended));
         let outgrown = self.store.collect_outgrown(clock);

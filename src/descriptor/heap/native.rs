@@ -20,7 +20,7 @@ use super::mapped::{BufferWish, MappedBuffer};
 use super::mapping::BindingMapping;
 use super::store::HeapStore;
 use crate::base::cast::{host_size, index as host_index, widen};
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
 use sublet_vk::descriptor_heap as ffi;
@@ -512,7 +512,7 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
         self.current.retire(ticket)
     }
 
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no command buffer has them bound.
         self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
     }

@@ -17,7 +17,7 @@ use super::sets::HeapSets;
 use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::device::descriptors::BindTarget;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// One descriptor set with large arrays, bound once for each command buffer and written at any time
 /// (`VK_EXT_descriptor_indexing`).
@@ -184,7 +184,7 @@ impl HeapStore for SetStore {
         self.current.retire(ticket)
     }
 
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
         self.current.collect(clock, |sets| unsafe { sets.destroy(&self.device) })
     }

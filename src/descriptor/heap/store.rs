@@ -8,7 +8,7 @@ use super::super::source::DescriptorSource;
 use super::create_info::CreateHeapError;
 use super::error::HeapWriteError;
 use super::slot::HeapSlot;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// Where the descriptors of a heap are. The heap allocates slots; its store writes them.
 ///
@@ -78,7 +78,7 @@ pub trait HeapStore {
     ///
     /// # Errors
     /// [`OtherClock`] if something waits for another clock. All else that is done is destroyed.
-    fn collect_outgrown(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         let _ = clock;
         Ok(0)
     }

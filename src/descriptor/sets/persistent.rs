@@ -17,7 +17,7 @@ use crate::base::cast::index;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorDevice, DescriptorPoolView, SetLayout};
-use crate::retire::{Clock, OtherClock, Retire, Ticket};
+use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
 ///
@@ -253,7 +253,7 @@ impl<T: Threading> PersistentSets<T> {
     /// # Errors
     /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back
     /// nonetheless.
-    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         // Other threads may retire further sets while these are put back.
         let (mut done, count) = {
             let mut waiting = self.waiting.lock();

@@ -21,7 +21,7 @@ use crate::base::cast::index;
 use crate::descriptor::DescriptorCounts;
 use crate::descriptor::pool::DescriptorPool;
 use crate::metadata::{Counted, CountedCapacity, Metadata, RegionId};
-use crate::retire::{Clock, MixedClocks, OtherClock, Retire, Ticket};
+use crate::retire::{ClockView, MixedClocks, OtherClock, Retire, Ticket};
 
 /// No pool.
 pub(super) const NONE: RegionId = RegionId(u32::MAX);
@@ -279,7 +279,7 @@ impl List {
     }
 
     /// Moves the pools that the device is done with to `ready`. Returns an error if something waits for another clock.
-    pub(super) fn collect(&mut self, clock: &Clock) -> Option<OtherClock> {
+    pub(super) fn collect(&mut self, clock: &ClockView) -> Option<OtherClock> {
         let Self { engine, slots, current, second, ready, retired, .. } = self;
         let collected = retired.collect(clock, |region| {
             let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };

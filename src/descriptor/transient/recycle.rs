@@ -3,7 +3,7 @@
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
 use crate::metadata::RegionId;
-use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
+use crate::retire::{ClockView, MixedClocks, OtherClock, Ticket};
 
 impl TransientSets {
     /// Assigns all sets that were allocated since the last call to the recording that `ticket` stands for.
@@ -54,7 +54,7 @@ impl TransientSets {
     /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
         let leaks = self.device.quirks().contains(DescriptorQuirks::RESET_LEAKS);
         let (mut collected, mut left, mut first) = (0, 0, None);
         let mut other = None::<OtherClock>;

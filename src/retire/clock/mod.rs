@@ -2,12 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod frames;
+mod view;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU16, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
-
+pub use self::view::ClockView;
+use self::view::State;
 use super::lane::{Lane, Reading};
 use super::ticket::{CLOCKS, MAX_LANES};
 use super::{DiscardError, LaneId, SubmitError, Ticket, TooManyLanes};
@@ -37,49 +39,10 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 /// assert!(clock.is_done(ticket));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Clock {
-    id: u16,
-    /// All tickets of a lane with a serial below its floor are done. Rises only; written under the lock, read without.
-    floors: [AtomicU64; MAX_LANES],
-    state: Mutex<State>,
-}
-
-struct State {
-    /// Of the next ticket.
-    next: u64,
-    shut_down: bool,
-    lanes: Vec<Lane>,
-}
-
-impl State {
-    fn is_done(&self, ticket: Ticket) -> bool {
-        let lane = self.lanes.get(ticket.lane().index()).filter(|_| ticket.serial() < self.next);
-        lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
-    }
-
-    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart
-    /// no better than this.
-    fn gave(&self, ticket: Ticket) -> bool {
-        ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
-    }
-}
-
-/// A look at a clock that does not change meanwhile.
-pub(in crate::retire) struct Look<'a> {
-    id: u16,
-    state: MutexGuard<'a, State>,
-}
-
-impl Look<'_> {
-    pub(in crate::retire) fn is_done(&self, ticket: Ticket) -> bool {
-        ticket.lane().clock() == self.id && self.state.is_done(ticket)
-    }
-
-    /// Whether the ticket is of another clock.
-    pub(in crate::retire) fn is_foreign(&self, ticket: Ticket) -> bool {
-        ticket.lane().clock() != self.id || !self.state.gave(ticket)
-    }
-}
+///
+/// Whoever holds a clock decides what is freed. Code that is only to know what is done gets the [`ClockView`] that a
+/// clock dereferences to; all that collects takes one.
+pub struct Clock(ClockView);
 
 impl Clock {
     /// Lanes that a clock can have: six bits of a [`Ticket`], so that it is eight bytes, and one bit each of the word
@@ -93,11 +56,7 @@ impl Clock {
     }
 
     pub(in crate::retire) fn with_id(id: u16) -> Self {
-        Self {
-            id,
-            floors: [const { AtomicU64::new(0) }; MAX_LANES],
-            state: Mutex::new(State { next: 1, shut_down: false, lanes: Vec::new() }),
-        }
+        Self(ClockView::new(id))
     }
 
     /// Adds a lane: for each queue, or whatever else counts its submissions up on its own. Its counter is at 0.
@@ -245,31 +204,6 @@ impl Clock {
         Ok(())
     }
 
-    /// A bit for each lane that has something in flight.
-    fn waiting(&self) -> u64 {
-        let state = self.state.lock();
-        let lanes = state.lanes.iter().enumerate();
-        lanes.fold(0, |bits, (at, lane)| bits | u64::from(lane.is_pending()) << at)
-    }
-
-    /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or
-    /// the clock was shut down. A ticket of another clock is not done.
-    #[must_use]
-    #[inline]
-    pub fn is_done(&self, ticket: Ticket) -> bool {
-        let lane = ticket.lane();
-        if lane.clock() != self.id {
-            return false;
-        }
-        // Acquire: whatever this ticket held is freed after what the other thread saw.
-        let floor = self.floors[lane.index()].load(Ordering::Acquire);
-        if ticket.serial() < floor {
-            return true;
-        }
-        // The floor is the first ticket that is not done, where there is one.
-        ticket.serial() != floor && self.state.lock().is_done(ticket)
-    }
-
     /// After `vkDeviceWaitIdle`: everything that was submitted so far is done, on all lanes. Open recordings stay open.
     #[doc(alias = "wait_idle")]
     pub fn idle(&self) {
@@ -295,39 +229,6 @@ impl Clock {
         }
     }
 
-    /// Whether anything is in flight on the lane: submitted, and not known to be done.
-    ///
-    /// # Panics
-    ///
-    /// If the lane is of another clock.
-    #[must_use]
-    pub fn is_pending(&self, lane: LaneId) -> bool {
-        let index = self.index(lane);
-        self.state.lock().lanes[index].is_pending()
-    }
-
-    /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short.
-    /// `None` if nothing is in flight.
-    ///
-    /// # Panics
-    ///
-    /// If the lane is of another clock.
-    ///
-    /// # Complexity
-    ///
-    /// O(tickets of the lane that are not done).
-    #[must_use]
-    pub fn oldest_pending(&self, lane: LaneId) -> Option<(Ticket, u64)> {
-        let index = self.index(lane);
-        let (serial, value) = self.state.lock().lanes[index].oldest_pending()?;
-        Some((Ticket::new(serial, lane)?, value))
-    }
-
-    /// Many questions under one lock.
-    pub(in crate::retire) fn look(&self) -> Look<'_> {
-        Look { id: self.id, state: self.state.lock() }
-    }
-
     /// Gives out a ticket and enters it with `enter`, which is left out after the shutdown.
     fn enter<R>(&self, lane: LaneId, enter: impl FnOnce(&mut Lane, u64) -> R) -> (Ticket, Option<R>) {
         let index = self.index(lane);
@@ -347,46 +248,9 @@ impl Clock {
         (ticket, Some(result))
     }
 
-    /// The index of a lane of this clock.
-    #[inline]
-    fn index(&self, lane: LaneId) -> usize {
-        assert!(lane.clock() == self.id, "{lane:?} is of another clock");
-        lane.index()
-    }
-
-    /// The state, if the ticket is of this clock.
-    fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
-        if ticket.lane().clock() != self.id {
-            return None;
-        }
-        let state = self.state.lock();
-        state.gave(ticket).then_some(state)
-    }
-
-    /// Whether the ticket is of another clock.
-    pub(crate) fn is_foreign(&self, ticket: Ticket) -> bool {
-        self.lock_for(ticket).is_none()
-    }
-
     fn raise_floor(&self, lane: usize, state: &State) {
         // Release: see `is_done`.
         self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);
-    }
-
-    #[cfg(test)]
-    pub(in crate::retire) fn validate(&self) {
-        let state = self.state.lock();
-        for (at, lane) in state.lanes.iter().enumerate() {
-            lane.validate();
-            let floor = self.floors[at].load(Ordering::Acquire);
-            assert!(floor <= lane.floor(state.next), "lane {at} has a floor of {floor}");
-        }
-    }
-
-    /// Entries that lane `at` has room for, and slots that it knows.
-    #[cfg(test)]
-    pub(in crate::retire) fn footprint(&self, lane: LaneId) -> (usize, usize) {
-        self.state.lock().lanes[self.index(lane)].footprint()
     }
 }
 
@@ -396,13 +260,17 @@ impl Default for Clock {
     }
 }
 
+impl Deref for Clock {
+    type Target = ClockView;
+
+    #[inline]
+    fn deref(&self) -> &ClockView {
+        &self.0
+    }
+}
+
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.lock();
-        f.debug_struct("Clock")
-            .field("id", &self.id)
-            .field("shut_down", &state.shut_down)
-            .field("lanes", &state.lanes)
-            .finish_non_exhaustive()
+        self.0.debug(f, "Clock")
     }
 }

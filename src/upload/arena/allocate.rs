@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::pages::{Page, PageId};
 use super::{NO_PAGE, UploadArena};
 use crate::base::cast::{host_size, widen};
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
 use crate::upload::create_info::Oversize;
@@ -72,7 +72,7 @@ impl<A: AllocatorRef> Room for UploadArena<A> {
         self.make_page_ready(size, alignment)
     }
 
-    fn recycle(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn recycle(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         self.take_back(clock).0
     }
 

@@ -3,7 +3,7 @@
 
 use super::pages::{Page, PageId};
 use super::{UploadArena, UploadError};
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::error::FlushError;
 
@@ -65,7 +65,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     ///
     /// # Complexity
     /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
-    pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         self.collections += 1;
         let (tickets, freed) = self.take_back(clock);
         self.pages.trim_idle(&self.buffers, &self.policy, self.collections);
@@ -77,7 +77,7 @@ impl<A: AllocatorRef> UploadArena<A> {
 
     /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many
     /// pages became free.
-    pub(super) fn take_back(&mut self, clock: &Clock) -> (Result<usize, OtherClock>, usize) {
+    pub(super) fn take_back(&mut self, clock: &ClockView) -> (Result<usize, OtherClock>, usize) {
         let Self { pages, retire, done, .. } = self;
         let tickets = retire.collect(clock, |id: PageId| {
             if let Some(page) = pages.get_mut(id) {

@@ -18,7 +18,7 @@ use super::methods::{Room, upload_methods};
 use super::piece::{Alignments, Upload};
 use super::statistics::RingStatistics;
 use crate::base::cast::widen;
-use crate::retire::{Clock, OtherClock, Ticket};
+use crate::retire::{ClockView, OtherClock, Ticket};
 
 /// Hands out bytes of one mapped buffer of a fixed size, round and round. For streams of uploads with a known bound:
 /// one buffer to bind, and no memory that comes and goes. [`Send`], not [`Sync`], no locks.
@@ -166,7 +166,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Errors
     /// [`OtherClock`] if the next piece waits for a ticket of another clock, which this one never says is done. Those
     /// before it were collected nonetheless.
-    pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         self.order.collect(clock)
     }
 
@@ -220,7 +220,7 @@ impl<A: AllocatorRef> Room for UploadRing<A> {
         self.order.check(size, alignment)
     }
 
-    fn recycle(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    fn recycle(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         self.order.collect(clock)
     }
 

@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
+use crate::retire::{ClockView, MixedClocks, OtherClock, Ticket};
 use crate::upload::error::UploadError;
 use crate::upload::piece::padding;
 
@@ -198,7 +198,7 @@ impl Order {
 
     /// Frees pieces from the oldest on, as far as they are done. Returns how many; an error if the next one waits for
     /// another clock.
-    pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+    pub(super) fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         let mut count = 0;
         let mut foreign = None;
         while let Some(&(ticket, end, piece)) = self.pieces.front() {

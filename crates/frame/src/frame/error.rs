@@ -6,7 +6,7 @@ use std::fmt;
 
 use sublet::descriptor::CollectError as TransientCollectError;
 use sublet::device::DriverError;
-use sublet::retire::TooManyLanes;
+use sublet::retire::{Ticket, TooManyLanes};
 use sublet::upload::FlushError;
 
 use crate::track::ResolveError;
@@ -54,12 +54,17 @@ impl Error for CreateFramesError {
     }
 }
 
-/// Why a frame was not begun. What was collected stays collected; the call may be made again, unless the device is lost.
+/// Why a frame was not begun, or nothing was waited for. What was collected stays collected; the call may be made again, unless the device is lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BeginError {
     /// The device is lost. All that was in flight counts as done, and nothing can be submitted any more.
     Lost,
+    /// What was to be waited for was submitted to other frames, or is a read-back of theirs.
+    OtherFrames {
+        /// What was asked.
+        ticket: Ticket,
+    },
     /// The driver did not wait, or did not say how far it is.
     Driver(DriverError),
     /// Descriptor pools were not reset; that is tried again.
@@ -72,6 +77,7 @@ impl fmt::Display for BeginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str("the device is lost"),
+            Self::OtherFrames { ticket } => write!(f, "{ticket:?} is of other frames"),
             Self::Driver(error) => error.fmt(f),
             Self::Descriptors(error) => error.fmt(f),
             Self::Retired(error) => error.fmt(f),
@@ -82,7 +88,7 @@ impl fmt::Display for BeginError {
 impl Error for BeginError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Lost => None,
+            Self::Lost | Self::OtherFrames { .. } => None,
             Self::Driver(error) => error.source(),
             Self::Descriptors(error) => error.source(),
             Self::Retired(error) => error.source(),

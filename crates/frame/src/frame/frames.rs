@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::retire::{Clock, Ticket};
+use sublet::retire::{Clock, ClockView, Ticket};
 use sublet::upload::UploadArenaCreateInfo;
-use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, CreateError};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
 use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo, binds_buffers};
@@ -253,12 +253,15 @@ impl Frames {
     /// submitted.
     ///
     /// # Errors
-    /// [`BeginError::Driver`] if the driver does not wait. A read-back whose list is not submitted is not waited for.
+    /// [`BeginError::OtherFrames`] if the ticket is of other frames, and [`BeginError::Driver`] if the driver does not
+    /// wait. A read-back whose list is not submitted is not waited for.
     pub fn wait(&self, what: impl Into<Option<Ticket>>) -> Result<(), BeginError> {
         let Some(ticket) = what.into() else { return Ok(()) };
         let core = &self.core;
+        self.check_ticket(ticket)?;
+        // The clock gave the ticket out, and has a lane for each queue.
         let index = ticket.lane().index();
-        while !core.clock.is_done(ticket) && index < core.queues.len() && !core.is_lost() {
+        while !core.clock.is_done(ticket) && !core.is_lost() {
             // The submissions up to the ticket's are done one after another.
             let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].lane) else { break };
             core.wait(index, serial).map_err(BeginError::Driver)?;
@@ -444,7 +447,7 @@ impl Frames {
     /// see [`Global::acquired`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames.
+    /// [`StateError`] if the resource or the queue is of other frames, or the resource is gone.
     ///
     /// # Safety
     /// It is so: the next [`submit_with`](Self::submit_with) to the queue has that semaphore, and whoever had the
@@ -461,7 +464,7 @@ impl Frames {
     /// The device is done with the resource, and the host may have written it: see [`Global::idle`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames.
+    /// [`StateError`] if the resource is of other frames or gone.
     ///
     /// # Safety
     /// It is so: every submission that uses the resource is done, and the host waited for it.
@@ -475,8 +478,8 @@ impl Frames {
     /// Subscribers of a compactor must not call it: it would never return.
     ///
     /// # Errors
-    /// [`StateError`] if the last write is not visible to that use, or a compactor has moved the resource since its id
-    /// was read: then use it in a list as it will be used, submit that, and freeze what its id is now.
+    /// [`StateError`] if the resource is of other frames or gone, if the last write is not visible to that use, or a
+    /// compactor has moved the resource since its id was read: then use it in a list as it will be used, submit that, and freeze what its id is now.
     pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         // What a step moves is told apart from what it leaves once this is held.
         let _moving = self.core.moving.lock();
@@ -486,7 +489,7 @@ impl Frames {
     /// Takes a frozen resource back into tracking: see [`Global::thaw`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames.
+    /// [`StateError`] if the resource is of other frames or gone.
     pub fn thaw(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         self.core.submitter.lock().global.thaw(resource)
     }
@@ -547,13 +550,22 @@ impl Frames {
     /// # Panics
     /// If the queue is of other frames. `f` must not call the frames: that would never return.
     pub fn with_queue<R>(&self, queue: Queue, f: impl FnOnce(vk::Queue) -> R) -> R {
+        let known = self.core.queues.get(queue.index()).is_some_and(|data| data.track == queue);
+        assert!(known, "{queue:?} is of other frames");
         let _submitter = self.core.submitter.lock();
         f(self.core.queues[queue.index()].handle)
     }
 
-    /// What knows which tickets are done. For components of the program's own.
+    /// What knows which tickets are done. For components of the program's own, which collect with it.
+    ///
+    /// It can only be asked: what the frames recycle depends on it.
+    ///
+    /// ```compile_fail,E0599
+    /// # let (_, frames) = sublet_frame::doc_example();
+    /// frames.clock().idle(); // there is no such method: nobody waited for the device
+    /// ```
     #[must_use]
-    pub fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &ClockView {
         &self.core.clock
     }
 
@@ -563,10 +575,39 @@ impl Frames {
         &self.core.allocator
     }
 
-    /// Raw buffers, images and memory that wait for a ticket of a submission. [`begin`](Self::begin) collects them.
-    #[must_use]
-    pub fn retired(&self) -> &RetiredResources {
-        &self.core.retired_resources
+    /// A buffer of the program's own, made with the [allocator](Self::allocator) and used by raw commands: it is
+    /// destroyed and its memory freed by the first [`begin`](Self::begin) or [`collect`](Self::collect) behind the
+    /// ticket. With a ticket of other frames it waits for ever, and both calls say so.
+    ///
+    /// # Safety
+    /// As of [`RetiredResources::retire_buffer`](sublet::RetiredResources::retire_buffer): the buffer is a live one of
+    /// the device that the allocation is from, or null, and the submission of the ticket is the last that uses it or
+    /// anything else that is bound to the memory.
+    pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
+        // SAFETY: the caller's own promise; only the clock of these frames is collected with.
+        unsafe { self.core.retired_resources.retire_buffer(ticket, buffer, allocation) };
+    }
+
+    /// [`retire_buffer`](Self::retire_buffer) for an image.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
+        // SAFETY: as in `retire_buffer`.
+        unsafe { self.core.retired_resources.retire_image(ticket, image, allocation) };
+    }
+
+    /// [`retire_buffer`](Self::retire_buffer) for memory alone.
+    ///
+    /// # Safety
+    /// As there; resources that are bound to the memory are not used again but to be destroyed.
+    pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
+        // SAFETY: as in `retire_buffer`.
+        unsafe { self.core.retired_resources.retire_memory(ticket, allocation) };
+    }
+
+    fn check_ticket(&self, ticket: Ticket) -> Result<(), BeginError> {
+        if self.core.clock.is_foreign(ticket) { Err(BeginError::OtherFrames { ticket }) } else { Ok(()) }
     }
 
     /// Figures.

@@ -179,10 +179,14 @@ impl CommandList {
     /// Asks for a barrier between unordered writes to a resource so far and the next ones.
     ///
     /// # Errors
-    /// [`ListError`].
+    /// [`ListError`]: [`OtherFrames`](ListError::OtherFrames) if the resource is of other frames, after which the list
+    /// goes on.
     #[doc(alias = "UAVBarrier")]
     pub fn storage_barrier(&mut self, resource: impl Into<ResourceId>) -> Result<(), ListError> {
         let resource = resource.into();
+        if resource.0.global != self.queue.global() {
+            return Err(ListError::OtherFrames);
+        }
         self.declare(|recorder| recorder.storage_barrier(resource))
     }
 

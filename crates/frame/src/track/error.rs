@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::fmt;
 
+use super::global::Queue;
 use super::id::ResourceId;
 
 /// Why a list cannot take a use. What it took before stays, and the list has to be reset or dropped.
@@ -37,6 +38,11 @@ pub enum UseError {
         /// What was to be used.
         resource: ResourceId,
     },
+    /// The resource is of another [`Global`](super::Global) than the queue that the list is for.
+    OtherGlobal {
+        /// What was to be used.
+        resource: ResourceId,
+    },
 }
 
 impl fmt::Display for UseError {
@@ -53,6 +59,9 @@ impl fmt::Display for UseError {
             Self::Split { resource } => write!(f, "a dependency of {resource:?} is begun and not joined"),
             Self::Destroyed { resource } => {
                 write!(f, "{resource:?}, or its successor in this list, is destroyed")
+            }
+            Self::OtherGlobal { resource } => {
+                write!(f, "{resource:?} is of another `Global` than the list's queue")
             }
         }
     }
@@ -90,6 +99,11 @@ pub enum ResolveError {
         /// The index of the list.
         list: usize,
     },
+    /// The queue is of another [`Global`](super::Global).
+    OtherQueue {
+        /// What was named.
+        queue: Queue,
+    },
 }
 
 impl fmt::Display for ResolveError {
@@ -106,6 +120,7 @@ impl fmt::Display for ResolveError {
                 write!(f, "list {list} has begun a dependency of {resource:?} and not joined it")
             }
             Self::WrongQueue { list } => write!(f, "list {list} was recorded for another queue"),
+            Self::OtherQueue { queue } => write!(f, "{queue:?} is of another `Global`"),
         }
     }
 }
@@ -121,6 +136,16 @@ pub enum StateError {
         /// What was named.
         resource: ResourceId,
     },
+    /// It is of another [`Global`](super::Global).
+    OtherGlobal {
+        /// What was named.
+        resource: ResourceId,
+    },
+    /// The queue is of another [`Global`](super::Global).
+    OtherQueue {
+        /// What was named.
+        queue: Queue,
+    },
     /// It cannot be frozen: some of it is in another layout, or its last write is not visible to the use.
     NotVisible {
         /// What was named.
@@ -132,6 +157,8 @@ impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Destroyed { resource } => write!(f, "{resource:?} is destroyed"),
+            Self::OtherGlobal { resource } => write!(f, "{resource:?} is of another `Global`"),
+            Self::OtherQueue { queue } => write!(f, "{queue:?} is of another `Global`"),
             Self::NotVisible { resource } => write!(
                 f,
                 "{resource:?} cannot be frozen: submit a list that uses all of it as it will be used from then on"

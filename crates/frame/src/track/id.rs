@@ -182,6 +182,8 @@ impl Raw {
 /// What both kinds of names hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Resource {
+    /// The number of the [`Global`](super::Global) that it is of.
+    pub(crate) global: u32,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
     pub(crate) concurrent: bool,
@@ -200,12 +202,12 @@ impl fmt::Debug for Resource {
 }
 
 /// Names a buffer of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
-/// else.
+/// else; so is a use with another `Global`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BufferId(pub(crate) Resource);
 
 /// Names an image of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
-/// else.
+/// else; so is a use with another `Global`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageId(pub(crate) Resource);
 

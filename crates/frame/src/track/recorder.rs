@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
@@ -101,8 +102,6 @@ pub struct Recorder {
     placed: Vec<usize>,
     tick: u32,
     fenced: bool,
-    /// How many dependencies were split.
-    splits: u32,
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -122,7 +121,6 @@ impl Recorder {
             placed: Vec::new(),
             tick: 0,
             fenced: false,
-            splits: 0,
             not_sync: PhantomData,
         }
     }
@@ -140,7 +138,6 @@ impl Recorder {
         self.placed.clear();
         self.tick = 0;
         self.fenced = false;
-        self.splits = 0;
     }
 
     /// [`reset`](Self::reset), for a list that another queue gets.
@@ -357,8 +354,7 @@ impl Recorder {
     fn begin_split(&mut self, resource: &Resource, split: &mut Split) -> Result<Option<usize>, UseError> {
         split.batch.clear();
         let index = self.find(resource)?;
-        self.splits += 1;
-        (split.id, split.resource) = (self.splits, Some(*resource));
+        (split.id, split.resource) = (next_split(), Some(*resource));
         // Who shares memory may have had it since: the use itself takes it back.
         let here = resource.place.is_none() || self.entries[index].last_tick == self.tick;
         Ok(here.then_some(index))
@@ -388,7 +384,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`UseError::Destroyed`] as with a use.
+    /// [`UseError::Destroyed`] and [`UseError::OtherGlobal`] as with a use.
     #[doc(alias = "UAVBarrier")]
     #[doc(alias = "InsertUAVBarrier")]
     #[doc(alias = "TextureUavBarrier")]
@@ -438,18 +434,23 @@ impl Recorder {
         let slot = usize::try_from(resource.slot).unwrap_or(usize::MAX);
         match self.index.get(slot) {
             Some(&(epoch, index)) if epoch == self.epoch => {
-                if self.entries[index].resource.generation == resource.generation {
+                let known = &self.entries[index].resource;
+                if known.generation == resource.generation && known.global == resource.global {
                     Ok(index)
                 } else {
-                    Err(destroyed(resource))
+                    Err(self.unknown(resource))
                 }
             }
-            _ => Ok(self.add(resource, slot)),
+            _ => self.add(resource, slot),
         }
     }
 
     #[inline(never)]
-    fn add(&mut self, resource: &Resource, slot: usize) -> usize {
+    fn add(&mut self, resource: &Resource, slot: usize) -> Result<usize, UseError> {
+        // So everything that a list uses is of the one `Global` that its queue is of.
+        if resource.global != self.queue.global() {
+            return Err(self.unknown(resource));
+        }
         if self.index.len() <= slot {
             self.index.resize(slot + 1, (0, 0));
         }
@@ -470,7 +471,15 @@ impl Recorder {
         if resource.place.is_some() {
             self.placed.push(index);
         }
-        index
+        Ok(index)
+    }
+
+    /// A resource that is not what the list has in its slot, or of another `Global`.
+    #[cold]
+    fn unknown(&self, resource: &Resource) -> UseError {
+        let foreign = resource.global != self.queue.global();
+        let resource = ResourceId(*resource);
+        if foreign { UseError::OtherGlobal { resource } } else { UseError::Destroyed { resource } }
     }
 
     #[inline]
@@ -566,16 +575,18 @@ impl AsRef<Recorder> for Recorder {
     }
 }
 
-/// A list for the first queue, to be [reset for](Recorder::reset_for) the right one.
+/// A list for no queue, to be [reset for](Recorder::reset_for) one before it uses anything.
 impl Default for Recorder {
     fn default() -> Self {
         Self::new(Queue::default())
     }
 }
 
-#[cold]
-fn destroyed(resource: &Resource) -> UseError {
-    UseError::Destroyed { resource: ResourceId(*resource) }
+/// Names a dependency in two halves: in all lists, so that none is joined by another list's name.
+fn next_split() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    // 0 is none.
+    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
 pub(crate) fn overlap(a: &Resource, b: &Resource) -> bool {

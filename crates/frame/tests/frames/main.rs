@@ -12,6 +12,7 @@
 mod bench;
 mod compact;
 mod faults;
+mod foreign;
 mod images;
 mod life;
 mod make;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 mod faults;
+mod foreign;
 mod judge;
 mod minimal;
 mod program;

@@ -9,6 +9,7 @@ use sublet_frame::track::{
 };
 use vk::{ImageAspectFlags as Aspects, PipelineStageFlags2 as Stages};
 
+use crate::foreign::Foreign;
 use crate::judge::{Access1, Bar, QUEUES, Resource, Step};
 
 #[derive(Clone, Copy)]
@@ -86,6 +87,8 @@ struct World {
     rng: Rng,
     shape: Shape,
     global: Global,
+    /// Another one beside it, whose names are tried everywhere.
+    foreign: Foreign,
     queues: Vec<Queue>,
     kept: Vec<Kept>,
     resources: Vec<Resource>,
@@ -108,6 +111,7 @@ pub fn run(seed: u64, shape: Shape) -> Program {
         rng,
         shape,
         global,
+        foreign: Foreign::new(seed, &families[..shape.queues]),
         queues,
         kept: Vec::new(),
         resources: Vec::new(),
@@ -156,10 +160,12 @@ impl World {
             let mut info = ImageInfo::new(vk::Image::from_raw(raw));
             (info.mips, info.layers, info.aspects) = (mips, layers, aspects);
             (info.aspects_apart, info.concurrent, info.place) = (rng.bool(), !exclusive, place);
+            self.foreign.add_image(&info);
             Name::Image(self.global.add_image(&info))
         } else {
             let mut info = BufferInfo::new(vk::Buffer::from_raw(raw), size);
             (info.concurrent, info.place) = (!exclusive, place);
+            self.foreign.add_buffer(&info);
             Name::Buffer(self.global.add_buffer(&info))
         };
         let place = shared.then_some((first, first + cells));
@@ -218,6 +224,7 @@ impl World {
         let mut steps = Vec::new();
         let mut open = Vec::<(Split, Step)>::new();
         for _ in 0..self.rng.usize(1..6) {
+            self.foreign.disturb_list(&mut list);
             let mut uses = Vec::<Access1>::new();
             if self.rng.bool() || self.shape.aliasing {
                 open.drain(..).for_each(|(mut split, step)| {
@@ -354,7 +361,9 @@ impl World {
             chosen.push(self.lists.swap_remove(list));
         }
         let lists: Vec<&Recorder> = chosen.iter().map(|(_, list, _)| list).collect();
+        self.foreign.disturb(&mut self.global, self.queues[queue], &lists);
         self.global.resolve(self.queues[queue], &lists, submission).unwrap();
+        self.foreign.resolve_and_revoke(&mut self.global);
         let mut steps = Vec::new();
         let wait = |to: usize, wait: &sublet_frame::track::Wait| Step::Wait {
             queue: to,

@@ -28,7 +28,7 @@ use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::index;
 use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Request, Tag, Tlsf};
-use crate::retire::{Clock, OtherClock, ReserveError, Retire, Ticket};
+use crate::retire::{ClockView, OtherClock, ReserveError, Retire, Ticket};
 use crate::vector::policy::grown;
 
 /// What is known of a slot. It means something while a chunk starts there; the generation always.
@@ -372,7 +372,7 @@ impl Slots {
     /// [`OtherClock`], of which `collected` is in slots.
     pub(super) fn collect(
         &mut self,
-        clock: &Clock,
+        clock: &ClockView,
         mut ended: impl FnMut(Range<u32>),
     ) -> Result<usize, OtherClock> {
         if self.queue.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::retire::LaneId;
+use crate::retire::{Clock, LaneId};
 
 /// What a heap is to be: a free list by offset, first-fit asked only whether there is room. It does not say where.
 struct Shadow {

@@ -4,6 +4,9 @@
 mod resolve;
 mod submission;
 
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
@@ -15,8 +18,10 @@ use super::usage::{Scope, Subresources, Use};
 pub use submission::{Release, Submission, Wait};
 
 /// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
+    /// The number of its [`Global`]; 0 is none's.
+    global: u32,
     index: u8,
     family: u32,
 }
@@ -32,6 +37,18 @@ impl Queue {
     #[must_use]
     pub fn family(&self) -> u32 {
         self.family
+    }
+
+    /// The number of its [`Global`].
+    pub(crate) fn global(&self) -> u32 {
+        self.global
+    }
+}
+
+/// Without the number, which depends on what else the process has made.
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("index", &self.index).field("family", &self.family).finish()
     }
 }
 
@@ -198,9 +215,11 @@ impl QueueState {
 /// assert!(submission.waits().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[doc(alias = "GlobalResourceState")]
 pub struct Global {
+    /// All that it names carries it. No other one has it, as long as the process runs.
+    number: u32,
     entries: Vec<Entry>,
     free: Vec<u32>,
     queues: Vec<QueueState>,
@@ -216,9 +235,23 @@ fn index(slot: u32) -> usize {
 
 impl Global {
     /// Without queues and resources.
+    ///
+    /// # Panics
+    ///
+    /// If the process has made 2^32 - 1 of them.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { entries: Vec::new(), free: Vec::new(), queues: Vec::new(), placed: Vec::new(), sequence: 0 }
+    pub fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| last.checked_add(1));
+        let Ok(last) = last else { panic!("a process makes at most 2^32 - 1 `Global`s") };
+        Self {
+            number: last + 1,
+            entries: Vec::new(),
+            free: Vec::new(),
+            queues: Vec::new(),
+            placed: Vec::new(),
+            sequence: 0,
+        }
     }
 
     /// Adds a queue.
@@ -230,7 +263,7 @@ impl Global {
         assert!(self.queues.len() < MAX_QUEUES, "there can be {MAX_QUEUES} queues");
         let index = u8::try_from(self.queues.len()).unwrap_or(NOBODY);
         self.queues.push(QueueState { family, submitted: 0, seen: vec![Seen::default(); MAX_QUEUES] });
-        Queue { index, family }
+        Queue { global: self.number, index, family }
     }
 
     /// Adds a buffer that no submission has used.
@@ -249,17 +282,17 @@ impl Global {
     }
 
     fn add(&mut self, raw: Raw, concurrent: bool, place: Option<Place>, layout: vk::ImageLayout) -> Resource {
-        let state = State::fresh(layout);
+        let (global, state) = (self.number, State::fresh(layout));
         let slot = self.free.pop();
         let slot = slot.unwrap_or_else(|| u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
         let resource = if let Some(entry) = self.entries.get_mut(index(slot)) {
             let generation = entry.resource.generation.wrapping_add(1);
-            entry.resource = Resource { slot, generation, concurrent, raw, place };
+            entry.resource = Resource { global, slot, generation, concurrent, raw, place };
             entry.cells.reset(raw.len(), state);
             (entry.used_at, entry.standing) = (0, Standing::Tracked);
             entry.resource
         } else {
-            let resource = Resource { slot, generation: 0, concurrent, raw, place };
+            let resource = Resource { global, slot, generation: 0, concurrent, raw, place };
             let cells = Intervals::new(raw.len(), state);
             self.entries.push(Entry { resource, cells, used_at: 0, standing: Standing::Tracked });
             resource
@@ -274,7 +307,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
     #[doc(alias = "RemoveGlobalResourceState")]
     pub fn remove(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
@@ -288,6 +321,9 @@ impl Global {
     }
 
     fn entry(&self, resource: Resource) -> Result<&Entry, StateError> {
+        if resource.global != self.number {
+            return Err(StateError::OtherGlobal { resource: ResourceId(resource) });
+        }
         let entry = self.entries.get(index(resource.slot));
         let entry = entry.filter(|entry| entry.resource.generation == resource.generation);
         entry.ok_or(StateError::Destroyed { resource: ResourceId(resource) })
@@ -308,6 +344,7 @@ impl Global {
     ///
     /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
     /// [`StateError::Destroyed`] if it is gone, or a compactor has moved it since its name was read.
+    /// [`StateError::OtherGlobal`] if it is of another `Global`.
     #[doc(alias = "setPermanentTextureState")]
     #[doc(alias = "setPermanentBufferState")]
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
@@ -332,7 +369,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
     pub fn thaw(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         self.entry(resource)?;
@@ -360,7 +397,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone; [`StateError::OtherGlobal`] and [`StateError::OtherQueue`] if it or the
+    /// queue is of another `Global`.
     #[doc(alias = "vkAcquireNextImageKHR")]
     pub fn acquired(
         &mut self,
@@ -368,8 +406,13 @@ impl Global {
         queue: Queue,
         stages: Stages,
     ) -> Result<(), StateError> {
+        let resource = resource.into();
+        self.entry(resource.0)?;
+        if queue.global != self.number {
+            return Err(StateError::OtherQueue { queue });
+        }
         let submitted = self.queues[queue.index()].submitted;
-        let entry = self.entry_mut(resource.into().0)?;
+        let entry = self.entry_mut(resource.0)?;
         entry.cells.each(|state| {
             let all = vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE;
             let sync = Sync::after_wait(Scope::new(stages, all), state.sync.layout, state.sync.owner);
@@ -384,7 +427,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
     pub fn idle(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let entry = self.entry_mut(resource.into().0)?;
         entry.cells.each(|state| {
@@ -402,16 +445,18 @@ impl Global {
     /// If the queue is of another [`Global`].
     #[must_use]
     pub fn submitted(&self, queue: Queue) -> u64 {
+        assert!(queue.global == self.number, "{queue:?} is of another `Global`");
         self.queues[queue.index()].submitted
     }
 
     /// Takes back what the last [`resolve`](Self::resolve) with this [revocable](Submission::revocable) submission
-    /// changed, because the driver refused it and nothing of it runs, its releases included. True if it was taken back.
+    /// changed, because the driver refused it and nothing of it runs, its releases included. True if it was taken back:
+    /// nothing happens if another `Global` has resolved it.
     ///
     /// Nothing else happens to the `Global` between the two: keep it locked.
     pub fn revoke(&mut self, submission: &mut Submission) -> bool {
-        let Self { entries, queues, sequence, .. } = self;
-        let before = submission.journal.restore(entries, queues);
+        let Self { number, entries, queues, sequence, .. } = self;
+        let before = submission.journal.restore(*number, entries, queues);
         *sequence = before.unwrap_or(*sequence);
         before.is_some()
     }
@@ -449,7 +494,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
     pub fn intervals(&self, resource: impl Into<ResourceId>) -> Result<usize, StateError> {
         Ok(self.entry(resource.into().0)?.cells.count())
     }
@@ -458,7 +503,7 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
     pub fn layouts(
         &self,
         image: ImageId,
@@ -470,4 +515,10 @@ impl Global {
 
     /// Bytes of host memory for a resource whose states are all alike.
     pub const BYTES_PER_RESOURCE: usize = size_of::<Entry>();
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self::new()
+    }
 }

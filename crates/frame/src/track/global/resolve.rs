@@ -29,10 +29,6 @@ impl Global {
     ///
     /// See [`ResolveError`]. Nothing has changed then.
     ///
-    /// # Panics
-    ///
-    /// If the queue is of another [`Global`].
-    ///
     /// # Complexity
     ///
     /// That of the intervals that the lists use. Other resources cost nothing.
@@ -43,10 +39,13 @@ impl Global {
         lists: &[impl AsRef<Recorder>],
         submission: &mut Submission,
     ) -> Result<(), ResolveError> {
+        if queue.global() != self.number {
+            return Err(ResolveError::OtherQueue { queue });
+        }
         for (list, recorder) in lists.iter().enumerate() {
             self.check(queue, list, recorder.as_ref())?;
         }
-        submission.journal.start(&self.queues, self.sequence);
+        submission.journal.start(self.number, &self.queues, self.sequence);
         for used in lists.iter().flat_map(|recorder| recorder.as_ref().entries()) {
             submission.journal.save(used.resource.slot, &self.entries[index(used.resource.slot)]);
         }
@@ -83,6 +82,7 @@ impl Global {
         }
         for used in recorder.entries() {
             let resource = ResourceId(used.resource);
+            // It is of this one, as the list's queue is: the recorder has seen to that.
             let entry = self.entries.get(index(used.resource.slot));
             let entry = entry.filter(|entry| entry.resource.generation == used.resource.generation);
             let Some(entry) = entry else {
@@ -261,7 +261,8 @@ impl Meeting<'_> {
         for other in 0..MAX_QUEUES {
             if others & (1 << other) != 0 {
                 let family = self.queues[other].family;
-                let queue = Queue { index: u8::try_from(other).unwrap_or(NOBODY), family };
+                let index = u8::try_from(other).unwrap_or(NOBODY);
+                let queue = Queue { index, family, ..self.queue };
                 let wait = Wait { queue, serial: self.newest(other), stages: Stages::ALL_COMMANDS };
                 let release = self.release(state.queue);
                 Submission::wait(&mut release.waits, wait);
@@ -284,7 +285,7 @@ impl Meeting<'_> {
         let at = known.unwrap_or_else(|| {
             let from = &mut self.queues[index];
             from.submitted += 1;
-            let queue = Queue { index: queue, family: from.family };
+            let queue = Queue { index: queue, family: from.family, ..self.queue };
             let serial = from.submitted;
             if let Some(release) = out.releases.get_mut(out.released) {
                 release.batch.clear();
@@ -306,7 +307,7 @@ impl Meeting<'_> {
         if serial == 0 || (seen.serial >= serial && stages_cover(seen.stages, stages)) {
             return;
         }
-        let queue = Queue { index: on, family };
+        let queue = Queue { index: on, family, ..self.queue };
         let before = seen.serial;
         let wait = Wait { queue, serial: serial.max(before), stages };
         let wait = Submission::wait(&mut self.out.waits, wait);

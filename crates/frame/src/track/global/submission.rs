@@ -73,6 +73,8 @@ pub struct Submission {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     wanted: bool,
+    /// The number of the `Global` that was before.
+    global: u32,
     /// Those up to `used` are of this submission: a slot, its states, and when it was used.
     saved: Vec<(u32, Intervals<State>, u64)>,
     used: usize,
@@ -82,11 +84,11 @@ pub(super) struct Journal {
 
 impl Journal {
     const fn new(wanted: bool) -> Self {
-        Self { wanted, saved: Vec::new(), used: 0, queues: Vec::new(), sequence: 0 }
+        Self { wanted, global: 0, saved: Vec::new(), used: 0, queues: Vec::new(), sequence: 0 }
     }
 
-    pub(super) fn start(&mut self, queues: &[QueueState], sequence: u64) {
-        self.used = 0;
+    pub(super) fn start(&mut self, global: u32, queues: &[QueueState], sequence: u64) {
+        (self.global, self.used) = (global, 0);
         if self.wanted {
             self.sequence = sequence;
             self.queues.resize_with(queues.len(), QueueState::default);
@@ -108,8 +110,13 @@ impl Journal {
     }
 
     /// Puts back what was. What was saved twice becomes what it was at first.
-    pub(super) fn restore(&mut self, entries: &mut [Entry], queues: &mut [QueueState]) -> Option<u64> {
-        if !self.wanted || self.queues.len() != queues.len() {
+    pub(super) fn restore(
+        &mut self,
+        global: u32,
+        entries: &mut [Entry],
+        queues: &mut [QueueState],
+    ) -> Option<u64> {
+        if !self.wanted || self.global != global || self.queues.len() != queues.len() {
             return None;
         }
         for (slot, cells, used_at) in self.saved[..self.used].iter().rev() {

@@ -1,0 +1,115 @@
+//! Frames are given what is of other frames.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ash::vk;
+use sublet_frame::track::{StateError, Subresources, Use};
+use sublet_frame::{BeginError, ListError, OpenError, SubmitError};
+
+use crate::bench::{Bench, PROFILES, image_info};
+
+const STAGES: vk::PipelineStageFlags2 = vk::PipelineStageFlags2::ALL_COMMANDS;
+
+/// An id of other frames names, here, an image in the same slot whose layout would be changed.
+#[test]
+fn ids_of_other_frames_are_refused() {
+    let (mut bench, mut other) = (Bench::new("lavapipe", 1), Bench::new("lavapipe", 1));
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
+    let (own, foreign) = (bench.image(&info), other.image(&info));
+    let frames = bench.frames();
+    let queue = frames.queue(0);
+    let clear = |list: &mut sublet_frame::CommandList| unsafe {
+        list.clear_color(&own, &Subresources::ALL, vk::ClearColorValue::default())
+    };
+    let mut list = frames.list(queue).unwrap();
+    clear(&mut list).unwrap();
+    assert_eq!(list.storage_barrier(foreign.id()), Err(ListError::OtherFrames));
+    assert_eq!(list.storage_barrier(own.id()), Ok(()));
+    let keep = unsafe { list.use_image(&foreign, &Subresources::ALL, Use::COPY_SOURCE) };
+    assert_eq!(keep, Err(ListError::OtherFrames));
+    // Nothing of it broke the list.
+    frames.submit(queue, [list]).unwrap();
+    frames.wait_idle().unwrap();
+
+    let resource = foreign.id().into();
+    let refused = Err(StateError::OtherGlobal { resource });
+    assert_eq!(frames.freeze(foreign.id(), Use::CLEAR), refused);
+    assert_eq!(frames.thaw(foreign.id()), refused);
+    assert_eq!(unsafe { frames.idle(foreign.id()) }, refused);
+    assert_eq!(unsafe { frames.acquired(foreign.id(), queue, STAGES) }, refused);
+    let other_queue = other.frames().queue(0);
+    let frames = bench.frames();
+    assert_eq!(
+        unsafe { frames.acquired(own.id(), other_queue, STAGES) },
+        Err(StateError::OtherQueue { queue: other_queue })
+    );
+    let mut list = frames.list(queue).unwrap();
+    clear(&mut list).unwrap();
+    frames.submit(queue, [list]).unwrap();
+    drop((own, foreign));
+    other.finish();
+    bench.finish();
+}
+
+#[test]
+fn queues_of_other_frames_are_refused() {
+    let (mut bench, mut other) = (Bench::new("lavapipe", 1), Bench::new("lavapipe", 1));
+    let foreign = other.frames().queue(0);
+    let frames = bench.frames();
+    assert_eq!(frames.list(foreign).err(), Some(OpenError::NoSuchQueue));
+    let list = frames.list(frames.queue(0)).unwrap();
+    assert_eq!(frames.submit(foreign, [list]), Err(SubmitError::WrongQueue { list: 0 }));
+    assert_eq!(frames.submit(foreign, []), Err(SubmitError::WrongQueue { list: 0 }));
+    let called = catch_unwind(AssertUnwindSafe(|| frames.with_queue(foreign, |_| ())));
+    assert!(called.is_err(), "the queue is not one of these frames");
+    frames.with_queue(frames.queue(0), |_| ());
+    other.finish();
+    bench.finish();
+}
+
+#[test]
+fn tickets_of_other_frames_are_not_waited_for() {
+    for profile in PROFILES {
+        let (mut bench, mut other) = (Bench::new(profile, 1), Bench::new(profile, 1));
+        let buffer = other.buffer(16);
+        other.gpu.hold_submissions(true);
+        let frames = other.frames();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.fill_buffer(&buffer, 0..16, 0).unwrap();
+        let read = list.read_buffer(&buffer, 0..16).unwrap();
+        let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+        let own = bench.frames();
+        for what in [Some(ticket), (&read).into()] {
+            let refused = own.wait(what);
+            let told = matches!(refused, Err(BeginError::OtherFrames { ticket: of }) if of == ticket);
+            assert!(told, "{profile}: {refused:?}");
+        }
+        assert!(own.clock().is_foreign(ticket) && !own.clock().is_done(ticket));
+        other.frames().wait(&read).unwrap();
+        assert_eq!(read.bytes().unwrap(), [0; 16]);
+        drop((buffer, read));
+        other.finish();
+        bench.finish();
+    }
+}
+
+/// What is retired by hand waits for the device, whatever other clocks say.
+#[test]
+fn what_is_retired_waits_for_its_submission() {
+    let mut bench = Bench::new("lavapipe", 1);
+    bench.gpu.hold_submissions(true);
+    let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    let (raw, allocation) = unsafe { bench.allocator.create_buffer(&info, &crate::bench::auto()) }.unwrap();
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, raw, 0, 64, 1)) }.unwrap();
+    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+    unsafe { frames.retire_buffer(ticket, raw, allocation) };
+    frames.collect().unwrap();
+    assert_eq!(bench.gpu.live().buffers, 1);
+    let frames = bench.frames();
+    frames.wait(ticket).unwrap();
+    frames.collect().unwrap();
+    assert_eq!(bench.gpu.live().buffers, 0);
+    bench.finish();
+}

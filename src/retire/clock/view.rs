@@ -1,0 +1,202 @@
+//! Reads a clock.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::retire::lane::Lane;
+use crate::retire::ticket::MAX_LANES;
+use crate::retire::{LaneId, Ticket};
+
+/// Says which recordings the GPU is done with, and changes nothing: the part of a [`Clock`](super::Clock) that is safe to
+/// hand out. A clock dereferences to its view; all that collects takes one.
+///
+/// ```
+/// use sublet::retire::{Clock, ClockView, Retire, Ticket};
+///
+/// /// A component of the program's own: it frees what is done, and cannot say that something is.
+/// fn tidy(clock: &ClockView, garbage: &mut Retire<Vec<u8>>, last: Ticket) -> bool {
+///     garbage.collect(clock, drop).is_ok() && clock.is_done(last)
+/// }
+///
+/// let clock = Clock::new();
+/// let ticket = clock.open(clock.add_lane()?);
+/// let mut garbage = Retire::new();
+/// garbage.push(ticket, vec![0; 64]);
+/// assert!(!tidy(&clock, &mut garbage, ticket));
+/// clock.discard(ticket)?;
+/// assert!(tidy(&clock, &mut garbage, ticket));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// ```compile_fail,E0599
+/// # fn tidy(clock: &sublet::retire::ClockView) {
+/// clock.shutdown(); // no such method
+/// # }
+/// ```
+pub struct ClockView {
+    pub(super) id: u16,
+    /// All tickets of a lane with a serial below its floor are done. Rises only; written under the lock, read without.
+    pub(super) floors: [AtomicU64; MAX_LANES],
+    pub(super) state: Mutex<State>,
+}
+
+pub(super) struct State {
+    /// Of the next ticket.
+    pub(super) next: u64,
+    pub(super) shut_down: bool,
+    pub(super) lanes: Vec<Lane>,
+}
+
+impl State {
+    fn is_done(&self, ticket: Ticket) -> bool {
+        let lane = self.lanes.get(ticket.lane().index()).filter(|_| ticket.serial() < self.next);
+        lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
+    }
+
+    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart
+    /// no better than this.
+    fn gave(&self, ticket: Ticket) -> bool {
+        ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
+    }
+}
+
+/// A look at a clock that does not change meanwhile.
+pub(in crate::retire) struct Look<'a> {
+    id: u16,
+    state: MutexGuard<'a, State>,
+}
+
+impl Look<'_> {
+    pub(in crate::retire) fn is_done(&self, ticket: Ticket) -> bool {
+        ticket.lane().clock() == self.id && self.state.is_done(ticket)
+    }
+
+    /// Whether the ticket is of another clock.
+    pub(in crate::retire) fn is_foreign(&self, ticket: Ticket) -> bool {
+        ticket.lane().clock() != self.id || !self.state.gave(ticket)
+    }
+}
+
+impl ClockView {
+    pub(super) const fn new(id: u16) -> Self {
+        Self {
+            id,
+            floors: [const { AtomicU64::new(0) }; MAX_LANES],
+            state: parking_lot::const_mutex(State { next: 1, shut_down: false, lanes: Vec::new() }),
+        }
+    }
+
+    /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or
+    /// the clock was shut down. A ticket of another clock is not done.
+    #[must_use]
+    #[inline]
+    pub fn is_done(&self, ticket: Ticket) -> bool {
+        let lane = ticket.lane();
+        if lane.clock() != self.id {
+            return false;
+        }
+        // Acquire: whatever this ticket held is freed after what the other thread saw.
+        let floor = self.floors[lane.index()].load(Ordering::Acquire);
+        if ticket.serial() < floor {
+            return true;
+        }
+        // The floor is the first ticket that is not done, where there is one.
+        ticket.serial() != floor && self.state.lock().is_done(ticket)
+    }
+
+    /// Whether anything is in flight on the lane: submitted, and not known to be done.
+    ///
+    /// # Panics
+    ///
+    /// If the lane is of another clock.
+    #[must_use]
+    pub fn is_pending(&self, lane: LaneId) -> bool {
+        let index = self.index(lane);
+        self.state.lock().lanes[index].is_pending()
+    }
+
+    /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short.
+    /// `None` if nothing is in flight.
+    ///
+    /// # Panics
+    ///
+    /// If the lane is of another clock.
+    ///
+    /// # Complexity
+    ///
+    /// O(tickets of the lane that are not done).
+    #[must_use]
+    pub fn oldest_pending(&self, lane: LaneId) -> Option<(Ticket, u64)> {
+        let index = self.index(lane);
+        let (serial, value) = self.state.lock().lanes[index].oldest_pending()?;
+        Some((Ticket::new(serial, lane)?, value))
+    }
+
+    /// Many questions under one lock.
+    pub(in crate::retire) fn look(&self) -> Look<'_> {
+        Look { id: self.id, state: self.state.lock() }
+    }
+
+    /// A bit for each lane that has something in flight.
+    pub(super) fn waiting(&self) -> u64 {
+        let state = self.state.lock();
+        let lanes = state.lanes.iter().enumerate();
+        lanes.fold(0, |bits, (at, lane)| bits | u64::from(lane.is_pending()) << at)
+    }
+
+    /// The index of a lane of this clock.
+    #[inline]
+    pub(super) fn index(&self, lane: LaneId) -> usize {
+        assert!(lane.clock() == self.id, "{lane:?} is of another clock");
+        lane.index()
+    }
+
+    /// The state, if the ticket is of this clock.
+    pub(super) fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
+        if ticket.lane().clock() != self.id {
+            return None;
+        }
+        let state = self.state.lock();
+        state.gave(ticket).then_some(state)
+    }
+
+    /// Whether the ticket is of another clock, which alone says that it is done.
+    #[must_use]
+    pub fn is_foreign(&self, ticket: Ticket) -> bool {
+        self.lock_for(ticket).is_none()
+    }
+
+    #[cfg(test)]
+    pub(in crate::retire) fn validate(&self) {
+        let state = self.state.lock();
+        for (at, lane) in state.lanes.iter().enumerate() {
+            lane.validate();
+            let floor = self.floors[at].load(Ordering::Acquire);
+            assert!(floor <= lane.floor(state.next), "lane {at} has a floor of {floor}");
+        }
+    }
+
+    /// Entries that lane `at` has room for, and slots that it knows.
+    #[cfg(test)]
+    pub(in crate::retire) fn footprint(&self, lane: LaneId) -> (usize, usize) {
+        self.state.lock().lanes[self.index(lane)].footprint()
+    }
+
+    pub(super) fn debug(&self, f: &mut fmt::Formatter<'_>, name: &str) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct(name)
+            .field("id", &self.id)
+            .field("shut_down", &state.shut_down)
+            .field("lanes", &state.lanes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ClockView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.debug(f, "ClockView")
+    }
+}
