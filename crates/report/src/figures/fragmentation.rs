@@ -27,11 +27,12 @@ use sublet::Algorithm;
 /// | `lonely_used_bytes` | Σ size(a) of those |
 /// | `removable_blocks`, `removable_bytes` | an estimate of the blocks that defragmentation empties: see below |
 ///
-/// The estimate tries, vector by vector, to empty the block with the fewest bytes in use, then the next. It puts each of
-/// the block's allocations, the largest first, into the smallest free range of the other blocks that fits, and counts
-/// the block if all fit. It ignores alignment, granularity and immovable allocations, so that the real gain may be
-/// smaller; it also ignores compaction within a block, so that the gain may be larger. Blocks that are already empty do
-/// not count, nor do those of [linear](Algorithm::Linear) pools, which are not defragmented.
+/// The estimate does what the allocator's planner does, vector by vector. It tries to empty the block with the smallest
+/// share in use, then the next. It puts each of the block's allocations, the largest first, into the fullest other block
+/// that has a free range for it, and counts the block if all fit. It ignores alignment, granularity and immovable
+/// allocations, so that the real gain may be smaller; it also ignores compaction within a block, so that the gain may be
+/// larger. Blocks that are already empty do not count, nor do those of [linear](Algorithm::Linear) pools, which are not
+/// defragmented.
 ///
 /// ```
 /// use ash::vk;

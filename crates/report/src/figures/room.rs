@@ -1,116 +1,148 @@
-//! Estimates which blocks of a vector could be emptied into the free ranges of the others.
+//! Estimates which blocks of a vector defragmentation could empty, by what the allocator's planner does: the emptiest
+//! block first, into the fullest blocks first.
 #![forbid(unsafe_code)]
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::ops::Range;
 
-use crate::snapshot::{Block, Chunk};
+use crate::snapshot::Block;
 
-/// A free range. Ordered by size first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Range {
-    size: u64,
-    /// Which of the blocks.
-    block: usize,
-    offset: u64,
-}
-
-/// The free ranges that can receive allocations.
-#[derive(Default)]
+/// Sizes of free ranges in the order in which they are to be filled, under a tree of the largest.
+///
+/// ```text
+///   tree[1]                 the largest of all
+///   tree[2]     tree[3]     of the first half, of the second
+///   ...
+///   tree[leaves + i]        bytes of range i
+/// ```
 struct Room {
-    ranges: BTreeSet<Range>,
+    leaves: usize,
+    tree: Vec<u64>,
     bytes: u64,
 }
 
 impl Room {
-    fn add(&mut self, range: Range) {
-        if range.size > 0 && self.ranges.insert(range) {
-            self.bytes += range.size;
+    fn new(sizes: &[u64]) -> Self {
+        let leaves = sizes.len().next_power_of_two();
+        let mut tree = vec![0; 2 * leaves];
+        tree[leaves..leaves + sizes.len()].copy_from_slice(sizes);
+        for at in (1..leaves).rev() {
+            tree[at] = tree[2 * at].max(tree[2 * at + 1]);
+        }
+        Self { leaves, tree, bytes: sizes.iter().sum() }
+    }
+
+    fn set(&mut self, range: usize, size: u64) {
+        let mut at = self.leaves + range;
+        self.bytes = self.bytes - self.tree[at] + size;
+        self.tree[at] = size;
+        while at > 1 {
+            at /= 2;
+            self.tree[at] = self.tree[2 * at].max(self.tree[2 * at + 1]);
         }
     }
 
-    fn remove(&mut self, range: Range) {
-        if self.ranges.remove(&range) {
-            self.bytes -= range.size;
+    /// Takes `size` bytes, which are not 0, of the first range that has as many. Returns which one.
+    fn take(&mut self, size: u64) -> Option<usize> {
+        let mut at = 1;
+        if self.tree[at] < size {
+            return None;
         }
+        while at < self.leaves {
+            at *= 2;
+            at += usize::from(self.tree[at] < size);
+        }
+        let range = at - self.leaves;
+        self.set(range, self.tree[at] - size);
+        Some(range)
     }
 
-    /// Takes `size` from the start of the smallest range that fits, and returns that range as it was.
-    fn take(&mut self, size: u64) -> Option<Range> {
-        let found = *self.ranges.range(Range { size, block: 0, offset: 0 }..).next()?;
-        self.remove(found);
-        self.add(rest(found, size));
-        Some(found)
-    }
-
-    /// Undoes the last [`Self::take`] that is not undone yet.
-    fn put_back(&mut self, size: u64, found: Range) {
-        self.remove(rest(found, size));
-        self.add(found);
+    fn put_back(&mut self, range: usize, size: u64) {
+        self.set(range, self.tree[self.leaves + range] + size);
     }
 }
 
-/// The rest of a range behind its first `size` bytes.
-fn rest(range: Range, size: u64) -> Range {
-    Range { size: range.size - size, offset: range.offset + size, ..range }
+/// A block that holds something.
+struct Candidate<'a> {
+    block: &'a Block,
+    used: u64,
+    ranges: Range<usize>,
+    /// Something was moved into it, which stays there.
+    has_taken: bool,
 }
 
 fn used(block: &Block) -> impl Iterator<Item = u64> + '_ {
     block.chunks.iter().filter(|chunk| chunk.allocation.is_some()).map(|chunk| chunk.size)
 }
 
-fn free(at: usize, block: &Block) -> impl Iterator<Item = Range> + '_ {
-    let free = |chunk: &&Chunk| chunk.allocation.is_none();
-    block.chunks.iter().filter(free).map(move |it| Range { size: it.size, block: at, offset: it.offset })
+fn free(block: &Block) -> impl Iterator<Item = u64> + '_ {
+    block.chunks.iter().filter(|chunk| chunk.allocation.is_none()).map(|chunk| chunk.size)
+}
+
+/// The block with the larger share in use first.
+fn fuller(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
+    let part = |used: u64, size: u64| u128::from(used) * u128::from(size);
+    part(b.used, a.block.size).cmp(&part(a.used, b.block.size))
 }
 
 /// The number of removable blocks, and their bytes. Empty blocks neither count nor receive: a move into one would only
 /// keep it instead of another.
 pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
-    let mut order: Vec<(u64, usize, &Block)> = Vec::with_capacity(blocks.len());
-    let mut room = Room::default();
-    for (at, block) in blocks.iter().enumerate() {
-        let bytes = used(block).sum();
-        if bytes > 0 {
-            order.push((bytes, at, block));
-            free(at, block).for_each(|range| room.add(range));
-        }
+    let candidates = blocks.iter().map(|block| Candidate {
+        block,
+        used: used(block).sum(),
+        ranges: 0..0,
+        has_taken: false,
+    });
+    let mut ranked: Vec<_> = candidates.filter(|candidate| candidate.used > 0).collect();
+    ranked.sort_by(fuller);
+    let mut sizes = Vec::new();
+    for candidate in &mut ranked {
+        let first = sizes.len();
+        sizes.extend(free(candidate.block));
+        candidate.ranges = first..sizes.len();
     }
-    // Of two with the same bytes in use, the larger block first: it gives back more.
-    order.sort_by_key(|&(bytes, at, block)| (bytes, Reverse(block.size), at));
-    let mut has_taken = vec![false; blocks.len()];
+    let mut room = Room::new(&sizes);
     let (mut count, mut bytes) = (0, 0);
-    for (_, at, block) in order {
-        // Moved allocations stay where they are.
-        if has_taken[at] {
+    for at in (0..ranked.len()).rev() {
+        if ranked[at].has_taken {
             continue;
         }
-        if let Some(moves) = empty(at, block, &mut room) {
-            moves.iter().for_each(|(_, range)| has_taken[range.block] = true);
-            count += 1;
-            bytes += block.size;
+        let ranges = ranked[at].ranges.clone();
+        ranges.clone().for_each(|range| room.set(range, 0));
+        match empty(&ranked[at], &mut room) {
+            Some(taken) => {
+                for range in taken {
+                    // Ranges are in the order of the blocks.
+                    let receiver = ranked.partition_point(|candidate| candidate.ranges.end <= range);
+                    ranked[receiver].has_taken = true;
+                }
+                count += 1;
+                bytes += ranked[at].block.size;
+            }
+            None => ranges.for_each(|range| room.set(range, sizes[range])),
         }
     }
     (count, bytes)
 }
 
-/// Moves all allocations of the block to the others. If one does not fit, nothing changes.
-fn empty(at: usize, block: &Block, room: &mut Room) -> Option<Vec<(u64, Range)>> {
-    free(at, block).for_each(|range| room.remove(range));
-    let mut sizes: Vec<u64> = used(block).filter(|&size| size > 0).collect();
-    sizes.sort_by_key(|&size| Reverse(size));
-    let fits = sizes.iter().sum::<u64>() <= room.bytes;
-    let mut moves = Vec::with_capacity(sizes.len());
-    for size in sizes {
+/// Moves all allocations of a block, the largest first, and returns the ranges that take them. If one does not fit,
+/// nothing changes.
+fn empty(candidate: &Candidate<'_>, room: &mut Room) -> Option<Vec<usize>> {
+    if candidate.used > room.bytes {
+        return None;
+    }
+    let mut order: Vec<u64> = used(candidate.block).filter(|&size| size > 0).collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    let mut taken = Vec::with_capacity(order.len());
+    for &size in &order {
         match room.take(size) {
-            Some(range) if fits => moves.push((size, range)),
-            found => {
-                found.into_iter().for_each(|range| room.put_back(size, range));
-                moves.into_iter().rev().for_each(|(size, range)| room.put_back(size, range));
-                free(at, block).for_each(|range| room.add(range));
+            Some(range) => taken.push(range),
+            None => {
+                taken.into_iter().zip(&order).rev().for_each(|(range, &size)| room.put_back(range, size));
                 return None;
             }
         }
     }
-    Some(moves)
+    Some(taken)
 }
