@@ -205,30 +205,31 @@ impl DescriptorDevice {
         &self.inner.driver.facts.properties.limits
     }
 
-    /// `maxUpdateAfterBindDescriptorsInAllPools`; 0 where sets cannot be updated after they are bound.
+    /// `maxUpdateAfterBindDescriptorsInAllPools`; 0 where sets cannot be updated after they are bound. Beyond it the
+    /// driver may refuse a pool, and need not.
     #[must_use]
     pub fn max_update_after_bind(&self) -> u64 {
         self.inner.driver.facts.indexing.max_update_after_bind_descriptors_in_all_pools.into()
     }
 
-    /// Descriptors in the update-after-bind pools of everything that was made from this value.
+    /// Descriptors in the update-after-bind pools of everything that was made from this value. An inline uniform block
+    /// is one, whatever its bytes.
     #[must_use]
     pub fn update_after_bind_used(&self) -> u64 {
         self.inner.update_after_bind.load(Ordering::Relaxed)
     }
 
-    /// Takes room for `descriptors` in update-after-bind pools. The error is how many are left.
-    pub(crate) fn reserve_update_after_bind(&self, descriptors: u64) -> Result<(), u64> {
-        let most = self.max_update_after_bind();
-        let more = |used: u64| used.checked_add(descriptors).filter(|&sum| sum <= most);
-        let count = &self.inner.update_after_bind;
-        count
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .map(drop)
-            .map_err(|used| most.saturating_sub(used))
+    /// What the limit leaves for update-after-bind pools.
+    pub(crate) fn update_after_bind_left(&self) -> u64 {
+        self.max_update_after_bind().saturating_sub(self.update_after_bind_used())
     }
 
-    /// Gives back what [`Self::reserve_update_after_bind`] took.
+    /// Counts the descriptors of a pool with update after bind.
+    pub(crate) fn take_update_after_bind(&self, descriptors: u64) {
+        self.inner.update_after_bind.fetch_add(descriptors, Ordering::Relaxed);
+    }
+
+    /// Ends what [`Self::take_update_after_bind`] began.
     pub(crate) fn release_update_after_bind(&self, descriptors: u64) {
         self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
     }

@@ -37,12 +37,12 @@ pub(crate) struct DescriptorPool {
     handle: vk::DescriptorPool,
     max_sets: u32,
     counts: DescriptorCounts,
-    /// Descriptors that count against the device's limit for update after bind.
-    reserved: u64,
+    /// Descriptors that count for the device's limit for update after bind.
+    after_bind: u64,
 }
 
 impl DescriptorPool {
-    /// Makes one. On failure nothing stays reserved.
+    /// Makes one, if the driver does. On failure nothing stays counted.
     pub(crate) fn create(
         device: &DescriptorDevice,
         info: &DescriptorPoolInfo<'_>,
@@ -82,24 +82,20 @@ impl DescriptorPool {
             inline_uniform_bindings: counts.inline_uniform_bindings(),
             mutable_types: if has_lists { &lists[..used] } else { &[] },
         };
-        let after_bind = flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
-        // As Vulkan counts sizes: inline uniform blocks by their bytes.
-        let reserved = if after_bind {
-            sizes[..used].iter().map(|size| u64::from(size.descriptor_count)).sum()
-        } else {
-            0
-        };
-        device
-            .reserve_update_after_bind(reserved)
-            .map_err(|left| CreateDescriptorPoolError::UpdateAfterBindLimit { needed: reserved, left })?;
+        let after_bind = after_bind(&counts, flags);
+        device.take_update_after_bind(after_bind);
         let watch = Watch::start(is_heard());
         let handle = device.driver().create_pool(&new).map_err(|source| {
-            device.release_update_after_bind(reserved);
+            device.release_update_after_bind(after_bind);
+            if after_bind != 0 && source.result == vk::Result::ERROR_FRAGMENTATION {
+                let left = device.update_after_bind_left();
+                return CreateDescriptorPoolError::UpdateAfterBindLimit { needed: after_bind, left, source };
+            }
             let descriptors = counts.total();
             CreateDescriptorPoolError::Driver { sets: new.max_sets, descriptors, source }
         })?;
         let nanoseconds = watch.nanoseconds().unwrap_or(0);
-        let pool = Self { handle, max_sets: new.max_sets, counts, reserved };
+        let pool = Self { handle, max_sets: new.max_sets, counts, after_bind };
         pool.set_name(device, info);
         pool.happened(What::Created { nanoseconds });
         Ok(pool)
@@ -114,7 +110,7 @@ impl DescriptorPool {
         // SAFETY: this value made the pool and goes with it; the caller promises that the pool is of this device, which
         // is done with its sets.
         unsafe { device.driver().destroy_pool(self.handle) };
-        device.release_update_after_bind(self.reserved);
+        device.release_update_after_bind(self.after_bind);
         self.happened(What::Destroyed);
     }
 
@@ -188,6 +184,29 @@ pub(super) fn is_exhausted(error: DriverError) -> bool {
     matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
 
+/// Descriptors of a pool that count for `maxUpdateAfterBindDescriptorsInAllPools`, "the maximum number of descriptors
+/// (summed over all descriptor types)": an inline uniform block is one, for its binding. Its bytes are memory: Mesa's
+/// `anv_CreateDescriptorPool` only adds them to the size of a buffer, and `anv_GetDescriptorSetLayoutSupport` leaves such
+/// bindings out.
+fn after_bind(counts: &DescriptorCounts, flags: vk::DescriptorPoolCreateFlags) -> u64 {
+    if flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND) { counts.total() } else { 0 }
+}
+
+/// Whether a pool of these counts leaves the device within its limit for update after bind.
+///
+/// Beyond it the pool can still be made. Vulkan only lets a driver refuse: pool creation "may fail with the error
+/// `VK_ERROR_FRAGMENTATION`" (`VkDescriptorPoolCreateInfo`, `VkPhysicalDeviceDescriptorIndexingProperties`), and Mesa's
+/// `anv_CreateDescriptorPool` does not look at the limit. So the limit decides which size is tried first, and the
+/// driver decides what is refused.
+pub(super) fn keeps_limit(
+    device: &DescriptorDevice,
+    counts: &DescriptorCounts,
+    flags: vk::DescriptorPoolCreateFlags,
+) -> bool {
+    let needed = after_bind(counts, flags);
+    needed == 0 || needed <= device.update_after_bind_left()
+}
+
 /// The counts as a pool may have them.
 fn holdable(mut counts: DescriptorCounts) -> DescriptorCounts {
     // Bytes are in fours (VUID-VkDescriptorPoolSize-type-02218).
@@ -228,13 +247,15 @@ pub enum CreateDescriptorPoolError {
         /// What it was.
         source: DriverError,
     },
-    /// The device has a limit for the descriptors of all pools whose sets are updated after they are bound
+    /// The driver refused more descriptors in pools whose sets are updated after they are bound
     /// (`maxUpdateAfterBindDescriptorsInAllPools`). Smaller pools may help, or trimming what is idle.
     UpdateAfterBindLimit {
         /// Descriptors of the pool.
         needed: u64,
         /// What the limit leaves.
         left: u64,
+        /// The driver's answer.
+        source: DriverError,
     },
     /// The pool is to hold descriptors of a type that comes with features that are not enabled.
     Unsupported {
@@ -250,9 +271,10 @@ impl fmt::Display for CreateDescriptorPoolError {
                 f,
                 "the driver did not make a descriptor pool of {sets} sets and {descriptors} descriptors: {source}"
             ),
-            Self::UpdateAfterBindLimit { needed, left } => write!(
+            Self::UpdateAfterBindLimit { needed, left, source } => write!(
                 f,
-                "a pool of {needed} descriptors that are updated after they are bound: the device allows {left} more"
+                "a pool of {needed} descriptors that are updated after they are bound: the limit of the device leaves \
+                 {left}, and {source}"
             ),
             Self::Unsupported { missing } => {
                 write!(f, "descriptors of a type that needs {missing:?}, which the program has not enabled")
@@ -264,8 +286,8 @@ impl fmt::Display for CreateDescriptorPoolError {
 impl Error for CreateDescriptorPoolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver { source, .. } => source.source(),
-            _ => None,
+            Self::Driver { source, .. } | Self::UpdateAfterBindLimit { source, .. } => source.source(),
+            Self::Unsupported { .. } => None,
         }
     }
 }

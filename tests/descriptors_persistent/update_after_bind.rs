@@ -2,7 +2,7 @@
 
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};
-use sublet::sim::{DescriptorPoolPolicy, profiles::Profile};
+use sublet::sim::{DescriptorPoolPolicy, Gpu, profiles::Profile};
 
 use crate::common::{Held, Kit, POLICIES, allocate, builder, free};
 
@@ -20,16 +20,23 @@ fn table(kit: &Kit, count: u32) -> SetLayout {
     )
 }
 
+fn refused(error: AllocateDescriptorSetError) -> (u64, u64) {
+    let AllocateDescriptorSetError::UpdateAfterBindLimit { needed, left, source } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.result, vk::Result::ERROR_FRAGMENTATION);
+    (needed, left)
+}
+
 #[test]
 fn the_limit_is_kept_to_and_told_and_given_back_with_the_pool() {
-    for policy in POLICIES {
+    for policy in [DescriptorPoolPolicy::Strict, DescriptorPoolPolicy::CountsSets] {
         let kit = kit(policy, 1000);
         let layout = table(&kit, 100);
         let sets = kit.sets();
         let mut live: Vec<_> = (0..10).map(|_| allocate(&sets, &layout)).collect();
         assert_eq!(kit.device.update_after_bind_used(), 1000);
-        let error = unsafe { sets.allocate(&layout) }.unwrap_err();
-        assert_eq!(error, AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 100, left: 0 });
+        assert_eq!(refused(unsafe { sets.allocate(&layout) }.unwrap_err()), (100, 0));
         sets.validate();
         free(&sets, live.remove(3));
         live.push(allocate(&sets, &layout));
@@ -49,8 +56,9 @@ fn near_the_limit_pools_are_small_and_idle_ones_make_way() {
         assert_eq!(kit.device.update_after_bind_used(), 160);
         let big = allocate(&sets, &large);
         assert_eq!(kit.device.update_after_bind_used(), 760, "a pool of one set: more do not fit");
-        let error = unsafe { sets.allocate(&large) }.unwrap_err();
-        assert_eq!(error, AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 600, left: 240 });
+        if policy != DescriptorPoolPolicy::NeverRefuses {
+            assert_eq!(refused(unsafe { sets.allocate(&large) }.unwrap_err()), (600, 240));
+        }
         free(&sets, big);
         // Another 600 by another layout: the idle pool is in the way.
         let other = kit.layout_with(
@@ -59,18 +67,53 @@ fn near_the_limit_pools_are_small_and_idle_ones_make_way() {
             vk::DescriptorBindingFlags::UPDATE_AFTER_BIND,
         );
         let big = allocate(&sets, &other);
+        assert_eq!(kit.device.update_after_bind_used(), 760, "{policy:?}");
         free(&sets, big);
         free(&sets, one);
     }
 }
 
+/// "Descriptor pool creation may fail" past the limit (`VkDescriptorPoolCreateInfo`): Mesa's does not.
+#[test]
+fn past_the_limit_the_driver_is_asked() {
+    let kit = kit(DescriptorPoolPolicy::NeverRefuses, 1000);
+    let layout = table(&kit, 100);
+    let (one, other) = (kit.sets(), kit.sets());
+    let mut live: Vec<_> = (0..10).map(|_| allocate(&one, &layout)).collect();
+    assert_eq!(kit.device.update_after_bind_used(), 1000, "it is kept as long as it can be");
+    live.extend((0..200).map(|_| allocate(&one, &layout)));
+    assert!(one.statistics().pools < 30, "{:?}", one.statistics());
+    let set = allocate(&other, &layout);
+    free(&other, set);
+    live.into_iter().for_each(|set| free(&one, set));
+}
+
+/// wgpu 9078: the bytes of an inline uniform block are no descriptors. With the limit of 1,048,576 of this GPU, 2,048 sets
+/// of two blocks of 256 bytes were all that there were.
+#[test]
+fn bytes_of_inline_uniform_blocks_do_not_count() {
+    let kit = Kit::of(Gpu::builder(Profile::by_name("intel-arc-a770").unwrap()), None);
+    let blocks = kit.layout_with(
+        &[(DescriptorKind::InlineUniformBlock, 256); 2],
+        vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+        vk::DescriptorBindingFlags::empty(),
+    );
+    let sets = kit.sets();
+    let live: Vec<_> = (0..4096).map(|_| unsafe { sets.allocate(&blocks) }.unwrap()).collect();
+    let used = kit.device.update_after_bind_used();
+    assert!((2 * 4096..3 * 4096).contains(&used), "{used}");
+    // SAFETY: they were never used.
+    live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
+    sets.validate();
+}
+
 #[test]
 fn allocators_of_one_device_share_the_limit() {
-    let kit = kit(DescriptorPoolPolicy::NeverRefuses, 1000);
+    let kit = kit(DescriptorPoolPolicy::Strict, 1000);
     let layout = table(&kit, 1000);
     let (one, other) = (kit.sets(), kit.sets());
     let set = allocate(&one, &layout);
-    assert!(unsafe { other.allocate(&layout) }.is_err());
+    assert_eq!(refused(unsafe { other.allocate(&layout) }.unwrap_err()), (1000, 0));
     free(&one, set);
     one.trim();
     let set = allocate(&other, &layout);

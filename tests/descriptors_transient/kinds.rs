@@ -120,17 +120,18 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     assert_eq!(sets.statistics().pools, 1);
 }
 
+/// The driver decides: a limit of 100 descriptors is kept while that can be, and past it one driver refuses and another
+/// does not.
 #[test]
-fn the_devices_limit_for_update_after_bind_is_kept() {
+fn the_devices_limit_for_update_after_bind_is_kept_until_the_driver_is_asked() {
     let limits = sublet::sim::profiles::DescriptorLimits {
         max_update_after_bind_descriptors_in_all_pools: 100,
         ..sublet::sim::profiles::Profile::by_name("nvidia-h200").unwrap().limits.descriptors
     };
-    let mut rig = Rig::with(|builder| {
-        builder.descriptor_limits(limits).descriptor_pools(DescriptorPoolPolicy::NeverRefuses)
-    });
-    let layout = rig.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
-    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let rig = |policy| Rig::with(|builder| builder.descriptor_limits(limits).descriptor_pools(policy));
+    let mut refusing = rig(DescriptorPoolPolicy::Strict);
+    let layout = refusing.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let mut sets = refusing.sets(&TransientSetsCreateInfo::default());
     let mut got = 0;
     let error = loop {
         match allocate(&mut sets, &layout) {
@@ -139,8 +140,20 @@ fn the_devices_limit_for_update_after_bind_is_kept() {
         }
     };
     assert_eq!(got, 100, "smaller pools use up what is left");
-    let source = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1, left: 0 };
-    assert_eq!(error, TransientError::Pool { source });
+    let TransientError::Pool {
+        source: CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1, left: 0, source },
+    } = error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!(source.result, vk::Result::ERROR_FRAGMENTATION);
+    let mut granting = rig(DescriptorPoolPolicy::NeverRefuses);
+    let layout = granting.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let mut sets = granting.sets(&TransientSetsCreateInfo::default());
+    many(&mut sets, &layout, 100);
+    assert_eq!(granting.device.update_after_bind_used(), 100, "as long as it can be kept, it is");
+    many(&mut sets, &layout, 1000);
+    assert!(sets.statistics().pools < 60, "{:?}", sets.statistics());
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn sets() -> Vec<Told> {
     let refused = || CreateDescriptorPoolError::Driver { sets: 1001, descriptors: 1002, source: DRIVER };
     let mut all = Vec::from(each([
         refused(),
-        CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
+        CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1002, left: 1001, source: DRIVER },
         CreateDescriptorPoolError::Unsupported { missing: NEEDED },
     ]));
     let flags = vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT;
@@ -63,7 +63,7 @@ fn sets() -> Vec<Told> {
         AllocateDescriptorSetError::NotForSets { flags },
         AllocateDescriptorSetError::NoVariableBinding { asked: 1001 },
         AllocateDescriptorSetError::VariableCountTooHigh { asked: 1002, most: 1001 },
-        AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
+        AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001, source: DRIVER },
         AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },
         AllocateDescriptorSetError::FreshPoolRefused { counts: counts(1002), source: DRIVER },
         AllocateDescriptorSetError::Driver { counts: counts(1002), source: DRIVER },

@@ -30,13 +30,15 @@ pub enum AllocateDescriptorSetError {
         /// What the layout allows.
         most: u32,
     },
-    /// The device has a limit for the descriptors of all pools whose sets are updated after they are bound
+    /// The driver refused more descriptors in pools whose sets are updated after they are bound
     /// (`maxUpdateAfterBindDescriptorsInAllPools`). What idle pools held was given back, and is counted in `left`.
     UpdateAfterBindLimit {
         /// Descriptors that the smallest pool that would do takes.
         needed: u64,
         /// What the limit leaves.
         left: u64,
+        /// What the driver answered.
+        source: DriverError,
     },
     /// No pool has room, and none was made.
     NoPool {
@@ -80,9 +82,10 @@ impl fmt::Display for AllocateDescriptorSetError {
             Self::VariableCountTooHigh { asked, most } => {
                 write!(f, "{asked} descriptors were asked for, and the layout has {most}")
             }
-            Self::UpdateAfterBindLimit { needed, left } => write!(
+            Self::UpdateAfterBindLimit { needed, left, source } => write!(
                 f,
-                "{needed} descriptors that are updated after they are bound: the device allows {left} more"
+                "{needed} descriptors that are updated after they are bound: the limit of the device leaves {left}, and \
+                 {source}"
             ),
             Self::NoPool { sets, counts, source } => {
                 write!(f, "no pool was made for {sets} sets of {counts} each: {source}")
@@ -105,7 +108,9 @@ impl Error for AllocateDescriptorSetError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NoPool { source, .. } => source.source(),
-            Self::FreshPoolRefused { source, .. } | Self::Driver { source, .. } => source.source(),
+            Self::UpdateAfterBindLimit { source, .. }
+            | Self::FreshPoolRefused { source, .. }
+            | Self::Driver { source, .. } => source.source(),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::descriptor::events::{self, PoolEvent, What};
-use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted};
+use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
 use crate::vector::policy::surplus;
@@ -420,7 +420,7 @@ impl<T: Threading> PersistentSets<T> {
     }
 
     /// Makes a pool of the ideal size. If there is no room for it, makes the smallest that will do, and destroys idle
-    /// pools first if that fails too.
+    /// pools first if that fails too. The limit for update after bind counts as room as long as it can be kept.
     #[cold]
     fn make_pool(
         &self,
@@ -429,17 +429,20 @@ impl<T: Threading> PersistentSets<T> {
         wanted: u32,
     ) -> Result<DescriptorPool, AllocateDescriptorSetError> {
         let size = self.sizing.pool_size(&ask.shape.counts, live, wanted);
-        let mut result = self.create_pool(ask, size.ideal);
+        let fits = |sets| keeps_limit(&self.device, &ask.shape.counts.times(sets), ask.shape.flags);
+        let smallest_fits = || fits(size.least) || (self.release_idle(0) != 0 && fits(size.least));
+        let first = if fits(size.ideal) || !smallest_fits() { size.ideal } else { size.least };
+        let mut result = self.create_pool(ask, first);
         let is_short = |result: &Result<_, _>| result.as_ref().is_err_and(may_be_smaller);
-        if is_short(&result) && size.least < size.ideal {
+        if is_short(&result) && size.least < first {
             result = self.create_pool(ask, size.least);
         }
         if is_short(&result) && self.release_idle(0) != 0 {
             result = self.create_pool(ask, size.least);
         }
         let pool = result.map_err(|source| match source {
-            CreateDescriptorPoolError::UpdateAfterBindLimit { needed, left } => {
-                AllocateDescriptorSetError::UpdateAfterBindLimit { needed, left }
+            CreateDescriptorPoolError::UpdateAfterBindLimit { needed, left, source } => {
+                AllocateDescriptorSetError::UpdateAfterBindLimit { needed, left, source }
             }
             source => {
                 AllocateDescriptorSetError::NoPool { sets: size.least, counts: ask.shape.counts, source }

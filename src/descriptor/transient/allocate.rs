@@ -2,11 +2,12 @@
 
 use ash::vk;
 
+use super::learn::Size;
 use super::list::Open;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
 use crate::descriptor::events::What;
 use crate::descriptor::layout::SetSource;
-use crate::descriptor::pool::is_exhausted;
+use crate::descriptor::pool::{is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
 use crate::device::DriverError;
 use crate::metadata::RegionId;
@@ -338,19 +339,34 @@ impl TransientSets {
                 return Err(TransientError::PoolLimit { max_pools });
             }
         }
-        let mut size = self.next_size(which, need);
-        let mut made = self.create_pool(which, &size);
+        let size = self.next_size(which, need);
+        let fits = |sets: &Self, size: &Size| keeps_limit(&sets.device, &size.counts, sets.flags_of(which));
+        // The device's limit counts free pools too, and room for later: both are given up before the limit is passed,
+        // and before a driver's refusal is an error.
+        let mut first = size;
+        let kept = fits(self, &size);
+        if !kept {
+            let smallest = self.give_up_spare(which, need, size);
+            if fits(self, &smallest) {
+                first = smallest;
+            }
+        }
+        let mut made = self.create_pool(which, &first);
         if matches!(made, Err(CreateDescriptorPoolError::UpdateAfterBindLimit { .. })) {
-            // The device's limit counts free pools too, and room for later: give up both before failing.
-            while let Some(region) = self.lists[which].free.pop() {
-                self.destroy_free(which, region);
-            }
-            if self.info.sizing == PoolSizing::Learned {
-                size.grants = 1;
-                size.counts = *need;
-            }
-            made = self.create_pool(which, &size);
+            let smallest = self.give_up_spare(which, need, size);
+            made = self.create_pool(which, &smallest);
         }
         made.map_err(|source| TransientError::Pool { source })
+    }
+
+    /// Destroys the free pools of a list, and returns the size of the smallest pool for `need`.
+    fn give_up_spare(&mut self, which: usize, need: &DescriptorCounts, size: Size) -> Size {
+        while let Some(region) = self.lists[which].free.pop() {
+            self.destroy_free(which, region);
+        }
+        match self.info.sizing {
+            PoolSizing::Learned => Size { grants: 1, counts: *need },
+            PoolSizing::Fixed => size,
+        }
     }
 }

@@ -211,14 +211,10 @@ impl TransientSets {
 
     /// Makes a pool, which is in no place of its list yet.
     fn create_pool(&mut self, which: usize, size: &Size) -> Result<RegionId, CreateDescriptorPoolError> {
-        let mut flags = self.info.flags;
-        if which == AFTER_BIND {
-            flags |= vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
-        }
         let info = DescriptorPoolInfo {
             max_sets: size.grants,
             counts: size.counts,
-            flags,
+            flags: self.flags_of(which),
             mutable_types: &self.info.mutable_types,
             name: &self.info.name,
             ordinal: self.pools_created + 1,
@@ -228,6 +224,15 @@ impl TransientSets {
         let region = self.lists[which].insert(pool);
         self.peak_pools = self.peak_pools.max(self.pools());
         Ok(region)
+    }
+
+    /// The flags of a list's pools.
+    fn flags_of(&self, which: usize) -> vk::DescriptorPoolCreateFlags {
+        let more = match which {
+            AFTER_BIND => vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
+            _ => vk::DescriptorPoolCreateFlags::empty(),
+        };
+        self.info.flags | more
     }
 
     fn pools(&self) -> usize {

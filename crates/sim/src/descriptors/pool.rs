@@ -129,19 +129,15 @@ pub(super) unsafe extern "system" fn create(
 impl DeviceState {
     /// Takes descriptors from those that all pools together may have with UPDATE_AFTER_BIND. Past the limit, a driver
     /// may refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does
-    /// not.
+    /// not, and a program may ask.
     fn take_after_bind(&mut self, device: &Device, count: u64) -> bool {
         let behaviour = &device.hub.descriptors;
         let limit = u64::from(behaviour.limits.max_update_after_bind_descriptors_in_all_pools);
-        let used = self.descriptors.update_after_bind;
-        let past = (used + count).saturating_sub(limit.max(used));
-        if past > 0 {
-            if behaviour.policy != DescriptorPoolPolicy::NeverRefuses {
-                return false;
-            }
-            behaviour.overrun(past);
+        let sum = self.descriptors.update_after_bind + count;
+        if sum > limit && behaviour.policy != DescriptorPoolPolicy::NeverRefuses {
+            return false;
         }
-        self.descriptors.update_after_bind += count;
+        self.descriptors.update_after_bind = sum;
         true
     }
 

@@ -94,9 +94,11 @@ impl Room {
         }
     }
 
-    /// All descriptors that it was made for, of every type.
+    /// All descriptors that it was made for, of every type. An inline uniform block is one for its binding; its bytes are
+    /// memory.
     pub(super) fn capacity(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.capacity).sum()
+        let kinds = self.kinds.iter().filter(|kind| kind.kind != Type::INLINE_UNIFORM_BLOCK);
+        kinds.map(|kind| kind.capacity).sum::<u64>() + self.inline_bindings
     }
 
     /// Whether a set is left of those that the pool was made for.
