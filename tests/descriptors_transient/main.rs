@@ -10,6 +10,7 @@ mod growth;
 #[path = "../shared/held.rs"]
 mod held;
 mod kinds;
+mod lists;
 mod quirks;
 mod random;
 mod recycling;

@@ -3,8 +3,7 @@
 //! ```text
 //!              take            no room, or flush            its tickets are done          reset
 //!   free ---------------> open ----------------> closed, waiting ---------------> ready ---------> free
-//!    ^                      |                                                                       last in, first out
-//!    +---- unused ----------+
+//!                                                                                                   last in, first out
 //! ```
 //!
 //! Invariants:
@@ -12,6 +11,7 @@
 //! - T2: a pool that is open, ready or free waits for no ticket, except that an open one may where pools are shared.
 //! - T3: a free pool has no sets. A pool that is not open and is not free is sealed.
 //! - T4: a waiting pool has as many `pending` as there are entries of it in `retired`.
+//! - T5: an open pool has sets: it is opened when it has given one, and closed before it is reset.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -220,10 +220,6 @@ impl List {
         let Some(slot) = self.slot(region) else { return };
         let pending = slot.pending;
         let usage = self.engine.region_counts(region);
-        if usage.grants == 0 {
-            self.free.push(region);
-            return;
-        }
         self.sums.sealed += 1;
         self.sums.wasted_sets += u64::from(usage.room.grants);
         self.sums.wasted_descriptors += usage.room.counts.total();
@@ -361,6 +357,7 @@ impl List {
             let usage = self.engine.region_counts(region);
             assert!(free == 0 || usage.grants == 0, "T3: {region:?}");
             assert_eq!(open + free == 0, usage.sealed, "T3: {region:?}");
+            assert!(open == 0 || usage.grants != 0, "T5: {region:?}");
         }
         let pending: u32 = self.slots.iter().flatten().map(|slot| slot.pending).sum();
         assert_eq!(index(pending), self.retired.len(), "T4");
