@@ -33,7 +33,8 @@
  *
  * Logs go to the function of subletSetLogCallback. Without one they go to standard error, if the environment variable SUBLET_LOG
  * is one of error, warn, info, debug and trace. A library that was built for debugging logs warnings and errors also without the
- * variable, unless that is off.
+ * variable, unless that is off. A message is one line: control characters in names are escaped. A variable that is not understood
+ * is named there in any case.
  *
  * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
  * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data. A
@@ -775,7 +776,7 @@ VMA_CALL_PRE void VMA_CALL_POST vmaFreeStatsString(VmaAllocator VMA_NOT_NULL all
 /* ---------------------------------------------------------------------------------------------------------- memory types */
 
 /* The memory type that vmaAllocateMemory would take first.
- * Errors: VK_ERROR_FEATURE_NOT_PRESENT if there is none, as for the three AUTO usages; then the index is UINT32_MAX.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if there is none; then the index is UINT32_MAX. The three AUTO usages are a wrong call.
  * Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeBits,
                                                            const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
@@ -831,8 +832,9 @@ VMA_CALL_PRE void VMA_CALL_POST vmaSetPoolName(VmaAllocator VMA_NOT_NULL allocat
 /* ----------------------------------------------------------------------------------------------------------------- memory */
 
 /* Allocates memory. pAllocationInfo may be null here and everywhere.
- * Errors of this and all functions that allocate: VK_ERROR_INITIALIZATION_FAILED if the size is 0 or an alignment is no power of
- * two; VK_ERROR_FEATURE_NOT_PRESENT if no memory type fits, flags exclude each other, or the pool cannot do what they ask;
+ * Errors of this and all functions that allocate: VK_ERROR_INITIALIZATION_FAILED if the size is 0, an alignment is no power of
+ * two, or the usage is none of VmaMemoryUsage and there is no pool; VK_ERROR_FEATURE_NOT_PRESENT if no memory type fits, flags
+ * exclude each other, or the pool cannot do what they ask. An AUTO usage without a buffer or image to look at is a wrong call;
  * VK_ERROR_OUT_OF_DEVICE_MEMORY if there is no room, or a limit or the budget stands in the way; VK_ERROR_TOO_MANY_OBJECTS if
  * maxMemoryAllocationCount does; those of vkAllocateMemory and vkMapMemory. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemory(VmaAllocator VMA_NOT_NULL allocator,
@@ -987,7 +989,8 @@ VMA_CALL_PRE void VMA_CALL_POST vmaEndDefragmentation(VmaAllocator VMA_NOT_NULL 
 
 /* Begins a pass. VK_INCOMPLETE means that there are moves, VK_SUCCESS that there are none and no pass is open. For each move, the
  * program makes a new buffer or image, binds it to dstTmpAllocation, copies on the device, waits, and destroys the old one. If it
- * does not do so, it says so in `operation`. It must not free the allocations that are moved meanwhile. */
+ * does not do so, it says so in `operation`. It must not free the allocations that are moved meanwhile. It must not free
+ * dstTmpAllocation either: that is a wrong call which frees nothing, and COPY then leaves srcAllocation where it is. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentationPass(VmaAllocator VMA_NOT_NULL allocator,
                                                                 VmaDefragmentationContext VMA_NOT_NULL context,
                                                                 VmaDefragmentationPassMoveInfo *VMA_NOT_NULL pPassInfo);
@@ -1193,7 +1196,7 @@ VMA_CALL_PRE void VMA_CALL_POST subletSetLogCallback(PFN_subletLog VMA_NULLABLE 
 
 /* VK_TRUE: where VMA asserts (wrong calls, leaks when something is destroyed, damaged margins), the library logs the reason, on
  * standard error if there is no log callback, and ends the program with abort(). VK_FALSE: the program continues, as this header
- * describes. The environment variable SUBLET_ASSERT=1 is the same as VK_TRUE. */
+ * describes. The environment variable SUBLET_ASSERT=1 is the same as VK_TRUE; so are on, yes and true. */
 VMA_CALL_PRE void VMA_CALL_POST subletSetAssertions(VkBool32 enabled);
 
 /* Settings that help to find faults. All zero switches everything off, and costs nothing. */

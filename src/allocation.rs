@@ -408,7 +408,7 @@ pub struct Leak {
 impl fmt::Display for Leak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "\"{name}\": ")?,
+            Some(name) => write!(f, "{name:?}: ")?,
             None => f.write_str("(unnamed): ")?,
         }
         write!(f, "{}, {} bytes", self.kind, self.size)?;
@@ -417,7 +417,7 @@ impl fmt::Display for Leak {
             false => write!(f, " at {}", self.offset)?,
         }
         match (&self.pool, self.pool_number) {
-            (Some(pool), _) => write!(f, " in the pool \"{pool}\"")?,
+            (Some(pool), _) => write!(f, " in the pool {pool:?}")?,
             (None, Some(number)) => write!(f, " in pool {number}")?,
             (None, None) => {}
         }

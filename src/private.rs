@@ -59,7 +59,7 @@ macro_rules! inside {
 
 inside! {
     fn allocate_as<'i>(
-        &self, resource: Resource, info: impl Fn(bool) -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
+        &self, resource: Resource, info: impl Fn() -> AllocationCreateInfo<'i>, caller: &'static Location<'static>
     ) -> Result<Allocation, AllocationError>;
     fn record(&self, call: RecordedCall<'_>);
     fn device(&self) -> &Device;

@@ -64,7 +64,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         // SAFETY: the buffer was created just now and these are its requirements.
-        unsafe { self.provide(buffer, resource, |_| info, caller) }
+        unsafe { self.provide(buffer, resource, || info, caller) }
     }
 
     /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -206,7 +206,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         // SAFETY: the image was created just now and these are its requirements.
-        unsafe { self.provide(image, resource, |_| info, Location::caller()) }
+        unsafe { self.provide(image, resource, || info, Location::caller()) }
     }
 
     /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
@@ -280,10 +280,10 @@ impl<T: Threading> Allocator<T> {
         &self,
         handle: H,
         resource: Resource,
-        info: impl Fn(bool) -> I,
+        info: impl Fn() -> I,
         caller: &'static Location<'static>,
     ) -> Result<(H, Allocation), CreateError> {
-        let asked = info(false);
+        let asked = info();
         let asked = asked.borrow();
         match self.allocate_usual::<false>(&resource, asked, self.inner.bookkeeping.any()) {
             Ok(allocation) => {
@@ -293,7 +293,7 @@ impl<T: Threading> Allocator<T> {
                 Ok((handle, allocation))
             }
             Err(miss) => {
-                let (info, mut made) = (info(true), None);
+                let (info, mut made) = (info(), None);
                 let info = info.borrow();
                 // SAFETY: the caller's promise: `handle` is not bound, and `resource` has its requirements.
                 unsafe { self.provide_slow(handle.into(), resource, info, miss, caller, &mut made) }?;
@@ -467,7 +467,7 @@ pub trait CreateInside {
     unsafe fn create_buffer_as<'i>(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
-        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        info: impl Fn() -> AllocationCreateInfo<'i>,
     ) -> Result<(vk::Buffer, Allocation), CreateError>;
 
     /// # Safety
@@ -475,7 +475,7 @@ pub trait CreateInside {
     unsafe fn create_image_as<'i>(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
-        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        info: impl Fn() -> AllocationCreateInfo<'i>,
     ) -> Result<(vk::Image, Allocation), CreateError>;
 }
 
@@ -484,7 +484,7 @@ impl<T: Threading> CreateInside for Allocator<T> {
     unsafe fn create_buffer_as<'i>(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
-        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        info: impl Fn() -> AllocationCreateInfo<'i>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
@@ -496,7 +496,7 @@ impl<T: Threading> CreateInside for Allocator<T> {
     unsafe fn create_image_as<'i>(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
-        info: impl Fn(bool) -> AllocationCreateInfo<'i>,
+        info: impl Fn() -> AllocationCreateInfo<'i>,
     ) -> Result<(vk::Image, Allocation), CreateError> {
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;

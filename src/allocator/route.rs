@@ -161,21 +161,21 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate_as(resource, |_| info, caller)
+        self.allocate_as(resource, || info, caller)
     }
 
     /// [`Self::allocate`] for a program that has a create-info of another kind. `info` makes ours of it, and on the slow
-    /// path makes it once more, with `true`: so the first one never leaves the registers.
+    /// path makes it once more: so the first one never leaves the registers.
     #[inline(always)]
     pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
         resource: Resource,
-        info: impl Fn(bool) -> I,
+        info: impl Fn() -> I,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        match self.allocate_usual::<false>(&resource, info(false).borrow(), self.inner.bookkeeping.any()) {
+        match self.allocate_usual::<false>(&resource, info().borrow(), self.inner.bookkeeping.any()) {
             Ok(allocation) => Ok(allocation),
-            Err(miss) => self.make_up_for(resource, info(true).borrow(), miss, caller),
+            Err(miss) => self.make_up_for(resource, info().borrow(), miss, caller),
         }
     }
 

@@ -37,7 +37,7 @@ pub struct DamagedAllocation {
 impl fmt::Display for DamagedAllocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
-            Some(name) => write!(f, "\"{name}\": ")?,
+            Some(name) => write!(f, "{name:?}: ")?,
             None => f.write_str("(unnamed): ")?,
         }
         write!(f, "{} bytes at {}, memory type {}", self.size, self.offset, self.memory_type_index)

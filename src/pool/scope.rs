@@ -91,7 +91,7 @@ pub struct FreeScopeError {
 impl fmt::Display for FreeScopeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope.name {
-            Some(name) => write!(f, "the scope \"{name}\" was not freed")?,
+            Some(name) => write!(f, "the scope {name:?} was not freed")?,
             None => f.write_str("the scope was not freed")?,
         }
         f.write_str(": it is of another allocator")

@@ -32,8 +32,19 @@ unsafe extern "system" fn lookup(device: vk::Device, name: *const c_char) -> vk:
             std::mem::transmute::<vk::PFN_vkCreateDescriptorPool, unsafe extern "system" fn()>(create)
         });
     }
+    let real = *REAL.get().unwrap();
     // SAFETY: as this function was called.
-    unsafe { REAL.get().unwrap()(device, name) }
+    unsafe { real(device, name) }
+}
+
+/// # Safety
+/// There are as many.
+unsafe fn listed<'a, V>(first: *const V, count: u32) -> &'a [V] {
+    match usize::try_from(count).unwrap() {
+        0 => &[],
+        // SAFETY: the caller's promise.
+        count => unsafe { std::slice::from_raw_parts(first, count) },
+    }
 }
 
 unsafe extern "system" fn create(
@@ -45,7 +56,7 @@ unsafe extern "system" fn create(
     // SAFETY: the create-info is valid.
     let asked = unsafe { &*info };
     // SAFETY: as above: there are as many sizes.
-    let sizes = unsafe { std::slice::from_raw_parts(asked.p_pool_sizes, asked.pool_size_count as usize) };
+    let sizes = unsafe { listed(asked.p_pool_sizes, asked.pool_size_count) };
     let mut lists: Lists = sizes.iter().map(|size| (size.ty, Vec::new())).collect();
     let mut next = asked.p_next.cast::<vk::BaseInStructure<'_>>();
     // SAFETY: a chain is of such structures.
@@ -53,22 +64,20 @@ unsafe extern "system" fn create(
         if structure.s_type == vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT {
             // SAFETY: the type says so.
             let mutable = unsafe { &*next.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>() };
-            for at in 0..mutable.mutable_descriptor_type_list_count as usize {
-                // SAFETY: there are as many lists, and types in each.
-                let list = unsafe { &*mutable.p_mutable_descriptor_type_lists.add(at) };
-                if list.descriptor_type_count != 0 {
-                    let count = list.descriptor_type_count as usize;
-                    // SAFETY: as above.
-                    lists[at].1 =
-                        unsafe { std::slice::from_raw_parts(list.p_descriptor_types, count) }.to_vec();
-                }
+            let count = mutable.mutable_descriptor_type_list_count;
+            // SAFETY: there are as many lists.
+            let of_sizes = unsafe { listed(mutable.p_mutable_descriptor_type_lists, count) };
+            for ((_, types), list) in lists.iter_mut().zip(of_sizes) {
+                // SAFETY: there are as many types.
+                *types = unsafe { listed(list.p_descriptor_types, list.descriptor_type_count) }.to_vec();
             }
         }
         next = structure.p_next;
     }
     POOLS.with_borrow_mut(|pools| pools.push(lists));
+    let lookup = *REAL.get().unwrap();
     // SAFETY: the name ends with a zero, and the device is live.
-    let real = unsafe { REAL.get().unwrap()(device, c"vkCreateDescriptorPool".as_ptr()) }.unwrap();
+    let real = unsafe { lookup(device, c"vkCreateDescriptorPool".as_ptr()) }.unwrap();
     // SAFETY: that is the type of the function of this name.
     let real =
         unsafe { std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkCreateDescriptorPool>(real) };

@@ -15,7 +15,7 @@ use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use sublet::{Local, Shared, Threading};
 
 use super::defragmentation::ContextObject;
-use super::guard::{foreign, misused};
+use super::guard::{foreign, given, misused};
 use super::held::Held;
 use super::pool::PoolObject;
 use super::slab::{Slab, Slot};
@@ -106,26 +106,12 @@ pub(super) unsafe fn create_info<'a>(
     has_priorities: bool,
 ) -> AllocationCreateInfo<'a> {
     // SAFETY: the caller's promise: `info.pool` is null or a live pool.
-    unsafe { create_info_once(info, has_priorities, false) }
-}
-
-/// [`create_info`], which logs what is wrong unless it is made `again`.
-///
-/// # Safety
-/// As there.
-#[inline(always)]
-pub(super) unsafe fn create_info_once<'a>(
-    info: &VmaAllocationCreateInfo,
-    has_priorities: bool,
-    again: bool,
-) -> AllocationCreateInfo<'a> {
-    // SAFETY: the caller's promise: `info.pool` is null or a live pool.
     let pool = unsafe { info.pool.cast_const().as_ref() };
     let flags = AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
     let strategies = (flags & AllocationCreateFlags::STRATEGY_MASK).bits();
     AllocationCreateInfo {
         flags: if strategies & strategies.wrapping_sub(1) == 0 { flags } else { one_strategy(flags) },
-        usage: usage(info.usage, again),
+        usage: usage(info.usage),
         required_flags: info.required_flags,
         preferred_flags: info.preferred_flags,
         memory_type_bits: info.memory_type_bits,
@@ -163,9 +149,31 @@ pub(super) fn pointer(address: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
 }
 
-/// The usage of that number. What VMA does not know is nothing in particular.
+/// The create-info behind a pointer. `None`, which is logged, if the pointer is null, or the usage counts and is none.
+///
+/// # Safety
+/// `info` is null, or valid for reads for as long as the answer is used.
 #[inline(always)]
-fn usage(usage: u32, again: bool) -> MemoryUsage {
+pub(super) unsafe fn given_info<'a>(
+    function: &'static str,
+    info: *const VmaAllocationCreateInfo,
+) -> Option<&'a VmaAllocationCreateInfo> {
+    // SAFETY: the caller's promise: the pointer is null or valid for reads.
+    let info = unsafe { given(function, info) }?;
+    // The memory type of a pool was chosen when that was made.
+    if info.usage > LAST_USAGE && info.pool.is_null() {
+        misused(function, "usage is not one of VmaMemoryUsage");
+        return None;
+    }
+    Some(info)
+}
+
+/// `VMA_MEMORY_USAGE_AUTO_PREFER_HOST`.
+const LAST_USAGE: u32 = 9;
+
+/// The usage of that number. Any other one is in a pool, where it does not count: see [`given_info`].
+#[inline(always)]
+fn usage(usage: u32) -> MemoryUsage {
     match usage {
         0 => MemoryUsage::Unknown,
         1 => MemoryUsage::GpuOnly,
@@ -177,14 +185,12 @@ fn usage(usage: u32, again: bool) -> MemoryUsage {
         7 => MemoryUsage::Auto,
         8 => MemoryUsage::AutoPreferDevice,
         9 => MemoryUsage::AutoPreferHost,
-        _ => {
-            if !again {
-                misused("VmaAllocationCreateInfo", "usage is not one of VmaMemoryUsage");
-            }
-            MemoryUsage::Unknown
-        }
+        _ => MemoryUsage::Unknown,
     }
 }
+
+/// See `vmaEndDefragmentationPass` in the header.
+const DESTINATION_FREED: &str = "dstTmpAllocation belongs to the defragmentation: its move is not made, and srcAllocation stays where it is";
 
 impl<T: Threading> Front<T> {
     /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
@@ -282,6 +288,9 @@ impl<T: Threading> Front<T> {
         let allocation = slot.allocation();
         // SAFETY: 2: no other call uses the handle.
         if !unsafe { slot.is_plain() } {
+            if slot.give_up_destination() {
+                return misused(function, DESTINATION_FREED);
+            }
             self.unmap_all(function, allocation, slot.map_count());
             // SAFETY: 2: no other call uses the handle.
             unsafe { slot.clean() };

@@ -12,7 +12,7 @@ use sublet::private::{AllocatorInside, OpenDefragmentation, PlannedMove};
 use sublet::{Allocation, AllocationId};
 
 use super::allocator::Front;
-use super::guard::refused;
+use super::guard::{misused, refused};
 use super::slab::Slot;
 use super::types::{BreakFunction, Pointer, VmaAllocation, VmaDefragmentationMove, VmaDefragmentationStats};
 
@@ -103,6 +103,10 @@ impl<T: Threading> Front<T> {
             let place = planned.destination(&allocation);
             // SAFETY: it is not used again.
             let destination = unsafe { self.slab.insert(&place) };
+            // SAFETY: the handle was made just now.
+            if let Some(slot) = unsafe { self.slab.own(destination) } {
+                slot.mark_destination();
+            }
             context.moves.push(VmaDefragmentationMove {
                 operation: COPY,
                 src_allocation: source,
@@ -112,10 +116,12 @@ impl<T: Threading> Front<T> {
         }
     }
 
-    /// Ends the use of a temporary handle, and of what is mapped through it.
-    fn forget(&self, handle: VmaAllocation) {
+    /// Ends the use of a temporary handle, and of what is mapped through it. Returns whether the program has freed it.
+    fn forget(&self, handle: VmaAllocation) -> bool {
         // SAFETY: `begin_pass` made the handle.
-        if let Some(slot) = unsafe { self.slab.own(handle) } {
+        let slot = unsafe { self.slab.own(handle) };
+        let given_up = slot.is_some_and(Slot::is_given_up);
+        if let Some(slot) = slot {
             while slot.count_unmap() {
                 // SAFETY: it was counted when it was made.
                 let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
@@ -123,13 +129,14 @@ impl<T: Threading> Front<T> {
             // SAFETY: nobody uses it any more: the pass is at its end.
             unsafe { self.slab.remove(slot) };
         }
+        given_up
     }
 
     /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if a move was completed or its
     /// allocation destroyed.
     ///
     /// The moves are those of `given`, in any order, or of the context if that is `None`. Moves that are not among
-    /// them are rolled back.
+    /// them are rolled back, as are those whose destination was freed.
     ///
     /// # Safety
     /// C1 to C3: the program has done what it says, and no other call uses the allocations that are moved.
@@ -145,14 +152,19 @@ impl<T: Threading> Front<T> {
             given.unwrap_or(&own).iter().map(|one| (one.src_allocation, one.operation)).collect();
         for (planned, source, destination) in &std::mem::take(&mut context.planned) {
             let source = *source;
-            self.forget(*destination);
+            let given_up = self.forget(*destination);
             let Some(&operation) = operations.get(&source) else {
                 self.allocator.roll_back_move(&context.open, planned);
                 continue;
             };
+            if operation == COPY && given_up {
+                // It was logged when the destination was freed.
+                self.allocator.roll_back_move(&context.open, planned);
+                continue;
+            }
             // SAFETY: C1, C2.
             let Some(slot) = (unsafe { self.slab.own(source) }) else {
-                super::guard::misused(function, "an allocation was freed while it was moved");
+                misused(function, "an allocation was freed while it was moved");
                 self.allocator.roll_back_move(&context.open, planned);
                 continue;
             };
@@ -170,7 +182,7 @@ impl<T: Threading> Front<T> {
                     }
                     freed
                 }
-                _ => {
+                COPY => {
                     // SAFETY: C2: the copy takes the place of the allocation, or is forgotten.
                     let mut allocation = unsafe { slot.copy() };
                     let moved = self.allocator.complete_move(&context.open, planned, &mut allocation, users);
@@ -182,6 +194,11 @@ impl<T: Threading> Front<T> {
                         }
                     }
                     moved
+                }
+                _ => {
+                    misused(function, "operation is not one of VmaDefragmentationMoveOperation");
+                    self.allocator.roll_back_move(&context.open, planned);
+                    continue;
                 }
             };
             match answered {
@@ -215,7 +232,7 @@ impl<T: Threading> Front<T> {
     fn roll_back(&self, context: &mut ContextObject) {
         context.moves.clear();
         for (planned, _, destination) in context.planned.drain(..) {
-            self.forget(destination);
+            let _ = self.forget(destination);
             self.allocator.roll_back_move(&context.open, &planned);
         }
     }

@@ -82,6 +82,16 @@ pub(super) fn foreign(function: &'static str, error: &dyn Error) {
     let _ = refused(function, error, true, vk::Result::ERROR_UNKNOWN);
 }
 
+/// Says that something was not given back before what holds it is destroyed.
+#[cold]
+#[inline(never)]
+pub(super) fn leaked(function: &'static str, what: &'static str, holds: &'static str, count: u64) {
+    tracing::error!(
+        name: "destroyed_in_use", target: "sublet::capi", function, what, holds, count,
+        "leak: what it holds was not given back before"
+    );
+}
+
 /// Defines functions of the interface: exported under their own names, and guarded. The body owns the arguments: what it
 /// borrowed would have to be in memory.
 macro_rules! exported {
@@ -104,12 +114,20 @@ pub(super) use exported;
 /// `pointer` is null, or valid for reads for as long as the answer is used.
 #[inline(always)]
 pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> Option<&'a V> {
+    if is_missing(function, pointer) {
+        return None;
+    }
     // SAFETY: the caller's promise: the pointer is null or valid for reads.
-    let value = unsafe { pointer.as_ref() };
-    if value.is_none() {
+    unsafe { pointer.as_ref() }
+}
+
+/// Whether a pointer of C's is null that must not be, which is logged.
+#[inline(always)]
+pub(super) fn is_missing<V>(function: &'static str, pointer: *const V) -> bool {
+    if pointer.is_null() {
         misused(function, "a pointer that must not be null is");
     }
-    value
+    pointer.is_null()
 }
 
 /// Writes an answer where C wants it, which may be nowhere.

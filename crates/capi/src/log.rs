@@ -1,7 +1,7 @@
 //! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard
 //! error.
 
-use std::ffi::{CString, OsStr, c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::Once;
@@ -61,15 +61,44 @@ fn number(level: Level) -> u32 {
     }
 }
 
-/// The level of a name or a number. Of anything else that is set: warnings.
-fn level_of(named: &OsStr) -> u32 {
-    match named.to_string_lossy().to_ascii_lowercase().as_str() {
+/// The level of a name or a number. `None` for anything else.
+fn level_of(named: &str) -> Option<u32> {
+    Some(match named {
         "" | "0" | "off" => 0,
         "1" | "error" => ERROR,
+        "2" | "warn" => WARN,
         "3" | "info" => 3,
         "4" | "debug" => 4,
         "5" | "trace" => 5,
-        _ => WARN,
+        _ => return None,
+    })
+}
+
+/// Yes or no. `None` for anything else.
+fn switch_of(named: &str) -> Option<bool> {
+    Some(match named {
+        "" | "0" | "off" | "no" | "false" => false,
+        "1" | "on" | "yes" | "true" => true,
+        _ => return None,
+    })
+}
+
+/// A variable of the environment. `usual` if it is not set; `otherwise` if it says nothing that `read` knows, which
+/// [`start`] then says.
+struct Variable<V> {
+    value: V,
+    /// What it says, if that is not understood.
+    strange: Option<String>,
+}
+
+impl<V> Variable<V> {
+    fn read(name: &str, read: fn(&str) -> Option<V>, usual: V, otherwise: V) -> Self {
+        let Some(set) = std::env::var_os(name) else { return Self { value: usual, strange: None } };
+        let set = set.to_string_lossy();
+        match read(set.to_ascii_lowercase().trim()) {
+            Some(value) => Self { value, strange: None },
+            None => Self { value: otherwise, strange: Some(set.into_owned()) },
+        }
     }
 }
 
@@ -78,12 +107,37 @@ pub(super) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let usual = if cfg!(debug_assertions) { WARN } else { 0 };
-        STANDARD_ERROR
-            .store(std::env::var_os(LOG).map_or(usual, |named| level_of(&named)), Ordering::Relaxed);
-        let asserts = std::env::var_os(ASSERT).is_some_and(|set| level_of(&set) != 0);
-        ASSERTIONS.store(asserts, Ordering::Relaxed);
+        let level = Variable::read(LOG, level_of, usual, WARN);
+        let asserts = Variable::read(ASSERT, switch_of, false, true);
+        STANDARD_ERROR.store(level.value, Ordering::Relaxed);
+        ASSERTIONS.store(asserts.value, Ordering::Relaxed);
+        listen();
+        if let Some(value) = level.strange {
+            not_understood(
+                LOG,
+                &value,
+                "warnings and errors are logged: give off, error, warn, info, debug or trace",
+            );
+        }
+        if let Some(value) = asserts.strange {
+            not_understood(ASSERT, &value, "mistakes end the program: give 1 or 0");
+        }
     });
     listen();
+}
+
+/// Says that a variable of the environment is not understood, and what holds `instead`. Whoever has set it learns it in
+/// any case: on standard error if nobody else listens.
+pub(super) fn not_understood(variable: &'static str, value: &str, instead: &str) {
+    const TEXT: &str = "the environment variable is not understood";
+    if tracing::enabled!(target: "sublet::capi", Level::WARN) {
+        tracing::warn!(name: "variable_not_understood", target: "sublet::capi", variable, value, instead, "{TEXT}");
+    } else {
+        print(
+            Level::WARN,
+            &format!("{TEXT} (variable: {variable}, value: {}, instead: {instead})", value.escape_debug()),
+        );
+    }
 }
 
 /// Becomes the subscriber of the process, if there is anything to be heard and nobody else is: what embeds this library
@@ -101,10 +155,10 @@ fn listen() {
 
 /// Sets the function that hears of everything up to a level, or none.
 pub(super) fn set_callback(function: Option<LogFunction>, level: u32, user_data: Pointer) {
-    start();
     *CALLBACK.write() = function.map(|function| Callback { function, user_data });
     LEVEL.store(if function.is_some() { level } else { 0 }, Ordering::Relaxed);
-    listen();
+    // Now, so that the function hears of variables that are not understood.
+    start();
 }
 
 /// Whether what VMA asserts ends the program.
@@ -151,7 +205,8 @@ impl Subscriber for Listener {
         let callback = CALLBACK.read_recursive();
         match &*callback {
             Some(callback) if level <= LEVEL.load(Ordering::Relaxed) => {
-                let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+                // No control character is left, and so no zero.
+                let text = CString::new(text).unwrap_or_default();
                 // SAFETY: the program has given the function for this; the text lives until it returns.
                 unsafe { (callback.function)(level, text.as_ptr(), callback.user_data.0) };
             }
@@ -176,12 +231,31 @@ fn print(level: Level, text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "sublet: {level}: {text}");
 }
 
+/// Text of one line. Control characters are escaped, for a name with an end of line in it must not look like a line of
+/// the log.
+#[derive(Default)]
+struct Line(String);
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            // The two separators end a line where Unicode is followed.
+            if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+                self.0.extend(character.escape_default());
+            } else {
+                self.0.push(character);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An event as one line: function, what happened, and the rest.
 #[derive(Default)]
 struct Text {
-    function: String,
-    message: String,
-    rest: String,
+    function: Line,
+    message: Line,
+    rest: Line,
 }
 
 impl Text {
@@ -190,15 +264,17 @@ impl Text {
         let _ = match field.name() {
             "message" => self.message.write_fmt(value),
             "function" => self.function.write_fmt(value),
+            // A line of this library's source: C does not tell where it calls from.
+            "caller" => Ok(()),
             name => {
-                let comma = if self.rest.is_empty() { "" } else { ", " };
+                let comma = if self.rest.0.is_empty() { "" } else { ", " };
                 write!(self.rest, "{comma}{name}: {value}")
             }
         };
     }
 
     fn finish(self) -> String {
-        let Self { function, message, rest } = self;
+        let Self { function: Line(function), message: Line(message), rest: Line(rest) } = self;
         let colon = if function.is_empty() { "" } else { ": " };
         if rest.is_empty() {
             format!("{function}{colon}{message}")

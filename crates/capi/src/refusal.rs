@@ -6,7 +6,9 @@ use std::error::Error;
 use ash::vk;
 
 use super::guard::refused;
-use sublet::{AllocationError, BindError, CorruptionError, CreateError, FindMemoryTypeError, MapError};
+use sublet::{
+    AllocationError, BindError, CorruptionError, CreateError, FindMemoryTypeError, MapError, NoMemoryType,
+};
 
 /// An error that becomes a result in C.
 pub(super) trait Refusal: Error {
@@ -49,6 +51,8 @@ impl Refusal for AllocationError {
                 | Self::Contradiction(_)
                 | Self::ForeignPool
                 | Self::UpperAddress { .. }
+                | Self::UpperAddressInRing
+                | Self::NoMemoryType(NoMemoryType::AutoWithoutResource { .. })
         );
         (self.vk_result(), misuse)
     }
@@ -70,7 +74,7 @@ impl Refusal for CorruptionError {
             Self::Foreign(_) => vk::Result::ERROR_UNKNOWN,
             _ => self.vk_result(),
         };
-        (result, result == vk::Result::ERROR_UNKNOWN)
+        (result, matches!(self, Self::Foreign(_)))
     }
 }
 
@@ -87,7 +91,10 @@ impl Refusal for FindMemoryTypeError {
     fn in_c(&self) -> (vk::Result, bool) {
         match self {
             Self::Resource(error) => (error.result, false),
-            _ => (vk::Result::ERROR_FEATURE_NOT_PRESENT, matches!(self, Self::Contradiction(_))),
+            Self::Contradiction(_) | Self::NoMemoryType(NoMemoryType::AutoWithoutResource { .. }) => {
+                (vk::Result::ERROR_FEATURE_NOT_PRESENT, true)
+            }
+            _ => (vk::Result::ERROR_FEATURE_NOT_PRESENT, false),
         }
     }
 }

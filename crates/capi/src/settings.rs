@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 
 use sublet::DebugSettings;
 
-use super::guard::misused;
+use super::log::not_understood;
 use super::types::SubletDebugSettings;
 
 /// The variable that a user of a program sets.
@@ -22,23 +22,27 @@ pub(super) fn set(settings: Option<DebugSettings>) {
 /// What an allocator gets: what the program has set, or else what the environment says.
 pub(super) fn current() -> DebugSettings {
     let set = *SETTINGS.lock();
-    set.or_else(|| std::env::var(VARIABLE).ok().map(|text| parsed(&text))).unwrap_or_default()
+    let from_environment = || std::env::var_os(VARIABLE).map(|text| parsed(&text.to_string_lossy()));
+    set.or_else(from_environment).unwrap_or_default()
 }
 
-/// The settings of a list such as `margin=64,detect_corruption`. What is none of them is logged.
+/// The settings of a list such as `margin=64,detect_corruption`. What is none of them is said.
 fn parsed(text: &str) -> DebugSettings {
     let mut settings = DebugSettings::default();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        // A value that is no number makes the word one that is not understood, and not one without a value.
         let (name, value) =
-            word.split_once('=').map_or((word, None), |(name, value)| (name, value.parse().ok()));
+            word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value.parse().ok())));
         match (name, value) {
-            ("margin", Some(bytes)) => settings.margin = bytes,
-            ("min_buffer_image_granularity", Some(bytes)) => settings.min_buffer_image_granularity = bytes,
+            ("margin", Some(Some(bytes))) => settings.margin = bytes,
+            ("min_buffer_image_granularity", Some(Some(bytes))) => {
+                settings.min_buffer_image_granularity = bytes;
+            }
             ("detect_corruption", None) => settings.detect_corruption = true,
             ("fill", None) => settings.fill = true,
             ("always_dedicated", None) => settings.always_dedicated = true,
             ("exceed_max_allocation_count", None) => settings.exceed_max_allocation_count = true,
-            _ => misused(VARIABLE, &format!("there is no setting {word:?}")),
+            _ => not_understood(VARIABLE, word, "this setting is left out, and the others hold"),
         }
     }
     settings
@@ -68,7 +72,7 @@ mod tests {
         assert_eq!(parsed(""), DebugSettings::default());
         // What is wrong is left out, and the rest holds.
         let expected = DebugSettings { fill: true, always_dedicated: true, ..Default::default() };
-        assert_eq!(parsed("margin=much,margin,fill,nothing,always_dedicated"), expected);
+        assert_eq!(parsed("margin=much,margin,fill,nothing,always_dedicated,detect_corruption=on"), expected);
         let rest = "min_buffer_image_granularity=1024,exceed_max_allocation_count";
         let expected = DebugSettings {
             min_buffer_image_granularity: 1024,

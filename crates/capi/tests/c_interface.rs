@@ -325,40 +325,112 @@ fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
     }
 }
 
-/// A program without a log callback: warnings and errors go to standard error if the environment says so, or the
-/// library is one for debugging, as this one is; and the program is stopped where it wants that.
+/// Whether a program without a log callback, which makes a mistake, goes on; and its lines on standard error.
+fn with_mistake(which: &str, variables: &[(&str, &str)]) -> (bool, Vec<String>) {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let flags = ["-DCLIENT_WITH_SIM"];
+    let program = PROGRAM.get_or_init(|| client("client-mistakes", Language::C11, &[], &flags, library()));
+    let mut command = Command::new(program);
+    command.args(["sim", "table", which]).env("SUBLET_SIM_PROFILE", "lavapipe");
+    for variable in ["SUBLET_LOG", "SUBLET_ASSERT", "SUBLET_DEBUG"] {
+        command.env_remove(variable);
+    }
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "", "{which} {variables:?}");
+    let lines = String::from_utf8(output.stderr).unwrap().lines().map(str::to_owned).collect();
+    (output.status.success(), lines)
+}
+
+/// Warnings and errors go to standard error if the environment says so, or the library is one for debugging, as this
+/// one is; and the program is stopped where it wants that.
 #[test]
 fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
     if !can_compile() {
         return;
     }
-    let program = client("client-mistakes", Language::C11, &[], &["-DCLIENT_WITH_SIM"], library());
-    let said = |variables: &[(&str, &str)]| {
-        let mut command = Command::new(&program);
-        command.args(["sim", "table", "mistakes"]).env("SUBLET_SIM_PROFILE", "lavapipe");
-        let output = command.env_remove("SUBLET_LOG").envs(variables.iter().copied()).output().unwrap();
-        (output.status.success(), String::from_utf8(output.stderr).unwrap())
-    };
-    let (went_on, text) = said(&[]);
+    let (went_on, lines) = with_mistake("leak", &[]);
     assert!(went_on);
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(
         lines[0].starts_with("sublet: WARN: allocation was never freed (allocation: left behind"),
-        "{text}"
+        "{lines:?}"
     );
     assert!(
-        lines[1].starts_with("sublet: ERROR: ") && lines[1].ends_with("holds: allocations, count: 1)"),
-        "{text}"
+        lines[1].starts_with("sublet: ERROR: vmaDestroyAllocator: leak")
+            && lines[1].ends_with("holds: allocations, count: 1)"),
+        "{lines:?}"
     );
-    let (went_on, text) = said(&[("SUBLET_LOG", "error")]);
-    assert!(went_on && text.lines().eq([lines[1]]), "{text}");
-    assert_eq!(said(&[("SUBLET_LOG", "off")]), (true, String::new()));
+    let last = vec![lines[1].clone()];
+    assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "error")]), (true, last.clone()));
+    assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "off")]), (true, Vec::new()));
     // A program that stops says why, whatever else it says.
-    let (went_on, text) = said(&[("SUBLET_LOG", "off"), ("SUBLET_ASSERT", "1")]);
-    assert!(!went_on && text.lines().eq([lines[1]]), "{text}");
-    let (went_on, text) = said(&[("SUBLET_ASSERT", "0")]);
-    assert!(went_on && text.lines().eq(lines), "{text}");
+    assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "off"), ("SUBLET_ASSERT", "1")]), (false, last));
+    assert_eq!(with_mistake("leak", &[("SUBLET_ASSERT", "0")]), (true, lines));
+}
+
+/// What VMA asserts stops a program that wants to be stopped, and is an error in the log of any other.
+#[test]
+fn wrong_usages_are_errors_and_stop_who_wants_it() {
+    if !can_compile() {
+        return;
+    }
+    let mistakes = [
+        ("auto", "sublet: ERROR: vmaAllocateMemory: wrong call"),
+        ("find-auto", "sublet: ERROR: vmaFindMemoryTypeIndex: wrong call"),
+        ("usage", "sublet: ERROR: vmaAllocateMemory: wrong call"),
+    ];
+    for (which, begins) in mistakes {
+        let (went_on, lines) = with_mistake(which, &[]);
+        assert!(went_on && lines.len() == 1 && lines[0].starts_with(begins), "{which}: {lines:?}");
+        assert_eq!(with_mistake(which, &[("SUBLET_ASSERT", "yes")]), (false, lines.clone()));
+        // `subletSetAssertions`, which holds whatever the environment says.
+        let asserted = format!("asserted-{which}");
+        assert_eq!(with_mistake(&asserted, &[("SUBLET_LOG", "off")]), (false, lines.clone()));
+        assert_eq!(with_mistake(&asserted, &[("SUBLET_ASSERT", "0")]), (false, lines));
+    }
+    assert_eq!(with_mistake("asserted-none", &[]), (true, Vec::new()));
+}
+
+/// A variable with a value that means nothing is named on standard error, whatever level that has.
+#[test]
+fn variables_that_are_not_understood_are_named() {
+    if !can_compile() {
+        return;
+    }
+    let strange = [
+        ("SUBLET_LOG", "loud"),
+        ("SUBLET_LOG", "9"),
+        ("SUBLET_ASSERT", "perhaps"),
+        ("SUBLET_DEBUG", "margins=64"),
+        ("SUBLET_DEBUG", "fill=much"),
+    ];
+    for (variable, value) in strange {
+        for quiet in [false, true] {
+            let mut variables = vec![(variable, value)];
+            if quiet && variable != "SUBLET_LOG" {
+                variables.push(("SUBLET_LOG", "off"));
+            }
+            let (went_on, lines) = with_mistake("none", &variables);
+            assert!(went_on && lines.len() == 1, "{variables:?}: {lines:?}");
+            let named =
+                format!("sublet: WARN: the environment variable is not understood (variable: {variable}, ");
+            assert!(lines[0].starts_with(&named) && lines[0].contains(value), "{variables:?}: {lines:?}");
+        }
+    }
+    // With an end of line in it, it stays one line.
+    let (_, lines) =
+        with_mistake("none", &[("SUBLET_ASSERT", "a\nsublet: ERROR: forged"), ("SUBLET_LOG", "off")]);
+    assert!(lines.len() == 1 && lines[0].contains("a\\nsublet"), "{lines:?}");
+    // These are understood.
+    let plain = [
+        ("SUBLET_LOG", "WARN"),
+        ("SUBLET_LOG", "2"),
+        ("SUBLET_ASSERT", "False"),
+        ("SUBLET_DEBUG", " fill, "),
+    ];
+    for one in plain {
+        assert_eq!(with_mistake("none", &[one]), (true, Vec::new()), "{one:?}");
+    }
 }
 
 /// What the compiler says of a file with these lines; whether it takes it, with warnings as errors.

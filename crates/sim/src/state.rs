@@ -437,7 +437,8 @@ impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} {:#x}", self.kind, self.raw)?;
         match &self.given {
-            Some(given) => write!(f, " \"{given}\""),
+            // Escaped: a message stays one line.
+            Some(given) => write!(f, " {given:?}"),
             None => Ok(()),
         }
     }

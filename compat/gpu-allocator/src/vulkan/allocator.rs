@@ -137,7 +137,7 @@ impl Allocator {
     pub fn allocate(&mut self, desc: &AllocationCreateDesc<'_>) -> Result<Allocation> {
         let vk::MemoryRequirements { size, alignment, .. } = desc.requirements;
         if self.debug_settings.log_allocations {
-            debug!(target: VULKAN, "Allocating `{}` of {size} bytes with an alignment of {alignment}.", desc.name);
+            debug!(target: VULKAN, "Allocating `{}` of {size} bytes with an alignment of {alignment}.", desc.name.escape_debug());
             self.log_backtrace("Allocation");
         }
         if size == 0 || !alignment.is_power_of_two() {
@@ -178,7 +178,7 @@ impl Allocator {
     /// [`AllocationError::Internal`] for an allocation of another allocator.
     pub fn free(&mut self, allocation: Allocation) -> Result<()> {
         if self.debug_settings.log_frees {
-            debug!(target: VULKAN, "Freeing `{}`.", allocation.name.as_deref().unwrap_or("<null>"));
+            debug!(target: VULKAN, "Freeing `{}`.", allocation.name.as_deref().unwrap_or("<null>").escape_debug());
             self.log_backtrace("Free");
         }
         let Some(inner) = allocation.inner else { return Ok(()) };

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::allocator::each;
-use crate::guard::{answer, exported, given};
+use crate::guard::{answer, exported, given, is_missing};
 use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocator};
 
@@ -29,7 +29,7 @@ macro_rules! aliasing {
                 return vk::Result::ERROR_INITIALIZATION_FAILED;
             };
             // SAFETY: C3.
-            let (Some(info), false) = (unsafe { given(function, info) }, handle.is_null()) else {
+            let (Some(info), false) = (unsafe { given(function, info) }, is_missing(function, handle)) else {
                 return vk::Result::ERROR_INITIALIZATION_FAILED;
             };
             // SAFETY: C3.

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
-use crate::guard::{answer, exported, given, misused, refused};
+use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
 use crate::held::Held;
 use crate::slab::Slab;
 use crate::types::{
@@ -145,7 +145,7 @@ exported! {
         // SAFETY: C3.
         unsafe { answer(allocator, std::ptr::null_mut()) };
         // SAFETY: C3.
-        let (Some(info), false) = (unsafe { given(NAME, info) }, allocator.is_null()) else {
+        let (Some(info), false) = (unsafe { given(NAME, info) }, is_missing(NAME, allocator)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         if info.instance == vk::Instance::null()
@@ -178,10 +178,7 @@ exported! {
             // Says by name what was left. The sums come last: what asserts ends the program there.
             drop(object);
             for (holds, count) in left.into_iter().filter(|&(_, count)| count != 0) {
-                tracing::error!(
-                    name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds, count,
-                    "an allocator is destroyed before what is in it"
-                );
+                leaked("vmaDestroyAllocator", "allocator", holds, count);
             }
         }
     }

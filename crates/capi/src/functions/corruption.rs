@@ -6,6 +6,21 @@ use crate::allocator::each;
 use crate::guard::{exported, given};
 use crate::refusal::success_or_logged;
 use crate::types::{VmaAllocator, VmaPool};
+use sublet::CorruptionError;
+
+/// The result of a check. Damage is no fault of the call, and is logged in its own words.
+fn checked(function: &'static str, outcome: Result<(), CorruptionError>) -> vk::Result {
+    match outcome {
+        Err(error @ CorruptionError::Damaged(_)) => {
+            tracing::error!(
+                name: "margins_damaged", target: "sublet::capi", function, %error,
+                "memory is damaged"
+            );
+            error.vk_result()
+        }
+        outcome => success_or_logged(function, outcome),
+    }
+}
 
 exported! {
     /// Looks at the margins in memory of some types.
@@ -13,7 +28,7 @@ exported! {
         const NAME: &str = "vmaCheckCorruption";
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_FEATURE_NOT_PRESENT };
-        success_or_logged(NAME, each!(object, front => front.allocator.check_corruption(memory_type_bits)))
+        checked(NAME, each!(object, front => front.allocator.check_corruption(memory_type_bits)))
     }
 
     /// Looks at the margins in a pool.
@@ -23,6 +38,6 @@ exported! {
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_FEATURE_NOT_PRESENT };
         // SAFETY: C2.
         let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return vk::Result::ERROR_UNKNOWN };
-        success_or_logged(NAME, each!(object, front => front.allocator.check_pool_corruption(pool.pool())))
+        checked(NAME, each!(object, front => front.allocator.check_pool_corruption(pool.pool())))
     }
 }

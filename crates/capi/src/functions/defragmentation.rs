@@ -11,7 +11,7 @@ use crate::types::{
 };
 use sublet::private::AllocatorInside;
 use sublet::private::{index, narrow};
-use sublet::{DefragmentationAlgorithm, DefragmentationInfo};
+use sublet::{BeginDefragmentationError, DefragmentationAlgorithm, DefragmentationInfo};
 
 /// The algorithm that the flags ask for. Of several, the one that does least.
 fn algorithm(flags: u32) -> DefragmentationAlgorithm {
@@ -65,12 +65,14 @@ exported! {
                 vk::Result::SUCCESS
             }
             Err(error) => {
+                // VMA returns an error for a linear pool, and notices nothing else.
+                let misuse = !matches!(error, BeginDefragmentationError::Algorithm { .. });
                 let result = match error.vk_result() {
                     // VMA has no result for what it does not notice.
                     vk::Result::ERROR_VALIDATION_FAILED_EXT => vk::Result::ERROR_UNKNOWN,
                     result => result,
                 };
-                refused(NAME, &error, true, result)
+                refused(NAME, &error, misuse, result)
             }
         }
     }

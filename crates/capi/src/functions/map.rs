@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{Front, each};
-use crate::guard::{answer, exported, given, misused};
+use crate::guard::{answer, exported, given, is_missing, misused};
 use crate::refusal::{failed, success_or_logged};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
@@ -270,7 +270,7 @@ exported! {
             return vk::Result::SUCCESS;
         }
         // SAFETY: C1, C2.
-        let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, source.is_null()) else {
+        let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, is_missing(NAME, source)) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
         success_or_logged(NAME, each!(object, front => {
@@ -292,7 +292,7 @@ exported! {
             return vk::Result::SUCCESS;
         }
         // SAFETY: C1, C2.
-        let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, target.is_null()) else {
+        let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, is_missing(NAME, target)) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
         success_or_logged(NAME, each!(object, front => {

@@ -5,8 +5,8 @@ use std::panic::Location;
 
 use ash::vk;
 
-use crate::allocator::{Front, address, create_info, create_info_once, describe, each};
-use crate::guard::{answer, exported, foreign, given, misused};
+use crate::allocator::{Front, address, create_info, describe, each, given_info};
+use crate::guard::{answer, exported, foreign, given, is_missing, misused};
 use crate::refusal::failed;
 use crate::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
@@ -51,7 +51,7 @@ impl<T: Threading> Front<T> {
         description: *mut VmaAllocationInfo,
     ) -> vk::Result {
         // SAFETY: C1.
-        let asked = |again| unsafe { create_info_once(info, self.has_priorities, again) };
+        let asked = || unsafe { create_info(info, self.has_priorities) };
         // VMA does not look whether a pool's memory type is among them.
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
         let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
@@ -76,7 +76,7 @@ impl<T: Threading> Front<T> {
 macro_rules! find_for {
     ($name:literal, $allocator:ident, $resource:ident, $info:ident, $found:ident, $find:ident) => {{
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given($name, $info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) }) else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
         // SAFETY: C3.
@@ -103,7 +103,7 @@ macro_rules! allocate_for {
         // SAFETY: C3.
         unsafe { answer($allocation, std::ptr::null_mut()) };
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given($name, $info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         if $resource == $null || $allocation.is_null() {
@@ -136,7 +136,7 @@ exported! {
     ) -> vk::Result {
         const NAME: &str = "vmaFindMemoryTypeIndex";
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given_info(NAME, info) }) else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
         each!(object, front => {
@@ -182,11 +182,11 @@ exported! {
         // SAFETY: C3.
         unsafe { answer(allocation, std::ptr::null_mut()) };
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given_info(NAME, info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         // SAFETY: C3.
-        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocation.is_null()) else {
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, is_missing(NAME, allocation)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         // SAFETY: C1 to C3; the handle was checked.
@@ -206,11 +206,11 @@ exported! {
         // SAFETY: C3.
         unsafe { answer(allocation, std::ptr::null_mut()) };
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given_info(NAME, info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         // SAFETY: C3.
-        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocation.is_null()) else {
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, is_missing(NAME, allocation)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         each!(object, front => {
@@ -250,11 +250,11 @@ exported! {
             unsafe { allocations.write_bytes(0, count) };
         }
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given_info(NAME, info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         // SAFETY: C3.
-        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocations.is_null()) else {
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, is_missing(NAME, allocations)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         for at in 0..count {

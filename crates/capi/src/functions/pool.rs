@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use crate::allocator::each;
-use crate::guard::{answer, exported, foreign, given, misused, refused};
+use crate::guard::{answer, exported, foreign, given, leaked, misused, refused};
 use crate::pool::PoolObject;
 use crate::types::{
     POOL_LINEAR_ALGORITHM, VmaAllocator, VmaDetailedStatistics, VmaPool, VmaPoolCreateInfo, VmaStatistics,
@@ -13,6 +13,7 @@ use crate::types::{
 use sublet::Algorithm;
 use sublet::CreatePoolError;
 use sublet::MemoryAllocateNext;
+use sublet::private::widen;
 use sublet::{PoolCreateFlags, PoolCreateInfo};
 
 /// The flags that VMA knows, but for the algorithm; the Rust interface may know more.
@@ -77,14 +78,7 @@ exported! {
         // SAFETY: C3: the device no longer uses what is in the pool.
         match each!(object, front => unsafe { front.allocator.destroy_pool(pool) }) {
             Ok(leaks) if leaks.is_empty() => {}
-            Ok(leaks) => {
-                let allocations = leaks.len();
-                tracing::error!(
-                    name: "destroyed_in_use", target: "sublet::capi", what = "pool", holds = "allocations",
-                    count = allocations,
-                    "a pool is destroyed before what is in it"
-                );
-            }
+            Ok(leaks) => leaked(NAME, "pool", "allocations", widen(leaks.len())),
             Err(error) => foreign(NAME, &error),
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocator::{Front, create_info_once, each};
+use crate::allocator::{Front, create_info, each, given_info};
 use crate::guard::{answer, exported, given, misused};
 use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
@@ -53,9 +53,9 @@ macro_rules! creating {
                 also: Also,
                 (made, handle, description): (*mut $handle, *mut VmaAllocation, *mut VmaAllocationInfo),
             ) -> vk::Result {
-                let asked = |again| {
+                let asked = || {
                     // SAFETY: C1.
-                    let asked = unsafe { create_info_once(info, self.has_priorities, again) };
+                    let asked = unsafe { create_info(info, self.has_priorities) };
                     also.applied(asked)
                 };
                 // SAFETY: C3.
@@ -63,7 +63,7 @@ macro_rules! creating {
                     // SAFETY: C3.
                     None => unsafe { self.allocator.$create(resource_info, asked) },
                     // SAFETY: C3.
-                    Some(next) => unsafe { self.allocator.$dedicated(resource_info, &asked(false), next) },
+                    Some(next) => unsafe { self.allocator.$dedicated(resource_info, &asked(), next) },
                 };
                 match created {
                     Ok((resource, allocation)) => {
@@ -96,7 +96,7 @@ macro_rules! creating {
             // SAFETY: C1.
             let object = unsafe { given(function, allocator) };
             // SAFETY: C3.
-            let info = unsafe { given(function, info) };
+            let info = unsafe { given_info(function, info) };
             let (Some(object), Some(info)) = (object, info) else {
                 return vk::Result::ERROR_INITIALIZATION_FAILED;
             };

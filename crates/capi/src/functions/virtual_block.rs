@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{address, pointer};
-use crate::guard::{answer, exported, given, misused, refused};
+use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
 use crate::log;
 use crate::types::{
     VIRTUAL_BLOCK_LINEAR_ALGORITHM, VmaDetailedStatistics, VmaStatistics, VmaVirtualAllocation,
@@ -52,7 +52,7 @@ exported! {
         // SAFETY: C3.
         unsafe { answer(block, std::ptr::null_mut()) };
         // SAFETY: C3.
-        let (Some(info), false) = (unsafe { given(NAME, info) }, block.is_null()) else {
+        let (Some(info), false) = (unsafe { given(NAME, info) }, is_missing(NAME, block)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         let linear = info.flags & VIRTUAL_BLOCK_LINEAR_ALGORITHM != 0;
@@ -74,11 +74,7 @@ exported! {
             let object = unsafe { Box::from_raw(block) };
             let allocations = object.block.statistics().allocation_count;
             if allocations != 0 {
-                tracing::error!(
-                    name: "destroyed_in_use", target: "sublet::capi", what = "virtual block", holds = "allocations",
-                    count = allocations,
-                    "a virtual block is destroyed before what is in it"
-                );
+                leaked("vmaDestroyVirtualBlock", "virtual block", "allocations", allocations);
             }
         }
     }

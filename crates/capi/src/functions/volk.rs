@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::allocator::loaded;
-use crate::guard::{answer, exported, given, misused};
+use crate::guard::{answer, exported, given, is_missing, misused};
 use crate::types::{VmaAllocatorCreateInfo, VmaVulkanFunctions};
 
 exported! {
@@ -12,7 +12,7 @@ exported! {
     fn vmaImportVulkanFunctionsFromVolk(info: *const VmaAllocatorCreateInfo, written: *mut VmaVulkanFunctions) -> vk::Result {
         const NAME: &str = "vmaImportVulkanFunctionsFromVolk";
         // SAFETY: C3.
-        let (Some(info), false) = (unsafe { given(NAME, info) }, written.is_null()) else {
+        let (Some(info), false) = (unsafe { given(NAME, info) }, is_missing(NAME, written)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         if info.instance == vk::Instance::null() {

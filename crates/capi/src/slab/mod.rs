@@ -30,6 +30,12 @@ const FIRST_CHUNK: usize = 32;
 const LARGEST_CHUNK: usize = 1024;
 /// Doublings after which a chunk has as many in any case.
 const DOUBLINGS: usize = 5;
+/// Set in [`Slot::maps`]: the slot is the destination of a move, and a defragmentation frees it.
+const DESTINATION: u32 = 1 << 31;
+/// Set in [`Slot::maps`]: the program has freed the destination.
+const GIVEN_UP: u32 = 1 << 30;
+/// The rest of [`Slot::maps`]: how often it is mapped.
+const MAPS: u32 = GIVEN_UP - 1;
 /// The bits of a handle that hold a generation.
 const GENERATION_MASK: usize = align_of::<Slot>() - 1;
 
@@ -40,8 +46,9 @@ pub struct Slot {
     allocation: UnsafeCell<MaybeUninit<Allocation>>,
     /// Where it is mapped while [`Self::map_count`] is not zero.
     mapped: AtomicPtr<c_void>,
-    /// How often it was mapped, the mapping of a `MAPPED` allocation left out.
-    map_count: AtomicU32,
+    /// How often it was mapped, the mapping of a `MAPPED` allocation left out, and the two marks of a destination. One
+    /// number, so that [`Self::is_plain`] looks at it once.
+    maps: AtomicU32,
     /// Odd while the slot is used; counts up with each use and each end of one.
     generation: AtomicU32,
     name: UnsafeCell<Option<CString>>,
@@ -65,7 +72,7 @@ impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot")
             .field("generation", &self.generation)
-            .field("map_count", &self.map_count)
+            .field("maps", &self.maps)
             .finish_non_exhaustive()
     }
 }
@@ -75,7 +82,7 @@ impl Slot {
         Self {
             allocation: UnsafeCell::new(MaybeUninit::uninit()),
             mapped: AtomicPtr::new(std::ptr::null_mut()),
-            map_count: AtomicU32::new(0),
+            maps: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             name: UnsafeCell::new(None),
             next: UnsafeCell::new(std::ptr::null()),
@@ -148,7 +155,7 @@ impl Slot {
     /// Notes that it was mapped once more, at `pointer`.
     pub(super) fn count_map(&self, pointer: *mut c_void) {
         self.mapped.store(pointer, Ordering::Relaxed);
-        self.map_count.fetch_add(1, Ordering::Relaxed);
+        self.maps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes that it is mapped elsewhere, as often as before.
@@ -159,33 +166,54 @@ impl Slot {
     /// Notes that it is to be unmapped once; `false` if it is not mapped.
     pub(super) fn count_unmap(&self) -> bool {
         // The pointer stays: another thread may just be mapping it again.
-        self.map_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+        let less = |maps: u32| (maps & MAPS != 0).then(|| maps.wrapping_sub(1));
+        self.maps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     /// How often it is mapped.
     #[inline(always)]
     pub(super) fn map_count(&self) -> u32 {
-        self.map_count.load(Ordering::Relaxed)
+        self.maps.load(Ordering::Relaxed) & MAPS
     }
 
-    /// Whether it has neither a name nor a mapping that was counted.
+    /// Makes it the destination of a move, which the program must not free.
+    pub(super) fn mark_destination(&self) {
+        self.maps.fetch_or(DESTINATION, Ordering::Relaxed);
+    }
+
+    /// Notes that the program frees it. `true` if it is the destination of a move: then it stays, and the move is not
+    /// to be made.
+    pub(super) fn give_up_destination(&self) -> bool {
+        let is_destination = self.maps.load(Ordering::Relaxed) & DESTINATION != 0;
+        if is_destination {
+            self.maps.fetch_or(GIVEN_UP, Ordering::Relaxed);
+        }
+        is_destination
+    }
+
+    /// Whether it is a destination that the program has freed.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.maps.load(Ordering::Relaxed) & GIVEN_UP != 0
+    }
+
+    /// Whether it has neither a name nor a mapping that was counted, and is no destination.
     ///
     /// # Safety
     /// No other call uses the slot.
     #[inline(always)]
     pub(super) unsafe fn is_plain(&self) -> bool {
         // SAFETY: the caller's promise: no other call uses the slot.
-        unsafe { &*self.name.get() }.is_none() && self.map_count() == 0
+        unsafe { &*self.name.get() }.is_none() && self.maps.load(Ordering::Relaxed) == 0
     }
 
-    /// Forgets name and mappings.
+    /// Forgets name, mappings and marks.
     ///
     /// # Safety
     /// No other call uses the slot.
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn clean(&self) {
-        self.map_count.store(0, Ordering::Relaxed);
+        self.maps.store(0, Ordering::Relaxed);
         self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: the caller's promise: no other call uses the slot.
         unsafe { self.set_name(None) };

@@ -136,8 +136,7 @@ void test_virtual_blocks(void);
 void test_statistics(const Gpu *gpu, VmaAllocator allocator);
 #ifdef VMA_SUBLET
 void test_log(const Gpu *gpu);
-/* Leaks. */
-int make_mistakes(const Gpu *gpu);
+int make_mistake(const Gpu *gpu, const char *which);
 #endif
 void test_bad_input(const Gpu *gpu, VmaAllocator allocator);
 void test_ownership(const Gpu *gpu, VmaAllocator allocator);

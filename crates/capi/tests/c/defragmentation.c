@@ -23,6 +23,116 @@ static bool is_filled(const void *bytes, int seed) {
     return true;
 }
 
+#ifdef VMA_SUBLET
+static void VKAPI_PTR count_errors(SubletLogLevel level, const char *message, void *user_data) {
+    (void)message;
+    *(int *)user_data += level == SUBLET_LOG_LEVEL_ERROR;
+}
+#endif
+
+/* The destination of a move is not the program's to free: that is a wrong call, the move is not made, and the allocation stays where
+ * it is, with what is in it. The same for a move that is said to be none of the three. */
+static void wrong_ends_of_moves(const Gpu *gpu, VmaAllocator allocator) {
+    enum { MANY = 64, WRONG = 5 };
+    VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+    VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    REQUIRE(vmaFindMemoryTypeIndexForBufferInfo(allocator, &one, &inside, &create.memoryTypeIndex));
+    create.blockSize = 32 * SIZE;
+    REQUIRE(vmaCreatePool(allocator, &create, &inside.pool));
+    inside.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT;
+    VmaAllocation allocations[MANY];
+    VmaAllocationInfo places[MANY], now;
+    VkMemoryRequirements needs = {SIZE, 256, 0xFFFFFFFF};
+    for (int i = 0; i < MANY; i++) {
+        inside.pUserData = (void *)(size_t)(i + 1);
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &allocations[i], &places[i]));
+        fill(places[i].pMappedData, i);
+    }
+    for (int i = 0; i < MANY; i += 2) {
+        vmaFreeMemory(allocator, allocations[i]);
+        allocations[i] = NULL;
+    }
+    VmaDefragmentationInfo defragment;
+    memset(&defragment, 0, sizeof(defragment));
+    defragment.flags = VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FULL_BIT;
+    defragment.pool = inside.pool;
+    VmaDefragmentationContext context = NULL;
+    REQUIRE(vmaBeginDefragmentation(allocator, &defragment, &context));
+    VmaDefragmentationPassMoveInfo pass;
+    CHECK_RESULT(vmaBeginDefragmentationPass(allocator, context, &pass), VK_INCOMPLETE);
+    CHECK(pass.moveCount > WRONG);
+    int errors = 0;
+#ifdef VMA_SUBLET
+    subletSetLogCallback(count_errors, SUBLET_LOG_LEVEL_ERROR, &errors);
+#endif
+    int stays[WRONG];
+    VmaAllocation destinations[WRONG];
+    for (uint32_t i = 0; i < pass.moveCount; i++) {
+        VmaDefragmentationMove *move = &pass.pMoves[i];
+        vmaGetAllocationInfo(allocator, move->srcAllocation, &now);
+        if (i >= WRONG) {
+            unsigned char bytes[SIZE];
+            REQUIRE(vmaCopyAllocationToMemory(allocator, move->srcAllocation, 0, bytes, SIZE));
+            REQUIRE(vmaCopyMemoryToAllocation(allocator, bytes, move->dstTmpAllocation, 0, SIZE));
+            continue;
+        }
+        stays[i] = (int)(size_t)now.pUserData - 1;
+        destinations[i] = move->dstTmpAllocation;
+    }
+    vmaFreeMemory(allocator, destinations[0]);
+    vmaFreeMemoryPages(allocator, 1, &destinations[1]);
+    /* The buffer goes, and the memory stays. */
+    VkBuffer buffer = VK_NULL_HANDLE;
+    REQUIRE(gpu->vkCreateBuffer(gpu->device, &one, NULL, &buffer));
+    CHECK_RESULT(vmaBindBufferMemory(allocator, destinations[2], buffer), VK_SUCCESS);
+    vmaDestroyBuffer(allocator, buffer, destinations[2]);
+    /* Mapped by hand before, and freed twice. */
+    void *data = NULL;
+    REQUIRE(vmaMapMemory(allocator, destinations[3], &data));
+    vmaDestroyImage(allocator, VK_NULL_HANDLE, destinations[3]);
+    vmaFreeMemory(allocator, destinations[3]);
+    pass.pMoves[4].operation = (VmaDefragmentationMoveOperation)77;
+    /* Nothing was freed: what is allocated now is elsewhere. */
+    VmaAllocation more[MANY];
+    for (int i = 0; i < MANY; i++) {
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &more[i], &now));
+        for (uint32_t j = 0; j < pass.moveCount; j++) {
+            VmaAllocationInfo to;
+            vmaGetAllocationInfo(allocator, pass.pMoves[j].dstTmpAllocation, &to);
+            CHECK(now.deviceMemory != to.deviceMemory || now.offset != to.offset);
+        }
+    }
+    uint32_t moved = pass.moveCount - WRONG;
+    CHECK_RESULT(vmaEndDefragmentationPass(allocator, context, &pass), VK_INCOMPLETE);
+#ifdef VMA_SUBLET
+    subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
+    CHECK(errors == WRONG + 1);
+#else
+    (void)errors;
+#endif
+    VmaDefragmentationStats stats;
+    vmaEndDefragmentation(allocator, context, &stats);
+    CHECK(stats.allocationsMoved == moved);
+    for (int i = 0; i < WRONG; i++) {
+        memset(&now, 0, sizeof(now));
+        vmaGetAllocationInfo(allocator, allocations[stays[i]], &now);
+        CHECK(now.deviceMemory == places[stays[i]].deviceMemory && now.offset == places[stays[i]].offset);
+    }
+    for (int i = 1; i < MANY; i += 2) {
+        memset(&now, 0, sizeof(now));
+        vmaGetAllocationInfo(allocator, allocations[i], &now);
+        CHECK(now.pMappedData != NULL && is_filled(now.pMappedData, i));
+        vmaFreeMemory(allocator, allocations[i]);
+    }
+    vmaFreeMemoryPages(allocator, MANY, more);
+    VmaStatistics left;
+    vmaGetPoolStatistics(allocator, inside.pool, &left);
+    CHECK(left.allocationCount == 0);
+    vmaDestroyPool(allocator, inside.pool);
+}
+
 /* How many allocations a defragmentation moves, always of the same ones. */
 static uint32_t moves_with(VmaAllocator allocator, VmaDefragmentationFlags flags) {
     VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT);
@@ -74,6 +184,7 @@ static void algorithms_differ(VmaAllocator allocator) {
 
 void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
     algorithms_differ(allocator);
+    wrong_ends_of_moves(gpu, allocator);
     VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);
     VmaAllocationCreateInfo host = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
     uint32_t type = 0;

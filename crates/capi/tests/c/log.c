@@ -4,11 +4,17 @@
 #ifdef VMA_SUBLET
 typedef struct Heard {
     int errors, warnings, others;
+    /* Messages that hold what no message may: a control character, or the name of a file of the library. */
+    int broken, sources;
     char last[512], warned[512];
 } Heard;
 
 static void VKAPI_PTR hear(SubletLogLevel level, const char *message, void *user_data) {
     Heard *heard = (Heard *)user_data;
+    for (const char *c = message; *c != 0; c++) {
+        heard->broken += (unsigned char)*c < 0x20 || *c == 0x7F;
+    }
+    heard->sources += strstr(message, ".rs") != NULL;
     switch (level) {
         case SUBLET_LOG_LEVEL_ERROR:
             heard->errors++;
@@ -22,7 +28,179 @@ static void VKAPI_PTR hear(SubletLogLevel level, const char *message, void *user
     }
 }
 
+/* Expects one error that begins with the name of the function and holds a text. */
+static void expect(Heard *heard, const char *function, const char *text, int line) {
+    if (heard->errors != 1 || strncmp(heard->last, function, strlen(function)) != 0 || strstr(heard->last, text) == NULL) {
+        printf("%s:%d: %d errors, the last of them \"%s\": no %s with \"%s\"\n", __FILE__, line, heard->errors, heard->last,
+               function, text);
+        failures++;
+    }
+    heard->errors = 0;
+    heard->last[0] = 0;
+}
+#define EXPECT(function, text) expect(&heard, function ": wrong call", text, __LINE__)
+
+/* VMA asserts that the AUTO usages come with a buffer or image, and that a usage is one: the most common mistakes of programs that
+ * leave VMA's older vocabulary. */
+static void wrong_usages(const Gpu *gpu) {
+    Heard heard;
+    memset(&heard, 0, sizeof(heard));
+    subletSetLogCallback(hear, SUBLET_LOG_LEVEL_WARN, &heard);
+    VmaAllocator allocator = make_allocator(gpu, 0);
+    VkMemoryRequirements needs = {1000, 256, 0xFFFFFFFF};
+    VkBufferCreateInfo buffer_info = buffer_of(64, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+    VkImageCreateInfo image_info = image_of(16, VK_IMAGE_USAGE_SAMPLED_BIT);
+    VkBuffer bound = VK_NULL_HANDLE, buffer = VK_NULL_HANDLE;
+    VkImage unbound = VK_NULL_HANDLE, image = VK_NULL_HANDLE;
+    REQUIRE(gpu->vkCreateBuffer(gpu->device, &buffer_info, NULL, &bound));
+    REQUIRE(gpu->vkCreateImage(gpu->device, &image_info, NULL, &unbound));
+    VmaAllocation allocation = NULL, pages[2];
+    uint32_t found = 0;
+    for (int usage = VMA_MEMORY_USAGE_AUTO; usage <= VMA_MEMORY_USAGE_AUTO_PREFER_HOST; usage++) {
+        VmaAllocationCreateInfo automatic = wanted((VmaMemoryUsage)usage, 0);
+        CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &automatic, &allocation, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaAllocateMemory", "Auto");
+        CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &automatic, 2, pages, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaAllocateMemory", "Auto");
+        CHECK_RESULT(vmaAllocateMemoryForBuffer(allocator, bound, &automatic, &allocation, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaAllocateMemoryForBuffer", "Auto");
+        CHECK_RESULT(vmaAllocateMemoryForImage(allocator, unbound, &automatic, &allocation, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaAllocateMemoryForImage", "Auto");
+        CHECK_RESULT(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &automatic, &found), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaFindMemoryTypeIndex", "Auto");
+#if !OLD_CLIENT
+        CHECK_RESULT(vmaAllocateDedicatedMemory(allocator, &needs, &automatic, NULL, &allocation, NULL), VK_ERROR_FEATURE_NOT_PRESENT);
+        EXPECT("vmaAllocateDedicatedMemory", "Auto");
+#endif
+    }
+    const int strange[] = {10, 77, -1};
+    for (int i = 0; i < 3; i++) {
+        VmaAllocationCreateInfo none = wanted((VmaMemoryUsage)strange[i], 0);
+        const VkResult refused = VK_ERROR_INITIALIZATION_FAILED, not_found = VK_ERROR_FEATURE_NOT_PRESENT;
+        CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &none, &allocation, NULL), refused);
+        EXPECT("vmaAllocateMemory", "VmaMemoryUsage");
+        CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &none, 2, pages, NULL), refused);
+        EXPECT("vmaAllocateMemoryPages", "VmaMemoryUsage");
+        CHECK_RESULT(vmaAllocateMemoryForBuffer(allocator, bound, &none, &allocation, NULL), refused);
+        EXPECT("vmaAllocateMemoryForBuffer", "VmaMemoryUsage");
+        CHECK_RESULT(vmaAllocateMemoryForImage(allocator, unbound, &none, &allocation, NULL), refused);
+        EXPECT("vmaAllocateMemoryForImage", "VmaMemoryUsage");
+        CHECK_RESULT(vmaCreateBuffer(allocator, &buffer_info, &none, &buffer, &allocation, NULL), refused);
+        EXPECT("vmaCreateBuffer", "VmaMemoryUsage");
+        CHECK_RESULT(vmaCreateImage(allocator, &image_info, &none, &image, &allocation, NULL), refused);
+        EXPECT("vmaCreateImage", "VmaMemoryUsage");
+#if !OLD_CLIENT
+        CHECK_RESULT(vmaAllocateDedicatedMemory(allocator, &needs, &none, NULL, &allocation, NULL), refused);
+        EXPECT("vmaAllocateDedicatedMemory", "VmaMemoryUsage");
+        CHECK_RESULT(vmaCreateDedicatedBuffer(allocator, &buffer_info, &none, NULL, &buffer, &allocation, NULL), refused);
+        EXPECT("vmaCreateDedicatedBuffer", "VmaMemoryUsage");
+#endif
+        CHECK_RESULT(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &none, &found), not_found);
+        EXPECT("vmaFindMemoryTypeIndex", "VmaMemoryUsage");
+        CHECK_RESULT(vmaFindMemoryTypeIndexForBufferInfo(allocator, &buffer_info, &none, &found), not_found);
+        EXPECT("vmaFindMemoryTypeIndexForBufferInfo", "VmaMemoryUsage");
+        CHECK_RESULT(vmaFindMemoryTypeIndexForImageInfo(allocator, &image_info, &none, &found), not_found);
+        EXPECT("vmaFindMemoryTypeIndexForImageInfo", "VmaMemoryUsage");
+        CHECK(allocation == NULL && buffer == VK_NULL_HANDLE && image == VK_NULL_HANDLE);
+    }
+    VmaTotalStatistics all;
+    vmaCalculateStatistics(allocator, &all);
+    CHECK(all.total.statistics.allocationCount == 0);
+    /* In a pool the usage does not count. */
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+    REQUIRE(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &any, &create.memoryTypeIndex));
+    VmaPool pool = NULL;
+    REQUIRE(vmaCreatePool(allocator, &create, &pool));
+    VmaAllocationCreateInfo inside = wanted((VmaMemoryUsage)77, 0);
+    inside.pool = pool;
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &allocation, NULL));
+        vmaFreeMemory(allocator, allocation);
+        inside.usage = VMA_MEMORY_USAGE_AUTO;
+    }
+    CHECK(heard.errors == 0);
+    /* A linear pool is no mistake of the program, in VMA neither. */
+    create.flags = VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT;
+    VmaPool linear = NULL;
+    REQUIRE(vmaCreatePool(allocator, &create, &linear));
+    VmaDefragmentationInfo defragment;
+    memset(&defragment, 0, sizeof(defragment));
+    defragment.pool = linear;
+    VmaDefragmentationContext context = NULL, twice = NULL;
+    CHECK_RESULT(vmaBeginDefragmentation(allocator, &defragment, &context), VK_ERROR_FEATURE_NOT_PRESENT);
+    CHECK(heard.errors == 0);
+    defragment.pool = pool;
+    REQUIRE(vmaBeginDefragmentation(allocator, &defragment, &context));
+    CHECK_RESULT(vmaBeginDefragmentation(allocator, &defragment, &twice), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT("vmaBeginDefragmentation", "");
+    vmaEndDefragmentation(allocator, context, NULL);
+    vmaDestroyPool(allocator, linear);
+    vmaDestroyPool(allocator, pool);
+    /* Nowhere to write what is made. */
+    CHECK_RESULT(vmaAllocateMemory(allocator, &needs, &any, NULL, NULL), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT("vmaAllocateMemory", "null");
+    CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &any, 2, NULL, NULL), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT("vmaAllocateMemoryPages", "null");
+    VmaVirtualBlockCreateInfo block_info;
+    memset(&block_info, 0, sizeof(block_info));
+    block_info.size = 64;
+    CHECK_RESULT(vmaCreateVirtualBlock(&block_info, NULL), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT("vmaCreateVirtualBlock", "null");
+    gpu->vkDestroyBuffer(gpu->device, bound, NULL);
+    gpu->vkDestroyImage(gpu->device, unbound, NULL);
+    vmaDestroyAllocator(allocator);
+    CHECK(heard.errors == 0 && heard.warnings == 0);
+    subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
+}
+
+/* A message is one line, whatever names are in it; leaks have their own words. */
+static void lines(const Gpu *gpu) {
+    static const char *const forged = "first\nsublet: ERROR: vmaFreeMemory: wrong call\r\t\x1b[2J\x7f";
+    Heard heard;
+    memset(&heard, 0, sizeof(heard));
+    subletSetLogCallback(hear, SUBLET_LOG_LEVEL_TRACE, &heard);
+    VmaAllocator allocator = make_allocator(gpu, 0);
+    VkMemoryRequirements needs = {1000, 256, 0xFFFFFFFF}, huge = {(VkDeviceSize)1 << 60, 256, 0xFFFFFFFF};
+    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    REQUIRE(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &any, &create.memoryTypeIndex));
+    VmaPool pool = NULL;
+    REQUIRE(vmaCreatePool(allocator, &create, &pool));
+    vmaSetPoolName(allocator, pool, forged);
+    VmaAllocationCreateInfo inside = any;
+    inside.pool = pool;
+    VmaAllocation allocation = NULL;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &allocation, NULL));
+    vmaSetAllocationName(allocator, allocation, forged);
+    CHECK(vmaAllocateMemory(allocator, &huge, &any, &allocation, NULL) < VK_SUCCESS);
+    heard.errors = 0;
+    vmaDestroyPool(allocator, pool);
+    expect(&heard, "vmaDestroyPool: leak", "count: 1)", __LINE__);
+    CHECK(strstr(heard.warned, "first\\nsublet") != NULL && strstr(heard.warned, "\\u{1b}") != NULL);
+    vmaDestroyAllocator(allocator);
+    expect(&heard, "vmaDestroyAllocator: leak", "count: 1)", __LINE__);
+    CHECK(heard.others > 0 && heard.broken == 0 && heard.sources == 0);
+    VmaVirtualBlockCreateInfo block_info;
+    memset(&block_info, 0, sizeof(block_info));
+    block_info.size = 64;
+    VmaVirtualBlock block = NULL;
+    REQUIRE(vmaCreateVirtualBlock(&block_info, &block));
+    VmaVirtualAllocationCreateInfo piece;
+    memset(&piece, 0, sizeof(piece));
+    piece.size = 16;
+    VmaVirtualAllocation made = VK_NULL_HANDLE;
+    REQUIRE(vmaVirtualAllocate(block, &piece, &made, NULL));
+    vmaDestroyVirtualBlock(block);
+    expect(&heard, "vmaDestroyVirtualBlock: leak", "count: 1)", __LINE__);
+    subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
+}
+
 void test_log(const Gpu *gpu) {
+    wrong_usages(gpu);
+    lines(gpu);
     Heard heard;
     memset(&heard, 0, sizeof(heard));
     subletSetLogCallback(hear, SUBLET_LOG_LEVEL_WARN, &heard);
@@ -54,7 +232,8 @@ void test_log(const Gpu *gpu) {
     vmaSetAllocationName(allocator, allocation, "left behind");
     vmaDestroyAllocator(allocator);
     CHECK(heard.warnings > 0 && strstr(heard.warned, "left behind") != NULL);
-    CHECK(heard.errors == 2 && strstr(heard.last, "count: 1") != NULL);
+    CHECK(heard.errors == 2 && strstr(heard.last, "vmaDestroyAllocator: leak") != NULL);
+    CHECK(strstr(heard.last, "count: 1") != NULL);
 
     /* Margins, for allocators that are made from now on. */
     SubletDebugSettings settings;
@@ -72,7 +251,11 @@ void test_log(const Gpu *gpu) {
     CHECK((flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0);
     CHECK_RESULT(vmaCheckCorruption(allocator, 0xFFFFFFFF), VK_SUCCESS);
     bytes[info.size + 1] ^= 0xFF;
-    CHECK(vmaCheckCorruption(allocator, 0xFFFFFFFF) < VK_SUCCESS);
+    before = heard.errors;
+    vmaSetAllocationName(allocator, allocation, "two\nlines");
+    CHECK_RESULT(vmaCheckCorruption(allocator, 0xFFFFFFFF), VK_ERROR_UNKNOWN);
+    CHECK(heard.errors == before + 1 && strstr(heard.last, "memory is damaged") != NULL);
+    CHECK(strstr(heard.last, "wrong call") == NULL && heard.broken == 0);
     before = heard.errors;
     vmaFreeMemory(allocator, allocation);
     CHECK(heard.errors == before + 1 && strstr(heard.last, "beyond the end") != NULL);
@@ -93,14 +276,32 @@ void test_log(const Gpu *gpu) {
     subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
 }
 
-int make_mistakes(const Gpu *gpu) {
+int make_mistake(const Gpu *gpu, const char *which) {
+    /* The program decides, or the environment. */
+    if (strncmp(which, "asserted-", 9) == 0) {
+        which += 9;
+        subletSetAssertions(VK_TRUE);
+    }
     VmaAllocator allocator = make_allocator(gpu, 0);
     VkMemoryRequirements needs = {1000, 256, 0xFFFFFFFF};
-    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0), automatic = wanted(VMA_MEMORY_USAGE_AUTO, 0);
     VmaAllocation allocation = NULL;
-    REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL));
-    vmaSetAllocationName(allocator, allocation, "left behind");
+    uint32_t found = 0;
+    if (strcmp(which, "leak") == 0) {
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL));
+        vmaSetAllocationName(allocator, allocation, "left behind");
+    } else if (strcmp(which, "auto") == 0) {
+        CHECK(vmaAllocateMemory(allocator, &needs, &automatic, &allocation, NULL) < VK_SUCCESS);
+    } else if (strcmp(which, "find-auto") == 0) {
+        CHECK(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &automatic, &found) < VK_SUCCESS);
+    } else if (strcmp(which, "usage") == 0) {
+        any.usage = (VmaMemoryUsage)77;
+        CHECK(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL) < VK_SUCCESS);
+    } else if (strcmp(which, "none") != 0) {
+        printf("there is no mistake %s\n", which);
+        return 2;
+    }
     vmaDestroyAllocator(allocator);
-    return 0;
+    return failures;
 }
 #endif

@@ -1,4 +1,4 @@
-/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. With `mistakes` as a third word it makes some instead. */
+/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. With a third word it makes that mistake instead. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     Gpu gpu = open_gpu(entry_of(argv[1]), argv[2]);
 #ifdef VMA_SUBLET
     if (argc == 4) {
-        return make_mistakes(&gpu);
+        return make_mistake(&gpu, argv[3]);
     }
     test_log(&gpu);
 #endif
