@@ -11,9 +11,9 @@ use sublet::{DefragmentationInfo, HeapBudget, Move, SharedDefragmentation};
 use super::transfer::{Transfer, can_copy};
 use super::{CompactError, CompactStep, CompactorCreateInfo, CompactorStatistics, Moved};
 use crate::device::Core;
-use crate::frame::Frames;
+use crate::frame::{Frames, SubmitInfo};
 use crate::resource::Found;
-use crate::track::ResourceId;
+use crate::track::{Batch, ResourceId};
 
 type Subscriber = Box<dyn FnMut(&Moved<'_>) + Send>;
 
@@ -108,6 +108,18 @@ impl Compactor {
     /// # Complexity
     /// While idle O(memory types); else that of [`begin_pass`](sublet::Defragmentation::begin_pass), and of what is moved.
     pub fn step(&mut self, frames: &Frames) -> Result<CompactStep, CompactError> {
+        let mut unseen = Vec::new();
+        let stepped = self.advance(frames, &mut unseen);
+        // Nothing is being moved any more.
+        frames.core.show(&unseen);
+        stepped.map_err(|error| match frames.core.is_lost() {
+            true => CompactError::Lost,
+            false => frames.core.told(error),
+        })
+    }
+
+    /// [`step`](Self::step), which leaves it to the caller to show the barriers that were recorded.
+    fn advance(&mut self, frames: &Frames, unseen: &mut Vec<Batch>) -> Result<CompactStep, CompactError> {
         let core = &*frames.core;
         if core.is_closed() {
             return Err(CompactError::Lost);
@@ -137,7 +149,7 @@ impl Compactor {
         }
         let Some(pass) = context.begin_pass() else { return Ok(self.end(core)) };
         let moving = core.moving.lock();
-        let result = self.make(frames, pass.collect());
+        let result = self.make(frames, pass.collect(), unseen);
         self.hindered |= result.is_err();
         let Some((mut transfers, bytes, ticket)) = result? else { return Ok(CompactStep::Waiting) };
         transfers.iter_mut().for_each(|transfer| transfer.arrive(core));
@@ -158,6 +170,7 @@ impl Compactor {
         &mut self,
         frames: &Frames,
         moves: Vec<Move<'static>>,
+        unseen: &mut Vec<Batch>,
     ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
         let core = &*frames.core;
         let queue = self.info.queue;
@@ -180,7 +193,7 @@ impl Compactor {
                         (image.is_movable() && can_copy(image, flags), image.id().into())
                     }
                 };
-                free && core.submitter.lock().global.can_be_replaced(id)
+                free && core.global.lock().can_be_replaced(id)
             });
             if one.is_none() {
                 staying.insert(moved.source_memory());
@@ -221,13 +234,16 @@ impl Compactor {
         }
         let mut list = frames.list(queue).map_err(CompactError::Open)?;
         transfers.iter().try_for_each(|transfer| transfer.declare(&mut list))?;
-        // Nothing is being rendered that barriers would have to interrupt.
+        // Nothing is being rendered that barriers would have to interrupt; nor are there any, as nothing is used twice:
+        // all come in front.
         let _ = list.flush();
         for transfer in &transfers {
             // SAFETY: all of them were declared and the barriers recorded; images were asked for.
             unsafe { transfer.copy(&list) };
         }
-        let ticket = frames.submit(queue, [list]).map_err(CompactError::Submit)?;
+        // SAFETY: there is no semaphore.
+        let ticket = unsafe { frames.submit_unseen(queue, [list], &SubmitInfo::default(), unseen) };
+        let ticket = ticket.map_err(CompactError::Submit)?;
         Ok(Some((transfers, bytes, ticket)))
     }
 

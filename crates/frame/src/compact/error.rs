@@ -6,6 +6,7 @@ use std::fmt;
 
 use sublet::{BeginDefragmentationError, CreateError};
 
+use crate::device::LostDevice;
 use crate::frame::{OpenError, SubmitError};
 use crate::resource::ViewError;
 use crate::track::UseError;
@@ -57,4 +58,8 @@ impl Error for CompactError {
             Self::Submit(error) => error.source(),
         }
     }
+}
+
+impl LostDevice for CompactError {
+    const LOST: Self = Self::Lost;
 }

@@ -86,7 +86,7 @@ impl Transfer {
         let bodies = Succession::new(old, || image.begin_move(moved)).map_err(CompactError::Create)?;
         let Some(bodies) = bodies else { return Ok(None) };
         let mut parts = Vec::new();
-        core.submitter.lock().global.defined(bodies.old.id, |part| parts.push(part));
+        core.global.lock().defined(bodies.old.id, |part| parts.push(part));
         let mut known = bodies.old.views.lock();
         let mut views = Vec::with_capacity(known.made.len());
         for (info, old) in &known.made {
@@ -136,12 +136,12 @@ impl Transfer {
     pub(super) fn arrive(&mut self, core: &Core) {
         match self {
             Self::Buffer { buffer, bodies } => {
-                core.submitter.lock().global.supersede(bodies.old.id);
+                core.global.lock().supersede(bodies.old.id);
                 buffer.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }
             Self::Image { image, bodies, .. } => {
-                core.submitter.lock().global.supersede(bodies.old.id);
+                core.global.lock().supersede(bodies.old.id);
                 image.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }

@@ -1,11 +1,17 @@
 //! What frames, lists and resources of a device share.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use ash::vk;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, ReentrantMutex};
 use sublet::descriptor::Binder;
 use sublet::device::DriverError;
 use sublet::retire::{Clock, LaneId, Retire, Ticket};
@@ -13,11 +19,11 @@ use sublet::upload::UploadArena;
 use sublet::{Allocator, RetiredResources};
 
 use super::tools::ToolInfo;
-use super::{Api, Kept, Layouts, Pool, RenderPasses, Submitter, Tools};
+use super::{Api, Books, Kept, Layouts, Pool, RenderPasses, Submitter, Tools};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
-use crate::track::{Batch, Queue};
+use crate::track::{Batch, Global, Queue};
 
 /// A queue, and what counts its submissions.
 pub(crate) struct QueueData {
@@ -49,7 +55,7 @@ impl Family {
 pub(crate) enum Retired {
     Pool(Pool),
     /// What lists kept that were not submitted, though another family had given it away for them.
-    GivenAway(#[expect(dead_code, reason = "it is only dropped")] Arc<Mutex<Vec<Kept>>>),
+    GivenAway(Arc<Mutex<Vec<Kept>>>),
     /// A binary one, which the ticket's submission has waited for.
     Semaphore(vk::Semaphore),
 }
@@ -74,7 +80,35 @@ impl Counts {
     }
 }
 
+/// Errors that have a word for a lost device.
+pub(crate) trait LostDevice: Error + Sized + 'static {
+    const LOST: Self;
+}
+
+/// What was thrown by something of the program's own.
+type Panic = Box<dyn Any + Send>;
+
+/// Drops each of them, also if others panic, and returns the first panic: what has to follow is done before it goes on.
+fn drop_each<T>(items: impl Iterator<Item = T>) -> Option<Panic> {
+    let mut first = None;
+    for item in items {
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(item)));
+        first = first.or(dropped.err());
+    }
+    first
+}
+
+/// Lets a panic go on. Where another one is on its way, that is the one.
+fn go_on(panic: Option<Panic>) {
+    if let Some(panic) = panic.filter(|_| !thread::panicking()) {
+        resume_unwind(panic);
+    }
+}
+
 /// Lives for as long as any frames, list or resource of it.
+///
+/// Locks are taken in this order, and none is held while code of the program's own is called, but for the queues within
+/// [`Frames::with_queue`](crate::Frames::with_queue): `moving`, `submitter`, `global`, `books`.
 pub(crate) struct Core {
     pub(crate) api: Api,
     pub(crate) instance: ash::Instance,
@@ -83,7 +117,11 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) queues: Vec<QueueData>,
     pub(crate) families: Vec<Family>,
-    pub(crate) submitter: Mutex<Submitter>,
+    /// The queues are this thread's as long as it is held, as often as the thread takes it.
+    pub(crate) submitter: ReentrantMutex<RefCell<Submitter>>,
+    /// The states. Held from the moment that lists meet them to that in which the driver has the lists.
+    pub(crate) global: Mutex<Global>,
+    pub(crate) books: Mutex<Books>,
     pub(crate) retired_resources: RetiredResources,
     pub(crate) counts: Counts,
     /// What a compactor may move, and the lock under which it does.
@@ -114,7 +152,7 @@ impl Core {
         clock: Clock,
         queues: Vec<QueueData>,
         families: Vec<Family>,
-        submitter: Submitter,
+        global: Global,
         info: ToolInfo,
         aspects_apart: bool,
     ) -> Self {
@@ -124,9 +162,11 @@ impl Core {
             physical_device,
             allocator,
             clock,
+            books: Mutex::new(Books::new(queues.len())),
             queues,
             families,
-            submitter: Mutex::new(submitter),
+            submitter: ReentrantMutex::new(RefCell::new(Submitter::new())),
+            global: Mutex::new(global),
             retired_resources: RetiredResources::new(),
             counts: Counts::default(),
             movables: Movables::default(),
@@ -173,6 +213,22 @@ impl Core {
         error
     }
 
+    /// The error, or its word for a lost device if that is what the driver says in it, or was lost before.
+    pub(crate) fn told<E: LostDevice>(&self, error: E) -> E {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+        while let Some(one) = cause {
+            let of_call = one.downcast_ref::<DriverError>().map(|error| error.result);
+            if let Some(result) = of_call.or(one.downcast_ref::<vk::Result>().copied()) {
+                if result == vk::Result::ERROR_DEVICE_LOST {
+                    self.lose();
+                }
+                return if self.is_lost() { E::LOST } else { error };
+            }
+            cause = one.source();
+        }
+        error
+    }
+
     /// Waits until the device is done with a submission.
     pub(crate) fn wait(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
         let data = &self.queues[queue];
@@ -187,7 +243,7 @@ impl Core {
             return Ok(());
         }
         let _polling = self.polling.lock();
-        let fence = self.submitter.lock().fence_of(queue, serial);
+        let fence = self.books.lock().fence_of(queue, serial);
         if let Some(fence) = fence {
             // SAFETY: the fence is live and submitted: only `poll_fences` takes it away, under the lock that is held.
             let waited = unsafe { self.api.device().wait_for_fences(&[fence], true, u64::MAX) };
@@ -217,7 +273,7 @@ impl Core {
     /// Takes back the fences that are signaled. The lock on polling is held.
     fn poll_fences(&self, queue: usize) -> Result<(), DriverError> {
         loop {
-            let Some((serial, fence)) = self.submitter.lock().oldest_fence(queue) else { return Ok(()) };
+            let Some((serial, fence)) = self.books.lock().oldest_fence(queue) else { return Ok(()) };
             // SAFETY: the fence is live: only this function takes it away, under the lock that the caller holds.
             let status = unsafe { self.api.device().get_fence_status(fence) };
             let signaled =
@@ -228,7 +284,7 @@ impl Core {
             self.clock.completed(self.queues[queue].lane, serial);
             // SAFETY: its submission is done.
             let reset = unsafe { self.api.device().reset_fences(&[fence]) };
-            self.submitter.lock().take_fence(queue, reset.is_ok());
+            self.books.lock().take_fence(queue, reset.is_ok());
             if reset.is_err() {
                 // SAFETY: its submission is done, and nobody else has it any more.
                 unsafe { self.api.device().destroy_fence(fence, None) };
@@ -247,20 +303,31 @@ impl Core {
     }
 
     /// Recycles what is done.
+    ///
+    /// # Panics
+    /// If something that was kept does when it is dropped: all the rest is recycled before.
     pub(crate) fn collect(&self) {
         // No lock is held while things are dropped: they may take any.
         let mut done = std::mem::take(&mut *self.done.lock());
         // All tickets are of this clock.
         let _ = self.retired.lock().collect(&self.clock, |item| done.push(item));
+        let mut panic = None;
         for item in done.drain(..) {
-            match item {
+            let thrown = match item {
                 Retired::Pool(pool) => self.recycle(pool),
                 // The last share lets go of it.
-                Retired::GivenAway(_) => {}
-                Retired::Semaphore(semaphore) => self.submitter.lock().give_semaphore(semaphore),
-            }
+                Retired::GivenAway(kept) => {
+                    Arc::into_inner(kept).and_then(|kept| drop_each(kept.into_inner().into_iter()))
+                }
+                Retired::Semaphore(semaphore) => {
+                    self.books.lock().give_semaphore(semaphore);
+                    None
+                }
+            };
+            panic = panic.or(thrown);
         }
         *self.done.lock() = done;
+        go_on(panic);
     }
 
     pub(crate) fn in_flight(&self) -> usize {
@@ -271,15 +338,19 @@ impl Core {
     ///
     /// It is not reset for another list: with a driver of NVIDIA (580.159 on an H100) the last command of a command
     /// buffer that was being recorded when its pool was reset runs in front of what is recorded next.
+    ///
+    /// # Panics
+    /// If something that was kept does when it is dropped, after all of this.
     pub(crate) fn discard(&self, mut pool: Pool) {
-        pool.kept.clear();
+        let panic = drop_each(pool.kept.drain(..));
         // SAFETY: nothing of the pool was submitted, and nobody else has it.
         unsafe { self.destroy_pool(&pool) };
+        go_on(panic);
     }
 
-    /// Resets a pool whose commands are done, and lets go of what they used.
-    fn recycle(&self, mut pool: Pool) {
-        pool.kept.clear();
+    /// Resets a pool whose commands are done, and lets go of what they used. Returns what that threw.
+    fn recycle(&self, mut pool: Pool) -> Option<Panic> {
+        let panic = drop_each(pool.kept.drain(..));
         let flags = vk::CommandPoolResetFlags::empty();
         // SAFETY: no command buffer of the pool is pending, and nobody else has it.
         let reset = unsafe { self.api.device().reset_command_pool(pool.handle, flags) };
@@ -289,6 +360,7 @@ impl Core {
             // SAFETY: as above; its command buffers go with it.
             unsafe { self.destroy_pool(&pool) };
         }
+        panic
     }
 
     /// # Safety
@@ -355,11 +427,15 @@ impl Core {
     pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
         Counts::add(&self.counts.barrier_calls, 1);
         Counts::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
-        if let Some(observer) = &self.info.on_barriers {
-            observer(batch);
-        }
         // SAFETY: the caller's promise.
         unsafe { self.api.barrier(commands, batch) };
+    }
+
+    /// Shows barriers to who wants to see them. They are recorded, and no lock is held.
+    pub(crate) fn show(&self, batches: &[Batch]) {
+        if let Some(observer) = &self.info.on_barriers {
+            batches.iter().for_each(|batch| observer(batch));
+        }
     }
 
     /// Tools and a pool whose main command buffer is being recorded.
@@ -368,11 +444,11 @@ impl Core {
             return Err(OpenError::Lost);
         }
         let family = self.queues[queue.index()].family;
-        let pool = self.pool(family).map_err(OpenError::Driver)?;
+        let pool = self.pool(family).map_err(|error| self.told(OpenError::Driver(error)))?;
         // SAFETY: it is empty, and nobody else has the pool.
         if let Err(error) = unsafe { self.begin(pool.main) } {
             self.discard(pool);
-            return Err(OpenError::Driver(error));
+            return Err(self.told(OpenError::Driver(error)));
         }
         Counts::add(&self.counts.lists, 1);
         let mut idle = self.tools.lock();
@@ -397,7 +473,7 @@ impl Core {
                 // SAFETY: the usage is one that the creator of the frames vouched for; uploads are used by lists whose
                 // ticket the arena is flushed with, and the clock is told the truth; there is no pool.
                 let made = unsafe { UploadArena::new(Arc::clone(&self.allocator), &self.info.uploads) };
-                Ok(slot.insert(made.map_err(ListError::CreateUploads)?))
+                Ok(slot.insert(made.map_err(|error| self.told(ListError::CreateUploads(error)))?))
             }
         }
     }
@@ -414,7 +490,7 @@ impl Core {
                 // SAFETY: device and allocator are of one device, as the creator of the frames vouched; what commits
                 // use is used by lists whose ticket the binder is flushed with, and the clock is told the truth.
                 let made = unsafe { Binder::new(device, Arc::clone(&self.allocator), &self.info.binder) };
-                Ok(slot.insert(made.map_err(ListError::CreateBinder)?))
+                Ok(slot.insert(made.map_err(|error| self.told(ListError::CreateBinder(error)))?))
             }
         }
     }
@@ -445,13 +521,27 @@ impl Core {
         self.tools.lock()
     }
 
+    /// [`wait`](Self::wait), a few times: a driver that is short of memory may have some again in a moment.
+    fn wait_at_last(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
+        for pause in [1, 10, 100] {
+            match self.wait(queue, serial) {
+                Err(_) if !self.is_lost() => thread::sleep(Duration::from_millis(pause)),
+                waited => return waited,
+            }
+        }
+        self.wait(queue, serial)
+    }
+
     /// Waits for everything that was submitted, and lets go of what it used. False if the device may still use it: then
     /// the core must not be dropped any more.
+    ///
+    /// # Panics
+    /// As [`collect`](Self::collect), when all of this is done.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
-        let serials: Vec<u64> = self.submitter.lock().submitted().collect();
+        let serials: Vec<u64> = self.books.lock().submitted().collect();
         for (queue, serial) in serials.into_iter().enumerate() {
-            if let Err(error) = self.wait(queue, serial) {
+            if let Err(error) = self.wait_at_last(queue, serial) {
                 if !self.is_lost() {
                     tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "frames were dropped and could not be waited for: what they use is leaked");
                     return false;
@@ -459,7 +549,7 @@ impl Core {
             }
         }
         self.clock.idle();
-        self.collect();
+        let panic = catch_unwind(AssertUnwindSafe(|| self.collect())).err();
         self.lose();
         let mut tools = std::mem::take(&mut *self.tools.lock());
         tools.iter_mut().for_each(|tools| self.settle(tools));
@@ -467,6 +557,7 @@ impl Core {
         if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
             tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");
         }
+        go_on(panic);
         true
     }
 }
@@ -486,7 +577,7 @@ impl Drop for Core {
         let device = self.api.device();
         // SAFETY: all submissions are done or the device is lost: `close`.
         unsafe { self.downsampler.get_mut().destroy(device) };
-        let (fences, semaphores) = self.submitter.lock().take_objects();
+        let (fences, semaphores) = self.books.get_mut().take_objects();
         for fence in fences {
             // SAFETY: as above.
             unsafe { device.destroy_fence(fence, None) };

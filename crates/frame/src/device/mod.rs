@@ -9,11 +9,11 @@ mod submitter;
 mod tools;
 
 pub(crate) use self::api::{Api, Point};
-pub(crate) use self::core::{Core, Counts, Family, QueueData, Retired};
+pub(crate) use self::core::{Core, Counts, Family, LostDevice, QueueData, Retired};
 pub use self::features::Features;
 pub(crate) use self::passes::{
     DEPTH_STENCIL, FramebufferInfo, Layouts, MOST_COLORS, PassAttachment, PassInfo, RESOLVES, RenderPasses,
     SLOTS, Shared,
 };
-pub(crate) use self::submitter::Submitter;
+pub(crate) use self::submitter::{Books, Submitter};
 pub(crate) use self::tools::{Kept, Pool, ReadGuard, ToolInfo, Tools, binds_buffers};

@@ -1,4 +1,4 @@
-//! What is locked from the moment that lists meet the states to that in which the driver has them.
+//! What a submission is made with, and what is known of those that were made.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -6,45 +6,59 @@ use std::collections::VecDeque;
 use ash::vk;
 use sublet::retire::Ticket;
 
+use super::Pool;
 use super::api::{Point, SubmitScratch};
-use crate::track::{Global, Submission};
+use crate::track::Submission;
 
 /// What a queue was given.
 #[derive(Default)]
-pub(crate) struct QueueBook {
+struct QueueBook {
     /// The number of the last submission.
-    pub(crate) submitted: u64,
+    submitted: u64,
     /// Fences of submissions that are not known to be done, where there are no timelines.
     fences: VecDeque<(u64, vk::Fence)>,
 }
 
+/// Kept for its room. Its lock is that of the queues.
 pub(crate) struct Submitter {
-    pub(crate) global: Global,
     pub(crate) submission: Submission,
-    pub(crate) queues: Vec<QueueBook>,
     pub(crate) scratch: SubmitScratch,
     pub(crate) commands: Vec<vk::CommandBuffer>,
     pub(crate) waits: Vec<Point>,
     pub(crate) signals: Vec<Point>,
     /// Of the submissions in which other families gave resources away for the one that is being made.
     pub(crate) released: Vec<Ticket>,
+    /// What they are recorded in, until they are submitted.
+    pub(crate) pools: VecDeque<Pool>,
+}
+
+impl Submitter {
+    pub(crate) fn new() -> Self {
+        Self {
+            submission: Submission::revocable(),
+            scratch: SubmitScratch::default(),
+            commands: Vec::new(),
+            waits: Vec::new(),
+            signals: Vec::new(),
+            released: Vec::new(),
+            pools: VecDeque::new(),
+        }
+    }
+}
+
+/// What queues were given, and the fences and semaphores for that. No other lock is taken while this one is held.
+pub(crate) struct Books {
+    queues: Vec<QueueBook>,
     free_fences: Vec<vk::Fence>,
     free_semaphores: Vec<vk::Semaphore>,
     /// Binary semaphores that are signaled and that nobody waits for.
     spoiled: Vec<vk::Semaphore>,
 }
 
-impl Submitter {
-    pub(crate) fn new(global: Global, queues: usize) -> Self {
+impl Books {
+    pub(crate) fn new(queues: usize) -> Self {
         Self {
-            global,
-            submission: Submission::revocable(),
             queues: (0..queues).map(|_| QueueBook::default()).collect(),
-            scratch: SubmitScratch::default(),
-            commands: Vec::new(),
-            waits: Vec::new(),
-            signals: Vec::new(),
-            released: Vec::new(),
             free_fences: Vec::new(),
             free_semaphores: Vec::new(),
             spoiled: Vec::new(),
@@ -77,6 +91,11 @@ impl Submitter {
     pub(crate) fn take_fence(&mut self, queue: usize, reset: bool) {
         let fence = self.queues[queue].fences.pop_front();
         self.free_fences.extend(fence.map(|(_, fence)| fence).filter(|_| reset));
+    }
+
+    /// How many fences and binary semaphores are at hand.
+    pub(crate) fn at_hand(&self) -> (usize, usize) {
+        (self.free_fences.len(), self.free_semaphores.len())
     }
 
     pub(crate) fn free_fence(&mut self) -> Option<vk::Fence> {

@@ -53,7 +53,8 @@ pub struct FramesCreateInfo<'a> {
     pub allocator: &'a Arc<Allocator>,
     /// The queues: 16 at most, of any families.
     pub queues: &'a [QueueInfo],
-    /// How many frames the device may be behind. [`begin`](super::Frames::begin) waits for the one before those.
+    /// How many frames the device may be behind, up to [`MOST_IN_FLIGHT`](super::Frames::MOST_IN_FLIGHT).
+    /// [`begin`](super::Frames::begin) waits for the one before those.
     pub frames_in_flight: usize,
     /// How the arenas of lists are made. Their pages come from the default pool of each.
     pub uploads: UploadArenaCreateInfo<'static>,
@@ -61,8 +62,11 @@ pub struct FramesCreateInfo<'a> {
     pub descriptors: Option<&'a DescriptorDevice>,
     /// How the binders of lists are made.
     pub binder: BinderCreateInfo<'static>,
-    /// Called with each batch of barriers that is recorded, in lists and in front of them, by the thread that records
-    /// it: to show them.
+    /// Called with each batch of barriers once it is recorded, by the thread that records it: to show them. Those in
+    /// front of lists are shown when the driver has the submission.
+    ///
+    /// No lock is held: it may make, use and drop all that is of the frames. If it panics, the list that was being
+    /// recorded cannot be submitted any more; what was submitted is.
     pub on_barriers: Option<BarrierObserver>,
 }
 

@@ -4,11 +4,14 @@
 use std::error::Error;
 use std::fmt;
 
+use ash::vk;
 use sublet::descriptor::CollectError as TransientCollectError;
 use sublet::device::DriverError;
 use sublet::retire::{Ticket, TooManyLanes};
 use sublet::upload::FlushError;
 
+use crate::device::LostDevice;
+use crate::list::ListError;
 use crate::track::ResolveError;
 
 /// Why frames were not made. Nothing is left behind.
@@ -22,6 +25,15 @@ pub enum CreateFramesError {
     },
     /// No frame may be in flight.
     NoFrames,
+    /// More frames may be in flight than [`Frames::MOST_IN_FLIGHT`](crate::Frames::MOST_IN_FLIGHT).
+    TooManyFrames {
+        /// What was asked.
+        frames: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The device is lost.
+    Lost,
     /// A queue is of a family that the device has not.
     NoSuchFamily {
         /// What was given.
@@ -38,6 +50,10 @@ impl fmt::Display for CreateFramesError {
         match self {
             Self::Queues { queues } => write!(f, "{queues} queues were given: there have to be 1 to 16"),
             Self::NoFrames => f.write_str("no frame may be in flight: there has to be one at least"),
+            Self::TooManyFrames { frames, most } => {
+                write!(f, "{frames} frames may be in flight: there can be {most} at most")
+            }
+            Self::Lost => f.write_str(LOST),
             Self::NoSuchFamily { family } => write!(f, "the device has no queue family {family}"),
             Self::Lanes(error) => error.fmt(f),
             Self::Driver(error) => error.fmt(f),
@@ -45,10 +61,18 @@ impl fmt::Display for CreateFramesError {
     }
 }
 
+impl CreateFramesError {
+    /// What the driver says.
+    pub(crate) fn of(error: DriverError) -> Self {
+        if error.result == vk::Result::ERROR_DEVICE_LOST { Self::Lost } else { Self::Driver(error) }
+    }
+}
+
 impl Error for CreateFramesError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Driver(error) => error.source(),
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             _ => None,
         }
     }
@@ -76,7 +100,7 @@ pub enum BeginError {
 impl fmt::Display for BeginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost => f.write_str("the device is lost"),
+            Self::Lost => f.write_str(LOST),
             Self::OtherFrames { ticket } => write!(f, "{ticket:?} is of other frames"),
             Self::Driver(error) => error.fmt(f),
             Self::Descriptors(error) => error.fmt(f),
@@ -88,7 +112,8 @@ impl fmt::Display for BeginError {
 impl Error for BeginError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Lost | Self::OtherFrames { .. } => None,
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
+            Self::OtherFrames { .. } => None,
             Self::Driver(error) => error.source(),
             Self::Descriptors(error) => error.source(),
             Self::Retired(error) => error.source(),
@@ -96,6 +121,11 @@ impl Error for BeginError {
     }
 }
 
+impl LostDevice for BeginError {
+    const LOST: Self = Self::Lost;
+}
+
+const LOST: &str = "the device is lost";
 const CLOSED: &str = "the device is lost, or a submission was half done before";
 
 /// Why there is no list. Nothing was changed.
@@ -129,10 +159,14 @@ impl Error for OpenError {
     }
 }
 
+impl LostDevice for OpenError {
+    const LOST: Self = Self::Lost;
+}
+
 /// Why lists were not submitted. The lists are gone, with all that they used, and nothing of them runs; the states are
 /// what they were, so that the same may be recorded again, except after [`HalfDone`](Self::HalfDone). Read-backs of the
 /// lists say that they will not be ready.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
     /// The device is lost, or a submission was [half done](Self::HalfDone) before.
@@ -147,10 +181,12 @@ pub enum SubmitError {
         /// The index of the list.
         list: usize,
     },
-    /// A use in the list failed before, and what the list declares is not all of what it does.
+    /// A command of the list failed half-way, so that what the list declares is not what it does.
     Broken {
         /// The index of the list.
         list: usize,
+        /// Why the first such command failed.
+        error: Box<ListError>,
     },
     /// What the host wrote could not be made visible.
     Flush(FlushError),
@@ -158,8 +194,8 @@ pub enum SubmitError {
     Resolve(ResolveError),
     /// The driver refused.
     Driver(DriverError),
-    /// The driver refused, after a queue of another family had given away resources for these lists. Nobody knows who
-    /// owns those resources, so the frames make no lists and take no submissions any more: both are `Lost`.
+    /// The driver refused a submission, after a queue of another family had given away resources for these lists.
+    /// Nothing but submissions is done between the two. Nobody knows who owns those resources, so the frames make no lists and take no submissions any more: both are `Lost`.
     ///
     /// What was submitted runs, can be waited for and read back, and is taken back. What the lists kept lives until the
     /// other queue is done with giving it away. Then make new frames and, with
@@ -174,7 +210,9 @@ impl fmt::Display for SubmitError {
             Self::Lost => f.write_str(CLOSED),
             Self::WrongQueue { list } => write!(f, "list {list} is of other frames or another queue"),
             Self::Rendering { list } => write!(f, "list {list} begins rendering and does not end it"),
-            Self::Broken { list } => write!(f, "a use in list {list} was refused, so that it is not whole"),
+            Self::Broken { list, error } => {
+                write!(f, "list {list} is not whole, as a command failed: {error}")
+            }
             Self::Flush(error) => error.fmt(f),
             Self::Resolve(error) => error.fmt(f),
             Self::Driver(error) => error.fmt(f),
@@ -191,9 +229,14 @@ impl fmt::Display for SubmitError {
 impl Error for SubmitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Broken { error, .. } => error.source(),
             Self::Flush(error) => error.source(),
             Self::Driver(error) | Self::HalfDone(error) => error.source(),
             _ => None,
         }
     }
+}
+
+impl LostDevice for SubmitError {
+    const LOST: Self = Self::Lost;
 }

@@ -9,7 +9,7 @@ use sublet::upload::UploadArenaCreateInfo;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, CreateError};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
-use crate::device::{Api, Core, Family, QueueData, Submitter, ToolInfo, binds_buffers};
+use crate::device::{Api, Core, Family, QueueData, ToolInfo, binds_buffers};
 use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
@@ -85,6 +85,9 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// The most frames that may be in flight.
+    pub const MOST_IN_FLIGHT: usize = 1024;
+
     /// Makes frames without pools and pages.
     ///
     /// # Errors
@@ -101,8 +104,12 @@ impl Frames {
         if info.queues.is_empty() || info.queues.len() > 16 {
             return Err(CreateFramesError::Queues { queues: info.queues.len() });
         }
-        if info.frames_in_flight == 0 {
+        let (frames, most) = (info.frames_in_flight, Self::MOST_IN_FLIGHT);
+        if frames == 0 {
             return Err(CreateFramesError::NoFrames);
+        }
+        if frames > most {
+            return Err(CreateFramesError::TooManyFrames { frames, most });
         }
         // SAFETY: clauses 1 and 2.
         let api = unsafe { Api::new(info.instance, info.device, info.api_version, info.features) };
@@ -136,7 +143,7 @@ impl Frames {
                         // SAFETY: it was made just now, and nobody has it.
                         unsafe { api.device().destroy_semaphore(queue.timeline, None) };
                     }
-                    return Err(CreateFramesError::Driver(error));
+                    return Err(CreateFramesError::of(error));
                 }
             }
         }
@@ -149,7 +156,7 @@ impl Frames {
             clock,
             queues,
             families,
-            Submitter::new(global, count),
+            global,
             ToolInfo {
                 uploads: UploadArenaCreateInfo {
                     device_address: info.uploads.device_address || binds_buffers(info.descriptors),
@@ -203,7 +210,7 @@ impl Frames {
     #[doc(alias = "vkWaitForFences")]
     pub fn begin(&mut self) -> Result<(), BeginError> {
         for (queue, &serial) in self.slots[self.slot()].iter().enumerate() {
-            self.core.wait(queue, serial).map_err(BeginError::Driver)?;
+            self.core.wait(queue, serial).map_err(|error| self.core.told(BeginError::Driver(error)))?;
         }
         self.collect()
     }
@@ -214,7 +221,7 @@ impl Frames {
     /// [`BeginError`].
     pub fn collect(&self) -> Result<(), BeginError> {
         let core = &self.core;
-        core.poll().map_err(BeginError::Driver)?;
+        core.poll().map_err(|error| core.told(BeginError::Driver(error)))?;
         core.collect();
         for tools in core.idle_tools().iter_mut() {
             if let Some(arena) = &mut tools.arena {
@@ -222,10 +229,11 @@ impl Frames {
                 let _ = arena.collect(&core.clock);
             }
             if let Some(binder) = &mut tools.binder {
-                binder.collect(&core.clock).map_err(BeginError::Descriptors)?;
+                binder.collect(&core.clock).map_err(|error| core.told(BeginError::Descriptors(error)))?;
             }
         }
-        core.retired_resources.collect(&core.allocator, &core.clock).map_err(BeginError::Retired)?;
+        let retired = core.retired_resources.collect(&core.allocator, &core.clock);
+        retired.map_err(|error| core.told(BeginError::Retired(error)))?;
         if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
     }
 
@@ -233,7 +241,7 @@ impl Frames {
     pub fn end(&mut self) {
         let slot = self.slot();
         self.slots[slot].clear();
-        self.slots[slot].extend(self.core.submitter.lock().submitted());
+        self.slots[slot].extend(self.core.books.lock().submitted());
         self.frames += 1;
     }
 
@@ -264,7 +272,7 @@ impl Frames {
         while !core.clock.is_done(ticket) && !core.is_lost() {
             // The submissions up to the ticket's are done one after another.
             let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].lane) else { break };
-            core.wait(index, serial).map_err(BeginError::Driver)?;
+            core.wait(index, serial).map_err(|error| core.told(BeginError::Driver(error)))?;
         }
         core.collect();
         if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
@@ -276,9 +284,9 @@ impl Frames {
     /// [`BeginError`].
     #[doc(alias = "vkDeviceWaitIdle")]
     pub fn wait_idle(&self) -> Result<(), BeginError> {
-        for queue in 0..self.core.queues.len() {
-            let serial = self.core.submitter.lock().queues[queue].submitted;
-            self.core.wait(queue, serial).map_err(BeginError::Driver)?;
+        let serials: Vec<u64> = self.core.books.lock().submitted().collect();
+        for (queue, serial) in serials.into_iter().enumerate() {
+            self.core.wait(queue, serial).map_err(|error| self.core.told(BeginError::Driver(error)))?;
         }
         self.collect()
     }
@@ -286,7 +294,7 @@ impl Frames {
     /// Makes a buffer.
     ///
     /// # Errors
-    /// [`CreateError`]: nothing is left behind.
+    /// [`CreateResourceError`]: nothing is left behind.
     ///
     /// # Safety
     /// `info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
@@ -295,15 +303,16 @@ impl Frames {
         &self,
         info: &vk::BufferCreateInfo<'_>,
         allocation: &AllocationCreateInfo<'_>,
-    ) -> Result<Buffer, CreateError> {
+    ) -> Result<Buffer, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Buffer::create(&self.core, info, allocation) }
+        let made = unsafe { Buffer::create(&self.core, info, allocation) };
+        made.map_err(|error| self.core.told(error.into()))
     }
 
     /// Makes an image.
     ///
     /// # Errors
-    /// [`CreateError`]: nothing is left behind.
+    /// [`CreateResourceError`]: nothing is left behind.
     ///
     /// # Safety
     /// `info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
@@ -312,22 +321,25 @@ impl Frames {
         &self,
         info: &vk::ImageCreateInfo<'_>,
         allocation: &AllocationCreateInfo<'_>,
-    ) -> Result<Image, CreateError> {
+    ) -> Result<Image, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Image::create(&self.core, info, allocation) }
+        let made = unsafe { Image::create(&self.core, info, allocation) };
+        made.map_err(|error| self.core.told(error.into()))
     }
 
     /// Memory for resources that share it.
     ///
     /// # Errors
-    /// As of [`Allocator::allocate_memory`].
+    /// [`CreateResourceError`]: those of [`Allocator::allocate_memory`], and a lost device.
     #[track_caller]
     pub fn allocate_shared(
         &self,
         requirements: &vk::MemoryRequirements,
         allocation: &AllocationCreateInfo<'_>,
-    ) -> Result<SharedMemory, sublet::AllocationError> {
-        let made = self.core.allocator.allocate_memory(requirements, allocation)?;
+    ) -> Result<SharedMemory, CreateResourceError> {
+        let made = self.core.allocator.allocate_memory(requirements, allocation);
+        let made =
+            made.map_err(|error| self.core.told(CreateResourceError::from(CreateError::Allocation(error))))?;
         Ok(SharedMemory::new(Arc::clone(&self.core), made))
     }
 
@@ -346,7 +358,7 @@ impl Frames {
         info: &vk::BufferCreateInfo<'_>,
     ) -> Result<Buffer, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Buffer::create_in(&self.core, memory, offset, info) }
+        unsafe { Buffer::create_in(&self.core, memory, offset, info) }.map_err(|error| self.core.told(error))
     }
 
     /// Makes an image in shared memory, `offset` bytes from its start.
@@ -364,7 +376,7 @@ impl Frames {
         info: &vk::ImageCreateInfo<'_>,
     ) -> Result<Image, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Image::create_in(&self.core, memory, offset, info) }
+        unsafe { Image::create_in(&self.core, memory, offset, info) }.map_err(|error| self.core.told(error))
     }
 
     /// Makes the images of a frame that no step needs all together, in memory that they share. Images with the usage
@@ -417,6 +429,7 @@ impl Frames {
     ) -> Result<Vec<Image>, CreateResourceError> {
         // SAFETY: the caller's own promise.
         unsafe { create_transient_images(&self.core, images, allocation) }
+            .map_err(|error| self.core.told(error))
     }
 
     /// Lets lists use a buffer of the program's own.
@@ -458,7 +471,7 @@ impl Frames {
         queue: Queue,
         stages: vk::PipelineStageFlags2,
     ) -> Result<(), StateError> {
-        self.core.submitter.lock().global.acquired(resource, queue, stages)
+        self.core.global.lock().acquired(resource, queue, stages)
     }
 
     /// The device is done with the resource, and the host may have written it: see [`Global::idle`].
@@ -469,7 +482,7 @@ impl Frames {
     /// # Safety
     /// It is so: every submission that uses the resource is done, and the host waited for it.
     pub unsafe fn idle(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
-        self.core.submitter.lock().global.idle(resource)
+        self.core.global.lock().idle(resource)
     }
 
     /// The resource is only read from now on, as `usage` says, and costs nothing any more: see [`Global::freeze`]. A
@@ -483,7 +496,7 @@ impl Frames {
     pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         // What a step moves is told apart from what it leaves once this is held.
         let _moving = self.core.moving.lock();
-        self.core.submitter.lock().global.freeze(resource, usage)
+        self.core.global.lock().freeze(resource, usage)
     }
 
     /// Takes a frozen resource back into tracking: see [`Global::thaw`].
@@ -491,7 +504,7 @@ impl Frames {
     /// # Errors
     /// [`StateError`] if the resource is of other frames or gone.
     pub fn thaw(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
-        self.core.submitter.lock().global.thaw(resource)
+        self.core.global.lock().thaw(resource)
     }
 
     /// The render pass that pipelines are to be made with for rendering to such attachments: whatever is loaded, stored
@@ -543,16 +556,18 @@ impl Frames {
     ) -> Result<PipelineLayout, CreateLayoutError> {
         // SAFETY: the caller's own promise.
         unsafe { PipelineLayout::create(&self.core, sets, push_constants) }
+            .map_err(|error| self.core.told(error))
     }
 
-    /// Calls `f` with the queue while nobody submits: for presenting, and for submissions of the program's own.
+    /// Calls `f` with the queue while no other thread submits: for presenting, and for submissions of the program's own.
+    /// `f` may make, use and drop all that is of the frames, and submit. It must not wait for a thread that submits.
     ///
     /// # Panics
-    /// If the queue is of other frames. `f` must not call the frames: that would never return.
+    /// If the queue is of other frames.
     pub fn with_queue<R>(&self, queue: Queue, f: impl FnOnce(vk::Queue) -> R) -> R {
         let known = self.core.queues.get(queue.index()).is_some_and(|data| data.track == queue);
         assert!(known, "{queue:?} is of other frames");
-        let _submitter = self.core.submitter.lock();
+        let _queues = self.core.submitter.lock();
         f(self.core.queues[queue.index()].handle)
     }
 

@@ -1,5 +1,6 @@
 //! Submissions: what may fail comes before the driver has anything, and is taken back.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ash::vk;
@@ -8,7 +9,7 @@ use sublet::device::DriverError;
 use sublet::retire::Ticket;
 
 use super::{Frames, SubmitError};
-use crate::device::{Core, Counts, Point, Retired, Submitter};
+use crate::device::{Core, Counts, Point, Pool, Retired, Submitter};
 use crate::list::CommandList;
 use crate::track::{Batch, Queue, Release, Submission, Wait};
 
@@ -81,10 +82,28 @@ impl Frames {
         lists: impl IntoIterator<Item = CommandList>,
         info: &SubmitInfo<'_>,
     ) -> Result<Ticket, SubmitError> {
+        let mut recorded = Vec::new();
+        // SAFETY: the caller's own promise.
+        let submitted = unsafe { self.submit_unseen(queue, lists, info, &mut recorded) };
+        self.core.show(&recorded);
+        submitted
+    }
+
+    /// [`submit_with`](Self::submit_with), which leaves it to the caller to show the barriers that were recorded.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn submit_unseen(
+        &self,
+        queue: Queue,
+        lists: impl IntoIterator<Item = CommandList>,
+        info: &SubmitInfo<'_>,
+        recorded: &mut Vec<Batch>,
+    ) -> Result<Ticket, SubmitError> {
         let mut held = std::mem::take(&mut *self.lists.lock());
         held.extend(lists);
         // SAFETY: the caller's own promise.
-        let submitted = unsafe { self.submit_held(queue, &mut held, info) };
+        let submitted = unsafe { self.submit_held(queue, &mut held, info, recorded) };
         // On failure they are dropped here, when no lock is held any more.
         held.clear();
         *self.lists.lock() = held;
@@ -98,6 +117,7 @@ impl Frames {
         queue: Queue,
         lists: &mut [CommandList],
         info: &SubmitInfo<'_>,
+        recorded: &mut Vec<Batch>,
     ) -> Result<Ticket, SubmitError> {
         let core = &*self.core;
         if core.is_closed() {
@@ -111,9 +131,11 @@ impl Frames {
         let ticket = core.clock.open(lane);
         let flushed = lists.iter_mut().try_for_each(|list| list.flush_tools(ticket));
         let submitted = flushed.map_err(SubmitError::Flush).and_then(|()| {
-            let mut submitter = core.submitter.lock();
+            let submitter = core.submitter.lock();
+            // Nothing in there calls code of the program's own, which might submit.
+            let submitter = &mut *submitter.borrow_mut();
             // SAFETY: the caller's own promise.
-            unsafe { settle(core, &mut submitter, queue, lists, info, ticket) }
+            unsafe { settle(core, submitter, queue, lists, info, ticket, recorded) }
         });
         match submitted {
             Ok(()) => {
@@ -126,11 +148,7 @@ impl Frames {
             Err(error) => {
                 // It was opened above, and not submitted. After a lost device every ticket is done.
                 let _ = core.clock.discard(ticket);
-                Err(if core.is_lost() && !matches!(error, SubmitError::HalfDone(_)) {
-                    SubmitError::Lost
-                } else {
-                    error
-                })
+                Err(core.told(error))
             }
         }
     }
@@ -147,14 +165,18 @@ unsafe fn settle(
     lists: &mut [CommandList],
     info: &SubmitInfo<'_>,
     ticket: Ticket,
+    recorded: &mut Vec<Batch>,
 ) -> Result<(), SubmitError> {
-    let Submitter { global, submission, .. } = &mut *submitter;
-    global.resolve(queue, &*lists, submission).map_err(SubmitError::Resolve)?;
+    let global = &mut *core.global.lock();
+    global.resolve(queue, &*lists, &mut submitter.submission).map_err(SubmitError::Resolve)?;
     // Another value stands for it meanwhile, so that the rest can be used.
     let mut submission = std::mem::take(&mut submitter.submission);
     submitter.released.clear();
     // SAFETY: the caller's own promise.
     let outcome = unsafe { hand_over(core, submitter, &submission, queue, lists, info, ticket) };
+    if core.info.on_barriers.is_some() {
+        note(&submission, submitter.released.len(), outcome.is_ok().then_some(lists.len()), recorded);
+    }
     let outcome = outcome.map_err(|error| {
         if !submitter.released.is_empty() {
             core.poison();
@@ -165,7 +187,7 @@ unsafe fn settle(
             }
             return SubmitError::HalfDone(error);
         }
-        submitter.global.revoke(&mut submission);
+        global.revoke(&mut submission);
         SubmitError::Driver(error)
     });
     submitter.submission = submission;
@@ -182,6 +204,40 @@ unsafe fn hand_over(
     lists: &[CommandList],
     info: &SubmitInfo<'_>,
     ticket: Ticket,
+) -> Result<(), DriverError> {
+    let mut pools = std::mem::take(&mut submitter.pools);
+    // SAFETY: the caller's own promise.
+    let ready = unsafe { prepare(core, submission, lists, &mut pools) };
+    let sent = ready.and_then(|()| {
+        for (release, pool) in submission.releases().iter().zip(std::iter::from_fn(|| pools.pop_front())) {
+            // SAFETY: the release was recorded in the pool just now.
+            let released = unsafe { give_away(core, submitter, release, pool) }?;
+            submitter.released.push(released);
+        }
+        // Of fronts only that of the first list is a command buffer of its own.
+        let front = submission.front(0).and(lists.first()).map(CommandList::front);
+        submitter.commands.clear();
+        submitter.commands.extend(front.into_iter().chain(lists.iter().map(CommandList::commands)));
+        // SAFETY: all of the command buffers are executable and not pending, and the semaphores of the program are the
+        // caller's promise.
+        unsafe { send(core, submitter, queue, submission.serial(), submission.waits(), info, ticket) }
+    });
+    // Those that were not submitted.
+    pools.drain(..).for_each(|pool| core.discard(pool));
+    submitter.pools = pools;
+    sent
+}
+
+/// Does all that may fail before the first queue is given anything: records the fronts and the releases, each of which
+/// gets a pool, ends the lists, and sees that fences and semaphores are at hand.
+///
+/// # Safety
+/// As [`settle`].
+unsafe fn prepare(
+    core: &Core,
+    submission: &Submission,
+    lists: &[CommandList],
+    pools: &mut VecDeque<Pool>,
 ) -> Result<(), DriverError> {
     for (at, list) in lists.iter().enumerate() {
         let Some(batch) = submission.front(at) else { continue };
@@ -200,17 +256,38 @@ unsafe fn hand_over(
         unsafe { core.end(list.commands()) }?;
     }
     for release in submission.releases() {
-        // SAFETY: the caller's own promise.
-        let released = unsafe { give_away(core, submitter, release) }?;
-        submitter.released.push(released);
+        let pool = core.pool(core.queues[release.queue().index()].family)?;
+        let front = pool.front;
+        pools.push_back(pool);
+        // SAFETY: the pool is empty, and this thread's.
+        unsafe { record(core, front, release.batch()) }?;
     }
-    // Of fronts only that of the first list is a command buffer of its own.
-    let front = submission.front(0).and(lists.first()).map(CommandList::front);
-    submitter.commands.clear();
-    submitter.commands.extend(front.into_iter().chain(lists.iter().map(CommandList::commands)));
-    // SAFETY: all of the command buffers are executable and not pending, and the semaphores of the program are the
-    // caller's promise.
-    unsafe { send(core, submitter, queue, submission.serial(), submission.waits(), info, ticket) }
+    if core.api.has_timeline() {
+        return Ok(());
+    }
+    let releases = submission.releases();
+    let waits =
+        submission.waits().len() + releases.iter().map(|release| release.waits().len()).sum::<usize>();
+    // Only submissions take any, and there is no other one: the queues are locked.
+    let (fences, semaphores) = core.books.lock().at_hand();
+    for _ in fences..releases.len() + 1 {
+        // SAFETY: the device is live as long as the core.
+        let fence = unsafe { core.api.create_fence() }.map_err(|error| core.note(error))?;
+        core.books.lock().give_fence(fence);
+    }
+    for _ in semaphores..waits {
+        // SAFETY: as above.
+        let semaphore = unsafe { core.api.create_semaphore(false) }.map_err(|error| core.note(error))?;
+        core.books.lock().give_semaphore(semaphore);
+    }
+    Ok(())
+}
+
+/// Notes the barriers that the driver has: those of so many releases, and those in front of so many lists.
+fn note(submission: &Submission, releases: usize, lists: Option<usize>, recorded: &mut Vec<Batch>) {
+    let fronts = (0..lists.unwrap_or(0)).filter_map(|list| submission.front(list));
+    let releases = submission.releases()[..releases].iter().map(Release::batch);
+    recorded.extend(releases.chain(fronts).cloned());
 }
 
 /// Gives the command buffers of the submitter to a queue: they wait for other queues, and signal what counts.
@@ -229,8 +306,8 @@ unsafe fn send(
     submitter.waits.clear();
     submitter.waits.extend(info.waits.iter().map(SemaphorePoint::point));
     let from = info.waits.len();
-    let ready = wait_for(core, submitter, waits).and_then(|()| fence_for(core, submitter));
-    let sent = ready.and_then(|fence| {
+    let sent = wait_for(core, submitter, waits).and_then(|()| {
+        let fence = fence_for(core);
         submitter.signals.clear();
         submitter.signals.extend(own_signal(core, queue, serial));
         submitter.signals.extend(info.signals.iter().map(SemaphorePoint::point));
@@ -240,7 +317,7 @@ unsafe fn send(
         // right, and those of the program are the caller's promise.
         let submitted = unsafe { core.api.submit(handle, commands, waits, signals, fence, scratch) };
         submitted.map(|()| fence).map_err(|error| {
-            submitter.give_fence(fence);
+            core.books.lock().give_fence(fence);
             core.note(error)
         })
     });
@@ -250,7 +327,7 @@ unsafe fn send(
             for at in binary {
                 core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
             }
-            submitter.enter(queue.index(), serial, fence);
+            core.books.lock().enter(queue.index(), serial, fence);
             // The ticket is open, unless the device was lost meanwhile: then it is done.
             let _ = core.clock.submit(ticket, serial);
             Ok(())
@@ -259,7 +336,7 @@ unsafe fn send(
             // They are signaled, or will be, and nobody waits for them.
             for at in binary {
                 let semaphore = submitter.waits[at].semaphore;
-                submitter.spoil(semaphore);
+                core.books.lock().spoil(semaphore);
             }
             Err(error)
         }
@@ -273,15 +350,14 @@ fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
     core.api.has_timeline().then_some(Point { semaphore, value, stages })
 }
 
-fn fence_for(core: &Core, submitter: &mut Submitter) -> Result<vk::Fence, DriverError> {
+/// One of those that were [prepared](prepare); none where there are timelines.
+fn fence_for(core: &Core) -> vk::Fence {
     if core.api.has_timeline() {
-        return Ok(vk::Fence::null());
+        return vk::Fence::null();
     }
-    if let Some(fence) = submitter.free_fence() {
-        return Ok(fence);
-    }
-    // SAFETY: the device is live as long as the core.
-    unsafe { core.api.create_fence() }.map_err(|error| core.note(error))
+    let fence = core.books.lock().free_fence();
+    debug_assert!(fence.is_some(), "there is one for each submission");
+    fence.unwrap_or_default()
 }
 
 /// Adds the semaphores of other queues to what is waited for.
@@ -295,18 +371,16 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
             continue;
         }
         // Without timelines the queue signals a semaphore behind all that it has.
-        let semaphore = match submitter.free_semaphore() {
-            Some(semaphore) => semaphore,
-            // SAFETY: the device is live as long as the core.
-            None => unsafe { core.api.create_semaphore(false) }.map_err(|error| core.note(error))?,
-        };
+        let semaphore = core.books.lock().free_semaphore();
+        debug_assert!(semaphore.is_some(), "there is one for each wait");
+        let semaphore = semaphore.unwrap_or_default();
         let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
         let signal = [Point { semaphore, value: 0, stages }];
         let (none, scratch) = (vk::Fence::null(), &mut submitter.scratch);
         // SAFETY: the queue is locked, and the semaphore is not signaled.
         let submitted = unsafe { core.api.submit(data.handle, &[], &[], &signal, none, scratch) };
         if let Err(error) = submitted {
-            submitter.give_semaphore(semaphore);
+            core.books.lock().give_semaphore(semaphore);
             return Err(core.note(error));
         }
         submitter.waits.push(Point { semaphore, value: 0, stages: wait.stages });
@@ -330,23 +404,20 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Res
 /// Submits the barriers by which another queue gives resources away. The ticket is that of the submission.
 ///
 /// # Safety
-/// As [`settle`].
+/// As [`settle`]; they are recorded in the front command buffer of the pool, which nobody else has.
 unsafe fn give_away(
     core: &Core,
     submitter: &mut Submitter,
     release: &Release,
+    pool: Pool,
 ) -> Result<Ticket, DriverError> {
     let data = &core.queues[release.queue().index()];
-    let pool = core.pool(data.family)?;
     let ticket = core.clock.open(data.lane);
     submitter.commands.clear();
     submitter.commands.push(pool.front);
-    // SAFETY: the pool is empty, and this thread's.
-    let sent = unsafe { record(core, pool.front, release.batch()) }.and_then(|()| {
-        let (queue, serial, info) = (release.queue(), release.serial(), SubmitInfo::default());
-        // SAFETY: the command buffer was recorded just now, and there is no semaphore of the program.
-        unsafe { send(core, submitter, queue, serial, release.waits(), &info, ticket) }
-    });
+    let (queue, serial, info) = (release.queue(), release.serial(), SubmitInfo::default());
+    // SAFETY: the command buffer is recorded, and there is no semaphore of the program.
+    let sent = unsafe { send(core, submitter, queue, serial, release.waits(), &info, ticket) };
     if sent.is_ok() {
         core.retire(ticket, Retired::Pool(pool));
         Counts::add(&core.counts.releases, 1);

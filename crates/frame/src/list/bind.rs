@@ -298,7 +298,8 @@ impl CommandList {
             // SAFETY: the caller's promise: the image can have the view.
             Some(info) => unsafe { image.view_with(info) },
         };
-        let described = ImageDescriptor::new(made.map_err(ListError::View)?, usage.layout);
+        let described =
+            ImageDescriptor::new(made.map_err(|error| self.core.told(ListError::View(error)))?, usage.layout);
         let descriptor = match kind {
             DescriptorKind::CombinedImageSampler => {
                 Descriptor::CombinedImageSampler { sampler, image: described }
@@ -402,7 +403,8 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let (kind, _) = self.binding(point, set, binding)?;
         let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.write_value(value, arena.alignments().uniform).map_err(ListError::Upload)?;
+        let piece = arena.write_value(value, arena.alignments().uniform);
+        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
         // Nothing to track: the page is the list's, and the submission makes it visible.
         let place = (set, binding, 0);
         if kind != DescriptorKind::UniformBufferDynamic {
@@ -547,14 +549,14 @@ impl CommandList {
                 Target::Image(id, part) => recorder.use_image(*id, part, bound.usage),
             };
             if let Err(error) = declared {
-                self.broken = true;
-                return Err(ListError::Use(error));
+                return Err(self.break_off(ListError::Use(error)));
             }
         }
         self.flush()?;
         let Some(binder) = &mut self.tools.binder else { return Ok(()) };
         // SAFETY: the list is being recorded by its owner, and the binder began with it; what is staged is kept by the
         // list, or the caller's promise where it was bound, and so are the layouts; `raw` begins the binder anew.
-        unsafe { binder.commit(self.pool.main, point) }.map_err(ListError::Commit)
+        let committed = unsafe { binder.commit(self.pool.main, point) };
+        committed.map_err(|error| self.core.told(ListError::Commit(error)))
     }
 }

@@ -172,7 +172,8 @@ impl CommandList {
         let range = check_bytes(buffer, offset, len(bytes))?;
         self.keep_buffer(buffer)?;
         let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.write(bytes, arena.alignments().copy).map_err(ListError::Upload)?;
+        let piece = arena.write(bytes, arena.alignments().copy);
+        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
         self.flush()?;
         let (device, regions) = (self.core.api.device(), [piece.copy_to(offset)]);
@@ -215,7 +216,8 @@ impl CommandList {
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
         // SAFETY: a buffer of some bytes that is copied to is valid on every device.
-        unsafe { Buffer::create(&self.core, &info, &memory) }.map_err(ListError::Create)
+        let made = unsafe { Buffer::create(&self.core, &info, &memory) };
+        made.map_err(|error| self.core.told(ListError::Create(error)))
     }
 
     /// What was written to it is for the host.

@@ -10,6 +10,7 @@ use sublet::descriptor::{CommitError, CreateBinderError, StageError, UseLayoutEr
 use sublet::device::DriverError;
 use sublet::upload::{CreateUploadError, UploadError};
 
+use crate::device::LostDevice;
 use crate::resource::ViewError;
 use crate::track::UseError;
 
@@ -17,6 +18,10 @@ use crate::track::UseError;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ListError {
+    /// The device is lost.
+    Lost,
+    /// [`on_barriers`](crate::FramesCreateInfo::on_barriers) panicked before the command was recorded.
+    Observer,
     /// A resource was made by other frames.
     OtherFrames,
     /// The use does not go with the others of the list, which cannot be submitted any more.
@@ -145,6 +150,8 @@ pub enum ListError {
 impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Lost => f.write_str("the device is lost"),
+            Self::Observer => f.write_str("what was shown the barriers of the command panicked"),
             Self::OtherFrames => f.write_str("the resource is of other frames"),
             Self::Use(error) => error.fmt(f),
             Self::InsideRendering => f.write_str("the command is not for the inside of rendering"),
@@ -192,6 +199,7 @@ impl fmt::Display for ListError {
 impl Error for ListError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::CreateUploads(error) => error.source(),
             Self::Upload(error) => error.source(),
             Self::CreateBinder(error) => error.source(),
@@ -203,6 +211,10 @@ impl Error for ListError {
             _ => None,
         }
     }
+}
+
+impl LostDevice for ListError {
+    const LOST: Self = Self::Lost;
 }
 
 /// Whether `start..end` is within `size` and not empty.

@@ -11,7 +11,7 @@ use sublet::descriptor::{
 use sublet::device::DriverError;
 
 use super::ListError;
-use crate::device::{Core, Shared};
+use crate::device::{Core, LostDevice, Shared};
 
 /// A pipeline layout of the program's with its set layouts, which say at which stages a binding is used, and how.
 ///
@@ -115,6 +115,8 @@ pub enum CreateLayoutError {
         /// What is wrong with it.
         error: SetLayoutError,
     },
+    /// The device is lost.
+    Lost,
     /// The sets together are more than the device takes.
     Layout(PipelineLayoutError),
     /// The driver refused a call.
@@ -126,16 +128,22 @@ impl fmt::Display for CreateLayoutError {
         match self {
             Self::NoDescriptors => f.write_str("the frames were made without descriptors"),
             Self::Set { set, .. } => write!(f, "set {set} of a pipeline layout was not made"),
+            Self::Lost => f.write_str("the device is lost"),
             Self::Layout(_) => f.write_str("the sets of a pipeline layout are too many"),
             Self::Driver(_) => f.write_str("the driver made no pipeline layout"),
         }
     }
 }
 
+impl LostDevice for CreateLayoutError {
+    const LOST: Self = Self::Lost;
+}
+
 impl Error for CreateLayoutError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NoDescriptors => None,
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::Set { error, .. } => Some(error),
             Self::Layout(error) => Some(error),
             Self::Driver(error) => Some(error),

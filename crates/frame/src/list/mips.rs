@@ -124,16 +124,19 @@ impl CommandList {
             // SAFETY: a two-dimensional image, a cube also, can be seen as an array of its layers.
             unsafe { image.view_with(&ViewInfo { view_type, format, part }) }
         };
-        let views = (0..facts.mips).map(view).collect::<Result<Vec<_>, _>>().map_err(ListError::View)?;
+        let views = (0..facts.mips).map(view).collect::<Result<Vec<_>, _>>();
+        let views = views.map_err(|error| self.core.told(ListError::View(error)))?;
         let pairs: Vec<_> = views.windows(2).map(|pair| [pair[0], pair[1]]).collect();
         let (pipeline, layout) = {
             let mut made = core.downsampler.lock();
             // SAFETY: the device is the core's, and lives as long.
-            let pipeline = unsafe { made.pipeline(device, facts.format) }.map_err(ListError::Driver)?;
+            let pipeline = unsafe { made.pipeline(device, facts.format) }
+                .map_err(|error| core.told(ListError::Driver(error)))?;
             (pipeline, made.layout)
         };
         // SAFETY: the pipeline was made above, and the views go with the image, which the list keeps.
-        let (pool, sets) = unsafe { MipSets::new(&core, &pairs) }.map_err(ListError::Driver)?;
+        let (pool, sets) =
+            unsafe { MipSets::new(&core, &pairs) }.map_err(|error| core.told(ListError::Driver(error)))?;
         self.keep(pool);
         let stages = vk::PipelineStageFlags2::COMPUTE_SHADER;
         let (commands, point) = (self.commands(), vk::PipelineBindPoint::COMPUTE);

@@ -68,8 +68,8 @@ pub struct CommandList {
     tools: Tools,
     pool: Pool,
     rendering: Option<Rendering>,
-    /// A use failed.
-    broken: bool,
+    /// The first error that left the list not whole.
+    broken: Option<Box<ListError>>,
     has_reads: bool,
     submitted: Option<Ticket>,
     /// It is recorded by one thread at a time.
@@ -84,7 +84,7 @@ impl CommandList {
             tools,
             pool,
             rendering: None,
-            broken: false,
+            broken: None,
             has_reads: false,
             submitted: None,
             not_sync: PhantomData,
@@ -114,7 +114,10 @@ impl CommandList {
         if self.rendering.is_some() {
             return Err(SubmitError::Rendering { list });
         }
-        if self.broken { Err(SubmitError::Broken { list }) } else { Ok(()) }
+        match &self.broken {
+            Some(error) => Err(SubmitError::Broken { list, error: error.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// What it uploaded and bound is visible, and stays until the ticket is done.
@@ -197,19 +200,35 @@ impl CommandList {
     /// [`ListError::Driver`] if there is no render pass to go on with. The list cannot be submitted any more.
     #[doc(alias = "FlushResourceBarriers")]
     pub fn flush(&mut self) -> Result<(), ListError> {
-        let batch = self.tools.recorder.flush();
-        let Some(batch) = batch else { return Ok(()) };
-        if let Some(rendering) = &mut self.rendering {
+        let Self { core, tools, pool, rendering, broken, .. } = self;
+        let Some(batch) = tools.recorder.flush() else { return Ok(()) };
+        if let Some(rendering) = rendering {
             // SAFETY: the list is being recorded, by its owner.
-            if let Err(error) = unsafe { rendering.suspend(&self.core, self.pool.main) } {
-                self.broken = true;
+            if let Err(error) = unsafe { rendering.suspend(core, pool.main) } {
+                broken.get_or_insert_with(|| Box::new(error.clone()));
                 return Err(error);
             }
         }
         // SAFETY: the command buffer is being recorded by the list's owner, outside of rendering; the list keeps what
         // the barriers name.
-        unsafe { self.core.barrier(self.pool.main, batch) };
+        unsafe { core.barrier(pool.main, batch) };
+        if core.info.on_barriers.is_none() {
+            return Ok(());
+        }
+        // If it panics, the command that the barriers are for is missing.
+        let whole = broken.is_none();
+        broken.get_or_insert_with(|| Box::new(ListError::Observer));
+        core.show(std::slice::from_ref(batch));
+        if whole {
+            *broken = None;
+        }
         Ok(())
+    }
+
+    /// The list is not whole any more, and cannot be submitted.
+    fn break_off(&mut self, error: ListError) -> ListError {
+        self.broken.get_or_insert_with(|| Box::new(error.clone()));
+        error
     }
 
     /// Commands that the list does not know: `f` records them. First declare what they use:
@@ -247,10 +266,7 @@ impl CommandList {
     }
 
     fn declare(&mut self, f: impl FnOnce(&mut Recorder) -> Result<(), UseError>) -> Result<(), ListError> {
-        f(&mut self.tools.recorder).map_err(|error| {
-            self.broken = true;
-            ListError::Use(error)
-        })
+        f(&mut self.tools.recorder).map_err(|error| self.break_off(ListError::Use(error)))
     }
 
     /// Keeps a buffer where it is until the list is submitted, and what it is now until the device is done with the
@@ -362,7 +378,8 @@ impl Drop for CommandList {
             let _ = self.core.clock.discard(ticket);
             let _ = tools.arena.as_mut().map(|arena| arena.flush(ticket));
             let _ = tools.binder.as_mut().map(|binder| binder.flush(ticket));
-            self.core.discard(pool);
+            self.core.give_tools(tools);
+            return self.core.discard(pool);
         }
         self.core.give_tools(tools);
     }

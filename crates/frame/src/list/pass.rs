@@ -72,7 +72,7 @@ impl<'a> RenderPassInfo<'a> {
         info.attachments[DEPTH_STENCIL] = attachment(self.depth_stencil, Use::DEPTH_ATTACHMENT.layout);
         // SAFETY: frames, and the device with them, outlive their lists; the rest is the caller's promise.
         let pass = unsafe { core.render_passes.pass(core.api.device(), &info, true) };
-        pass.map(|pass| pass.handle).map_err(|error| ListError::Driver(core.note(error)))
+        pass.map(|pass| pass.handle).map_err(|error| core.told(ListError::Driver(error)))
     }
 }
 

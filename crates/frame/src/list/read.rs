@@ -8,10 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use ash::vk;
 use parking_lot::Mutex;
 use sublet::MapError;
 use sublet::retire::Ticket;
 
+use crate::device::LostDevice;
 use crate::resource::Buffer;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,6 +23,7 @@ enum Phase {
     Submitted(Ticket),
     Ready,
     Never,
+    Lost,
 }
 
 /// Where a read-back is on its way.
@@ -35,7 +38,11 @@ impl ReadState {
     /// The list is done, or will never be.
     pub(crate) fn settle(&self, lost: bool) {
         let mut state = self.0.lock();
-        state.0 = if matches!(state.0, Phase::Submitted(_)) && !lost { Phase::Ready } else { Phase::Never };
+        state.0 = match state.0 {
+            _ if lost => Phase::Lost,
+            Phase::Submitted(_) => Phase::Ready,
+            _ => Phase::Never,
+        };
         let waker = state.1.take();
         drop(state);
         if let Some(waker) = waker {
@@ -77,7 +84,7 @@ impl ReadBack {
     pub fn ticket(&self) -> Option<Ticket> {
         match self.state.0.lock().0 {
             Phase::Submitted(ticket) => Some(ticket),
-            Phase::Recorded | Phase::Ready | Phase::Never => None,
+            Phase::Recorded | Phase::Ready | Phase::Never | Phase::Lost => None,
         }
     }
 
@@ -99,10 +106,13 @@ impl ReadBack {
         match self.state.0.lock().0 {
             Phase::Ready => {}
             Phase::Never => return Err(ReadError::Never),
+            Phase::Lost => return Err(ReadError::Lost),
             Phase::Recorded | Phase::Submitted(_) => return Err(ReadError::NotReady),
         }
         let allocation = self.buffer.allocation().ok_or(ReadError::Never)?;
-        self.buffer.core().allocator.copy_from_allocation(allocation, offset, bytes).map_err(ReadError::Map)
+        let core = self.buffer.core();
+        let copied = core.allocator.copy_from_allocation(allocation, offset, bytes);
+        copied.map_err(|error| core.told(ReadError::Map(error)))
     }
 }
 
@@ -110,13 +120,16 @@ impl Future for ReadBack {
     type Output = Result<Vec<u8>, ReadError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        {
-            let mut state = self.state.0.lock();
-            if matches!(state.0, Phase::Recorded | Phase::Submitted(_)) {
-                state.1 = Some(context.waker().clone());
-                return Poll::Pending;
-            }
+        // Wakers are the program's: they are cloned and dropped when no lock is held.
+        let waker = context.waker().clone();
+        let mut state = self.state.0.lock();
+        if matches!(state.0, Phase::Recorded | Phase::Submitted(_)) {
+            let before = state.1.replace(waker);
+            drop(state);
+            drop(before);
+            return Poll::Pending;
         }
+        drop(state);
         Poll::Ready(self.bytes())
     }
 }
@@ -139,8 +152,10 @@ impl fmt::Debug for ReadBack {
 pub enum ReadError {
     /// The device is not known to be done. [`Frames::wait`](crate::Frames::wait) waits for it.
     NotReady,
-    /// The list was dropped or refused, or the device is lost.
+    /// The list was dropped or refused.
     Never,
+    /// The device is lost.
+    Lost,
     /// The memory could not be read.
     Map(MapError),
 }
@@ -149,7 +164,8 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReady => f.write_str("the device is not known to be done with the list"),
-            Self::Never => f.write_str("the list was not submitted, or the device is lost"),
+            Self::Never => f.write_str("the list was not submitted"),
+            Self::Lost => f.write_str("the device is lost"),
             Self::Map(error) => error.fmt(f),
         }
     }
@@ -159,7 +175,12 @@ impl Error for ReadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Map(error) => error.source(),
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::NotReady | Self::Never => None,
         }
     }
+}
+
+impl LostDevice for ReadError {
+    const LOST: Self = Self::Lost;
 }

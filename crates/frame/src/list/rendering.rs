@@ -82,7 +82,7 @@ impl Rendering {
         }
         if let Some(pass) = &mut self.pass {
             // SAFETY: the list keeps the views; what they are was promised when rendering began.
-            unsafe { pass.make_again(core) }.map_err(ListError::Driver)?;
+            unsafe { pass.make_again(core) }.map_err(|error| core.told(ListError::Driver(error)))?;
         }
         // SAFETY: rendering is active in the command buffer.
         unsafe { core.api.end_rendering(commands) };
@@ -187,7 +187,7 @@ impl CommandList {
             let Rendering { colors, depth, stencil, .. } = &rendering;
             let mut pass = Pass::new(info, colors, depth.as_ref(), stencil.as_ref());
             // SAFETY: the list keeps the views; that the device can render to them so is the caller's promise.
-            unsafe { pass.make(&self.core) }.map_err(ListError::Driver)?;
+            unsafe { pass.make(&self.core) }.map_err(|error| self.core.told(ListError::Driver(error)))?;
             rendering.pass = Some(pass);
         }
         self.declare_attached(&rendering)?;
@@ -344,6 +344,7 @@ impl CommandList {
         let part = Subresources::ALL.mips(mip..mip + 1).layers(layers);
         let info = ViewInfo { view_type, format, part };
         // SAFETY: the caller's own promise.
-        unsafe { image.view_with(&info) }.map_err(ListError::View)
+        let view = unsafe { image.view_with(&info) };
+        view.map_err(|error| self.core.told(ListError::View(error)))
     }
 }

@@ -245,7 +245,8 @@ impl CommandList {
         let most = regions.iter().map(|(_, region)| region.alignment(copy_alignment)).max().unwrap_or(4);
         let size = total.saturating_add(most);
         let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.allocate(size, copy_alignment).map_err(ListError::Upload)?;
+        let piece = arena.allocate(size, copy_alignment);
+        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
         let base = piece.offset.next_multiple_of(most);
         for (one, (start, region)) in data.iter().zip(&regions) {
             let mut at = base - piece.offset + start;

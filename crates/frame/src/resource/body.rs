@@ -104,7 +104,7 @@ impl<K: Kind> Body<K> {
 impl<K: Kind> Drop for Body<K> {
     fn drop(&mut self) {
         // It was there from the start, and nobody else removes it.
-        let _ = self.core.submitter.lock().global.remove(self.id);
+        let _ = self.core.global.lock().remove(self.id);
         let device = self.core.api.device();
         let views = &mut self.views.get_mut().made;
         if !views.is_empty() {

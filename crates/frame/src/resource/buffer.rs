@@ -194,7 +194,7 @@ impl Buffer {
     fn body(core: &Arc<Core>, handle: vk::Buffer, facts: &BufferFacts, memory: Memory) -> Body<Buffers> {
         let (concurrent, place) = (facts.is_concurrent(), memory.place());
         let known = BufferInfo { concurrent, place, ..BufferInfo::new(handle, facts.size) };
-        let id = core.submitter.lock().global.add_buffer(&known);
+        let id = core.global.lock().add_buffer(&known);
         Body::new(core, handle, id, memory)
     }
 

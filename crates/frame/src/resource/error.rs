@@ -4,13 +4,18 @@
 use std::error::Error;
 use std::fmt;
 
+use ash::vk;
 use sublet::CreateError;
 use sublet::device::DriverError;
+
+use crate::device::LostDevice;
 
 /// Why a resource was not made. Nothing is left behind.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateResourceError {
+    /// The device is lost.
+    Lost,
     /// The allocator or the driver refused.
     Create(CreateError),
     /// The shared memory was made by other frames.
@@ -20,6 +25,7 @@ pub enum CreateResourceError {
 impl fmt::Display for CreateResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Lost => f.write_str("the device is lost"),
             Self::Create(error) => error.fmt(f),
             Self::OtherFrames => f.write_str("the shared memory is of other frames"),
         }
@@ -29,10 +35,15 @@ impl fmt::Display for CreateResourceError {
 impl Error for CreateResourceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::Create(error) => error.source(),
             Self::OtherFrames => None,
         }
     }
+}
+
+impl LostDevice for CreateResourceError {
+    const LOST: Self = Self::Lost;
 }
 
 impl From<CreateError> for CreateResourceError {
@@ -45,10 +56,12 @@ impl From<CreateError> for CreateResourceError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ViewError {
+    /// The device is lost.
+    Lost,
     /// No usage of the image is one for which there are views: it is only copied (VUID-VkImageViewCreateInfo-image-04441).
     Usage {
         /// What the image was made for.
-        usage: ash::vk::ImageUsageFlags,
+        usage: vk::ImageUsageFlags,
     },
     /// The driver refused.
     Driver(DriverError),
@@ -57,6 +70,7 @@ pub enum ViewError {
 impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Lost => f.write_str("the device is lost"),
             Self::Usage { usage } => write!(f, "an image that was made for {usage:?} has no views"),
             Self::Driver(error) => error.fmt(f),
         }
@@ -66,8 +80,13 @@ impl fmt::Display for ViewError {
 impl Error for ViewError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::Usage { .. } => None,
             Self::Driver(error) => error.source(),
         }
     }
+}
+
+impl LostDevice for ViewError {
+    const LOST: Self = Self::Lost;
 }

@@ -239,7 +239,7 @@ impl Image {
             place: memory.place(),
             ..ImageInfo::new(handle)
         };
-        let id = core.submitter.lock().global.add_image(&known);
+        let id = core.global.lock().add_image(&known);
         Body::new(core, handle, id, memory)
     }
 
@@ -380,8 +380,9 @@ impl Image {
             .subresource_range(range);
         // SAFETY: the image is live, and the caller promises that it can have such a view.
         let made = unsafe { self.0.core.api.device().create_image_view(&create_info, None) };
-        let view =
-            made.map_err(|result| ViewError::Driver(DriverError { call: "vkCreateImageView", result }))?;
+        let view = made.map_err(|result| {
+            self.0.core.told(ViewError::Driver(DriverError { call: "vkCreateImageView", result }))
+        })?;
         views.made.push((info, view));
         Ok(Some(view))
     }

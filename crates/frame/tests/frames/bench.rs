@@ -48,15 +48,27 @@ pub(crate) fn frames(
     descriptors: &DescriptorDevice,
     queues: usize,
 ) -> Result<Frames, CreateFramesError> {
+    frames_with(gpu, allocator, descriptors, queues, |_| ())
+}
+
+/// The same with something else in the create-info.
+pub(crate) fn frames_with(
+    gpu: &sim::Gpu,
+    allocator: &Arc<Allocator>,
+    descriptors: &DescriptorDevice,
+    queues: usize,
+    change: impl FnOnce(&mut FramesCreateInfo<'_>),
+) -> Result<Frames, CreateFramesError> {
     let family = |at| gpu.queue_family_index() + u32::from(at >= COMPUTE);
     let queues: Vec<QueueInfo> =
         (0..queues).map(|at| QueueInfo { queue: gpu.queue_at(at), family: family(at) }).collect();
     let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
-    let info = FramesCreateInfo {
+    let mut info = FramesCreateInfo {
         features: Features::for_gpu(gpu),
         descriptors: Some(descriptors),
         ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), allocator, &queues)
     };
+    change(&mut info);
     // SAFETY: all of it is of the simulated device.
     unsafe { Frames::new(&info) }
 }

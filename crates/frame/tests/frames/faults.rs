@@ -9,8 +9,9 @@ use sublet_frame::{Frames, ImageData};
 
 use crate::bench::{PROFILES, frames, gpu, image_info, parts};
 
-/// Two frames with uploads, copies, images, two queues, and bytes that come back; and a layout.
-fn program(frames: &mut Frames) -> Result<(), Box<dyn Error>> {
+/// Two frames with uploads, copies, images, two queues, the second of which is `other`, and bytes that come back; and a
+/// layout.
+pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn Error>> {
     let binding = vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::SAMPLER)
         .descriptor_count(1);
@@ -33,10 +34,10 @@ fn program(frames: &mut Frames) -> Result<(), Box<dyn Error>> {
         let copy = vk::BufferCopy { src_offset: 0, dst_offset: 512, size: 512 };
         second.copy_buffer(&buffer, &buffer, &[copy])?;
         frames.submit(frames.queue(0), [first, second])?;
-        let mut third = frames.list(frames.queue(1))?;
+        let mut third = frames.list(frames.queue(other))?;
         let bytes = third.read_buffer(&buffer, 0..1024)?;
         let texels = third.read_image(&image, 1, 0..1, vk::ImageAspectFlags::COLOR)?;
-        let ticket = frames.submit(frames.queue(1), [third])?;
+        let ticket = frames.submit(frames.queue(other), [third])?;
         frames.end();
         frames.wait(ticket)?;
         assert_eq!(bytes.bytes()?, [frame; 1024]);
@@ -61,14 +62,14 @@ fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
         frames(&gpu, &allocator, &descriptors, 2)
     });
     let frames = made.as_mut().unwrap();
-    if let Err(error) = program(frames) {
+    if let Err(error) = program(frames, 1) {
         failed = true;
         assert!(!error.to_string().is_empty());
         gpu.faults().clear();
         // Nothing of it is left, and it can be done.
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0, "{fault:?}");
-        program(frames).unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
+        program(frames, 1).unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
     }
     gpu.faults().clear();
     drop(made);
@@ -86,7 +87,7 @@ fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
     (failed, gpu)
 }
 
-fn may_fail(call: &str) -> bool {
+pub(crate) fn may_fail(call: &str) -> bool {
     let starts = [
         "vkCreate",
         "vkAllocate",

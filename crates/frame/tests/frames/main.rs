@@ -10,11 +10,13 @@
 )]
 
 mod bench;
+mod callbacks;
 mod compact;
 mod faults;
 mod foreign;
 mod images;
 mod life;
+mod lost;
 mod make;
 mod paint;
 mod programs;

@@ -1,0 +1,330 @@
+//! Code of the program's own that is called with the queue, with barriers, or when something is dropped: it may do
+//! everything, and may panic.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use ash::vk;
+use sublet_frame::track::{Queue, Use};
+use sublet_frame::{
+    BarrierObserver, Buffer, CommandList, CompactStep, Compactor, Frames, ListError, ReadBack, ReadError,
+    SubmitError,
+};
+
+use crate::bench::{Bench, PROFILES, buffer, frames_with, gpu, image, image_info, parts};
+use crate::compact;
+
+/// Runs it in a thread: what waits for itself fails instead of waiting for ever.
+fn in_time(test: impl FnOnce() + Send + 'static) {
+    let (done, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    if let Err(mpsc::RecvTimeoutError::Timeout) = told.recv_timeout(Duration::from_secs(120)) {
+        panic!("it waits for itself");
+    }
+    thread.join().unwrap();
+}
+
+fn watched(profile: &str, queues: u32, observer: BarrierObserver) -> Bench {
+    let gpu = gpu(profile, queues);
+    let (allocator, descriptors) = parts(&gpu);
+    let frames = frames_with(&gpu, &allocator, &descriptors, queues as usize, |info| {
+        info.on_barriers = Some(observer);
+    });
+    Bench { frames: Some(frames.unwrap()), descriptors, allocator, gpu }
+}
+
+/// All that a program might do anywhere.
+fn everything(frames: &Frames, spare: Option<Buffer>) {
+    drop(spare);
+    let made = buffer(frames, 64);
+    drop(image(frames, &image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1)));
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&made, 0..64, 7).unwrap();
+    let read = list.read_buffer(&made, 0..64).unwrap();
+    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait(ticket).unwrap();
+    assert_eq!(read.bytes().unwrap()[..4], [7, 0, 0, 0]);
+    let _ = frames.freeze(made.id(), Use::COPY_SOURCE);
+    frames.thaw(made.id()).unwrap();
+    made.pin(true);
+    frames.collect().unwrap();
+    frames.with_queue(frames.queue(0), |_| ());
+    drop(frames.list(frames.queue(0)).unwrap());
+    frames.wait_idle().unwrap();
+    assert!(frames.statistics().lists > 0);
+}
+
+/// A list that wants what there is, and then writes a number.
+fn written(frames: &Frames, queue: Queue, shared: &Buffer, round: u32) -> CommandList {
+    let mut list = frames.list(queue).unwrap();
+    if round > 1 {
+        let copy = vk::BufferCopy { src_offset: 0, dst_offset: 32, size: 32 };
+        list.copy_buffer(shared, shared, &[copy]).unwrap();
+    }
+    list.fill_buffer(shared, 0..32, round).unwrap();
+    list
+}
+
+/// A list on the first queue, and one on the last, of another family, that takes over what it has written.
+fn two_lists(frames: &Frames, queues: usize, shared: &Buffer) {
+    for (queue, round) in [(0, 1), (queues - 1, 2), (0, 3)] {
+        let queue = frames.queue(queue);
+        let list = written(frames, queue, shared, round);
+        frames.submit(queue, [list]).unwrap();
+    }
+}
+
+#[test]
+fn everything_can_be_done_with_a_queue_in_hand() {
+    in_time(|| {
+        for profile in PROFILES {
+            let mut bench = Bench::new(profile, 1);
+            let spare = bench.buffer(64);
+            let frames = bench.frames();
+            frames.with_queue(frames.queue(0), |_| everything(frames, Some(spare)));
+            bench.finish();
+        }
+    });
+}
+
+/// Frames that the observer can reach, and how often it was called.
+#[derive(Default)]
+struct Watch {
+    frames: Mutex<Option<Arc<Frames>>>,
+    spares: Mutex<Vec<Buffer>>,
+    calls: AtomicU64,
+}
+
+thread_local! {
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Watch {
+    fn observer(self: &Arc<Self>) -> BarrierObserver {
+        let watch = Arc::clone(self);
+        Arc::new(move |batch| {
+            assert!(!batch.is_empty());
+            let frames = watch.frames.lock().unwrap().clone();
+            // What it does has barriers as well.
+            let Some(frames) = frames.filter(|_| !WATCHING.replace(true)) else { return };
+            watch.calls.fetch_add(1, Ordering::Relaxed);
+            let spare = watch.spares.lock().unwrap().pop();
+            everything(&frames, spare);
+            WATCHING.set(false);
+        })
+    }
+}
+
+#[test]
+fn everything_can_be_done_while_barriers_are_shown() {
+    in_time(|| {
+        for profile in PROFILES {
+            let watch = Arc::new(Watch::default());
+            let mut bench = watched(profile, 3, watch.observer());
+            let shared = bench.buffer(64);
+            watch.spares.lock().unwrap().extend((0..20).map(|_| bench.buffer(64)));
+            let frames = Arc::new(bench.frames.take().unwrap());
+            *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
+            two_lists(&frames, 3, &shared);
+            frames.wait_idle().unwrap();
+            *watch.frames.lock().unwrap() = None;
+            watch.spares.lock().unwrap().clear();
+            // Within two lists, in front of them, and the releases for those.
+            let calls = watch.calls.load(Ordering::Relaxed);
+            assert!(calls >= 6, "{profile}: {calls}");
+            drop((shared, frames));
+            bench.finish();
+        }
+    });
+}
+
+#[test]
+fn everything_can_be_done_while_barriers_of_a_compactor_are_shown() {
+    in_time(|| {
+        let watch = Arc::new(Watch::default());
+        let mut bench = compact::bench_with("lavapipe", 1, Some(watch.observer()));
+        let mut frames = bench.frames.take().unwrap();
+        let (buffers, images) = compact::scattered(&mut frames).unwrap();
+        frames.wait_idle().unwrap();
+        let mut compactor = Compactor::new(compact::info(&frames));
+        compactor.request();
+        let frames = Arc::new(frames);
+        *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
+        let mut moved = 0;
+        for _ in 0..100 {
+            match compactor.step(&frames).unwrap() {
+                CompactStep::Moved { moves, .. } => moved += moves,
+                CompactStep::Ended(_) => break,
+                _ => {}
+            }
+            frames.wait_idle().unwrap();
+        }
+        *watch.frames.lock().unwrap() = None;
+        assert!(moved > 0 && watch.calls.load(Ordering::Relaxed) > 0);
+        drop((buffers, images, frames));
+        bench.finish();
+    });
+}
+
+#[test]
+fn barriers_are_shown_once_in_the_order_of_recording() {
+    for profile in PROFILES {
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&shown);
+        let observer: BarrierObserver = Arc::new(move |batch| sink.lock().unwrap().push(batch.len() as u64));
+        let mut bench = watched(profile, 3, observer);
+        let shared = bench.buffer(64);
+        two_lists(bench.frames(), 3, &shared);
+        let statistics = bench.frames().statistics();
+        let shown = shown.lock().unwrap();
+        assert_eq!(shown.len() as u64, statistics.barrier_calls, "{profile}");
+        assert_eq!(shown.iter().sum::<u64>(), statistics.barriers, "{profile}");
+        assert_eq!(statistics.releases, 2);
+        drop(shared);
+        bench.finish();
+    }
+}
+
+/// An observer that panics when it is told to.
+fn fuse() -> (Arc<AtomicU64>, BarrierObserver) {
+    let fuse = Arc::new(AtomicU64::new(u64::MAX));
+    let own = Arc::clone(&fuse);
+    (fuse, Arc::new(move |_| assert!(own.fetch_sub(1, Ordering::Relaxed) > 0, "it burns")))
+}
+
+#[test]
+fn a_list_whose_observer_panicked_is_not_submitted() {
+    for profile in PROFILES {
+        let (fuse, observer) = fuse();
+        let mut bench = watched(profile, 1, observer);
+        let shared = bench.buffer(64);
+        let frames = bench.frames();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        list.fill_buffer(&shared, 0..64, 1).unwrap();
+        fuse.store(0, Ordering::Relaxed);
+        assert!(catch_unwind(AssertUnwindSafe(|| list.fill_buffer(&shared, 0..64, 2))).is_err());
+        fuse.store(u64::MAX, Ordering::Relaxed);
+        // The barrier is there, so that the same can be recorded behind it; the command is missing.
+        list.fill_buffer(&shared, 0..64, 3).unwrap();
+        let refused = frames.submit(queue, [list]);
+        assert_eq!(refused, Err(SubmitError::Broken { list: 0, error: Box::new(ListError::Observer) }));
+        drop(shared);
+        bench.finish();
+    }
+}
+
+#[test]
+fn states_are_those_of_what_was_submitted_when_an_observer_panics() {
+    for profile in PROFILES {
+        let (fuse, observer) = fuse();
+        let mut bench = watched(profile, 3, observer);
+        let shared = bench.buffer(64);
+        let frames = bench.frames();
+        for (queue, value) in [(0, 1), (2, 2), (0, 3), (2, 4)] {
+            let queue = frames.queue(queue);
+            let list = written(frames, queue, &shared, value);
+            fuse.store(0, Ordering::Relaxed);
+            // Those that have something in front show it, and throw.
+            let thrown = catch_unwind(AssertUnwindSafe(|| frames.submit(queue, [list]))).is_err();
+            assert_eq!(thrown, value > 1, "{profile}");
+            fuse.store(u64::MAX, Ordering::Relaxed);
+        }
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let read = list.read_buffer(&shared, 0..32).unwrap();
+        let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+        frames.wait(ticket).unwrap();
+        assert_eq!(read.bytes().unwrap()[..4], [4, 0, 0, 0], "{profile}");
+        frames.wait_idle().unwrap();
+        assert_eq!(frames.statistics().in_flight, 0);
+        drop((shared, read));
+        bench.finish();
+    }
+}
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("it goes off");
+    }
+}
+
+/// A list that keeps bombs, a buffer of its own, and what is read back.
+fn mined(frames: &Frames) -> (CommandList, ReadBack) {
+    let own = buffer(frames, 64);
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.keep(Bomb);
+    list.fill_buffer(&own, 0..64, 9).unwrap();
+    list.keep(Bomb);
+    let read = list.read_buffer(&own, 0..64).unwrap();
+    (list, read)
+}
+
+#[test]
+fn what_panics_when_it_is_dropped_takes_nothing_with_it() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        bench.gpu.hold_submissions(true);
+        let frames = bench.frames();
+        let mut reads = Vec::new();
+        for _ in 0..3 {
+            let (list, read) = mined(frames);
+            frames.submit(frames.queue(0), [list]).unwrap();
+            reads.push(read);
+        }
+        let pools = frames.statistics().pools;
+        assert!(catch_unwind(AssertUnwindSafe(|| frames.wait_idle())).is_err(), "{profile}");
+        frames.wait_idle().unwrap();
+        for read in &reads {
+            assert_eq!(read.bytes().unwrap()[..4], [9, 0, 0, 0], "{profile}");
+        }
+        assert_eq!((frames.statistics().in_flight, frames.statistics().pools), (0, pools));
+        for _ in 0..3 {
+            frames.submit(frames.queue(0), [frames.list(frames.queue(0)).unwrap()]).unwrap();
+        }
+        assert_eq!(frames.statistics().pools, pools, "they are used again");
+        drop(reads);
+        bench.finish();
+    }
+}
+
+#[test]
+fn a_list_that_is_dropped_with_what_panics_leaves_nothing() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let frames = bench.frames();
+    let (list, read) = mined(frames);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(list))).is_err());
+    assert_eq!((frames.statistics().pools, frames.statistics().tools), (0, 1));
+    assert_eq!(read.bytes(), Err(ReadError::Never));
+    // Its tools are used again.
+    drop(frames.list(frames.queue(0)).unwrap());
+    assert_eq!(frames.statistics().tools, 1);
+    drop(read);
+    bench.finish();
+}
+
+#[test]
+fn frames_that_are_dropped_with_what_panics_leave_nothing() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        bench.gpu.hold_submissions(true);
+        let frames = bench.frames.take().unwrap();
+        for _ in 0..2 {
+            let (list, read) = mined(&frames);
+            drop(read);
+            frames.submit(frames.queue(0), [list]).unwrap();
+        }
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(frames))).is_err(), "{profile}");
+        let live = bench.gpu.live();
+        assert_eq!((live.command_pools, live.buffers, live.fences, live.semaphores), (0, 0, 0, 0));
+        bench.finish();
+    }
+}
