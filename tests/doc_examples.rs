@@ -56,7 +56,7 @@ const SEQUENCES: &[&str] = &[
     "src/allocator/external.rs: win32_handle",
     "src/allocator/find.rs: find_memory_type_index",
     "src/allocator/fit.rs: would_fit",
-    "src/allocator/map.rs: copy_to_allocation",
+    "src/allocator/copy.rs: copy_to_allocation",
     "src/allocator/map.rs: flush_many",
     "src/allocator/map.rs: into_raw",
     "src/allocator/memory_map.rs: memory_map",
@@ -269,4 +269,27 @@ fn the_scan_finds_items() {
     assert_eq!(public_item("pub use pool::Pool;"), None);
     assert_eq!(inherent_impl("impl<T: Threading> Allocator<T> {"), Some("Allocator"));
     assert_eq!(inherent_impl("impl Drop for Pool {"), None);
+}
+
+/// What crates.io and docs.rs show of a package: a page, and of an item the feature that it needs.
+#[test]
+fn packages_have_a_page_and_their_features_are_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.to_owned()];
+    // A package has no `crates`.
+    if let Ok(entries) = fs::read_dir(root.join("crates")) {
+        folders.extend(entries.map(|entry| entry.expect("it is readable").path()));
+    }
+    for folder in folders {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("it is text");
+        assert!(manifest.contains("\nreadme = \"README.md\"\n"), "{}", folder.display());
+        assert!(folder.join("README.md").is_file(), "{}", folder.display());
+        let Ok(library) = fs::read_to_string(folder.join("src/lib.rs")) else { continue };
+        if manifest.contains("\n[features]\n") {
+            let is_shown = manifest
+                .contains("\nall-features = true\nrustdoc-args = [\"--cfg\", \"docsrs\"]\n")
+                && library.contains("#![cfg_attr(docsrs, feature(doc_cfg))]\n");
+            assert!(is_shown, "{}", folder.display());
+        }
+    }
 }

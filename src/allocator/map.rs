@@ -63,10 +63,29 @@ impl<T: Threading> Mapping<'_, T> {
     /// # Errors
     /// [`MapError::OutOfRange`] if it does not fit; nothing is written.
     pub fn write(&mut self, offset: u64, source: &[u8]) -> Result<(), MapError> {
-        let at = self.at(offset, source.len())?;
-        // SAFETY: `at` checked that the bytes are inside the mapped allocation, and `source`, which Rust owns, does not
-        // overlap memory of the driver.
-        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), at, source.len()) };
+        self.write_slice(offset, source)
+    }
+
+    /// [`Self::write`] for one value, with its padding as it is.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    pub fn write_value<V: Copy>(&mut self, offset: u64, value: &V) -> Result<(), MapError> {
+        self.write_slice(offset, std::slice::from_ref(value))
+    }
+
+    /// [`Self::write`] for values one behind the other, as they are in the slice. The offset is in bytes, and need not
+    /// be a multiple of their alignment.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    #[inline]
+    pub fn write_slice<V: Copy>(&mut self, offset: u64, values: &[V]) -> Result<(), MapError> {
+        let size = size_of_val(values);
+        let at = self.at(offset, size)?;
+        // SAFETY: `at` checked that the bytes are inside the mapped allocation, and `values`, which Rust owns, do not
+        // overlap memory of the driver. Bytes have no alignment, and copying padding does not read it.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), at, size) };
         Ok(())
     }
 
@@ -170,7 +189,7 @@ fn out_of_range(allocation: &Allocation, offset: u64, size: u64) -> MapError {
 
 /// How many bytes `size` stands for, if they are inside the allocation.
 #[inline]
-fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
+pub(super) fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
     let rest = allocation.size.checked_sub(offset);
     match (rest, size) {
         (Some(rest), vk::WHOLE_SIZE) => Ok(rest),
@@ -524,64 +543,5 @@ impl<T: Threading> Allocator<T> {
     fn unpin(&self, (allocation, ..): Part<'_>) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
         let _ = self.uncount_mapping(allocation);
-    }
-
-    /// Writes `source` into an allocation at `offset`, mapped for the purpose if need be, and flushes it.
-    ///
-    /// # Errors
-    /// [`MapError`]: out of range, not host-visible, made without host access, or refused by the driver.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let (gpu, allocator) = sublet::doc_example();
-    /// # let requirements = vk::MemoryRequirements { size: 16, alignment: 16, memory_type_bits: !0 };
-    /// let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// allocator.copy_to_allocation(b"sublet", &mut allocation, 10)?;
-    /// let mut back = [0; 6];
-    /// allocator.copy_from_allocation(&allocation, 10, &mut back)?;
-    /// assert_eq!(&back, b"sublet");
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn copy_to_allocation(
-        &self,
-        source: &[u8],
-        allocation: &mut Allocation,
-        offset: u64,
-    ) -> Result<(), MapError> {
-        let size = crate::base::cast::widen(source.len());
-        check_range(allocation, offset, size)?;
-        let mut mapping = self.mapping(allocation)?;
-        mapping.write(offset, source)?;
-        if mapping.allocation.needs_flush() {
-            // While it is mapped (VUID-VkMappedMemoryRange-memory-00684).
-            mapping.flush(offset, size)?;
-        }
-        drop(mapping);
-        self.record(RecordedCall::CopyTo(allocation, offset, size));
-        Ok(())
-    }
-
-    /// Invalidates bytes of an allocation from `offset` on, mapped for the purpose if need be, and reads them into
-    /// `target`.
-    ///
-    /// # Errors
-    /// As for [`Self::copy_to_allocation`].
-    pub fn copy_from_allocation(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        target: &mut [u8],
-    ) -> Result<(), MapError> {
-        let size = crate::base::cast::widen(target.len());
-        check_range(allocation, offset, size)?;
-        let mapping = self.mapping(allocation)?;
-        if allocation.needs_flush() {
-            mapping.invalidate(offset, size)?;
-        }
-        mapping.read(offset, target)?;
-        drop(mapping);
-        self.record(RecordedCall::CopyFrom(allocation, offset, size));
-        Ok(())
     }
 }

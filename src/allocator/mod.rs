@@ -3,6 +3,7 @@
 mod alias;
 mod allocate;
 mod bind;
+mod copy;
 mod create;
 mod create_info;
 mod debug;
@@ -153,14 +154,15 @@ impl Allocator<Shared> {
     /// [`CreateAllocatorError`] if a function that is needed is missing, or the version or the heap limits are wrong.
     ///
     /// # Safety
-    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator.
+    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator. It ends when it is
+    ///    dropped, or with [`destroy`](Self::destroy) or [`destroy_in_place`](Self::destroy_in_place).
     /// 2. `info.functions` are theirs.
     /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
     ///    enabled on the device.
-    /// 4. `info.allocation_callbacks` may be called from any thread until the allocator is dropped
+    /// 4. `info.allocation_callbacks` may be called from any thread until the allocator ends
     ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
     ///    `info.external_memory_handle_types` are enabled.
-    /// 5. When the allocator is dropped, the device no longer uses any memory that came from it.
+    /// 5. When the allocator ends, the device no longer uses any memory that came from it.
     #[doc(alias = "CreateAllocator")]
     pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         // SAFETY: the caller's promises 1 to 5, which are those of `with_threading`.
@@ -387,6 +389,47 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn destroy(self) -> Vec<Leak> {
+        self.inner.shut_down()
+    }
+
+    /// [`Self::destroy`] by reference, for the `Drop` of a struct that owns the allocator and destroys its device there:
+    /// Rust drops the fields only afterwards. Gives all memory back to the driver, and returns what was still allocated.
+    /// Dropping the allocator later calls neither the driver nor the callbacks.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// struct Renderer {
+    ///     allocator: Allocator,
+    ///     device: ash::Device,
+    /// #   gpu: sim::Gpu,
+    /// }
+    ///
+    /// impl Drop for Renderer {
+    ///     fn drop(&mut self) {
+    ///         // SAFETY: nothing is submitted any more, and the allocator is only dropped from here on.
+    ///         let leaks = unsafe { self.allocator.destroy_in_place() };
+    ///         assert!(leaks.is_empty());
+    ///         // SAFETY: everything that was made with the device is destroyed.
+    ///         unsafe { self.device.destroy_device(None) };
+    /// #       self.gpu.assert_silent();
+    ///     }
+    /// }
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # // SAFETY: `Renderer::drop` destroys the allocator before the device.
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let kept = allocator.allocate_memory(&needed, &AllocationCreateInfo::default())?;
+    /// # // SAFETY: nothing was bound to it. An empty block stays.
+    /// # unsafe { allocator.free_memory(kept) }?;
+    /// # drop(Renderer { allocator, device: gpu.device().clone(), gpu });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Safety
+    /// 1. As when the allocator is dropped, the device no longer uses any memory that came from it.
+    /// 2. The allocator is not used again: it may only be dropped. No call checks this, so as not to slow down all
+    ///    others. Pools, scopes and allocations that came from it may only be dropped too.
+    pub unsafe fn destroy_in_place(&mut self) -> Vec<Leak> {
         self.inner.shut_down()
     }
 

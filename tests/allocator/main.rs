@@ -22,6 +22,7 @@ mod content;
 mod debug;
 mod dedicated;
 mod defragment;
+mod ending;
 mod external;
 mod fit;
 mod flags;

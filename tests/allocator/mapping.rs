@@ -475,3 +475,46 @@ fn a_guard_may_outlive_its_pool() {
         assert!(unsafe { rig.allocator.free_memory(allocation) }.is_err());
     });
 }
+
+#[test]
+fn values_and_slices_reach_the_device_as_bytes() {
+    #[derive(Clone, Copy)]
+    #[repr(C)]
+    struct Light {
+        position: [f32; 3],
+        kind: u32,
+    }
+    on_every_gpu(|rig| {
+        for memory_type in host_types(&rig) {
+            let mut allocation = rig.memory(1000, 64, &in_type(memory_type)).unwrap();
+            let lights = [Light { position: [1.0, 2.0, 3.0], kind: 4 }; 3];
+            let expected = [1.0_f32.to_bits(), 2.0_f32.to_bits(), 3.0_f32.to_bits(), 4];
+            let expected: Vec<u8> = expected.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let seen = |allocation: &sublet::Allocation, at: u64, size: usize| {
+                // SAFETY: no other thread writes to it.
+                unsafe { rig.gpu.read_memory(allocation.memory(), allocation.offset() + at, size) }.unwrap()
+            };
+            // Bytes have no alignment: the offset is odd.
+            rig.allocator.write_slice(&lights, &mut allocation, 7).unwrap();
+            assert_eq!(seen(&allocation, 7, 48), expected.repeat(3));
+            rig.allocator.write_value(&lights[0], &mut allocation, 984).unwrap();
+            assert_eq!(seen(&allocation, 984, 16), expected);
+            let mut guard = rig.allocator.map(&mut allocation).unwrap();
+            guard.write_value(100, &lights[0]).unwrap();
+            guard.write_slice(116, &lights[..2]).unwrap();
+            guard.flush(100, 48).unwrap();
+            drop(guard);
+            assert_eq!(seen(&allocation, 100, 48), expected.repeat(3));
+            // The size is that of the values, and not their number.
+            let outside =
+                |offset, size| MapError::OutOfRange { offset, size, allocation_size: allocation.size() };
+            let (value, slice) = (outside(985, 16), outside(953, 48));
+            assert_eq!(rig.allocator.write_value(&lights[0], &mut allocation, 985), Err(value));
+            assert_eq!(rig.allocator.write_slice(&lights, &mut allocation, 953), Err(slice));
+            assert_eq!(seen(&allocation, 984, 16), expected, "nothing was written");
+            rig.allocator.write_slice::<u64>(&[], &mut allocation, 1000).unwrap();
+            rig.allocator.write_value(&(), &mut allocation, 1000).unwrap();
+            rig.free_all([allocation]);
+        }
+    });
+}

@@ -93,6 +93,86 @@ fn what_waits_for_another_clock_is_an_error_and_the_rest_is_freed() {
     assert_eq!(rig.retired.collect(&rig.allocator, &other).unwrap(), 2);
 }
 
+/// Ten buffers in each, some of which are retired by themselves and some not.
+#[test]
+fn pools_and_scopes_wait_for_their_tickets_with_what_is_in_them() {
+    let mut rig = Rig::new();
+    let lane = rig.clock.add_lane().unwrap();
+    let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    let pool = rig.allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+    let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+    let in_both = [AllocationCreateInfo::in_pool(&pool), AllocationCreateInfo::in_scope(&scope)];
+    let made: Vec<_> = in_both
+        .iter()
+        // SAFETY: the create-info is valid.
+        .flat_map(|from| (0..10).map(|_| unsafe { rig.allocator.create_buffer(&info, from) }.unwrap()))
+        .collect();
+    let commands = rig.record(&made.iter().map(|(buffer, _)| *buffer).collect::<Vec<_>>());
+    let fence = vk::Fence::null();
+    let value = rig.submit(commands, None, fence);
+    let ticket = rig.clock.open(lane);
+    for (buffer, allocation) in made {
+        // SAFETY: the recording of the ticket uses the buffer last.
+        unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+    }
+    // SAFETY: all that is in the pool was retired before, with the same ticket.
+    unsafe { rig.retired.retire_pool(ticket, pool) };
+    // SAFETY: as above.
+    unsafe { rig.retired.retire_scope(ticket, scope) };
+    rig.clock.submit(ticket, value).unwrap();
+    assert_eq!((rig.retired.len(), rig.collect().unwrap(), rig.buffers()), (22, 0, 20));
+    let blocks = rig.allocator.statistics().block_count;
+    assert!(blocks >= 2, "one of the pool, one of the scope");
+    rig.execute_all();
+    rig.clock.completed(lane, value);
+    assert_eq!((rig.collect().unwrap(), rig.buffers()), (22, 0));
+    assert_eq!(rig.allocator.statistics().block_count, 0, "both are gone, and their blocks with them");
+}
+
+#[test]
+fn pools_and_scopes_of_another_allocator_stay_and_leaks_in_a_pool_are_told() {
+    let rig = Rig::new();
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let other = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&rig.gpu)) }.unwrap();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    let pool = other.create_pool(&PoolCreateInfo::new(0)).unwrap();
+    let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    let info = AllocationCreateInfo { name: Some("left in it"), ..AllocationCreateInfo::in_pool(&pool) };
+    let _lost = other.allocate_memory(&needed, &info).unwrap();
+    // SAFETY: nothing uses what is in the pool.
+    unsafe { rig.retired.retire_pool(ticket, pool) };
+    let scope = other.create_scope(&ScopeCreateInfo::default()).unwrap();
+    // SAFETY: as above.
+    unsafe { rig.retired.retire_scope(ticket, scope) };
+    rig.clock.discard(ticket).unwrap();
+    let error = rig.collect().unwrap_err();
+    assert_eq!((error.collected, error.kept, error.refused.len()), (0, 2, 0));
+    assert_eq!((rig.retired.len(), other.statistics().allocation_count), (2, 1));
+    let said = said(Level::WARN, || {
+        assert_eq!(rig.retired.collect(&other, &rig.clock).unwrap(), 2);
+    });
+    assert!(said.lines().count() == 1 && said.contains("left in it"), "{said}");
+    assert!(other.destroy().is_empty());
+}
+
+#[test]
+fn a_queue_that_is_dropped_with_a_pool_and_a_scope_says_so_and_they_stay() {
+    let rig = Rig::new();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    let pool = rig.allocator.create_pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) });
+    let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+    let said = said(Level::INFO, || {
+        let retired = RetiredResources::new();
+        // SAFETY: nothing uses what is in it.
+        unsafe { retired.retire_pool(ticket, pool.unwrap()) };
+        // SAFETY: as above.
+        unsafe { retired.retire_scope(ticket, scope) };
+    });
+    assert!(said.lines().count() == 1 && said.contains("resources=2"), "{said}");
+    assert_eq!(rig.allocator.statistics().block_count, 1);
+    rig.clock.discard(ticket).unwrap();
+}
+
 #[test]
 fn a_null_buffer_and_image_are_memory_alone() {
     let rig = Rig::new();

@@ -12,9 +12,9 @@ use crate::retire::{LaneId, OtherClock};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CollectError {
-    /// Resources that were destroyed and freed.
+    /// Resources, pools and scopes that were destroyed and freed.
     pub collected: usize,
-    /// Resources that another allocator's memory belongs to: they stay in the queue, untouched.
+    /// Resources, pools and scopes of another allocator: they stay in the queue, untouched.
     pub kept: usize,
     /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with
     /// them were destroyed.

@@ -14,14 +14,43 @@ use super::Allocator;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::device::BufferOrImage;
+use crate::pool::{DestroyPoolError, FreeScopeError, Pool, Scope};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// A resource that waits for its ticket.
 struct Retired {
     ticket: Ticket,
-    /// `None` for memory alone.
-    resource: Option<BufferOrImage>,
-    allocation: Allocation,
+    held: Held,
+}
+
+/// The last two are boxed: they are large and rare.
+enum Held {
+    Memory {
+        /// `None` for memory alone.
+        resource: Option<BufferOrImage>,
+        allocation: Allocation,
+    },
+    Pool(Box<Pool>),
+    Scope(Box<Scope>),
+}
+
+impl Held {
+    /// The number of the allocator that made it.
+    fn allocator(&self) -> u32 {
+        match self {
+            Self::Memory { allocation, .. } => allocation.allocator,
+            Self::Pool(pool) => pool.allocator,
+            Self::Scope(scope) => scope.allocator,
+        }
+    }
+
+    /// Bytes of an allocation. What is in a pool or scope is counted where the allocator reports its leaks.
+    fn size(&self) -> u64 {
+        match self {
+            Self::Memory { allocation, .. } => allocation.size(),
+            Self::Pool(_) | Self::Scope(_) => 0,
+        }
+    }
 }
 
 struct Waiting {
@@ -30,7 +59,7 @@ struct Waiting {
     spare: VecDeque<Retired>,
 }
 
-/// Buffers, images and memory that wait until the GPU is done with them, to be destroyed and freed then.
+/// Buffers, images, memory, pools and scopes that wait until the GPU is done with them, to be destroyed and freed then.
 ///
 /// Any number of threads retire and collect at once; no lock is held while the driver is called. One queue may be used
 /// with any clock and any allocator, but it is simplest to have one of each for a device.
@@ -98,7 +127,7 @@ impl RetiredResources {
     ///    VUID-vkFreeMemory-memory-00677).
     /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
-        self.push(ticket, Some(BufferOrImage::Buffer(buffer)), allocation);
+        self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Buffer(buffer)), allocation });
     }
 
     /// An image, to be destroyed and its memory freed once `ticket` is done.
@@ -106,7 +135,7 @@ impl RetiredResources {
     /// # Safety
     /// As for [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
-        self.push(ticket, Some(BufferOrImage::Image(image)), allocation);
+        self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Image(image)), allocation });
     }
 
     /// Memory without a resource, to be freed once `ticket` is done.
@@ -115,11 +144,60 @@ impl RetiredResources {
     /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to
     /// be destroyed (VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
-        self.push(ticket, None, allocation);
+        self.push(ticket, Held::Memory { resource: None, allocation });
     }
 
-    fn push(&self, ticket: Ticket, resource: Option<BufferOrImage>, allocation: Allocation) {
-        self.waiting.lock().queue.push(ticket, Retired { ticket, resource, allocation });
+    /// A pool, to be [destroyed](Allocator::destroy_pool) once `ticket` is done. What is still allocated in it then is
+    /// freed with it, and an event names each allocation as a leak. Takes a little host memory.
+    ///
+    /// Retire what is in the pool first, with this ticket or an earlier one of the lane: of one ticket, what was retired
+    /// first is freed first.
+    ///
+    /// # Safety
+    /// 1. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, what
+    ///    [`destroy_pool`](Allocator::destroy_pool) asks for is true: the device no longer uses any memory of the pool
+    ///    (VUID-vkFreeMemory-memory-00677), and neither resources that are bound to it nor mappings are used again.
+    /// 2. Buffers and images of the pool that wait in a queue too are collected before: they wait for this ticket, or
+    ///    for one that is done earlier.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let (gpu, allocator) = sublet::doc_example();
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let lane = clock.add_lane()?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+    /// // SAFETY: the create-info is valid.
+    /// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::in_pool(&pool)) }?;
+    /// let frame = clock.begin_frame(lane, 0);
+    /// // ... the last frame of the level ...
+    /// // SAFETY: no other frame uses the buffer.
+    /// unsafe { retired.retire_buffer(frame, buffer, memory) };
+    /// // SAFETY: nothing else is in the pool.
+    /// unsafe { retired.retire_pool(frame, pool) };
+    /// clock.end_frame(frame)?;
+    ///
+    /// // ... vkWaitForFences for the slot's fence ...
+    /// let _next = clock.begin_frame(lane, 0);
+    /// assert_eq!(retired.collect(&allocator, &clock)?, 2);
+    /// assert_eq!(allocator.statistics().block_count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn retire_pool(&self, ticket: Ticket, pool: Pool) {
+        self.push(ticket, Held::Pool(Box::new(pool)));
+    }
+
+    /// A scope, to be [freed](Allocator::free_scope) with everything in it once `ticket` is done. Takes a little host
+    /// memory.
+    ///
+    /// # Safety
+    /// As for [`retire_pool`](Self::retire_pool), of [`free_scope`](Allocator::free_scope).
+    pub unsafe fn retire_scope(&self, ticket: Ticket, scope: Scope) {
+        self.push(ticket, Held::Scope(Box::new(scope)));
+    }
+
+    fn push(&self, ticket: Ticket, held: Held) {
+        self.waiting.lock().queue.push(ticket, Retired { ticket, held });
     }
 
     /// Destroys and frees what is done according to `clock`, in the order of tickets, and returns how much that was.
@@ -213,25 +291,48 @@ impl Batch<'_> {
         let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new(), other_clock };
         for _ in 0..self.items.len() {
             let Some(item) = self.items.pop_front() else { break };
-            if item.allocation.allocator != allocator.inner.id {
+            let Retired { ticket, held } = item;
+            if held.allocator() != allocator.inner.id {
                 // Its buffer or image is of the other one's device.
                 report.kept += 1;
-                self.items.push_back(item);
+                self.items.push_back(Retired { ticket, held });
                 continue;
             }
-            let device = &allocator.inner.context.device;
-            match item.resource {
-                // SAFETY: it is of this device, as its allocation is, and the device is done with it: the caller's
-                // promise.
-                Some(BufferOrImage::Buffer(buffer)) => unsafe { device.destroy_buffer(buffer) },
+            match held {
+                Held::Memory { resource, allocation } => {
+                    let device = &allocator.inner.context.device;
+                    match resource {
+                        // SAFETY: it is of this device, as its allocation is, and the device is done with it: the
+                        // caller's promise.
+                        Some(BufferOrImage::Buffer(buffer)) => unsafe { device.destroy_buffer(buffer) },
+                        // SAFETY: as above.
+                        Some(BufferOrImage::Image(image)) => unsafe { device.destroy_image(image) },
+                        None => {}
+                    }
+                    // SAFETY: the device is done with the memory, and what was bound to it: the caller's promise.
+                    match unsafe { allocator.free_memory(allocation) } {
+                        Ok(()) => report.collected += 1,
+                        Err(error) => report.refused.push(error),
+                    }
+                }
+                // SAFETY: the device is done with all that is in the pool, and nothing of it is used again: the
+                // caller's promise.
+                Held::Pool(pool) => match unsafe { allocator.destroy_pool(*pool) } {
+                    // Each leak was an event.
+                    Ok(_leaks) => report.collected += 1,
+                    Err(DestroyPoolError { pool }) => {
+                        report.kept += 1;
+                        self.items.push_back(Retired { ticket, held: Held::Pool(Box::new(pool)) });
+                    }
+                },
                 // SAFETY: as above.
-                Some(BufferOrImage::Image(image)) => unsafe { device.destroy_image(image) },
-                None => {}
-            }
-            // SAFETY: the device is done with the memory, and what was bound to it: the caller's promise.
-            match unsafe { allocator.free_memory(item.allocation) } {
-                Ok(()) => report.collected += 1,
-                Err(error) => report.refused.push(error),
+                Held::Scope(scope) => match unsafe { allocator.free_scope(*scope) } {
+                    Ok(_freed) => report.collected += 1,
+                    Err(FreeScopeError { scope }) => {
+                        report.kept += 1;
+                        self.items.push_back(Retired { ticket, held: Held::Scope(Box::new(scope)) });
+                    }
+                },
             }
         }
         let is_whole = report.kept == 0 && report.refused.is_empty() && report.other_clock.is_none();
@@ -260,7 +361,7 @@ impl Drop for RetiredResources {
         let queue = &mut self.waiting.get_mut().queue;
         if !queue.is_empty() {
             let resources = queue.len();
-            let bytes: u64 = queue.drain().map(|item| item.allocation.size()).sum();
+            let bytes: u64 = queue.drain().map(|item| item.held.size()).sum();
             tracing::warn!(name: "retired_resources_lost", target: "sublet::leak", resources, bytes, "resources that waited for the GPU are lost: they stay allocated");
         }
     }

@@ -1,0 +1,145 @@
+//! Programs that use `ash` destroy their device in a `Drop` of their own, and Rust drops the fields only afterwards. The
+//! simulated driver reports what still lives when the device is destroyed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ash::vk;
+use sublet::device::DeviceMemoryCallbacks;
+use sublet::sim::Gpu;
+use sublet::sim::profiles::Profile;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, DebugSettings,
+    Leak, Local, MemoryUsage, PoolCreateInfo, ScopeCreateInfo, Shared,
+};
+
+use super::common::{Form, on_every_profile};
+
+const ALIVE: &str = "VUID-vkDestroyDevice-device-05137";
+
+/// The owner of a device that destroys it as programs do: there is no other object that does.
+struct Program<T: Form> {
+    device: ash::Device,
+    /// Above or below the device: it makes no difference.
+    allocator: Allocator<T>,
+    /// Whether it ends the allocator before the device.
+    ends: bool,
+    leaks: Arc<std::sync::Mutex<Vec<Leak>>>,
+}
+
+impl<T: Form> Drop for Program<T> {
+    fn drop(&mut self) {
+        if self.ends {
+            // SAFETY: nothing was submitted, and the allocator is only dropped from here on.
+            *self.leaks.lock().unwrap() = unsafe { self.allocator.destroy_in_place() };
+        }
+        // SAFETY: nothing was submitted. Where something still lives, the simulated driver says so and goes on.
+        unsafe { self.device.destroy_device(None) };
+    }
+}
+
+/// Leaves an empty block behind, as the allocator of every program that freed all it had.
+fn use_memory<T: Form>(allocator: &Allocator<T>) {
+    let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+    // SAFETY: the create-info is valid.
+    let made = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) };
+    let (buffer, memory) = made.unwrap();
+    // SAFETY: the device never used it.
+    unsafe { allocator.destroy_buffer(buffer, memory) }.unwrap();
+    assert_eq!(allocator.statistics().block_count, 1, "it is kept for later");
+}
+
+fn run<T: Form>(profile: &'static Profile, ends: bool) -> Vec<String> {
+    let gpu = Gpu::new(profile);
+    let allocator = T::make(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
+    use_memory(&allocator);
+    drop(Program { device: gpu.device().clone(), allocator, ends, leaks: Arc::default() });
+    gpu.take_messages().into_iter().map(|message| message.vuid.to_string()).collect()
+}
+
+#[test]
+fn a_device_that_is_destroyed_before_its_allocator_is_reported() {
+    on_every_profile(|profile| assert_eq!(run::<Shared>(profile, false), [ALIVE]));
+}
+
+#[test]
+fn an_allocator_that_ended_in_place_leaves_nothing_to_its_drop() {
+    on_every_profile(|profile| {
+        assert!(run::<Shared>(profile, true).is_empty());
+        assert!(run::<Local>(profile, true).is_empty());
+    });
+}
+
+/// Blocks of every kind, mappings, margins and callbacks: all of it ends with the call, and the drop asks for nothing.
+#[test]
+fn everything_ends_in_place_and_the_leaks_are_named() {
+    on_every_profile(|profile| {
+        for debug in [DebugSettings::default(), DebugSettings { margin: 16, ..Default::default() }] {
+            let gpu = Gpu::new(profile);
+            let events = Arc::new(AtomicU32::new(0));
+            let seen = Arc::clone(&events);
+            let callbacks = DeviceMemoryCallbacks::new(move |_| {
+                seen.fetch_add(1, Ordering::Relaxed);
+            });
+            let info = AllocatorCreateInfo {
+                device_memory_callbacks: Some(callbacks),
+                debug,
+                ..AllocatorCreateInfo::for_gpu(&gpu)
+            };
+            let allocator = Shared::make(&info).unwrap();
+            let pool = allocator
+                .create_pool(&PoolCreateInfo {
+                    min_block_count: 2,
+                    block_size: 1 << 20,
+                    ..PoolCreateInfo::new(0)
+                })
+                .unwrap();
+            let scope = allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+            let mapped = AllocationCreateInfo {
+                flags: Flags::MAPPED,
+                name: Some("mapped"),
+                ..AllocationCreateInfo::new(MemoryUsage::CpuOnly)
+            };
+            let dedicated = AllocationCreateInfo {
+                flags: Flags::DEDICATED_MEMORY,
+                name: Some("dedicated"),
+                ..AllocationCreateInfo::default()
+            };
+            let in_pool =
+                AllocationCreateInfo { name: Some("in the pool"), ..AllocationCreateInfo::in_pool(&pool) };
+            let in_scope =
+                AllocationCreateInfo { name: Some("in the scope"), ..AllocationCreateInfo::in_scope(&scope) };
+            let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+            for info in [mapped, dedicated, in_pool, in_scope] {
+                let _lost = allocator.allocate_memory(&needed, &info).unwrap();
+            }
+            let leaks = Arc::default();
+            let program =
+                Program { device: gpu.device().clone(), allocator, ends: true, leaks: Arc::clone(&leaks) };
+            // The pool and the scope of an allocator that ended are values, and their drops do nothing.
+            drop((program, pool, scope));
+            gpu.assert_silent();
+            let mut names: Vec<_> =
+                leaks.lock().unwrap().iter().map(|leak| leak.name.clone().unwrap().into_string()).collect();
+            names.sort();
+            assert_eq!(names, ["dedicated", "in the pool", "in the scope", "mapped"]);
+            let count = events.load(Ordering::Relaxed);
+            assert!(count > 0 && count % 2 == 0, "each memory is allocated and freed: {count}");
+        }
+    });
+}
+
+/// Ending in place twice is what dropping an allocator that was ended does: nothing is left, and nothing is told again.
+#[test]
+fn the_drop_after_the_end_tells_no_leak_again() {
+    let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    let mut allocator = Shared::make(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
+    let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    let _lost = allocator.allocate_memory(&needed, &AllocationCreateInfo::default()).unwrap();
+    let said = super::said::said(tracing::Level::INFO, || {
+        // SAFETY: the device never used the memory, and the allocator is only dropped from here on.
+        assert_eq!(unsafe { allocator.destroy_in_place() }.len(), 1);
+        drop(allocator);
+    });
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
