@@ -13,7 +13,7 @@
 //! | buffers, images, memory | [`Allocator`], or [`LocalAllocator`] for one thread, made from an [`AllocatorCreateInfo`] |
 //! | saying what memory is for | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
 //! | what you get and free | [`Allocation`]: by value, so that freeing twice does not compile |
-//! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
+//! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`write_slice`](Allocator::write_slice), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
 //! | limits, rings and stacks | [`Pool`] from a [`PoolCreateInfo`], with an [`Algorithm`] |
 //! | how much is used, and where | [`HeapBudget`], [`Statistics`], [`TotalStatistics`], [`MemoryMap`], [`Leak`] |
 //! | whether something would fit | [`would_fit`](Allocator::would_fit) and its variants |
@@ -55,6 +55,7 @@
 //! # What it does not do
 //!
 //! [`guide::limits`] lists what is missing, and the drawbacks of what there is.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod allocation;
 mod allocator;

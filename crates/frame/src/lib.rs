@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "frame")]
 pub mod compact;
@@ -30,7 +31,7 @@ pub use frame::{
 #[cfg(feature = "frame")]
 pub use list::{
     Attachment, CommandList, CreateLayoutError, ImageData, ListError, PipelineLayout, Pitch, ReadBack,
-    ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess, ViewportInfo,
+    ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess,
 };
 #[cfg(feature = "frame")]
 pub use resource::{

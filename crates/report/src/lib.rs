@@ -18,6 +18,7 @@
 //! # Ok::<(), sublet_report::ReadSnapshotError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(feature = "snapshots"),
     allow(rustdoc::broken_intra_doc_links, reason = "the targets need `snapshots`")

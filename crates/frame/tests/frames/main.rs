@@ -22,4 +22,3 @@ mod paint;
 mod programs;
 mod random;
 mod shaders;
-mod state;
