@@ -90,7 +90,7 @@ impl Frame<'_> {
             let Some(how) = attachment.used_in(pass) else { continue };
             let far = vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 };
             let (load_op, clear) = (how.load_op(), vk::ClearValue { depth_stencil: far });
-            let mut target = Target::clear(image).load_op(load_op).clear_value(clear);
+            let mut target = Target { load_op, clear, ..Target::clear(image) };
             if attachment.life().1 == pass {
                 target.store_op = vk::AttachmentStoreOp::DONT_CARE;
             }
