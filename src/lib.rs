@@ -48,9 +48,9 @@
 //!
 //! # How it is built
 //!
-//! [`guide::design`] has [the words](guide::design#the-words) that the source uses, and a picture of
-//! [the floors](guide::design#the-floors): a file imports only from lower ones. `unsafe` is only where Vulkan is
-//! called: the engines of [`metadata`] forbid it.
+//! `ARCHITECTURE.md` in the repository shows the layers, and follows one allocation through the files.
+//! [`guide::design`] has the reason for each decision, and [the words](guide::design#the-words) that the source uses.
+//! `unsafe` is only where Vulkan is called: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!

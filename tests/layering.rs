@@ -30,8 +30,8 @@ const FLOORS: &[&[&str]] = &[
 /// Floors whose rooms may import from one another.
 const OPEN_FLOORS: &[&str] = &["error", "allocator"];
 
-/// The chapter whose picture of the floors is this list.
-const PICTURE: &str = "src/guide/design.md";
+/// The page whose picture of the layers is this list.
+const PICTURE: &str = "ARCHITECTURE.md";
 
 /// Rooms that know no Vulkan.
 const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "retire", "vector", "virtual_block"];
@@ -298,6 +298,7 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "list/moving.rs",
     "list/pass.rs",
     "list/rendering.rs",
+    "list/state.rs",
     "list/upload.rs",
     "resource/body.rs",
     "resource/buffer.rs",
@@ -623,7 +624,7 @@ fn every_module_of_the_root_has_a_floor() {
 #[test]
 fn the_picture_shows_the_floors() {
     let chapter = fs::read_to_string(root().join(PICTURE)).unwrap();
-    let section = chapter.split("\n# The floors\n").nth(1).expect("there is a section of floors");
+    let section = chapter.split("\n# Layers of `sublet`\n").nth(1).expect("there is a section of layers");
     let picture = section.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let drawn: Vec<&str> = picture.lines().map(|line| line.split("  ").next().unwrap()).collect();
     let floors: Vec<String> = FLOORS
@@ -635,6 +636,34 @@ fn the_picture_shows_the_floors() {
         })
         .collect();
     assert_eq!(drawn, floors, "{PICTURE} and FLOORS differ");
+}
+
+/// Files that the page names exist, and a function that follows its file's name in a list is defined there.
+#[test]
+fn the_page_names_what_exists() {
+    let page = fs::read_to_string(root().join(PICTURE)).unwrap();
+    let quoted: Vec<&str> = page.split('`').skip(1).step_by(2).collect();
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for path in quoted.iter().filter(|text| text.contains('/') && !text.contains(char::is_whitespace)) {
+        seen += 1;
+        if !root().join(path).exists() {
+            faults.push(format!("{PICTURE} names {path}"));
+        }
+    }
+    for line in page.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())) {
+        let mut parts = line.split('`');
+        if let (Some(path), Some(", "), Some(function)) = (parts.nth(1), parts.next(), parts.next()) {
+            seen += 1;
+            let name = function.rsplit("::").next().unwrap();
+            let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+            if !text.contains(&format!("fn {name}")) {
+                faults.push(format!("{PICTURE} names {function} in {path}"));
+            }
+        }
+    }
+    assert!(seen > 50, "only {seen}");
+    report(&faults);
 }
 
 #[test]

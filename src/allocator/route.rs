@@ -214,11 +214,11 @@ impl<T: Threading> Allocator<T> {
         // Each way with a request of its own: what both use would not stay in registers for the first.
         if home != 0 {
             let request = asked.of_vector(facts);
-            let granted = vector.grant_in_shard(home, &request, None);
+            let granted = vector.grant_in_shard(home, &request);
             return self.hand_out(usual, &asked, &request, granted);
         }
         let request = asked.of_vector(facts);
-        self.hand_out(usual, &asked, &request, vector.grant(|| request, None))
+        self.hand_out(usual, &asked, &request, vector.grant(request))
     }
 
     /// What comes of the one visit to a vector.
@@ -631,33 +631,19 @@ impl<T: Threading> Allocator<T> {
         flags: u8,
     ) -> Allocation {
         let AllocationRequest { resource, info, .. } = *asked;
-        let flags = flags | flags_of(info, facts, mapped);
-        self.granted(facts, grant, resource.requirements.size, info.user_data, flags)
-    }
-
-    /// What the caller gets for a grant, with its flags.
-    #[inline(always)]
-    pub(super) fn granted(
-        &self,
-        facts: &VectorFacts,
-        grant: Grant,
-        size: u64,
-        user_data: u64,
-        flags: u8,
-    ) -> Allocation {
         Allocation {
             memory: grant.memory,
             offset: grant.offset,
-            size,
+            size: resource.requirements.size,
             mapped: grant.mapped,
-            user_data,
+            user_data: info.user_data,
             key: grant.key,
             vector: facts.vector,
             generation: grant.generation,
             allocator: self.inner.id,
             // There are at most 32 memory types.
             memory_type: byte(facts.config.memory_type),
-            flags,
+            flags: flags | flags_of(info, facts, mapped),
             shard: grant.shard,
         }
     }

@@ -64,40 +64,30 @@ impl<T: Threading> BlockVector<T> {
         self.shards.home()
     }
 
-    /// Grants what is usual, balanced and from below, out of the core if nobody else is there. If it is to be mapped
-    /// the caller sees to it that it is. `None`: it is to be asked for with [`Self::place_at_once`]; nor is there
-    /// anything in a vector that does not have the generation that is asked for. `request` is called where a part of it
-    /// is needed, so that nothing is kept over the search that only a refusal needs.
+    /// The fast path: grants a balanced request from below out of the core, if no other thread holds the lock. The
+    /// caller maps the block where `mapped` asks for it. `None`: the caller continues with [`Self::place_at_once`].
     #[inline(always)]
-    pub(crate) fn grant(&self, request: impl Fn() -> VectorRequest, expected: Option<u32>) -> Option<Grant> {
+    pub(crate) fn grant(&self, request: VectorRequest) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
         let core: &mut Core = &mut guard;
         let generation = core.generation;
-        if expected.is_some_and(|expected| expected != generation) {
-            return None;
-        }
         let active = core.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
-        let (size, alignment) = request().placed(granularity, min_alignment);
-        let tag = request().tag;
+        let (size, alignment) = request.placed(granularity, min_alignment);
+        let tag = request.tag;
         let (key, region, offset) = match active.engine.grant_warm(size, alignment, tag) {
             Some(granted) => granted,
             None => active.grant_hard(size, alignment, tag, core.uses)?,
         };
         core.uses = core.uses.wrapping_add(1);
-        Some(active.granted(key, region, offset, request().mapped, generation))
+        Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
     /// [`Self::grant`], out of the shard of the calling thread. A function of its own, so that who is in no shard keeps
     /// its registers.
     #[inline(never)]
-    pub(crate) fn grant_in_shard(
-        &self,
-        home: u8,
-        request: &VectorRequest,
-        expected: Option<u32>,
-    ) -> Option<Grant> {
-        self.shards.get(home)?.grant(request, home, expected)
+    pub(crate) fn grant_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
+        self.shards.get(home)?.grant(request, home)
     }
 
     /// Grants memory out of a block that there is. `None` changes nothing.

@@ -508,7 +508,7 @@ impl<T: Threading> Shard<T> {
 
     /// Allocates for the shard's own thread what is usual. `None` says nothing.
     #[inline(always)]
-    pub(super) fn grant(&self, request: &VectorRequest, number: u8, expected: Option<u32>) -> Option<Grant> {
+    pub(super) fn grant(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 && (self.returns.is_waiting() || state.has_surplus()) {
             return None;
@@ -517,9 +517,6 @@ impl<T: Threading> Shard<T> {
             return None;
         }
         let generation = state.generation;
-        if expected.is_some_and(|expected| expected != generation) {
-            return None;
-        }
         let open = state.open.as_deref_mut()?;
         let Lending { granularity, min_alignment, .. } = open.lending;
         if !open.lending.serves_size(request.size, request.alignment) {

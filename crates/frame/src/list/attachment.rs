@@ -1,4 +1,5 @@
 //! What is rendered to: attachments, and what they are resolved to.
+#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -150,7 +150,7 @@ fn the_fast_way_is_the_usual_one() {
                 rig.free(held.pop().unwrap());
                 rig.thread(1);
             }
-            let granted = rig.vector.grant_in_shard(home, &wanted, None);
+            let granted = rig.vector.grant_in_shard(home, &wanted);
             let is_slow = granted.is_none();
             let it = granted.map_or_else(|| rig.get(64, 1), |grant| Held { grant, request: wanted });
             held.insert(0, it);

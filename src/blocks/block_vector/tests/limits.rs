@@ -190,8 +190,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
         let request = request(size, 1);
         ASKED.set(0);
         // As the allocator does it: the fast path, then the slow one.
-        let at_once =
-            rig.vector.grant(|| request, None).or_else(|| rig.vector.place_at_once(&rig.context, &request));
+        let at_once = rig.vector.grant(request).or_else(|| rig.vector.place_at_once(&rig.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
             None => rig.vector.allocate(&rig.context, &request, true),
@@ -227,7 +226,7 @@ fn a_refusal_is_remembered_at_once() {
     let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };
     let looks = || {
         ASKED_WARM.set((0, 0));
-        assert!(rig.vector.grant(|| wanted, None).is_none());
+        assert!(rig.vector.grant(wanted).is_none());
         ASKED_WARM.get()
     };
     assert_eq!([looks(), looks()], [(1, 1), (1, 0)]);
