@@ -77,6 +77,9 @@ pub(super) unsafe fn describe_image(
     let external = external.map_or(0, |info| info.handle_types.as_raw());
     description.external = external != 0;
     check_image(device, &description, info.initial_layout)?;
+    refuse_if!(info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2
+        => "VUID-VkImageCreateInfo-sharingMode-00942",
+        "sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
     Ok((description, external, info.sharing_mode == vk::SharingMode::EXCLUSIVE))
 }
 

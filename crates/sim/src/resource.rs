@@ -259,6 +259,7 @@ unsafe extern "system" fn create_image_view(
         let image = state.known(device, info.image, image, rule)?;
         refuse_if!(image.bound.is_none() => "VUID-VkImageViewCreateInfo-image-01020",
             "{name} is not bound to memory");
+        check_view(&name, &image.description, info)?;
         let handle = device.hub.handle::<vk::ImageView>();
         let view = ImageView { image: info.image, range: info.subresource_range, format: info.format };
         state.image_views.insert(handle, view);
@@ -266,6 +267,47 @@ unsafe extern "system" fn create_image_view(
         unsafe { chain::output(p_view, handle) };
         Ok(vk::Result::SUCCESS)
     })
+}
+
+/// Whether a view shows something, and nothing that the image has not.
+fn check_view(
+    name: &Label,
+    image: &ImageDescription,
+    info: &vk::ImageViewCreateInfo<'_>,
+) -> Result<(), Broken> {
+    let range = info.subresource_range;
+    refuse_if!(range.aspect_mask.is_empty() => "VUID-VkImageSubresourceRange-aspectMask-requiredbitmask",
+        "a view of {name} has no aspect");
+    refuse_if!(range.level_count == 0 => "VUID-VkImageSubresourceRange-levelCount-01720",
+        "a view of {name} has no level");
+    refuse_if!(range.layer_count == 0 => "VUID-VkImageSubresourceRange-layerCount-01721",
+        "a view of {name} has no layer");
+    let beyond = |first: u32, count: u32, there: u32| {
+        let given = if count == vk::REMAINING_ARRAY_LAYERS { 0 } else { count };
+        (first >= there, first.saturating_add(given) > there)
+    };
+    let (starts, ends) = beyond(range.base_mip_level, range.level_count, image.mip_levels);
+    refuse_if!(starts => "VUID-VkImageViewCreateInfo-subresourceRange-01478",
+        "a view of {name} starts at level {}", range.base_mip_level);
+    refuse_if!(ends => "VUID-VkImageViewCreateInfo-subresourceRange-01718",
+        "a view of {name} has {} levels from {} on", range.level_count, range.base_mip_level);
+    let flat = [vk::ImageViewType::TYPE_2D, vk::ImageViewType::TYPE_2D_ARRAY].contains(&info.view_type);
+    let slices = flat && image.image_type == vk::ImageType::TYPE_3D;
+    let (there, rules) = match slices {
+        true => (
+            format::level_size(image.extent.depth, range.base_mip_level),
+            ["VUID-VkImageViewCreateInfo-image-02724", "VUID-VkImageViewCreateInfo-subresourceRange-02725"],
+        ),
+        false => (
+            image.array_layers,
+            ["VUID-VkImageViewCreateInfo-image-01482", "VUID-VkImageViewCreateInfo-subresourceRange-01483"],
+        ),
+    };
+    let (starts, ends) = beyond(range.base_array_layer, range.layer_count, there);
+    refuse_if!(starts => rules[0], "a view of {name} starts at layer {}", range.base_array_layer);
+    refuse_if!(ends => rules[1],
+        "a view of {name} has {} layers from {} on", range.layer_count, range.base_array_layer);
+    Ok(())
 }
 
 unsafe extern "system" fn destroy_image_view(

@@ -11,11 +11,12 @@ use sublet::descriptor::{
 use sublet::upload::AllocatorRef;
 use sublet::{Allocator, Threading};
 
+use super::bound::{INDICES, Slot, Target, VERTICES};
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, PipelineLayout, buffers, part};
 use crate::device::binds_buffers;
 use crate::resource::{Buffer, Image, ViewInfo};
-use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use, UseError};
+use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
 
 /// What shaders do with a storage buffer or image. Of no meaning for what they only read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -29,132 +30,43 @@ pub enum StorageAccess {
     ReadWrite,
 }
 
-/// What a binding is of.
-#[derive(Clone, PartialEq, Debug)]
-enum Target {
-    Buffer(BufferId, Range<u64>),
-    Image(ImageId, Subresources),
-}
-
-/// A descriptor, a vertex buffer or the index buffer that is bound.
-#[derive(Clone, Debug)]
-struct Bound {
-    /// Set, binding, element. Vertex buffers are of the set `VERTICES`, and the index buffer of `INDICES`.
-    place: (u32, u32, u32),
-    target: Target,
-    usage: Use,
-}
-
 const READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
-const VERTICES: u32 = u32::MAX;
-const INDICES: u32 = u32::MAX - 1;
 
-/// What is bound at a bind point.
-#[derive(Default)]
-pub(crate) struct BoundPoint {
-    pipeline: vk::Pipeline,
-    layout: Option<PipelineLayout>,
-    bound: Vec<Bound>,
-    /// The same with one use of each resource that several bindings use alike.
-    merged: Vec<Bound>,
-    stale: bool,
-}
-
-impl BoundPoint {
-    pub(crate) fn forget(&mut self) {
-        self.pipeline = vk::Pipeline::null();
-        self.layout = None;
-        self.bound.clear();
-        self.merged.clear();
-        self.stale = false;
-    }
-
-    fn set(&mut self, place: (u32, u32, u32), target: Target, usage: Use) {
-        let bound = Bound { place, target, usage };
-        match self.bound.iter_mut().find(|bound| bound.place == place) {
-            Some(old) => *old = bound,
-            None => self.bound.push(bound),
-        }
-        self.stale = true;
-    }
-
-    /// Keeps what the binder keeps staged.
-    fn set_layout(&mut self, new: &PipelineLayout) {
-        let old = self.layout.replace(new.clone());
-        let keeps = |set: u32| {
-            let sets = old.as_ref().and_then(|old| old.set(set)).zip(new.set(set));
-            set >= INDICES || sets.is_some_and(|(old, new)| old.is_identical(new))
-        };
-        self.bound.retain(|bound| keeps(bound.place.0));
-        self.stale = true;
-    }
-
-    /// One use of each range: two reads, or a read and a write, of the same are one use by one command.
-    fn merge(&mut self) {
-        if !std::mem::take(&mut self.stale) {
-            return;
-        }
-        self.merged.clear();
-        for bound in &self.bound {
-            let alike = |known: &&mut Bound| known.usage.layout == bound.usage.layout;
-            match self
-                .merged
-                .iter_mut()
-                .filter(alike)
-                .find_map(|known| known.target.join(&bound.target).map(|to| (known, to)))
-            {
-                Some((known, target)) => {
-                    known.usage = known.usage | bound.usage;
-                    known.target = target;
-                }
-                None => self.merged.push(bound.clone()),
-            }
-        }
-    }
-}
-
-impl Target {
-    /// Both together, if they are of the same bytes or subresources in part.
-    fn join(&self, other: &Self) -> Option<Self> {
-        match (self, other) {
-            (Self::Buffer(one, range), Self::Buffer(two, more)) => {
-                let meet = one == two && range.start < more.end && more.start < range.end;
-                meet.then(|| Self::Buffer(*one, range.start.min(more.start)..range.end.max(more.end)))
-            }
-            (Self::Image(one, part), Self::Image(two, more)) => {
-                (one == two && part == more).then(|| self.clone())
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The stages of pipelines as barriers name them.
+/// The stages at which pipelines of a bind point use a binding, as barriers name them; none if its stages are all those
+/// of other pipelines.
 fn stages_of(stages: vk::ShaderStageFlags, point: BindPoint) -> vk::PipelineStageFlags2 {
     use vk::PipelineStageFlags2 as Stages;
-    const NAMES: [(vk::ShaderStageFlags, Stages); 8] = [
+    const NAMES: [(vk::ShaderStageFlags, Stages); 7] = [
         (vk::ShaderStageFlags::VERTEX, Stages::VERTEX_SHADER),
         (vk::ShaderStageFlags::TESSELLATION_CONTROL, Stages::TESSELLATION_CONTROL_SHADER),
         (vk::ShaderStageFlags::TESSELLATION_EVALUATION, Stages::TESSELLATION_EVALUATION_SHADER),
         (vk::ShaderStageFlags::GEOMETRY, Stages::GEOMETRY_SHADER),
         (vk::ShaderStageFlags::FRAGMENT, Stages::FRAGMENT_SHADER),
-        (vk::ShaderStageFlags::COMPUTE, Stages::COMPUTE_SHADER),
         (vk::ShaderStageFlags::TASK_EXT, Stages::TASK_SHADER_EXT),
         (vk::ShaderStageFlags::MESH_EXT, Stages::MESH_SHADER_EXT),
     ];
+    const RAYS: vk::ShaderStageFlags = vk::ShaderStageFlags::from_raw(
+        vk::ShaderStageFlags::RAYGEN_KHR.as_raw()
+            | vk::ShaderStageFlags::ANY_HIT_KHR.as_raw()
+            | vk::ShaderStageFlags::CLOSEST_HIT_KHR.as_raw()
+            | vk::ShaderStageFlags::MISS_KHR.as_raw()
+            | vk::ShaderStageFlags::INTERSECTION_KHR.as_raw()
+            | vk::ShaderStageFlags::CALLABLE_KHR.as_raw(),
+    );
+    let others = RAYS | vk::ShaderStageFlags::COMPUTE;
     match point {
-        BindPoint::Compute => return Stages::COMPUTE_SHADER,
-        BindPoint::RayTracing => return Stages::RAY_TRACING_SHADER_KHR,
-        BindPoint::Graphics => {}
+        BindPoint::Compute if stages.contains(vk::ShaderStageFlags::COMPUTE) => Stages::COMPUTE_SHADER,
+        BindPoint::RayTracing if stages.intersects(RAYS) => Stages::RAY_TRACING_SHADER_KHR,
+        BindPoint::Compute | BindPoint::RayTracing => Stages::NONE,
+        BindPoint::Graphics => {
+            let named = NAMES.iter().filter(|(stage, _)| stages.contains(*stage));
+            let (known, named) = named
+                .fold((others, Stages::NONE), |(known, all), (stage, name)| (known | *stage, all | *name));
+            // Of `ALL` and `ALL_GRAPHICS` some need features that nobody spoke of.
+            let all = stages.contains(vk::ShaderStageFlags::ALL_GRAPHICS) || !known.contains(stages);
+            if all { Stages::ALL_GRAPHICS } else { named }
+        }
     }
-    // Of `ALL` and `ALL_GRAPHICS` some need features that nobody spoke of.
-    let graphics = vk::ShaderStageFlags::ALL_GRAPHICS;
-    if stages.contains(graphics) {
-        return Stages::ALL_GRAPHICS;
-    }
-    let named =
-        NAMES.iter().filter(|(stage, _)| stages.contains(*stage) && *stage != vk::ShaderStageFlags::COMPUTE);
-    named.fold(Stages::NONE, |all, (_, stage)| all | *stage)
 }
 
 fn storage(stages: vk::PipelineStageFlags2, access: StorageAccess) -> Use {
@@ -249,14 +161,13 @@ impl CommandList {
         } else {
             (Descriptor::StorageBuffer(described), storage(stages, access))
         };
-        self.stage(point, (set, binding, element), descriptor)?;
         let target = Target::Buffer(buffer.id(), range.start..end);
-        self.tools.points[index(point)].set((set, binding, element), target, usage);
-        Ok(())
+        self.stage(point, (set, binding, element), descriptor, Some((target, usage)))
     }
 
     /// Binds an image as what the binding is: sampled with or without a sampler, storage, or input attachment. Without
-    /// `view` it is the [default view](Image::view).
+    /// `view` it is the [default view](Image::view). Of depth and stencil together shaders see one: depth, unless `view`
+    /// has stencil alone.
     ///
     /// # Errors
     /// [`ListError`]: nothing was changed.
@@ -278,7 +189,7 @@ impl CommandList {
         let (needs, usage) = match kind {
             DescriptorKind::StorageImage => (vk::ImageUsageFlags::STORAGE, storage(stages, access)),
             DescriptorKind::InputAttachment => {
-                let sampled = Use::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER);
+                let sampled = Use::sampled(stages);
                 let usage = Use { access: vk::AccessFlags2::INPUT_ATTACHMENT_READ, ..sampled };
                 (vk::ImageUsageFlags::INPUT_ATTACHMENT, usage)
             }
@@ -293,11 +204,17 @@ impl CommandList {
         };
         part::needs(image, needs)?;
         self.keep_image(image)?;
-        let made = match view {
-            None => image.view(),
-            // SAFETY: the caller's promise: the image can have the view.
-            Some(info) => unsafe { image.view_with(info) },
+        let both = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
+        let mut info = match view {
+            None => image.whole().map_err(ListError::View)?,
+            Some(view) => view.clone(),
         };
+        if image.aspects().contains(both) && info.part.aspects.contains(both) {
+            // VUID-VkDescriptorImageInfo-imageView-01976.
+            info.part.aspects = vk::ImageAspectFlags::DEPTH;
+        }
+        // SAFETY: the caller's promise: the image can have the view, or one of all of it.
+        let made = unsafe { image.view_with(&info) };
         let described =
             ImageDescriptor::new(made.map_err(|error| self.core.told(ListError::View(error)))?, usage.layout);
         let descriptor = match kind {
@@ -308,11 +225,8 @@ impl CommandList {
             DescriptorKind::InputAttachment => Descriptor::InputAttachment(described),
             _ => Descriptor::SampledImage(described),
         };
-        self.stage(point, (set, binding, element), descriptor)?;
-        let part = view.map_or(Subresources::ALL, |view| view.part.clone());
-        let target = Target::Image(image.id(), part);
-        self.tools.points[index(point)].set((set, binding, element), target, usage);
-        Ok(())
+        let target = Target::Image(image.id(), image.tracked(&info.part));
+        self.stage(point, (set, binding, element), descriptor, Some((target, usage)))
     }
 
     /// Binds a sampler.
@@ -329,7 +243,7 @@ impl CommandList {
         sampler: vk::Sampler,
     ) -> Result<(), ListError> {
         self.binding(point, place.0, place.1)?;
-        self.stage(point, place, Descriptor::Sampler(sampler))
+        self.stage(point, place, Descriptor::Sampler(sampler), None)
     }
 
     /// Binds a set of the program's own, of a heap for example, in place of descriptors of the list.
@@ -382,9 +296,7 @@ impl CommandList {
     ) -> Result<(), ListError> {
         let binder = self.core.binder(&mut self.tools.binder)?;
         stage(binder).map_err(ListError::Stage)?;
-        let bound = &mut self.tools.points[index(point)];
-        bound.bound.retain(|bound| bound.place.0 != set);
-        bound.stale = true;
+        self.tools.points[index(point)].forget_set(set);
         Ok(())
     }
 
@@ -411,17 +323,17 @@ impl CommandList {
             let address = piece.address;
             let described =
                 BufferDescriptor { address, ..BufferDescriptor::new(piece.buffer, piece.offset, piece.size) };
-            return self.stage(point, place, Descriptor::UniformBuffer(described));
+            return self.stage(point, place, Descriptor::UniformBuffer(described), None);
         }
         let page = BufferDescriptor::new(piece.buffer, 0, piece.size);
-        self.stage(point, place, Descriptor::UniformBufferDynamic(page))?;
+        self.stage(point, place, Descriptor::UniformBufferDynamic(page), None)?;
         // A page is smaller than 4 GiB, or the binder refuses what is cut off.
         let offset = u32::try_from(piece.offset).unwrap_or(u32::MAX);
         let binder = self.core.binder(&mut self.tools.binder)?;
         binder.stage_dynamic_offset(point, set, binding, 0, offset).map_err(ListError::Stage)
     }
 
-    /// `vkCmdPushConstants`.
+    /// `vkCmdPushConstants`. No bytes record nothing.
     ///
     /// # Errors
     /// [`ListError::NoBinding`] if no pipeline is bound there; [`ListError::Misaligned`] if offset or length is no
@@ -441,6 +353,9 @@ impl CommandList {
         let layout = layout.ok_or(ListError::NoBinding { set: 0, binding: 0 })?.handle();
         check_multiple("the offset", offset.into(), 4)?;
         check_multiple("the number of bytes", u64::try_from(bytes.len()).unwrap_or(u64::MAX), 4)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let device = self.core.api.device();
         // SAFETY: the list is being recorded; the range is the caller's promise.
         unsafe { device.cmd_push_constants(self.pool.main, layout, stages, offset, bytes) };
@@ -468,7 +383,7 @@ impl CommandList {
         // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
         unsafe { device.cmd_bind_vertex_buffers(self.pool.main, binding, &[buffer.handle()], &[offset]) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
-        self.tools.points[0].set((VERTICES, binding, 0), target, Use::VERTICES);
+        self.tools.points[0].set((VERTICES, binding, 0), Some((target, Use::VERTICES)));
         Ok(())
     }
 
@@ -488,11 +403,11 @@ impl CommandList {
         // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
         unsafe { device.cmd_bind_index_buffer(self.pool.main, buffer.handle(), offset, kind) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
-        self.tools.points[0].set((INDICES, 0, 0), target, Use::INDICES);
+        self.tools.points[0].set((INDICES, 0, 0), Some((target, Use::INDICES)));
         Ok(())
     }
 
-    /// The kind and the stages of a binding.
+    /// The kind of a binding, and the stages at which pipelines of this bind point use it.
     fn binding(
         &self,
         point: BindPoint,
@@ -504,18 +419,19 @@ impl CommandList {
         Ok((found.kind, stages_of(found.stages, point)))
     }
 
+    /// Stages a descriptor, which takes the place of another one, with the use that it means to the binding's stages.
     fn stage(
         &mut self,
         point: BindPoint,
-        (set, binding, element): (u32, u32, u32),
+        (set, binding, element): Slot,
         descriptor: Descriptor,
+        usage: Option<(Target, Use)>,
     ) -> Result<(), ListError> {
-        // What was there goes, also if it had a use and this has none.
         let binder = self.core.binder(&mut self.tools.binder)?;
         binder.stage(point, set, binding, element, &[descriptor]).map_err(ListError::Stage)?;
-        let bound = &mut self.tools.points[index(point)];
-        bound.bound.retain(|bound| bound.place != (set, binding, element));
-        bound.stale = true;
+        // A set may have bindings for pipelines of another bind point.
+        let usage = usage.filter(|(_, usage)| !usage.stages.is_empty());
+        self.tools.points[index(point)].set((set, binding, element), usage);
         Ok(())
     }
 
@@ -535,18 +451,17 @@ impl CommandList {
 
     /// Declares what is bound, records the barriers, and binds what is stale: right before a draw or a dispatch.
     pub(super) fn commit(&mut self, point: BindPoint) -> Result<(), ListError> {
-        self.tools.points[index(point)].merge();
-        let (recorder, merged) = (&mut self.tools.recorder, &self.tools.points[index(point)].merged);
-        for bound in merged {
+        let (recorder, uses) = (&mut self.tools.recorder, self.tools.points[index(point)].uses());
+        for (target, usage) in uses {
             let attached = |id: &ImageId, part: &Subresources| {
                 self.rendering.as_ref().is_some_and(|rendering| rendering.attaches(*id, part))
             };
-            let declared = match &bound.target {
-                Target::Buffer(id, range) => recorder.use_buffer(*id, range.clone(), bound.usage),
+            let declared = match target {
+                Target::Buffer(id, range) => recorder.use_buffer(*id, range.clone(), *usage),
                 Target::Image(id, part) if attached(id, part) => {
                     Err(UseError::Twice { resource: ResourceId::from(*id) })
                 }
-                Target::Image(id, part) => recorder.use_image(*id, part, bound.usage),
+                Target::Image(id, part) => recorder.use_image(*id, part, *usage),
             };
             if let Err(error) = declared {
                 return Err(self.break_off(ListError::Use(error)));

@@ -118,7 +118,8 @@ impl CommandList {
         Ok(())
     }
 
-    /// `vkCmdFillBuffer`: every four bytes become `value`. Start and end of the range are multiples of 4.
+    /// `vkCmdFillBuffer`: every four bytes become `value`. Start and end of the range are multiples of 4. An empty range
+    /// records nothing.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
@@ -126,9 +127,12 @@ impl CommandList {
     pub fn fill_buffer(&mut self, buffer: &Buffer, range: Range<u64>, value: u32) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
-        check_range("bytes", range.start, range.end, buffer.size())?;
         check_multiple("the start of the range", range.start, 4)?;
         check_multiple("the end of the range", range.end, 4)?;
+        if range.start == range.end && range.end <= buffer.size() {
+            return Ok(());
+        }
+        check_range("bytes", range.start, range.end, buffer.size())?;
         let (start, size) = (range.start, range.end - range.start);
         self.keep_buffer(buffer)?;
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
@@ -141,17 +145,20 @@ impl CommandList {
     }
 
     /// `vkCmdUpdateBuffer`: the bytes go into the command buffer. Offset and length are multiples of 4, and there are
-    /// 65,536 bytes at most; [`upload`](Self::upload) takes any.
+    /// 65,536 bytes at most; [`upload`](Self::upload) takes any. No bytes record nothing.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
     pub fn update_buffer(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
-        let range = check_bytes(buffer, offset, len(bytes))?;
-        check_range("bytes of an update", 0, len(bytes), MOST_UPDATED)?;
         check_multiple("the offset", offset, 4)?;
         check_multiple("the number of bytes", len(bytes), 4)?;
+        if bytes.is_empty() && offset <= buffer.size() {
+            return Ok(());
+        }
+        let range = check_bytes(buffer, offset, len(bytes))?;
+        check_range("bytes of an update", 0, len(bytes), MOST_UPDATED)?;
         self.keep_buffer(buffer)?;
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
         self.flush()?;
@@ -162,13 +169,16 @@ impl CommandList {
         Ok(())
     }
 
-    /// Writes bytes to a buffer, `offset` bytes from its start: through the arena, and one copy.
+    /// Writes bytes to a buffer, `offset` bytes from its start: through the arena, and one copy. No bytes record nothing.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.
     pub fn upload(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
+        if bytes.is_empty() && offset <= buffer.size() {
+            return Ok(());
+        }
         let range = check_bytes(buffer, offset, len(bytes))?;
         self.keep_buffer(buffer)?;
         let arena = self.core.arena(&mut self.tools)?;
@@ -183,7 +193,7 @@ impl CommandList {
         Ok(())
     }
 
-    /// Reads bytes of a buffer back to the host.
+    /// Reads bytes of a buffer back to the host: one at least.
     ///
     /// # Errors
     /// [`ListError`]: nothing was recorded.

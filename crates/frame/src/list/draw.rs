@@ -157,6 +157,9 @@ impl CommandList {
         stride: u32,
     ) -> Result<(), ListError> {
         self.inside()?;
+        if count == 0 {
+            return Ok(());
+        }
         self.arguments::<vk::DrawIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
@@ -181,6 +184,9 @@ impl CommandList {
         stride: u32,
     ) -> Result<(), ListError> {
         self.inside()?;
+        if count == 0 {
+            return Ok(());
+        }
         self.arguments::<vk::DrawIndexedIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);

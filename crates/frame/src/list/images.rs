@@ -54,6 +54,9 @@ impl CommandList {
     ) -> Result<(), ListError> {
         self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
         self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        if regions.is_empty() {
+            return Ok(());
+        }
         self.declare(|recorder| {
             let read = regions.iter().map(|region| (region.src_subresource, Use::COPY_SOURCE));
             declare(recorder, from, read)?;
@@ -84,6 +87,9 @@ impl CommandList {
         buffers::needs(from, vk::BufferUsageFlags::TRANSFER_SRC)?;
         self.transfer_image(to, TARGET, regions.iter().map(|region| region.image_subresource))?;
         self.keep_buffer(from)?;
+        if regions.is_empty() {
+            return Ok(());
+        }
         self.declare(|recorder| {
             for region in regions {
                 recorder.use_buffer(from.id(), bytes_of(to, region), Use::COPY_SOURCE)?;
@@ -118,10 +124,9 @@ impl CommandList {
         // Rows of several regions may lie between one another: all of it is one write.
         let written = regions.iter().map(|region| bytes_of(from, region));
         let written = written.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
+        let Some(written) = written else { return Ok(()) };
         self.declare(|recorder| {
-            if let Some(written) = written {
-                recorder.use_buffer(to.id(), written, Use::COPY_TARGET)?;
-            }
+            recorder.use_buffer(to.id(), written, Use::COPY_TARGET)?;
             declare(recorder, from, regions.iter().map(|region| (region.image_subresource, Use::COPY_SOURCE)))
         })?;
         self.flush()?;
@@ -165,6 +170,9 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
         self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        if regions.is_empty() {
+            return Ok(());
+        }
         self.declare(|recorder| {
             let read = regions.iter().map(|region| (region.src_subresource, Use::BLIT_SOURCE));
             declare(recorder, from, read)?;
@@ -199,6 +207,9 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         self.transfer_image(from, SOURCE, regions.iter().map(|region| region.src_subresource))?;
         self.transfer_image(to, TARGET, regions.iter().map(|region| region.dst_subresource))?;
+        if regions.is_empty() {
+            return Ok(());
+        }
         self.declare(|recorder| {
             let read = regions.iter().map(|region| (region.src_subresource, RESOLVE_SOURCE));
             declare(recorder, from, read)?;

@@ -2,6 +2,7 @@
 
 mod attachment;
 mod bind;
+mod bound;
 mod buffers;
 mod downsample;
 mod draw;
@@ -17,8 +18,8 @@ mod rendering;
 mod upload;
 
 pub use self::attachment::{Attachment, RenderingInfo, Resolve};
-pub(crate) use self::bind::BoundPoint;
 pub use self::bind::StorageAccess;
+pub(crate) use self::bound::BoundPoint;
 pub(crate) use self::downsample::Downsampler;
 pub use self::error::ListError;
 pub use self::layout::{CreateLayoutError, PipelineLayout};
@@ -176,7 +177,7 @@ impl CommandList {
         usage: Use,
     ) -> Result<(), ListError> {
         self.keep_image(image)?;
-        self.declare(|recorder| recorder.use_image(image.id(), part, usage))
+        self.declare(|recorder| recorder.use_image(image.id(), &image.tracked(part), usage))
     }
 
     /// Asks for a barrier between unordered writes to a resource so far and the next ones.

@@ -13,8 +13,12 @@ pub(super) fn needs(image: &Image, needs: vk::ImageUsageFlags) -> Result<(), Lis
     if has.contains(needs) { Ok(()) } else { Err(ListError::ImageUsage { needs, has }) }
 }
 
-/// Whether mip and layers are the image's.
+/// Whether mip, layers and aspects are the image's.
 pub(super) fn check_layers(image: &Image, part: &vk::ImageSubresourceLayers) -> Result<(), ListError> {
+    let (asked, has) = (part.aspect_mask, image.facts().all_aspects());
+    if asked.is_empty() || !has.contains(asked) {
+        return Err(ListError::Format { format: image.format(), aspect: asked });
+    }
     let (mip, first) = (u64::from(part.mip_level), u64::from(part.base_array_layer));
     check_range("mips", mip, mip + 1, image.mips().into())?;
     let end = if part.layer_count == vk::REMAINING_ARRAY_LAYERS {
@@ -43,6 +47,12 @@ pub(super) fn declare(
     image: &Image,
     regions: impl Iterator<Item = (vk::ImageSubresourceLayers, Use)> + Clone,
 ) -> Result<(), UseError> {
+    let regions = regions.map(|(part, usage)| {
+        // Planes have one state, and so have depth and stencil where layouts are not separate.
+        let aspects = image.tracked(&Subresources::ALL.aspects(part.aspect_mask)).aspects;
+        let aspect_mask = if image.core().aspects_apart { aspects } else { image.aspects() };
+        (vk::ImageSubresourceLayers { aspect_mask, ..part }, usage)
+    });
     for (at, (part, usage)) in regions.clone().enumerate() {
         let whole = Subresources::ALL.mips(part.mip_level..part.mip_level + 1).aspects(part.aspect_mask);
         let mut before = regions.clone().take(at).map(|(before, _)| before);

@@ -28,7 +28,33 @@ const MOST_ATTACHED: usize = 2 * (MOST_COLORS + 2);
 struct Attached {
     image: ImageId,
     part: Subresources,
+    /// The same as the tracker counts it.
+    tracked: Subresources,
     usage: Use,
+}
+
+impl Attached {
+    fn new(image: &Image, part: Subresources, usage: Use) -> Self {
+        Self { image: image.id(), tracked: image.tracked(&part), part, usage }
+    }
+
+    /// Whether both are of the same mips and layers, where depth and stencil, or slices, have one state.
+    fn is_beside(&self, other: &Self) -> bool {
+        let place = |one: &Self| (one.image, one.tracked.mips.clone(), one.tracked.layers.clone());
+        place(self) == place(other)
+    }
+}
+
+/// Whether mips, layers and aspects have some in common.
+fn meet(one: &Subresources, other: &Subresources) -> bool {
+    let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
+    meet(&one.mips, &other.mips) && meet(&one.layers, &other.layers) && one.aspects.intersects(other.aspects)
+}
+
+/// Whether layers of a view are all of the subresources that they are in: slices may be some.
+fn is_whole(image: &Image, mip: u32, layers: &Range<u32>) -> bool {
+    let slices = image.facts().image_type == vk::ImageType::TYPE_3D;
+    !slices || *layers == (0..image.extent(mip).depth)
 }
 
 /// Rendering that a list is in. It begins with the first draw, so that what that draw needs comes before.
@@ -55,13 +81,8 @@ fn range(start: u32, count: u32) -> Range<u32> {
 impl Rendering {
     /// Whether an image that shaders use is rendered to.
     pub(super) fn attaches(&self, image: ImageId, part: &Subresources) -> bool {
-        let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
         self.attached.iter().flatten().any(|attached| {
-            attached.image == image
-                && attached.usage.writes()
-                && meet(&attached.part.mips, &part.mips)
-                && meet(&attached.part.layers, &part.layers)
-                && attached.part.aspects.intersects(part.aspects)
+            attached.image == image && attached.usage.writes() && meet(&attached.tracked, part)
         })
     }
 
@@ -227,26 +248,25 @@ impl CommandList {
         self.rendering = Some(rendering);
     }
 
-    /// Declares what is rendered to, once where depth and stencil are of one image.
+    /// Declares what is rendered to: once where depth and stencil are of one image, or slices of one mip.
     fn declare_attached(&mut self, rendering: &Rendering) -> Result<(), ListError> {
         let attached = &rendering.attached;
         self.declare(|recorder| {
             for (at, one) in attached.iter().enumerate() {
                 let Some(one) = one else { continue };
                 let mut before = attached[..at].iter().flatten();
-                match before.find(|before| before.image == one.image && before.part.mips == one.part.mips) {
-                    None => {
-                        let pair = attached[at + 1..].iter().flatten().find(|other| other.image == one.image);
-                        let both = pair.map_or(one.usage, |other| one.usage | other.usage);
-                        let aspects =
-                            one.part.aspects | pair.map_or(one.part.aspects, |pair| pair.part.aspects);
-                        recorder.use_image(one.image, &one.part.clone().aspects(aspects), both)?;
-                    }
-                    Some(before) if before.part.aspects == one.part.aspects => {
-                        return Err(UseError::Twice { resource: ResourceId::from(one.image) });
-                    }
-                    Some(_) => {}
+                if before.clone().any(|other| other.image == one.image && meet(&other.part, &one.part)) {
+                    return Err(UseError::Twice { resource: ResourceId::from(one.image) });
                 }
+                if before.any(|other| other.is_beside(one)) {
+                    continue;
+                }
+                let beside = attached[at + 1..].iter().flatten().filter(|other| other.is_beside(one));
+                let (aspects, usage) = beside
+                    .fold((one.tracked.aspects, one.usage), |(aspects, usage), other| {
+                        (aspects | other.tracked.aspects, usage | other.usage)
+                    });
+                recorder.use_image(one.image, &one.tracked.clone().aspects(aspects), usage)?;
             }
             Ok(())
         })
@@ -287,6 +307,7 @@ impl CommandList {
             }
         }
         usage.discards = full && load_op != vk::AttachmentLoadOp::LOAD && image.aspects() == aspect;
+        usage.discards &= is_whole(image, mip, &range(layer, layers));
         // A render pass has depth and stencil of an image, and keeps the one that is not attached by writing it.
         let alone = info.depth.is_none() || info.stencil.is_none();
         let kept = !color && alone && in_passes;
@@ -296,7 +317,7 @@ impl CommandList {
             usage.stages |= Use::COLOR_ATTACHMENT.stages;
             usage.access |= vk::AccessFlags2::COLOR_ATTACHMENT_READ;
         }
-        rendering.attached[at] = Some(Attached { image: image.id(), part, usage });
+        rendering.attached[at] = Some(Attached::new(image, part, usage));
         rendering.can_suspend &= store_op == vk::AttachmentStoreOp::STORE && resolve.is_none();
         let mut made = vk::RenderingAttachmentInfo::default()
             .image_view(view)
@@ -315,10 +336,11 @@ impl CommandList {
             // Multisample Resolve Operations" of the specification.
             let layout = if color { Use::COLOR_ATTACHMENT.layout } else { Use::DEPTH_ATTACHMENT.layout };
             made = made.resolve_mode(mode).resolve_image_view(view).resolve_image_layout(layout);
+            let whole = target.image.aspects() == aspect && is_whole(target.image, target.mip, &layers);
             let part = Subresources::ALL.mips(target.mip..target.mip + 1).layers(layers).aspects(aspect);
-            let discards = full && target.image.aspects() == aspect;
+            let discards = full && whole;
             let usage = Use { layout, discards, ..Use::COLOR_ATTACHMENT };
-            rendering.attached[at + 1] = Some(Attached { image: target.image.id(), part, usage });
+            rendering.attached[at + 1] = Some(Attached::new(target.image, part, usage));
         }
         Ok(made)
     }
@@ -335,7 +357,8 @@ impl CommandList {
     ) -> Result<vk::ImageView, ListError> {
         part::needs(image, needs)?;
         check_range("mips", mip.into(), u64::from(mip) + 1, image.mips().into())?;
-        check_range("layers", layers.start.into(), layers.end.into(), image.layers().into())?;
+        let there = image.facts().layers_of(vk::ImageViewType::TYPE_2D, mip);
+        check_range("layers", layers.start.into(), layers.end.into(), there.into())?;
         self.keep_image(image)?;
         let view_type = match layers.len() {
             1 => vk::ImageViewType::TYPE_2D,

@@ -232,7 +232,7 @@ impl CommandList {
                 // VUID-vkCmdCopyBufferToImage-commandBuffer-07739.
                 self.needs_queue(vk::QueueFlags::GRAPHICS)?;
             }
-            check_granularity(image, &region, granularity)?;
+            check_granularity(image.extent(one.mip), &region, granularity)?;
             // Checked before anything is written.
             for_rows(one, &region, |_| ())?;
             let start = total.next_multiple_of(region.alignment(copy_alignment));
@@ -307,8 +307,11 @@ impl CommandList {
 }
 
 /// Whether the queue copies such a part (VUID-vkCmdCopyBufferToImage-imageOffset-07738): it counts in blocks.
-fn check_granularity(image: &Image, region: &Region, granularity: vk::Extent3D) -> Result<(), ListError> {
-    let size = image.extent(region.layers.mip_level);
+fn check_granularity(
+    size: vk::Extent3D,
+    region: &Region,
+    granularity: vk::Extent3D,
+) -> Result<(), ListError> {
     let vk::Extent3D { width, height, depth } = granularity;
     if region.extent == size || (width, height, depth) == (1, 1, 1) {
         return Ok(());
@@ -342,7 +345,56 @@ fn check_granularity(image: &Image, region: &Region, granularity: vk::Extent3D) 
 
 #[cfg(test)]
 mod tests {
-    use super::least_common_multiple;
+    use super::*;
+
+    const fn extent(width: u32, height: u32, depth: u32) -> vk::Extent3D {
+        vk::Extent3D { width, height, depth }
+    }
+
+    /// A granularity counts in blocks; the edge of a mip is always allowed.
+    #[test]
+    fn queues_copy_multiples_of_their_granularity() {
+        let block = format_layout(vk::Format::ASTC_8X5_UNORM_BLOCK, vk::ImageAspectFlags::COLOR);
+        let texel = format_layout(vk::Format::R8_UNORM, vk::ImageAspectFlags::COLOR);
+        let check = |layout: Option<FormatLayout>, granularity, (x, y, z), extent| {
+            let region = Region {
+                layout: layout.expect("a known format"),
+                layers: vk::ImageSubresourceLayers::default(),
+                offset: vk::Offset3D { x, y, z },
+                extent,
+                row_bytes: 1,
+                rows: 1,
+                slices: 1,
+                whole: false,
+            };
+            check_granularity(vk::Extent3D { width: 100, height: 50, depth: 9 }, &region, granularity)
+        };
+        let misaligned = |what, given, alignment| Err(ListError::Misaligned { what, given, alignment });
+        let (all, any, some) = (extent(0, 0, 0), extent(1, 1, 1), extent(2, 4, 3));
+        for (granularity, offset, size, expected) in [
+            (any, (8, 5, 1), extent(8, 5, 1), Ok(())),
+            (some, (16, 20, 3), extent(32, 20, 6), Ok(())),
+            (some, (16, 20, 3), extent(84, 30, 6), Ok(())),
+            (some, (8, 20, 3), extent(24, 20, 6), misaligned("the column", 8, 16)),
+            (some, (16, 20, 3), extent(8, 20, 6), misaligned("the column", 24, 16)),
+            (some, (16, 5, 3), extent(16, 35, 6), misaligned("the row", 5, 20)),
+            (some, (16, 20, 3), extent(16, 15, 6), misaligned("the row", 35, 20)),
+            (some, (16, 20, 1), extent(16, 20, 8), misaligned("the slice", 1, 3)),
+            (some, (16, 20, 3), extent(16, 20, 4), misaligned("the slice", 7, 3)),
+            (all, (0, 0, 0), extent(100, 50, 9), Ok(())),
+            (
+                all,
+                (0, 0, 0),
+                extent(96, 50, 9),
+                Err(ListError::OutOfRange { what: "columns", start: 0, end: 96, size: 100 }),
+            ),
+        ] {
+            assert_eq!(check(block, granularity, offset, size), expected, "{offset:?}, {size:?}");
+        }
+        // Texels are blocks of one.
+        assert_eq!(check(texel, some, (2, 4, 0), extent(2, 4, 3)), Ok(()));
+        assert_eq!(check(texel, some, (3, 4, 0), extent(1, 4, 3)), misaligned("the column", 3, 2));
+    }
 
     #[test]
     fn multiples_are_common_and_least() {

@@ -63,6 +63,30 @@ pub enum ViewError {
         /// What the image was made for.
         usage: vk::ImageUsageFlags,
     },
+    /// Samplers convert the texels of this format, and the view says how (`VkSamplerYcbcrConversionInfo`). Make views of
+    /// its planes with [`Image::view_with`](crate::Image::view_with), or make the view yourself.
+    Conversion {
+        /// The format.
+        format: vk::Format,
+    },
+    /// No mip or layer of the part is the image's.
+    OutOfRange {
+        /// Mips or layers.
+        what: &'static str,
+        /// Where the part starts.
+        start: u32,
+        /// Where it ends.
+        end: u32,
+        /// What there is.
+        size: u32,
+    },
+    /// No aspect of the part is the image's.
+    Aspects {
+        /// Those of the part.
+        asked: vk::ImageAspectFlags,
+        /// Those of the image.
+        has: vk::ImageAspectFlags,
+    },
     /// The driver refused.
     Driver(DriverError),
 }
@@ -72,6 +96,15 @@ impl fmt::Display for ViewError {
         match self {
             Self::Lost => f.write_str("the device is lost"),
             Self::Usage { usage } => write!(f, "an image that was made for {usage:?} has no views"),
+            Self::Conversion { format } => {
+                write!(f, "a view of {format:?} needs a sampler conversion, which the image does not know")
+            }
+            Self::OutOfRange { what, start, end, size } => {
+                write!(f, "{what} {start} to {end} are none of the {size} that there are")
+            }
+            Self::Aspects { asked, has } => {
+                write!(f, "none of {asked:?} is among {has:?}, which the image has")
+            }
             Self::Driver(error) => error.fmt(f),
         }
     }
@@ -81,7 +114,9 @@ impl Error for ViewError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
-            Self::Usage { .. } => None,
+            Self::Usage { .. } | Self::Conversion { .. } | Self::OutOfRange { .. } | Self::Aspects { .. } => {
+                None
+            }
             Self::Driver(error) => error.source(),
         }
     }

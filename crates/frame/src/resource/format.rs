@@ -55,7 +55,7 @@ const ASTC: [(u32, u32); 14] = [
     (12, 12),
 ];
 
-/// The aspects of a format of one plane.
+/// The aspects of a format, whose states differ. A format of several planes has one, color.
 ///
 /// ```
 /// use ash::vk;
@@ -165,6 +165,36 @@ pub fn format_layout(format: vk::Format, aspect: vk::ImageAspectFlags) -> Option
     })
 }
 
+/// The planes of a format of several; none of others.
+pub(super) fn planes(format: vk::Format) -> vk::ImageAspectFlags {
+    let two = vk::ImageAspectFlags::PLANE_0 | vk::ImageAspectFlags::PLANE_1;
+    match format.as_raw() {
+        // In each of these groups the second and the fourth one have two planes.
+        number @ (1_000_156_002..=1_000_156_006
+        | 1_000_156_012..=1_000_156_016
+        | 1_000_156_022..=1_000_156_026
+        | 1_000_156_029..=1_000_156_033) => {
+            let first = match number {
+                1_000_156_029.. => 1_000_156_029,
+                1_000_156_022.. => 1_000_156_022,
+                1_000_156_012.. => 1_000_156_012,
+                _ => 1_000_156_002,
+            };
+            if matches!(number - first, 1 | 3) { two } else { two | vk::ImageAspectFlags::PLANE_2 }
+        }
+        1_000_330_000..=1_000_330_003 => two,
+        _ => vk::ImageAspectFlags::empty(),
+    }
+}
+
+/// Whether a view of the color of a format needs a sampler conversion, which the image does not know.
+///
+/// Source: the Vulkan specification, "Formats Requiring Sampler Y′CBCR Conversion".
+pub(super) fn is_converted(format: vk::Format) -> bool {
+    let packed = [0, 1, 10, 11, 20, 21, 27, 28].map(|number| 1_000_156_000 + number);
+    !planes(format).is_empty() || packed.contains(&format.as_raw())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +241,20 @@ mod tests {
             let name = format!("{format:?}");
             assert_eq!(is_integer(format), name.contains("_UINT") || name.contains("_SINT"), "{name}");
         }
+    }
+
+    #[test]
+    fn planes_and_conversions_are_those_that_names_say() {
+        let mut seen = 0;
+        for raw in (1..=184).chain(1_000_156_000..=1_000_156_033).chain(1_000_330_000..=1_000_330_003) {
+            let format = vk::Format::from_raw(raw);
+            let name = format!("{format:?}");
+            let count = (2..=3).find(|count| name.contains(&format!("_{count}PLANE_"))).unwrap_or(0);
+            assert_eq!(planes(format).as_raw().count_ones(), count, "{name}");
+            assert_eq!(is_converted(format), count > 0 || name.contains("_422_"), "{name}");
+            seen += count;
+        }
+        assert_eq!(seen, 4 * (3 * 3 + 2 * 2) + 4 * 2);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sublet::{Allocation, AllocationCreateInfo, CreateError, Move};
 
 use super::body::{Body, Current, Images};
 use super::buffer::{families, may_move};
+use super::format::{is_converted, planes};
 use super::memory::{Memory, Movable};
 use super::{CreateResourceError, SharedMemory, ViewError, format_aspects, format_layout};
 use crate::device::Core;
@@ -33,7 +34,8 @@ pub struct ViewInfo {
     pub view_type: vk::ImageViewType,
     /// The format of its texels.
     pub format: vk::Format,
-    /// Mips, layers and aspects; what is beyond the image is left out.
+    /// Mips, layers and aspects; what is beyond the image is left out. Layers of a two-dimensional view of a
+    /// three-dimensional image are its slices.
     pub part: Subresources,
 }
 
@@ -120,6 +122,32 @@ impl Facts {
             height: size(self.extent.height),
             depth: size(self.extent.depth),
         }
+    }
+
+    /// Aspects that views and copies name.
+    pub(crate) fn all_aspects(&self) -> vk::ImageAspectFlags {
+        self.aspects | planes(self.format)
+    }
+
+    /// Layers that a view of this type has, from a mip on: of a three-dimensional image they are slices.
+    pub(crate) fn layers_of(&self, view_type: vk::ImageViewType, mip: u32) -> u32 {
+        let flat = view_type == vk::ImageViewType::TYPE_2D || view_type == vk::ImageViewType::TYPE_2D_ARRAY;
+        let slices = flat && self.image_type == vk::ImageType::TYPE_3D;
+        if slices { self.mip_extent(mip).depth } else { self.layers }
+    }
+
+    /// A part of a view or a copy as the tracker counts it. Slices and planes have no state of their own: slices are in
+    /// one layer, and barriers name the color of an image with planes (VUID-VkImageMemoryBarrier-image-01671).
+    pub(crate) fn tracked(&self, part: &Subresources) -> Subresources {
+        let mips = part.mips.start..part.mips.end.min(self.mips);
+        let three = self.image_type == vk::ImageType::TYPE_3D;
+        let layers = match part.layers.start {
+            start if three && start < part.layers.end.min(self.mip_extent(mips.start).depth) => 0..1,
+            start => start..part.layers.end.min(self.layers),
+        };
+        let of_planes = part.aspects.intersects(planes(self.format));
+        let aspects = if of_planes { self.aspects } else { part.aspects & self.aspects };
+        Subresources { mips, layers, aspects }
     }
 
     /// The type of a view of all of it.
@@ -316,10 +344,18 @@ impl Image {
     #[doc(alias = "GetShaderResourceView")]
     #[doc(alias = "GetRenderTargetView")]
     pub fn view(&self) -> Result<vk::ImageView, ViewError> {
-        let Facts { format, .. } = self.0.facts;
-        let info = ViewInfo { view_type: self.0.facts.view_type(), format, part: Subresources::ALL };
+        let info = self.whole()?;
         // SAFETY: the type and the format are the image's, and the part is all of it.
         unsafe { self.view_with(&info) }
+    }
+
+    /// What the default view shows.
+    pub(crate) fn whole(&self) -> Result<ViewInfo, ViewError> {
+        let Facts { format, usage, .. } = self.0.facts;
+        if usage.contains(vk::ImageUsageFlags::SAMPLED) && is_converted(format) {
+            return Err(ViewError::Conversion { format });
+        }
+        Ok(ViewInfo { view_type: self.0.facts.view_type(), format, part: Subresources::ALL })
     }
 
     /// A view of a part of it, or as something else. The same one for the same info: kept, and destroyed with the image.
@@ -349,11 +385,24 @@ impl Image {
         body: &Body<Images>,
         info: &ViewInfo,
     ) -> Result<Option<vk::ImageView>, ViewError> {
-        let Facts { usage, mips, layers, aspects, .. } = self.0.facts;
+        let Facts { usage, mips, .. } = self.0.facts;
+        let (asked, has) = (&info.part, self.0.facts.all_aspects());
+        let layers = self.0.facts.layers_of(info.view_type, asked.mips.start);
+        for (what, range, size) in [("mips", &asked.mips, mips), ("layers", &asked.layers, layers)] {
+            if range.start >= range.end.min(size) {
+                return Err(ViewError::OutOfRange { what, start: range.start, end: range.end, size });
+            }
+        }
+        // All of an image with planes is its color.
+        let aspects = asked.aspects & self.0.facts.aspects;
+        let aspects = if aspects.is_empty() { asked.aspects & has } else { aspects };
+        if aspects.is_empty() {
+            return Err(ViewError::Aspects { asked: asked.aspects, has });
+        }
         let part = Subresources {
-            mips: info.part.mips.start..info.part.mips.end.min(mips),
-            layers: info.part.layers.start..info.part.layers.end.min(layers),
-            aspects: info.part.aspects & aspects,
+            mips: asked.mips.start..asked.mips.end.min(mips),
+            layers: asked.layers.start..asked.layers.end.min(layers),
+            aspects,
         };
         let info = ViewInfo { part, ..*info };
         let mut views = body.views.lock();
@@ -413,6 +462,11 @@ impl Image {
 
     pub(crate) fn facts(&self) -> &Facts {
         &self.0.facts
+    }
+
+    /// See [`Facts::tracked`].
+    pub(crate) fn tracked(&self, part: &Subresources) -> Subresources {
+        self.0.facts.tracked(part)
     }
 
     pub(crate) fn current(&self) -> &Current<Images> {

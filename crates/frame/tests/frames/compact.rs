@@ -54,10 +54,24 @@ fn reserved(allocator: &Allocator) -> u64 {
 
 /// Many buffers and images of whose every fourth is left, with bytes that say which it is.
 pub(crate) fn scattered(frames: &mut Frames) -> Result<(Vec<Buffer>, Vec<Image>), Box<dyn Error>> {
+    scattered_among(frames, &[])
+}
+
+/// The same, for several families at once.
+fn scattered_among(
+    frames: &mut Frames,
+    families: &[u32],
+) -> Result<(Vec<Buffer>, Vec<Image>), Box<dyn Error>> {
+    let mode = match families {
+        [] => vk::SharingMode::EXCLUSIVE,
+        _ => vk::SharingMode::CONCURRENT,
+    };
     let format = image_info(vk::Format::R8G8B8A8_UNORM, (64, 64), 1, 1);
     let format = format.usage(format.usage | vk::ImageUsageFlags::SAMPLED);
+    let format = format.sharing_mode(mode).queue_family_indices(families);
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let bytes = vk::BufferCreateInfo::default().size(SIZE).usage(usage);
+    let bytes = bytes.sharing_mode(mode).queue_family_indices(families);
     let (mut buffers, mut images) = (Vec::new(), Vec::new());
     for _ in 0..48 {
         buffers.push(unsafe { frames.create_buffer(&bytes, &auto()) }?);
@@ -157,6 +171,29 @@ fn blocks_go_back_and_every_byte_stays() {
         drop((buffers, images, compactor));
         bench.finish();
     }
+}
+
+/// The simulated GPU refuses shared resources that are not told by whom.
+#[test]
+fn what_families_share_they_share_where_it_moves() {
+    let mut bench = bench("lavapipe", 3);
+    let family = bench.gpu.queue_family_index();
+    let frames = bench.frames.as_mut().unwrap();
+    let (buffers, images) = scattered_among(frames, &[family, family + 1]).unwrap();
+    frames.wait_idle().unwrap();
+    let mut compactor = Compactor::new(info(frames));
+    run(frames, &mut compactor).unwrap();
+    assert!(compactor.statistics().moves > 4);
+    // The other family reads it, and nobody gives it away for that.
+    let mut list = frames.list(frames.queue(2)).unwrap();
+    let read = list.read_buffer(&buffers[1], 0..SIZE).unwrap();
+    frames.submit(frames.queue(2), [list]).unwrap();
+    frames.wait(&read).unwrap();
+    assert_eq!(read.bytes().unwrap(), [1; SIZE as usize]);
+    assert_eq!(frames.statistics().releases, 0);
+    check(frames, &buffers, &images).unwrap();
+    drop((read, buffers, images, compactor));
+    bench.finish();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Texels of every kind go there and come back.
 
 use ash::vk;
-use sublet_frame::track::Subresources;
+use sublet_frame::track::{Subresources, UseError};
 use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, Resolve, format_layout};
 
 use crate::bench::{Bench, PROFILES, image_info};
@@ -276,4 +276,230 @@ fn colors_are_resolved_as_their_format_wants_it_to_any_mip_and_layer() {
         drop((read, samples, single));
         bench.finish();
     }
+}
+
+/// Two layers of one image are two attachments, and so are two slices: what is not attached stays.
+#[test]
+fn layers_and_slices_are_attachments() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT;
+        let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 4);
+        let image = bench.image(&info.usage(info.usage | usage));
+        let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1).image_type(vk::ImageType::TYPE_3D);
+        let info = info.extent(vk::Extent3D { width: 4, height: 4, depth: 4 }).usage(info.usage | usage);
+        let volume = bench.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let grey = vk::ClearColorValue { float32: [0.2; 4] };
+        unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
+        unsafe { list.clear_color(&volume, &Subresources::ALL, grey) }.unwrap();
+        // Framebuffers of the simulated GPU have no slices: `tests/layer` renders to them so.
+        let targets = if profile == PROFILES[0] { vec![&image, &volume] } else { vec![&image] };
+        for &image in &targets {
+            let one = |layer, value| {
+                let color = vk::ClearColorValue { float32: [value; 4] };
+                let mut one = Attachment::clear(image);
+                (one.layer, one.clear) = (layer, vk::ClearValue { color });
+                Some(one)
+            };
+            let colors = [one(3, 1.0), None, one(1, 0.4)];
+            let info = RenderingInfo::new(image.extent(0), &colors, None);
+            unsafe { list.begin_rendering(&info) }.unwrap();
+            list.end_rendering().unwrap();
+        }
+        let reads = [(&image, 4), (&volume, 1)]
+            .map(|(image, layers)| list.read_image(image, 0, 0..layers, COLOR).unwrap());
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&reads[1]).unwrap();
+        let expected = [51, 102, 51, 255].map(|byte| vec![byte; 64]);
+        let layers: Vec<_> = reads[0].bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
+        assert_eq!(layers, expected, "{profile}");
+        // The simulated GPU renders to no slices. All that it knows is whether their contents were given up.
+        assert_eq!(reads[1].bytes().unwrap()[..64], expected[0], "{profile}");
+        // The same layer twice is one too many.
+        for image in targets {
+            let mut list = frames.list(frames.queue(0)).unwrap();
+            let mut third = Attachment::clear(image);
+            third.layer = 3;
+            let colors = [Some(third), Some(third)];
+            let info = RenderingInfo::new(image.extent(0), &colors, None);
+            let twice = unsafe { list.begin_rendering(&info) };
+            assert!(matches!(twice, Err(ListError::Use(UseError::Twice { .. }))), "{twice:?}");
+            let mut list = frames.list(frames.queue(0)).unwrap();
+            third.layer = 4;
+            let colors = [Some(third)];
+            let info = RenderingInfo::new(image.extent(0), &colors, None);
+            let beyond = unsafe { list.begin_rendering(&info) };
+            assert!(matches!(beyond, Err(ListError::OutOfRange { what: "layers", .. })), "{beyond:?}");
+        }
+        drop((reads, image, volume));
+        bench.finish();
+    }
+}
+
+#[test]
+fn what_has_no_parts_records_nothing() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let (buffer, drawn) = (bench.buffer(64), image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let drawn = bench.image(&drawn.usage(drawn.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    for offset in [0, 64] {
+        list.upload(&buffer, offset, &[]).unwrap();
+        list.update_buffer(&buffer, offset, &[]).unwrap();
+        list.fill_buffer(&buffer, offset..offset, 0).unwrap();
+    }
+    list.upload_image(&image, &[]).unwrap();
+    list.copy_buffer(&buffer, &buffer, &[]).unwrap();
+    unsafe { list.copy_image(&image, &image, &[]) }.unwrap();
+    unsafe { list.copy_buffer_to_image(&buffer, &image, &[]) }.unwrap();
+    unsafe { list.copy_image_to_buffer(&image, &buffer, &[]) }.unwrap();
+    unsafe { list.blit_image(&image, &image, &[], vk::Filter::NEAREST) }.unwrap();
+    unsafe { list.resolve_image(&image, &image, &[]) }.unwrap();
+    let colors = [Some(Attachment::clear(&drawn))];
+    unsafe { list.begin_rendering(&RenderingInfo::new(drawn.extent(0), &colors, None)) }.unwrap();
+    unsafe { list.draw_indirect(&buffer, 64, 0, 0) }.unwrap();
+    unsafe { list.draw_indexed_indirect(&buffer, 64, 0, 0) }.unwrap();
+    list.end_rendering().unwrap();
+    // What is beyond the end is still wrong, and so is a read of nothing.
+    let out_of_range = |done: Result<(), ListError>| matches!(done, Err(ListError::OutOfRange { .. }));
+    assert!(out_of_range(list.upload(&buffer, 65, &[])));
+    assert!(out_of_range(list.update_buffer(&buffer, 68, &[])));
+    assert!(out_of_range(list.fill_buffer(&buffer, 68..68, 0)));
+    assert!(out_of_range(list.read_buffer(&buffer, 8..8).map(drop)));
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    let gpu = &bench.gpu;
+    for call in [
+        "vkCmdCopyBuffer",
+        "vkCmdUpdateBuffer",
+        "vkCmdFillBuffer",
+        "vkCmdCopyImage",
+        "vkCmdCopyBufferToImage",
+        "vkCmdCopyImageToBuffer",
+        "vkCmdBlitImage",
+        "vkCmdResolveImage",
+        "vkCmdDrawIndirect",
+        "vkCmdDrawIndexedIndirect",
+    ] {
+        assert_eq!(gpu.calls(call), 0, "{call}");
+    }
+    drop((buffer, image, drawn));
+    bench.finish();
+}
+
+/// Transfers, dispatches and more rendering are not for the inside of rendering, whatever they are of.
+#[test]
+fn transfers_are_not_for_the_inside_of_rendering() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let buffer = bench.buffer(256);
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 1);
+    let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+    let depth = bench.image(&image_info(vk::Format::D16_UNORM, (4, 4), 1, 1));
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let colors = [Some(Attachment::clear(&image))];
+    let info = RenderingInfo::new(image.extent(0), &colors, None);
+    unsafe { list.begin_rendering(&info) }.unwrap();
+    let layers = vk::ImageSubresourceLayers { aspect_mask: COLOR, layer_count: 1, ..Default::default() };
+    let (copy, texel) = (vk::BufferCopy::default().size(4), image.extent(1));
+    let corners = [vk::Offset3D::default(), vk::Offset3D { x: 1, y: 1, z: 1 }];
+    let of_images = vk::ImageCopy {
+        src_subresource: layers,
+        dst_subresource: layers,
+        extent: texel,
+        ..Default::default()
+    };
+    let of_buffers =
+        vk::BufferImageCopy { image_subresource: layers, image_extent: texel, ..Default::default() };
+    let blit = vk::ImageBlit {
+        src_subresource: layers,
+        src_offsets: corners,
+        dst_subresource: layers,
+        dst_offsets: corners,
+    };
+    let resolve = vk::ImageResolve {
+        src_subresource: layers,
+        dst_subresource: layers,
+        extent: texel,
+        ..Default::default()
+    };
+    let (all, black, far) =
+        (Subresources::ALL, vk::ClearColorValue::default(), vk::ClearDepthStencilValue::default());
+    let refused = |done: Result<(), ListError>| assert_eq!(done, Err(ListError::InsideRendering));
+    refused(list.fill_buffer(&buffer, 0..4, 0));
+    refused(list.update_buffer(&buffer, 0, &[0; 4]));
+    refused(list.upload(&buffer, 0, &[0; 4]));
+    refused(list.copy_buffer(&buffer, &buffer, &[copy.dst_offset(64)]));
+    refused(list.read_buffer(&buffer, 0..4).map(drop));
+    refused(list.upload_image(&image, &[ImageData::new(1, 0, &[0; 16])]));
+    refused(list.read_image(&image, 1, 0..1, COLOR).map(drop));
+    refused(list.generate_mips(&image));
+    refused(unsafe { list.copy_image(&image, &image, &[of_images]) });
+    refused(unsafe { list.copy_buffer_to_image(&buffer, &image, &[of_buffers]) });
+    refused(unsafe { list.copy_image_to_buffer(&image, &buffer, &[of_buffers]) });
+    refused(unsafe { list.blit_image(&image, &image, &[blit], vk::Filter::NEAREST) });
+    refused(unsafe { list.resolve_image(&image, &image, &[resolve]) });
+    refused(unsafe { list.clear_color(&image, &all, black) });
+    refused(unsafe { list.clear_depth_stencil(&depth, &all, far) });
+    refused(unsafe { list.dispatch([1, 1, 1]) });
+    refused(unsafe { list.dispatch_indirect(&buffer, 0) });
+    refused(unsafe { list.begin_rendering(&info) });
+    list.end_rendering().unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    drop((buffer, image, depth));
+    bench.finish();
+}
+
+/// Colors are cleared to a color, depth and stencil to theirs: `tests/layer` clears them.
+#[test]
+fn aspects_are_cleared_that_there_are() {
+    let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+    let mut bench = Bench::new("lavapipe", 1);
+    let color = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let both = bench.image(&image_info(vk::Format::D32_SFLOAT_S8_UINT, (4, 4), 1, 1));
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let black = vk::ClearColorValue::default();
+    let value = |depth, stencil| vk::ClearDepthStencilValue { depth, stencil };
+    let all = Subresources::ALL;
+    let format =
+        |image: &sublet_frame::Image, aspect| Err(ListError::Format { format: image.format(), aspect });
+    for (part, aspect) in [(all.clone(), COLOR), (all.clone().aspects(depth), vk::ImageAspectFlags::empty())]
+    {
+        let cleared = unsafe { list.clear_color(&both, &part, black) };
+        assert_eq!(cleared, format(&both, aspect));
+    }
+    let cleared = unsafe { list.clear_color(&color, &all.clone().aspects(depth), black) };
+    assert_eq!(cleared, format(&color, vk::ImageAspectFlags::empty()));
+    let cleared = unsafe { list.clear_depth_stencil(&color, &all, value(0.0, 0)) };
+    assert_eq!(cleared, format(&color, depth | stencil));
+    let cleared = unsafe { list.clear_depth_stencil(&both, &all.clone().aspects(COLOR), value(0.0, 0)) };
+    assert_eq!(cleared, format(&both, vk::ImageAspectFlags::empty()));
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    drop((color, both));
+    bench.finish();
+}
+
+/// An image that may be moved does not say where it is allocated; one that stays does.
+#[test]
+fn what_stays_has_an_allocation() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
+    let movable = bench.image(&info);
+    let fixed = bench.image(&info.usage(vk::ImageUsageFlags::TRANSFER_DST));
+    let frames = bench.frames();
+    let foreign = unsafe { frames.import_image(fixed.handle(), &info) };
+    assert!(movable.is_movable() && movable.allocation().is_none());
+    assert!(!fixed.is_movable() && foreign.allocation().is_none());
+    let (allocation, place) = (fixed.allocation().unwrap(), fixed.place().unwrap());
+    assert_eq!((allocation.memory(), allocation.offset()), (place.memory, place.offset));
+    drop((foreign, movable, fixed));
+    bench.finish();
 }

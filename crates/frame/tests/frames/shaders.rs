@@ -8,10 +8,14 @@ use sublet::descriptor::{
     Descriptor, DescriptorKind, HeapCreateInfo, HeapKind, SetLayout,
 };
 use sublet::sim;
-use sublet_frame::track::Use;
-use sublet_frame::{Buffer, ListError, PipelineLayout, StorageAccess};
+use sublet_frame::track::{Subresources, Use};
+use sublet_frame::{
+    Attachment, Buffer, Image, ImageData, ListError, PipelineLayout, RenderingInfo, StorageAccess, ViewError,
+    ViewInfo,
+};
 
-use crate::bench::{Bench, PROFILES};
+use crate::bench::{Bench, PROFILES, image_info};
+use crate::paint::{Shape, pipeline};
 
 const COMPUTE: BindPoint = BindPoint::Compute;
 
@@ -23,28 +27,9 @@ struct Program {
 
 impl Program {
     fn new(bench: &Bench, constants: vk::DescriptorType) -> Self {
-        let device = bench.gpu.device();
-        let stages = vk::ShaderStageFlags::COMPUTE;
-        let binding = |number, kind| {
-            vk::DescriptorSetLayoutBinding::default()
-                .binding(number)
-                .descriptor_type(kind)
-                .descriptor_count(1)
-                .stage_flags(stages)
-        };
         let storage = vk::DescriptorType::STORAGE_BUFFER;
-        let bindings = [binding(0, constants), binding(1, storage), binding(2, storage)];
-        let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
-        let ranges = [vk::PushConstantRange { stage_flags: stages, offset: 0, size: 4 }];
-        let frames = bench.frames.as_ref().unwrap();
-        let layout = unsafe { frames.create_pipeline_layout(&sets, &ranges) }.unwrap();
-        let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
-        let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
-        let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
-        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle());
-        let none = vk::PipelineCache::null();
-        let pipeline = unsafe { device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
-        unsafe { device.destroy_shader_module(module, None) };
+        let stages = vk::ShaderStageFlags::COMPUTE;
+        let program = Self::with(bench, &[(constants, stages), (storage, stages), (storage, stages)]);
         // Adds the constants to each number of the first buffer, into the second.
         bench.gpu.set_kernel("main", |kernel: &mut sim::Kernel<'_>| {
             let mut factor = [0; 4];
@@ -56,6 +41,35 @@ impl Program {
                 to.write_u32(at * 4, number.wrapping_add(more));
             }
         });
+        program
+    }
+
+    /// A pipeline with such bindings, from 0 on, that does nothing.
+    fn with(bench: &Bench, kinds: &[(vk::DescriptorType, vk::ShaderStageFlags)]) -> Self {
+        let device = bench.gpu.device();
+        let stages = vk::ShaderStageFlags::COMPUTE;
+        let bindings: Vec<_> = (0..)
+            .zip(kinds)
+            .map(|(number, &(kind, stages))| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(number)
+                    .descriptor_type(kind)
+                    .descriptor_count(1)
+                    .stage_flags(stages)
+            })
+            .collect();
+        let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
+        let ranges = [vk::PushConstantRange { stage_flags: stages, offset: 0, size: 4 }];
+        let frames = bench.frames.as_ref().unwrap();
+        let layout = unsafe { frames.create_pipeline_layout(&sets, &ranges) }.unwrap();
+        let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
+        let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
+        let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle());
+        let none = vk::PipelineCache::null();
+        let pipeline = unsafe { device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
+        unsafe { device.destroy_shader_module(module, None) };
+        bench.gpu.set_kernel("main", |_: &mut sim::Kernel<'_>| {});
         Self { pipeline, layout }
     }
 
@@ -134,6 +148,276 @@ fn arguments_come_from_a_buffer() {
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [9, 0, 0, 0, 11, 0, 0, 0]);
     drop((read, one, two, arguments));
+    program.destroy(&bench);
+    bench.finish();
+}
+
+/// Bytes that are constants, what is read and what is written at once are used once, whatever meets whatever.
+#[test]
+fn one_range_may_be_bound_in_several_ways() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
+    let (one, two) = (bench.buffer(1024), bench.buffer(1024));
+    let frames = bench.frames();
+    for (ranges, same) in [
+        ([0..256, 0..256, 0..256], true),
+        // The first two meet the third, and not one another.
+        ([0..256, 256..1024, 0..768], true),
+        ([256..512, 0..1024, 0..1024], true),
+        ([0..16, 256..512, 256..512], false),
+    ] {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let other = if same { &one } else { &two };
+        list.fill_buffer(&one, 0..1024, 5).unwrap();
+        list.fill_buffer(other, 0..1024, 5).unwrap();
+        unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+        unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &3_u32.to_le_bytes()) }
+            .unwrap();
+        unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &[]) }.unwrap();
+        let [constants, from, to] = ranges.clone();
+        list.bind_buffer(COMPUTE, (0, 0, 0), &one, constants, StorageAccess::Read).unwrap();
+        list.bind_buffer(COMPUTE, (0, 1, 0), other, from, StorageAccess::Read).unwrap();
+        list.bind_buffer(COMPUTE, (0, 2, 0), other, to.clone(), StorageAccess::Write).unwrap();
+        let before = frames.statistics().barrier_calls;
+        unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        assert_eq!(frames.statistics().barrier_calls, before + 1, "{ranges:?}");
+        let read = list.read_buffer(other, to.start..to.start + 4).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        assert_eq!(read.bytes().unwrap(), [20, 0, 0, 0], "{ranges:?}");
+    }
+    drop((one, two));
+    program.destroy(&bench);
+    bench.finish();
+}
+
+/// Mips by the shader bind a pipeline and sets of their own in between.
+#[test]
+fn what_is_bound_stays_bound_behind_mips() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
+    bench.gpu.set_kernel("sublet_mips", |_: &mut sim::Kernel<'_>| {});
+    let (one, two) = (bench.buffer(256), bench.buffer(256));
+    let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::STORAGE;
+    let info = image_info(vk::Format::R16G16B16A16_SFLOAT, (8, 8), 3, 1);
+    let image = bench.image(&info.usage(info.usage | usage));
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&one, 0..256, 5).unwrap();
+    unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+    unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &2_u32.to_le_bytes()) }.unwrap();
+    list.bind_constants(COMPUTE, (0, 0), &1_u32).unwrap();
+    list.bind_buffer(COMPUTE, (0, 1, 0), &one, 0..256, StorageAccess::Read).unwrap();
+    list.bind_buffer(COMPUTE, (0, 2, 0), &two, 0..256, StorageAccess::Write).unwrap();
+    unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+    list.upload_image(&image, &[ImageData::new(0, 0, &[0; 512])]).unwrap();
+    list.generate_mips(&image).unwrap();
+    // Push constants may be lost to a layout with other ranges.
+    unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &3_u32.to_le_bytes()) }.unwrap();
+    unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+    let read = list.read_buffer(&two, 0..4).unwrap();
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    frames.wait(&read).unwrap();
+    assert_eq!(read.bytes().unwrap(), [16, 0, 0, 0]);
+    drop((read, one, two, image));
+    program.destroy(&bench);
+    bench.finish();
+}
+
+/// A set may have bindings for pipelines of both bind points: what a pipeline cannot use it does not wait for.
+#[test]
+fn bindings_of_other_pipelines_are_not_used() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let (compute, fragment) = (vk::ShaderStageFlags::COMPUTE, vk::ShaderStageFlags::FRAGMENT);
+    let storage = vk::DescriptorType::STORAGE_BUFFER;
+    let sampled = vk::DescriptorType::SAMPLED_IMAGE;
+    let none = vk::ShaderStageFlags::empty();
+    let kinds =
+        [(storage, fragment), (sampled, fragment), (storage, compute), (sampled, compute), (storage, none)];
+    let program = Program::with(&bench, &kinds);
+    let shape = Shape {
+        shader: include_str!("paint.wgsl"),
+        stages: [c"corner", c"paint"],
+        input: vk::VertexInputBindingDescription {
+            stride: 4,
+            input_rate: vk::VertexInputRate::INSTANCE,
+            ..Default::default()
+        },
+        attribute: vk::Format::R32_UINT,
+        depth: vk::Format::UNDEFINED,
+    };
+    let device = bench.gpu.device().clone();
+    let drawing = pipeline(&device, bench.frames.as_ref().unwrap(), program.layout.handle(), &shape);
+    for stage in ["corner", "paint"] {
+        bench.gpu.set_kernel(stage, |_: &mut sim::Kernel<'_>| {});
+    }
+    let buffers: Vec<_> = (0..6).map(|_| bench.buffer(64)).collect();
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
+    let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::COLOR_ATTACHMENT;
+    let images: Vec<_> = (0..4).map(|_| bench.image(&info.usage(info.usage | usage))).collect();
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    unsafe { list.clear_color(&images[3], &Subresources::ALL, vk::ClearColorValue::default()) }.unwrap();
+    for buffer in &buffers {
+        list.fill_buffer(buffer, 0..64, 1).unwrap();
+    }
+    frames.submit(frames.queue(0), [list]).unwrap();
+    // What is bound where the pipeline does not use it was written in the list, or before it.
+    let mut barriers = |point, written: bool| {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        for buffer in &buffers[..4] {
+            list.fill_buffer(buffer, 0..64, 1).unwrap();
+        }
+        for image in &images[..2] {
+            unsafe { list.clear_color(image, &Subresources::ALL, vk::ClearColorValue::default()) }.unwrap();
+        }
+        let graphics = point == BindPoint::Graphics;
+        let bound = if graphics { drawing } else { program.pipeline };
+        unsafe { list.bind_pipeline(point, bound, &program.layout) }.unwrap();
+        let (buffer, image) = if written { (&buffers[1], &images[1]) } else { (&buffers[4], &images[3]) };
+        let (none, read, both) = (vk::Sampler::null(), StorageAccess::Read, StorageAccess::ReadWrite);
+        let of = |used: bool| if used { (&buffers[0], &images[0]) } else { (buffer, image) };
+        let (one, other) = (of(graphics), of(!graphics));
+        list.bind_buffer(point, (0, 0, 0), one.0, 0..64, read).unwrap();
+        unsafe { list.bind_image(point, (0, 1, 0), one.1, None, none, read) }.unwrap();
+        list.bind_buffer(point, (0, 2, 0), other.0, 0..64, both).unwrap();
+        unsafe { list.bind_image(point, (0, 3, 0), other.1, None, none, read) }.unwrap();
+        list.bind_buffer(point, (0, 4, 0), if written { &buffers[2] } else { &buffers[5] }, 0..64, both)
+            .unwrap();
+        let before = frames.statistics().barriers;
+        if graphics {
+            list.bind_vertex_buffer(0, &buffers[3], 0).unwrap();
+            let colors = [Some(Attachment::clear(&images[2]))];
+            let info = RenderingInfo::new(images[2].extent(0), &colors, None);
+            list.set_viewport(info.area).unwrap();
+            unsafe { list.begin_rendering(&info) }.unwrap();
+            unsafe { list.draw(0..3, 0..1) }.unwrap();
+            list.end_rendering().unwrap();
+        } else {
+            unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        }
+        let made = frames.statistics().barriers - before;
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        made
+    };
+    for point in [BindPoint::Graphics, COMPUTE] {
+        let (without, with) = (barriers(point, false), barriers(point, true));
+        assert!(without > 0 && with == without, "{point:?}: {without} barriers, and {with}");
+    }
+    frames.wait_idle().unwrap();
+    drop((buffers, images));
+    drop(bench.frames.take());
+    unsafe { device.destroy_pipeline(drawing, None) };
+    program.destroy(&bench);
+    bench.finish();
+}
+
+/// The default view of depth and stencil is one that attachments have. Shaders see depth, or stencil.
+#[test]
+fn depth_and_stencil_are_bound_apart() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let program =
+        Program::with(&bench, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
+    let info = image_info(vk::Format::D32_SFLOAT_S8_UINT, (4, 4), 2, 1);
+    let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+    let image = bench.image(&info.usage(info.usage | usage));
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let data = |mip, aspect, bytes| ImageData { aspect, ..ImageData::new(mip, 0, bytes) };
+    let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+    let texels = [0; 64];
+    for mip in 0..2 {
+        list.upload_image(&image, &[data(mip, depth, &texels), data(mip, stencil, &texels)]).unwrap();
+    }
+    unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+    let view = |part| ViewInfo { view_type: vk::ImageViewType::TYPE_2D, format: image.format(), part };
+    let mip = Subresources::ALL.mips(1..2);
+    let stencil = mip.clone().aspects(stencil);
+    for view in [None, Some(view(mip)), Some(view(stencil))] {
+        let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
+        unsafe { list.bind_image(COMPUTE, (0, 0, 0), &image, view.as_ref(), none, read) }.unwrap();
+        unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+    }
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    drop(image);
+    program.destroy(&bench);
+    bench.finish();
+}
+
+/// Slices of a three-dimensional image, and planes of another one, are bound like layers and aspects.
+#[test]
+fn slices_and_planes_are_bound() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let program =
+        Program::with(&bench, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
+    let sampled = vk::ImageUsageFlags::SAMPLED;
+    let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 2, 1).image_type(vk::ImageType::TYPE_3D);
+    let info = info.extent(vk::Extent3D { width: 8, height: 8, depth: 8 }).usage(info.usage | sampled);
+    let volume = bench.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
+    let info = image_info(vk::Format::G8_B8R8_2PLANE_420_UNORM, (8, 8), 1, 1);
+    let info = info.usage(info.usage | sampled).flags(vk::ImageCreateFlags::MUTABLE_FORMAT);
+    let planar = bench.image(&info);
+    let bytes = bench.buffer(256);
+    let frames = bench.frames();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&bytes, 0..256, 9).unwrap();
+    let plane = |aspect_mask, buffer_offset, side| vk::BufferImageCopy {
+        buffer_offset,
+        image_subresource: vk::ImageSubresourceLayers { aspect_mask, layer_count: 1, ..Default::default() },
+        image_extent: vk::Extent3D { width: side, height: side, depth: 1 },
+        ..Default::default()
+    };
+    let planes = [vk::ImageAspectFlags::PLANE_0, vk::ImageAspectFlags::PLANE_1];
+    let regions = [plane(planes[0], 0, 8), plane(planes[1], 64, 4)];
+    unsafe { list.copy_buffer_to_image(&bytes, &planar, &regions) }.unwrap();
+    unsafe { list.clear_color(&volume, &Subresources::ALL, vk::ClearColorValue::default()) }.unwrap();
+    unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+    let view = |format, part| ViewInfo { view_type: vk::ImageViewType::TYPE_2D, format, part };
+    let slice = |mip: u32, slice: u32| {
+        view(volume.format(), Subresources::ALL.mips(mip..mip + 1).layers(slice..slice + 1))
+    };
+    let of_plane = |format, plane: usize| view(format, Subresources::ALL.aspects(planes[plane]));
+    for (image, view) in [
+        (&volume, slice(0, 3)),
+        (&volume, slice(0, 7)),
+        (&volume, slice(1, 3)),
+        (&planar, of_plane(vk::Format::R8_UNORM, 0)),
+        (&planar, of_plane(vk::Format::R8G8_UNORM, 1)),
+    ] {
+        let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
+        unsafe { list.bind_image(COMPUTE, (0, 0, 0), image, Some(&view), none, read) }.unwrap();
+        unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        let used = Use::sampled(vk::PipelineStageFlags2::COMPUTE_SHADER);
+        unsafe { list.use_image(image, &view.part, used) }.unwrap();
+    }
+    // What there is not is said, and the list goes on.
+    let mut refused = |image: &Image, view: Option<&ViewInfo>| {
+        let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
+        unsafe { list.bind_image(COMPUTE, (0, 0, 0), image, view, none, read) }.unwrap_err()
+    };
+    let out_of_range =
+        |what, start, size| ListError::View(ViewError::OutOfRange { what, start, end: start + 1, size });
+    assert_eq!(refused(&volume, Some(&slice(1, 4))), out_of_range("layers", 4, 4));
+    assert_eq!(refused(&volume, Some(&slice(2, 0))), out_of_range("mips", 2, 2));
+    let asked = vk::ImageAspectFlags::PLANE_2;
+    let third = view(vk::Format::R8_UNORM, Subresources::ALL.aspects(asked));
+    let has = vk::ImageAspectFlags::COLOR | planes[0] | planes[1];
+    assert_eq!(refused(&planar, Some(&third)), ListError::View(ViewError::Aspects { asked, has }));
+    let format = planar.format();
+    assert_eq!(refused(&planar, None), ListError::View(ViewError::Conversion { format }));
+    assert_eq!(planar.view(), Err(ViewError::Conversion { format }));
+    let wrong = unsafe { list.copy_buffer_to_image(&bytes, &planar, &[plane(asked, 0, 4)]) };
+    assert_eq!(wrong, Err(ListError::Format { format, aspect: asked }));
+    frames.submit(frames.queue(0), [list]).unwrap();
+    frames.wait_idle().unwrap();
+    drop((volume, planar, bytes));
     program.destroy(&bench);
     bench.finish();
 }

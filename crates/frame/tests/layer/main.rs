@@ -28,7 +28,7 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
-    RenderingInfo, StorageAccess,
+    RenderingInfo, StorageAccess, ViewInfo,
 };
 
 use device::Device;
@@ -211,6 +211,75 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     }
 }
 
+/// Views of aspects without a state of their own: planes, and depth without stencil.
+fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
+    let sampled = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST;
+    let format = vk::Format::G8_B8R8_2PLANE_420_UNORM;
+    let has =
+        unsafe { device.instance.get_physical_device_format_properties(device.physical_device, format) };
+    let needs = vk::FormatFeatureFlags::SAMPLED_IMAGE | vk::FormatFeatureFlags::TRANSFER_DST;
+    // Some versions of lavapipe have no formats with planes.
+    let planar = has.optimal_tiling_features.contains(needs).then(|| {
+        let info = make::image_info(format, (8, 8), 1, 1).flags(vk::ImageCreateFlags::MUTABLE_FORMAT);
+        make::image(frames, &info.usage(sampled))
+    });
+    let info = make::image_info(vk::Format::D32_SFLOAT_S8_UINT, (8, 8), 1, 1);
+    let drawn = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+    let depth = make::image(frames, &info.usage(info.usage | sampled | drawn));
+    let bytes = buffer(frames, 256, vk::BufferUsageFlags::empty());
+    let texels = buffer(frames, 1024, vk::BufferUsageFlags::STORAGE_BUFFER);
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    list.fill_buffer(&bytes, 0..256, 0x0101_0101 * 51).unwrap();
+    let plane = |aspect_mask, buffer_offset, side| vk::BufferImageCopy {
+        buffer_offset,
+        image_subresource: vk::ImageSubresourceLayers { aspect_mask, layer_count: 1, ..Default::default() },
+        image_extent: vk::Extent3D { width: side, height: side, depth: 1 },
+        ..Default::default()
+    };
+    let planes = [vk::ImageAspectFlags::PLANE_0, vk::ImageAspectFlags::PLANE_1];
+    let regions = [plane(planes[0], 0, 8), plane(planes[1], 64, 4)];
+    if let Some(planar) = &planar {
+        unsafe { list.copy_buffer_to_image(&bytes, planar, &regions) }.unwrap();
+    }
+    // Depth and stencil together, and then either: the other one stays.
+    let value = |depth, stencil| vk::ClearDepthStencilValue { depth, stencil };
+    let (of_depth, of_stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+    unsafe { list.clear_depth_stencil(&depth, &Subresources::ALL, value(0.25, 7)) }.unwrap();
+    let stencil = Subresources::ALL.aspects(of_stencil);
+    unsafe { list.clear_depth_stencil(&depth, &stencil, value(0.5, 8)) }.unwrap();
+    let first = list.read_image(&depth, 0, 0..1, of_stencil).unwrap();
+    unsafe { list.clear_depth_stencil(&depth, &Subresources::ALL.aspects(of_depth), value(0.75, 9)) }
+        .unwrap();
+    let second = list.read_image(&depth, 0, 0..1, of_stencil).unwrap();
+    unsafe { list.bind_pipeline(BindPoint::Compute, pipeline, layout) }.unwrap();
+    list.bind_buffer(BindPoint::Compute, (0, 1, 0), &texels, 0..1024, StorageAccess::Write).unwrap();
+    let view = |format, part| Some(ViewInfo { view_type: vk::ImageViewType::TYPE_2D_ARRAY, format, part });
+    let of_plane = |format, plane: usize| view(format, Subresources::ALL.aspects(planes[plane]));
+    let mut reads = Vec::new();
+    for (image, view, expected) in [
+        (planar.as_ref(), of_plane(vk::Format::R8_UNORM, 0), [0.2, 0.0, 0.0, 1.0]),
+        (planar.as_ref(), of_plane(vk::Format::R8G8_UNORM, 1), [0.2, 0.2, 0.0, 1.0]),
+        (Some(&depth), view(depth.format(), Subresources::ALL), [0.75, 0.0, 0.0, 1.0]),
+    ] {
+        let Some(image) = image else { continue };
+        let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
+        unsafe { list.bind_image(BindPoint::Compute, (0, 0, 0), image, view.as_ref(), none, read) }.unwrap();
+        unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        reads.push((list.read_buffer(&texels, 0..16).unwrap(), expected));
+    }
+    let ticket = frames.submit(frames.queue(0), [list]).unwrap();
+    frames.end();
+    frames.wait(ticket).unwrap();
+    assert_eq!((first.bytes().unwrap()[0], second.bytes().unwrap()[0]), (8, 8));
+    for (at, (read, expected)) in reads.iter().enumerate() {
+        for (bytes, expected) in read.bytes().unwrap().chunks_exact(4).zip(expected) {
+            let found = f32::from_le_bytes(bytes.try_into().unwrap());
+            assert!((found - expected).abs() < 1e-5, "view {at}: {found}, {expected}");
+        }
+    }
+}
+
 /// A list that reads bytes and then writes them has a barrier of execution between the two. When the list is submitted,
 /// layer 1.4.309 holds the write against the one of the list before, as if nothing had read that in between; within one
 /// list it does not.
@@ -261,6 +330,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let look = layout(&frames, compute, &kinds);
     let looking = compute_pipeline(&device, look.handle(), include_str!("texels.wgsl"));
     mips::chains(&mut frames, &look, looking);
+    views(&device, &mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
     let draw = layout(&frames, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
     let shape = Shape {

@@ -128,7 +128,31 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
             .flat_map(|mip| [(mip, DEPTH), (mip, STENCIL)])
             .map(|(mip, aspect)| read(frames, &depth, mip, aspect)),
     );
+    found.push(slices(frames, format));
     found.push(many(frames, format));
+    found
+}
+
+/// Two slices of a volume, and then two layers of an image: the others stay.
+fn slices(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
+    let info = make::image_info(format, (SIZE, SIZE), 1, 1).image_type(vk::ImageType::TYPE_3D);
+    let info = info.extent(vk::Extent3D { width: SIZE, height: SIZE, depth: 4 });
+    let info = info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE);
+    let volume = make::image(frames, &info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+    let layers = target(frames, format, vk::SampleCountFlags::TYPE_1, SIZE);
+    let mut found = Vec::new();
+    for (image, count) in [(&volume, 4), (&layers, 3)] {
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        unsafe { list.clear_color(image, &Subresources::ALL, grey(0.2).color) }.unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        let at = |layer, value| Some(Attachment::clear(image).layer(layer).clear_value(grey(value)));
+        let colors = [at(2, 1.0), None, at(1, 0.4)];
+        render(frames, &RenderingInfo::new(image.extent(0), &colors, None), None);
+        let texels = read(frames, image, 0, COLOR);
+        let expected = [51, 102, 255, 51].map(|byte| vec![byte; (SIZE * SIZE * 4) as usize]);
+        assert!(texels == expected[..count].concat());
+        found.extend(texels);
+    }
     found
 }
 

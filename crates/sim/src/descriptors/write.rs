@@ -368,6 +368,9 @@ fn check_image(
         let text = format!("{name} is of an image that is destroyed");
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", text));
     };
+    let both = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
+    refuse_if!(found.range.aspect_mask.contains(both) => "VUID-VkDescriptorImageInfo-imageView-01976",
+        "{name} shows depth and stencil");
     let (wanted, rule) = match kind {
         Type::STORAGE_IMAGE => {
             (vk::ImageUsageFlags::STORAGE, "VUID-VkWriteDescriptorSet-descriptorType-00339")

@@ -183,7 +183,10 @@ fn views_of_what_is_not_there() {
     assert_eq!(reports(&gpu), ["VUID-vkDestroyBufferView-bufferView-parameter"]);
 
     let image = image(&gpu, 4);
-    let info = vk::ImageViewCreateInfo::default().image(image).view_type(vk::ImageViewType::TYPE_2D);
+    let info = vk::ImageViewCreateInfo::default()
+        .image(image)
+        .view_type(vk::ImageViewType::TYPE_2D)
+        .subresource_range(whole(vk::ImageAspectFlags::COLOR));
     assert_eq!(unsafe { device.create_image_view(&info, None) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-VkImageViewCreateInfo-image-01020"]);
     unsafe { device.bind_image_memory(image, memory, 1024) }.unwrap();
@@ -193,6 +196,76 @@ fn views_of_what_is_not_there() {
     gpu.assert_silent();
     unsafe { device.destroy_image_view(made, None) };
     assert_eq!(reports(&gpu), ["VUID-vkDestroyImageView-imageView-parameter"]);
+    gpu.finish();
+}
+
+/// At the edge of each rule a view is made, and beyond it none is.
+#[test]
+fn views_of_parts_that_an_image_has_not() {
+    let gpu = simple();
+    let device = gpu.device();
+    let make = |kind, depth, layers| {
+        let info = vk::ImageCreateInfo::default()
+            .image_type(kind)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 16, height: 16, depth })
+            .mip_levels(3)
+            .array_layers(layers)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE)
+            .usage(vk::ImageUsageFlags::SAMPLED);
+        let image = unsafe { device.create_image(&info, None) }.unwrap();
+        let memory = allocate(&gpu, 1 << 20, 0);
+        unsafe { device.bind_image_memory(image, memory, 0) }.unwrap();
+        image
+    };
+    let (flat, deep) = (make(vk::ImageType::TYPE_2D, 1, 4), make(vk::ImageType::TYPE_3D, 8, 1));
+    let view = |image, view_type, [level, levels, layer, count]: [u32; 4], aspect_mask| {
+        let range = vk::ImageSubresourceRange {
+            aspect_mask,
+            base_mip_level: level,
+            level_count: levels,
+            base_array_layer: layer,
+            layer_count: count,
+        };
+        let info =
+            vk::ImageViewCreateInfo::default().image(image).view_type(view_type).subresource_range(range);
+        let made = unsafe { device.create_image_view(&info, None) };
+        if let Ok(view) = made {
+            unsafe { device.destroy_image_view(view, None) };
+        }
+        reports(&gpu)
+    };
+    let (array, volume, color) =
+        (vk::ImageViewType::TYPE_2D_ARRAY, vk::ImageViewType::TYPE_3D, vk::ImageAspectFlags::COLOR);
+    for (parts, rule) in [
+        ([2, 1, 3, 1], None),
+        ([0, 3, 0, 4], None),
+        ([0, vk::REMAINING_MIP_LEVELS, 0, vk::REMAINING_ARRAY_LAYERS], None),
+        ([0, 0, 0, 1], Some("VUID-VkImageSubresourceRange-levelCount-01720")),
+        ([0, 1, 0, 0], Some("VUID-VkImageSubresourceRange-layerCount-01721")),
+        ([3, 1, 0, 1], Some("VUID-VkImageViewCreateInfo-subresourceRange-01478")),
+        ([2, 2, 0, 1], Some("VUID-VkImageViewCreateInfo-subresourceRange-01718")),
+        ([0, 1, 4, 1], Some("VUID-VkImageViewCreateInfo-image-01482")),
+        ([0, 1, 3, 2], Some("VUID-VkImageViewCreateInfo-subresourceRange-01483")),
+    ] {
+        assert_eq!(view(flat, array, parts, color), rule.into_iter().collect::<Vec<_>>(), "{parts:?}");
+    }
+    for (view_type, parts, rule) in [
+        (volume, [0, 3, 0, 1], None),
+        (array, [0, 1, 7, 1], None),
+        (array, [1, 1, 0, 4], None),
+        (volume, [0, 1, 1, 1], Some("VUID-VkImageViewCreateInfo-image-01482")),
+        (array, [1, 1, 4, 1], Some("VUID-VkImageViewCreateInfo-image-02724")),
+        (array, [1, 1, 3, 2], Some("VUID-VkImageViewCreateInfo-subresourceRange-02725")),
+    ] {
+        assert_eq!(view(deep, view_type, parts, color), rule.into_iter().collect::<Vec<_>>(), "{parts:?}");
+    }
+    let none = vk::ImageAspectFlags::empty();
+    assert_eq!(
+        view(flat, array, [0, 1, 0, 1], none),
+        ["VUID-VkImageSubresourceRange-aspectMask-requiredbitmask"]
+    );
     gpu.finish();
 }
 

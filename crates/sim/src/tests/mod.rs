@@ -64,6 +64,11 @@ fn storage(gpu: &Gpu, size: u64) -> vk::Buffer {
     buffer(gpu, size, vk::BufferUsageFlags::STORAGE_BUFFER)
 }
 
+/// The first level and layer.
+pub(super) fn whole(aspect_mask: vk::ImageAspectFlags) -> vk::ImageSubresourceRange {
+    vk::ImageSubresourceRange { aspect_mask, level_count: 1, layer_count: 1, ..Default::default() }
+}
+
 pub(super) fn image_info(size: u32, tiling: vk::ImageTiling) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)

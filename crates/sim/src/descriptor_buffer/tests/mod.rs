@@ -209,7 +209,8 @@ fn a_shader_finds_images_and_samplers() {
             .memory_type_index(needs.memory_type_bits.trailing_zeros());
         let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
         unsafe { device.bind_image_memory(image, memory, 0) }.unwrap();
-        let info = vk::ImageViewCreateInfo::default().image(image);
+        let range = crate::tests::whole(vk::ImageAspectFlags::COLOR);
+        let info = vk::ImageViewCreateInfo::default().image(image).subresource_range(range);
         let view = unsafe { device.create_image_view(&info, None) }.unwrap();
         let sampler = unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
         let descriptors = bench.buffer(extension.size(set_layout), BOTH);

@@ -241,9 +241,18 @@ impl Kit {
     }
 
     pub(super) fn image_view(&mut self, usage: vk::ImageUsageFlags) -> vk::ImageView {
+        self.view_of(vk::Format::R8G8B8A8_UNORM, vk::ImageAspectFlags::COLOR, usage)
+    }
+
+    pub(super) fn view_of(
+        &mut self,
+        format: vk::Format,
+        aspects: vk::ImageAspectFlags,
+        usage: vk::ImageUsageFlags,
+    ) -> vk::ImageView {
         let info = vk::ImageCreateInfo::default()
             .image_type(vk::ImageType::TYPE_2D)
-            .format(vk::Format::R8G8B8A8_UNORM)
+            .format(format)
             .extent(vk::Extent3D { width: 4, height: 4, depth: 1 })
             .mip_levels(1)
             .array_layers(1)
@@ -252,7 +261,8 @@ impl Kit {
         let image = unsafe { self.device().create_image(&info, None) }.unwrap();
         let memory = self.memory(unsafe { self.device().get_image_memory_requirements(image) });
         unsafe { self.device().bind_image_memory(image, memory, 0) }.unwrap();
-        let info = vk::ImageViewCreateInfo::default().image(image);
+        let range = crate::tests::whole(aspects);
+        let info = vk::ImageViewCreateInfo::default().image(image).subresource_range(range);
         let view = unsafe { self.device().create_image_view(&info, None) }.unwrap();
         self.made.push(Made::Image(image, memory, view));
         view

@@ -308,6 +308,23 @@ fn immutable_samplers_are_there_and_stay() {
 }
 
 #[test]
+fn a_descriptor_is_of_depth_or_of_stencil() {
+    let mut kit = strict();
+    let layout = kit.layout(&[at(0, Type::SAMPLED_IMAGE)]);
+    let pool = kit.pool(1, &[(Type::SAMPLED_IMAGE, 1)]);
+    let set = kit.set(pool, layout).unwrap();
+    let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
+    for (aspects, fits) in [(depth, true), (stencil, true), (depth | stencil, false)] {
+        let format = vk::Format::D32_SFLOAT_S8_UINT;
+        let view = kit.view_of(format, aspects, vk::ImageUsageFlags::SAMPLED);
+        let layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
+        let info = vk::DescriptorImageInfo::default().image_view(view).image_layout(layout);
+        kit.write_image(set, (0, 0), Type::SAMPLED_IMAGE, info);
+        if fits { kit.expect_silence() } else { kit.expect("VUID-VkDescriptorImageInfo-imageView-01976") }
+    }
+}
+
+#[test]
 fn a_mutable_descriptor_becomes_what_its_list_has() {
     let mut kit = strict();
     let types = [STORAGE, UNIFORM];
