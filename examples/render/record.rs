@@ -90,7 +90,8 @@ impl Frame<'_> {
             let Some(how) = attachment.used_in(pass) else { continue };
             let far = vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 };
             let (load_op, clear) = (how.load_op(), vk::ClearValue { depth_stencil: far });
-            let mut target = Target { load_op, clear, ..Target::clear(image) };
+            let mut target = Target::clear(image);
+            (target.load_op, target.clear) = (load_op, clear);
             if attachment.life().1 == pass {
                 target.store_op = vk::AttachmentStoreOp::DONT_CARE;
             }

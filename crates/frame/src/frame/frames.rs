@@ -284,8 +284,8 @@ impl Frames {
     /// [`BeginError`].
     #[doc(alias = "vkDeviceWaitIdle")]
     pub fn wait_idle(&self) -> Result<(), BeginError> {
-        let serials: Vec<u64> = self.core.books.lock().submitted().collect();
-        for (queue, serial) in serials.into_iter().enumerate() {
+        for queue in 0..self.core.queues.len() {
+            let serial = self.core.books.lock().submitted().nth(queue).unwrap_or(0);
             self.core.wait(queue, serial).map_err(|error| self.core.told(BeginError::Driver(error)))?;
         }
         self.collect()
