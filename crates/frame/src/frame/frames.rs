@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 use sublet::retire::{Clock, ClockView, Ticket};
 use sublet::upload::UploadArenaCreateInfo;
-use sublet::{Allocation, AllocationCreateInfo, Allocator, CreateError};
+use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
 use crate::device::{Api, Core, Family, QueueData, ToolInfo, binds_buffers};
@@ -590,35 +590,16 @@ impl Frames {
         &self.core.allocator
     }
 
-    /// A buffer of the program's own, made with the [allocator](Self::allocator) and used by raw commands: it is
-    /// destroyed and its memory freed by the first [`begin`](Self::begin) or [`collect`](Self::collect) behind the
-    /// ticket. With a ticket of other frames it waits for ever, and both calls say so.
+    /// Raw buffers, images, memory, pools and scopes of the program's own that wait for a ticket of a submission.
+    /// [`begin`](Self::begin) and [`collect`](Self::collect) free them. What waits for a ticket of other frames waits
+    /// for ever, and both say so.
     ///
     /// # Safety
-    /// As of [`RetiredResources::retire_buffer`](sublet::RetiredResources::retire_buffer): the buffer is a live one of
-    /// the device that the allocation is from, or null, and the submission of the ticket is the last that uses it or
-    /// anything else that is bound to the memory.
-    pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
-        // SAFETY: the caller's own promise; only the clock of these frames is collected with.
-        unsafe { self.core.retired_resources.retire_buffer(ticket, buffer, allocation) };
-    }
-
-    /// [`retire_buffer`](Self::retire_buffer) for an image.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
-        // SAFETY: as in `retire_buffer`.
-        unsafe { self.core.retired_resources.retire_image(ticket, image, allocation) };
-    }
-
-    /// [`retire_buffer`](Self::retire_buffer) for memory alone.
-    ///
-    /// # Safety
-    /// As there; resources that are bound to the memory are not used again but to be destroyed.
-    pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
-        // SAFETY: as in `retire_buffer`.
-        unsafe { self.core.retired_resources.retire_memory(ticket, allocation) };
+    /// It is only asked, and given what is to be retired: the frames alone collect it, with their own clock. Another clock
+    /// could say that what the device still uses is done.
+    #[must_use]
+    pub unsafe fn retired(&self) -> &RetiredResources {
+        &self.core.retired_resources
     }
 
     fn check_ticket(&self, ticket: Ticket) -> Result<(), BeginError> {

@@ -104,7 +104,7 @@ fn what_is_retired_waits_for_its_submission() {
     let mut list = frames.list(frames.queue(0)).unwrap();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, raw, 0, 64, 1)) }.unwrap();
     let ticket = frames.submit(frames.queue(0), [list]).unwrap();
-    unsafe { frames.retire_buffer(ticket, raw, allocation) };
+    unsafe { frames.retired().retire_buffer(ticket, raw, allocation) };
     frames.collect().unwrap();
     assert_eq!(bench.gpu.live().buffers, 1);
     let frames = bench.frames();
