@@ -108,12 +108,51 @@ impl<T: Threading> Allocator<T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<(Requirements, vk::BufferUsageFlags2KHR), CreateError> {
-        self.check_buffer_size(buffer_info)?;
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
+        let usage = unsafe { self.check_buffer(buffer_info) }?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements = unsafe { self.device().requirements_for_buffer(buffer_info) };
-        // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
-        let usage = unsafe { self.buffer_usage(buffer_info) };
         Ok((requirements.map_err(CreateError::Resource)?, usage))
+    }
+
+    /// What an image would need that was made from `image_info`, likewise.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device.
+    pub(super) unsafe fn imagined_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<Requirements, CreateError> {
+        check_image(image_info)?;
+        // SAFETY: the caller's promise: `image_info` is valid for the device; it is not disjoint.
+        unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)
+    }
+
+    /// Finds out, before the driver is asked, which buffers the allocator does not make: for all functions that make one
+    /// or say what would become of one. Returns the buffer's usages.
+    ///
+    /// # Safety
+    /// The chain of `buffer_info` is valid.
+    #[inline]
+    unsafe fn check_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<vk::BufferUsageFlags2KHR, CreateError> {
+        if buffer_info.size == 0 {
+            return Err(CreateError::ZeroExtent);
+        }
+        if buffer_info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
+            return Err(CreateError::Sparse);
+        }
+        self.check_buffer_size(buffer_info)?;
+        // SAFETY: the caller's own promise.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
+            && !self.device().settings.buffer_device_address
+        {
+            return Err(CreateError::DeviceAddress);
+        }
+        Ok(usage)
     }
 
     /// Creates a buffer, and says what it needs.
@@ -139,21 +178,9 @@ impl<T: Threading> Allocator<T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Requirements, vk::BufferUsageFlags2KHR), CreateError> {
-        if buffer_info.size == 0 {
-            return Err(CreateError::ZeroExtent);
-        }
-        if buffer_info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
-            return Err(CreateError::Sparse);
-        }
-        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device, so that its chain is valid.
-        let usage = unsafe { self.buffer_usage(buffer_info) };
+        let usage = unsafe { self.check_buffer(buffer_info) }?;
         let device = self.device();
-        if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
-            && !device.settings.buffer_device_address
-        {
-            return Err(CreateError::DeviceAddress);
-        }
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now.
@@ -254,16 +281,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> Result<(vk::Image, Requirements), CreateError> {
-        let vk::Extent3D { width, height, depth } = image_info.extent;
-        if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
-            return Err(CreateError::ZeroExtent);
-        }
-        if image_info.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING) {
-            return Err(CreateError::Sparse);
-        }
-        if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
-            return Err(CreateError::Disjoint);
-        }
+        check_image(image_info)?;
         let device = self.device();
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
@@ -457,6 +475,22 @@ impl<T: Threading> Allocator<T> {
         }
         vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()))
     }
+}
+
+/// Finds out, before the driver is asked, which images the allocator does not make: as `Allocator::check_buffer`.
+#[inline]
+fn check_image(image_info: &vk::ImageCreateInfo<'_>) -> Result<(), CreateError> {
+    let vk::Extent3D { width, height, depth } = image_info.extent;
+    if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
+        return Err(CreateError::ZeroExtent);
+    }
+    if image_info.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING) {
+        return Err(CreateError::Sparse);
+    }
+    if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
+        return Err(CreateError::Disjoint);
+    }
+    Ok(())
 }
 
 /// Creating for the C interface, whose create-infos are of another kind: see [`Allocator::allocate_as`].

@@ -113,9 +113,6 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Fit, CreateError> {
-        if buffer_info.size == 0 {
-            return Err(CreateError::ZeroExtent);
-        }
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let (requirements, usage) = unsafe { self.imagined_buffer(buffer_info) }?;
         let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
@@ -129,19 +126,15 @@ impl<T: Threading> Allocator<T> {
     /// What [`Self::create_image`] would answer, as far as it is known.
     ///
     /// # Safety
-    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a
+    /// DRM modifier (VUID-VkDeviceImageMemoryRequirements-pCreateInfo-06776).
     pub unsafe fn would_image_fit(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Fit, CreateError> {
-        let vk::Extent3D { width, height, depth } = image_info.extent;
-        if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
-            return Err(CreateError::ZeroExtent);
-        }
-        // SAFETY: the caller's promise: `image_info` is valid for the device and not disjoint.
-        let requirements =
-            unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)?;
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
+        let requirements = unsafe { self.imagined_image(image_info) }?;
         let tiled = Some((image_info.usage, image_info.tiling));
         let resource = Resource::image(requirements, vk::Image::null(), tiled);
         Ok(self.look(&resource, info)?)

@@ -349,7 +349,11 @@ impl Budgets {
             return Err(MemoryError::OverBudget { size, heap: heap_index, usage, budget });
         }
         let (live, limit) = self.live_memory();
-        if live >= limit { Err(MemoryError::TooManyAllocations { limit }) } else { Ok(()) }
+        if live >= limit && !self.exceeds_max {
+            Err(MemoryError::TooManyAllocations { limit })
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the limits that are known would let `needed` be reserved if `returned` had been given back: bytes, and

@@ -3,8 +3,8 @@
 use ash::vk;
 use sublet::sim::LiveObjects;
 use sublet::{
-    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, FitPlace,
-    MemoryError, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError,
+    AllocatorCreateFlags, CreateError, FitPlace, MemoryError, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
 };
 
 use crate::common::*;
@@ -202,4 +202,90 @@ fn resources_are_looked_at_without_being_kept() {
         assert_eq!(of_image.memory_type_index, image.1.memory_type_index());
         rig.destroy_image(image);
     });
+}
+
+/// wgpu 9745: a look accepted what creation then refused. Neither asks the driver.
+#[test]
+fn a_look_refuses_what_creation_refuses() {
+    on_every_profile(|profile| {
+        let gpu = sublet::sim::Gpu::new(profile);
+        let flags = Some(enabled(&gpu) - AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
+        let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let mut told = Vec::new();
+
+        let good = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+        let max = rig.allocator.max_buffer_size();
+        let sparse = vk::BufferCreateFlags::SPARSE_BINDING;
+        let residency =
+            sparse | vk::BufferCreateFlags::SPARSE_RESIDENCY | vk::BufferCreateFlags::SPARSE_ALIASED;
+        let mut buffers = vec![
+            good.size(0),
+            good.flags(sparse),
+            good.flags(residency),
+            good.usage(good.usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS),
+        ];
+        buffers.extend(max.checked_add(1).map(|size| good.size(size)));
+        let mut in_chain = vk::BufferUsageFlags2CreateInfoKHR::default()
+            .usage(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS);
+        if profile.api_version >= vk::make_api_version(0, 1, 4, 0) {
+            buffers.push(good.push_next(&mut in_chain));
+        }
+        for info in &buffers {
+            // SAFETY: the driver is not asked.
+            let created = unsafe { rig.allocator.create_buffer(info, &auto) }.unwrap_err();
+            // SAFETY: the driver is not asked.
+            let looked = unsafe { rig.allocator.would_buffer_fit(info, &auto) };
+            assert_eq!(looked.unwrap_err(), created);
+            told.push(created);
+        }
+
+        let good = square(16, vk::ImageUsageFlags::SAMPLED);
+        let flat = good.extent(vk::Extent3D { depth: 0, ..good.extent });
+        let of = |flags| good.flags(flags);
+        let sparse = vk::ImageCreateFlags::SPARSE_BINDING;
+        for info in [
+            flat,
+            good.mip_levels(0),
+            good.array_layers(0),
+            of(sparse),
+            of(sparse | vk::ImageCreateFlags::SPARSE_RESIDENCY),
+            of(vk::ImageCreateFlags::DISJOINT),
+            of(vk::ImageCreateFlags::DISJOINT | vk::ImageCreateFlags::MUTABLE_FORMAT),
+        ] {
+            // SAFETY: the driver is not asked.
+            let created = unsafe { rig.allocator.create_image(&info, &auto) }.unwrap_err();
+            // SAFETY: the driver is not asked.
+            let looked = unsafe { rig.allocator.would_image_fit(&info, &auto) };
+            assert_eq!(looked.unwrap_err(), created);
+            told.push(created);
+        }
+        assert_eq!(rig.gpu.call_counts(), []);
+        for error in
+            [CreateError::ZeroExtent, CreateError::Sparse, CreateError::Disjoint, CreateError::DeviceAddress]
+        {
+            assert!(told.contains(&error), "{error}");
+        }
+    });
+}
+
+/// More allocations than the driver says that it has room for, where the debug settings allow them.
+#[test]
+fn a_look_counts_allocations_as_creation_does() {
+    let few = having(|profile| profile.limits.max_memory_allocation_count == 4096)[0];
+    for exceed_max_allocation_count in [false, true] {
+        let gpu = sublet::sim::Gpu::new(few);
+        let debug = sublet::DebugSettings { exceed_max_allocation_count, ..Default::default() };
+        let info = sublet::AllocatorCreateInfo { debug, flags: enabled(&gpu), ..create_info(&gpu) };
+        // SAFETY: the GPU outlives the allocator.
+        let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
+        let rig = hold(Rig { allocator, gpu });
+        let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
+        let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
+        let held: Vec<_> = (0..4096).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
+        let requirements = vk::MemoryRequirements { size: KIB, alignment: 1, memory_type_bits: !0 };
+        let looked = rig.allocator.would_fit(&requirements, &own);
+        assert_eq!(looked.is_ok(), exceed_max_allocation_count, "{looked:?}");
+        rig.free_all(held);
+    }
 }
