@@ -313,8 +313,12 @@ impl<T: Threading> Allocator<T> {
             }
             Miss::Unmapped(grant, (facts, vector)) => {
                 let request = asked.of_vector(facts);
-                let grant = vector.finish(context, grant, &request)?;
-                return Ok(self.finish(&asked, facts, vector, grant, &request, 0));
+                match vector.finish(context, grant, &request) {
+                    Ok(grant) => return Ok(self.finish(&asked, facts, vector, grant, &request, 0)),
+                    // It is looked for elsewhere, as if there had been no room in this block.
+                    Err(error) if error.is_shortage() => {}
+                    Err(error) => return Err(error),
+                }
             }
             Miss::Dedicated(next) => asked.next = next,
         }
@@ -414,7 +418,8 @@ impl<T: Threading> Allocator<T> {
         Ok(facts)
     }
 
-    /// Looks for a place in one memory type after the other, from the best on, until there is one.
+    /// Looks for a place in one memory type after the other, from the best on, until there is one. If there is none, the
+    /// type that came closest says why: of several the best.
     pub(super) fn in_best_type<W: Way<T>>(
         &self,
         asked: &AllocationRequest<'_>,
@@ -422,17 +427,17 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<W::Answer, AllocationError> {
         let (mut memory_type, mut others) =
             self.inner.types.choose(&self.wish(asked.resource, asked.info))?;
-        let mut first_error = None;
+        let mut closest: Option<AllocationError> = None;
         loop {
             let error = match place_in(memory_type) {
                 Err(error) if error.is_shortage() => error,
                 answer => return answer,
             };
-            let Some(next) = others.next() else { return Err(first_error.unwrap_or(error)) };
+            closest = Some(closest.map_or(error, |closest| closest.or_closer(error)));
+            let Some(next) = others.next() else { return Err(closest.unwrap_or(error)) };
             if W::TAKES {
                 events::fallback(asked, (memory_type, &error), next);
             }
-            first_error = first_error.or(Some(error));
             memory_type = next;
         }
     }
@@ -493,7 +498,8 @@ impl<T: Threading> Allocator<T> {
         facts: &VectorFacts,
         vector: &BlockVector<T>,
     ) -> Result<W::Answer, AllocationError> {
-        let attempt = || self.attempt_in(way, asked, facts, vector);
+        let size = asked.resource.requirements.size;
+        let attempt = || self.attempt_in(way, asked, facts, vector).map_err(|error| error.asked_for(size));
         if !W::TAKES {
             return attempt();
         }
@@ -583,14 +589,14 @@ impl<T: Threading> Allocator<T> {
         }
         match way.shared(spot) {
             Err(error) if error.is_shortage() => match refused {
-                // What stood in the way of the better place says more.
-                Some(error) => Err(error),
+                // What stood in the way of the better place says more, of two that came as close.
+                Some(refused) => Err(refused.or_closer(error)),
                 None if may_be_dedicated => {
-                    vector.check_dedicated(&spot.request)?;
+                    vector.check_dedicated(&spot.request).map_err(|full| full.or_closer(error))?;
                     if W::TAKES {
                         events::dedicated(spot, "no_block");
                     }
-                    way.dedicated(spot, false)
+                    way.dedicated(spot, false).map_err(|later| later.or_closer(error))
                 }
                 None => Err(error),
             },

@@ -163,6 +163,30 @@ impl AllocationError {
             _ => false,
         }
     }
+
+    /// The same for a request of `size` bytes: to a vector the debug margin is a part of it.
+    pub(crate) fn asked_for(mut self, size: u64) -> Self {
+        if let Self::Full { size: told, .. } | Self::BlockTooSmall { size: told, .. } = &mut self {
+            *told = size;
+        }
+        self
+    }
+
+    /// Of two places that refused a request, the error that says more about why it failed: this one, unless the other
+    /// place came closer to granting it. A place that can never hold the request says least. A failed call of the
+    /// driver says most: the program knows its own limits, and not what the driver answers.
+    pub(crate) fn or_closer(self, other: Self) -> Self {
+        if other.closeness() > self.closeness() { other } else { self }
+    }
+
+    fn closeness(&self) -> u8 {
+        match self {
+            Self::BlockTooSmall { .. } => 0,
+            Self::Memory(error) if error.is_permanent() => 0,
+            Self::Memory(MemoryError::Driver { .. }) | Self::Map(_) => 2,
+            _ => 1,
+        }
+    }
 }
 
 impl fmt::Display for AllocationError {

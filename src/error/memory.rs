@@ -82,6 +82,16 @@ impl MemoryError {
     pub(crate) fn is_shortage(&self) -> bool {
         !matches!(self, Self::Driver { error, .. } if !error.is_out_of_memory())
     }
+
+    /// Whether the heap can never hold so many bytes under the limits that were asked for, even with nothing in it.
+    pub(crate) fn is_permanent(&self) -> bool {
+        match *self {
+            Self::HeapTooSmall { .. } | Self::AllocationTooLarge { .. } => true,
+            Self::HeapLimit { size, limit, .. } => size > limit,
+            Self::OverBudget { size, budget, .. } => size > budget,
+            Self::TooManyAllocations { .. } | Self::Driver { .. } => false,
+        }
+    }
 }
 
 impl fmt::Display for MemoryError {

@@ -305,6 +305,30 @@ impl Engine {
         }
     }
 
+    /// Grants everything from `offset` up to the end of a region, which are the units that `request` asks for, or
+    /// nothing.
+    pub(crate) fn allocate_tail(&mut self, region: RegionId, offset: u64, request: &Request) -> Option<Key> {
+        if let Self::Tlsf(tlsf) = self {
+            return tlsf.allocate_tail(region, offset, request.tag);
+        }
+        // The others have one place to offer: it is that one, or another, which goes back.
+        let (key, span) = self.allocate(request).ok()?;
+        if (span.region, span.offset) == (region, offset) {
+            return Some(key);
+        }
+        let freed = self.free(key);
+        debug_assert!(freed.is_ok(), "it was granted just now");
+        None
+    }
+
+    /// Whether [`Self::allocate_tail`] may have room. Nothing is changed.
+    pub(crate) fn fits_tail(&self, region: RegionId, offset: u64, request: &Request) -> bool {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.fits_tail(region, offset),
+            Self::Linear(_) | Self::Other(_) => self.fits(request) == Ok(true),
+        }
+    }
+
     /// Gives back what a [`Tlsf`] keeps free for sizes that come again: it is in the way of who chooses places.
     pub(crate) fn give_slabs_back(&mut self) {
         if let Self::Tlsf(tlsf) = self {

@@ -23,6 +23,7 @@ mod debug;
 mod dedicated;
 mod defragment;
 mod ending;
+mod exact_blocks;
 mod external;
 mod fit;
 mod flags;

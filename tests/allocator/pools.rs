@@ -290,7 +290,7 @@ fn no_block_is_taken_that_a_buddy_cannot_use() {
     in_pool(&info, |rig, pool| {
         let before = rig.gpu.calls("vkAllocateMemory");
         let error = rig.memory(600 * KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap_err();
-        assert_eq!(error, AllocationError::BlockTooSmall { size: MIB, block_size: 1000 * KIB });
+        assert_eq!(error, AllocationError::BlockTooSmall { size: 600 * KIB, block_size: 1000 * KIB });
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), before);
         let largest = rig.memory(512 * KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap();
         rig.free(largest);

@@ -3,8 +3,8 @@
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreatePoolError, MemoryError,
-    PoolCreateInfo,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreateError, CreatePoolError,
+    MemoryError, MemoryUsage, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -248,4 +248,72 @@ fn device_local() -> AllocationCreateInfo<'static> {
         preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
         ..AllocationCreateInfo::default()
     }
+}
+
+/// DXVK 1100: the window of this card can never hold the buffer, and was reported instead of the driver's answer.
+#[test]
+fn a_heap_that_is_too_small_does_not_hide_the_driver_s_answer() {
+    let rig = Rig::new(Profile::by_name("nvidia-gtx-1060").unwrap());
+    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let written = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+    let error = rig.buffer(300 * MIB, vk::BufferUsageFlags::STORAGE_BUFFER, &written).unwrap_err();
+    assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY), "{error}");
+    rig.gpu.faults().clear();
+}
+
+/// Heaps that are too small, limits, budgets and mappings that fail, on every GPU: what the driver answered is what the
+/// error ends with, whichever memory type it answered for.
+#[test]
+fn what_the_driver_answered_is_told() {
+    let told = std::cell::Cell::new(0);
+    on_every_profile(|profile| {
+        // No limit; half of every heap; and nothing of the memory that is best for what the host writes.
+        let halves: Vec<u64> = profile.heaps.iter().map(|heap| heap.size / 2).collect();
+        let local =
+            |kind: &&sublet::sim::profiles::TypeProfile| kind.flags.contains(DEVICE_LOCAL | HOST_VISIBLE);
+        let window = profile.types.iter().find(local).map(|kind| kind.heap as usize);
+        let mut tight = vec![vk::WHOLE_SIZE; profile.heaps.len()];
+        window.into_iter().for_each(|heap| tight[heap] = 3 * MIB);
+        for limits in [&[][..], &halves, &tight] {
+            let options = Options { heap_size_limits: limits, ..Options::default() };
+            let rig = Rig::with(Gpu::new(profile), &options);
+            for (call, result) in [
+                ("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY),
+                ("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED),
+            ] {
+                for size in [KIB, 2 * MIB, 5 * MIB, 60 * MIB, 300 * MIB] {
+                    for more in [Flags::empty(), Flags::WITHIN_BUDGET, Flags::DEDICATED_MEMORY] {
+                        let flags = Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED | more;
+                        let info = with_flags(MemoryUsage::Auto, flags);
+                        // Once with nothing there, once in a block that has room and is not mapped.
+                        let unmapped = AllocationCreateInfo { flags: flags - Flags::MAPPED, ..info };
+                        let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+                        for there in [None, rig.buffer(KIB, usage, &unmapped).ok()] {
+                            rig.gpu.reset_calls();
+                            rig.gpu.faults().fail_always(call, result);
+                            let answer = rig.buffer(size, usage, &info);
+                            let asked = rig.gpu.calls(call) > 0;
+                            rig.gpu.faults().clear();
+                            match answer {
+                                Ok(buffer) => rig.destroy_buffer(buffer),
+                                Err(error) if asked => {
+                                    assert_eq!(
+                                        driver_result(&error),
+                                        Some(result),
+                                        "{size} {more:?}: {error}"
+                                    );
+                                    assert!(matches!(error, CreateError::Allocation(_)));
+                                    told.set(told.get() + 1);
+                                }
+                                Err(error) => assert_eq!(driver_result(&error), None),
+                            }
+                            there.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
+                            rig.allocator.trim();
+                        }
+                    }
+                }
+            }
+        }
+    });
+    assert!(told.get() > 1000, "{told:?}");
 }

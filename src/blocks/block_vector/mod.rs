@@ -31,6 +31,7 @@
 mod allocate;
 mod annotations;
 mod defragment;
+mod ends;
 mod free;
 mod map;
 #[cfg(all(loom, test))]

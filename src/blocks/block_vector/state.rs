@@ -83,6 +83,8 @@ pub(super) struct Active {
     next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
+    /// A block ends within a granularity page, or one that is gone did.
+    pub(super) has_partial_pages: bool,
     /// There may be more to do for a free than to tell the engine: an annotation to be dropped, an empty block that goes
     /// back, or loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
     pub(super) heeds_frees: bool,
@@ -255,18 +257,22 @@ impl Core {
         let Self { generation, uses, .. } = *self;
         let active = self.in_use_mut();
         let wanted = active.wanted(request);
-        if active.is_known_to_refuse(&wanted, uses) {
-            return Ok(None);
-        }
-        let (key, span) = match active.engine.allocate(&wanted) {
-            Ok(granted) => granted,
-            Err(AllocateError::NoSpace) => {
-                active.refuse(wanted, uses);
-                return Ok(None);
+        let granted = if active.is_known_to_refuse(&wanted, uses) {
+            None
+        } else {
+            match active.engine.allocate(&wanted) {
+                Ok((key, span)) => Some((key, span.region, span.offset)),
+                Err(AllocateError::NoSpace) => {
+                    active.refuse(wanted, uses);
+                    None
+                }
+                Err(error) => return Err(active.error_of(error)),
             }
-            Err(error) => return Err(active.error_of(error)),
         };
-        let grant = active.granted(key, span.region, span.offset, request.mapped, generation);
+        let Some((key, region, offset)) = granted.or_else(|| active.place_at_end(request)) else {
+            return Ok(None);
+        };
+        let grant = active.granted(key, region, offset, request.mapped, generation);
         self.uses = uses.wrapping_add(1);
         Ok(Some(grant))
     }
@@ -353,6 +359,7 @@ impl Active {
             next_block_id: 0,
             block_bytes: 0,
             empty_blocks: 0,
+            has_partial_pages: false,
             heeds_frees: false,
             frees_elsewhere: 0,
             annotations: Annotations::default(),
@@ -377,7 +384,7 @@ impl Active {
     }
 
     #[inline]
-    fn wanted(&self, request: &VectorRequest) -> Request {
+    pub(super) fn wanted(&self, request: &VectorRequest) -> Request {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
@@ -419,7 +426,8 @@ impl Active {
 
     /// Whether a block has room for the request.
     pub(super) fn fits(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
-        self.engine.fits(&self.wanted(request)).map_err(|error| self.error_of(error))
+        let fits = self.engine.fits(&self.wanted(request)).map_err(|error| self.error_of(error))?;
+        Ok(fits || self.fits_at_end(request))
     }
 
     #[cold]
@@ -442,7 +450,7 @@ impl Active {
         let wanted = self.wanted(request);
         let usage = self.engine.usage();
         AllocationError::Full {
-            size: wanted.size,
+            size: request.size,
             alignment: wanted.alignment.get(),
             free: usage.capacity - usage.used,
             largest_free: self.engine.largest_free(),
@@ -453,9 +461,15 @@ impl Active {
 
     /// The bytes that a new block has to have; an error if none has so many.
     fn check_size(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
-        let needed = self.engine.least_capacity(&self.wanted(request));
-        if needed > self.config.block_size {
-            return Err(AllocationError::BlockTooSmall { size: needed, block_size: self.config.block_size });
+        let block_size = self.config.block_size;
+        // At the end of a block nothing is rounded up to a page. A buddy has no such end, unless it divides powers of
+        // two.
+        let has_ends = !self.engine.rounds_up() || block_size.is_power_of_two();
+        let wanted = self.wanted(request);
+        let size = if has_ends { request.size } else { wanted.size };
+        let needed = self.engine.least_capacity(&Request { size, ..wanted });
+        if needed > block_size {
+            return Err(AllocationError::BlockTooSmall { size: request.size, block_size });
         }
         Ok(needed)
     }
@@ -544,6 +558,7 @@ impl Active {
         self.block_count += 1;
         self.block_bytes += memory.size;
         self.empty_blocks += 1;
+        self.has_partial_pages |= memory.size & self.config.granularity.mask() != 0;
         self.heeds_frees = true;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);

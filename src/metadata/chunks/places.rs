@@ -55,4 +55,14 @@ impl Chunks {
         let gap = offset.checked_sub(self.offset(chunk))?;
         (size != 0 && size <= have && gap <= have - size).then_some((chunk, gap))
     }
+
+    /// The last chunk of a region, if it is free and has `offset` in it: how many of its units are in front of that,
+    /// and how many follow up to the end of the region.
+    pub(in crate::metadata) fn free_tail(&self, region: RegionId, offset: u64) -> Option<(u32, u64, u64)> {
+        let slot = self.regions.get(index(region.0)).filter(|slot| slot.header != NONE)?;
+        let chunk = self.prev(slot.header);
+        let gap = offset.checked_sub(self.offset(chunk))?;
+        let size = self.extent(chunk).1.checked_sub(gap).filter(|&size| size != 0)?;
+        self.is_free(chunk).then_some((chunk, gap, size))
+    }
 }

@@ -42,6 +42,28 @@ impl Tlsf {
             None => None,
         };
         let (chunk, gap) = self.chunks.free_behind(before, region, offset, size)?;
+        self.take_at(chunk, gap, size, tag)
+    }
+
+    /// Grants everything from `offset` up to the end of a region, if that is free.
+    pub(in crate::metadata) fn allocate_tail(
+        &mut self,
+        region: RegionId,
+        offset: u64,
+        tag: Tag,
+    ) -> Option<Key> {
+        self.give_slabs_back();
+        let (chunk, gap, size) = self.chunks.free_tail(region, offset)?;
+        self.take_at(chunk, gap, size, tag)
+    }
+
+    /// Whether [`Self::allocate_tail`] has what is asked, unless an empty slab is in the way.
+    pub(in crate::metadata) fn fits_tail(&self, region: RegionId, offset: u64) -> bool {
+        self.chunks.free_tail(region, offset).is_some()
+    }
+
+    /// Grants `size` units of a free chunk behind the first `gap`.
+    fn take_at(&mut self, chunk: u32, gap: u64, size: u64, tag: Tag) -> Option<Key> {
         if !self.chunks.reserve_two() {
             return None;
         }

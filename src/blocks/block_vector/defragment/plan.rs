@@ -20,7 +20,7 @@ use crate::base::align::Alignment;
 use crate::base::sync::Threading;
 use crate::blocks::device_block::DeviceContext;
 use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
-use crate::metadata::{Key, RegionId};
+use crate::metadata::{Key, RegionId, Tag};
 
 /// One pass over one vector.
 struct Planner<'a, 'b, T: Threading> {
@@ -186,10 +186,20 @@ impl<T: Threading> Planner<'_, '_, T> {
             return None;
         }
         let mut alignment = alignment_of(tag, offset).max(self.min_alignment);
-        if self.granularity > Alignment::ONE && needs_whole_pages(tag) {
+        if self.has_whole_pages(tag) {
             alignment = alignment.max(self.granularity);
         }
-        self.ranges.take(within, size, alignment)
+        self.ranges.take(within, self.size_at(candidate), alignment)
+    }
+
+    fn has_whole_pages(&self, tag: Tag) -> bool {
+        self.granularity > Alignment::ONE && needs_whole_pages(tag)
+    }
+
+    /// Bytes of a candidate at its destination. Where it is, it may end with its block within a granularity page.
+    fn size_at(&self, candidate: usize) -> u64 {
+        let Candidate { tag, size, .. } = self.candidates[candidate];
+        if self.has_whole_pages(tag) { self.granularity.align_up(size).unwrap_or(size) } else { size }
     }
 
     /// Plans a move, if the budget allows it and the destination is still free.
@@ -201,7 +211,8 @@ impl<T: Threading> Planner<'_, '_, T> {
         let to = self.region_of(taken.range);
         let FreeRange { before, .. } = self.ranges.ranges[taken.range];
         let before = self.placed[taken.range].or(before);
-        let Some(planned) = self.vector.set_aside(self.context, live, tag, size, to, taken.offset, before)
+        let at = self.size_at(candidate);
+        let Some(planned) = self.vector.set_aside(self.context, live, tag, at, to, taken.offset, before)
         else {
             return;
         };

@@ -106,7 +106,7 @@ impl Shadow {
         else {
             panic!("{request:?} was refused: {error:?}");
         };
-        assert_eq!((size, alignment), (wanted.size, wanted.alignment.get()));
+        assert_eq!((size, alignment), (request.size, wanted.alignment.get()));
         assert_eq!(u64::from(block_count), after.block_count);
         assert_eq!(free, after.block_bytes - after.allocation_bytes, "free bytes, in shards and out of them");
         let limit = if request.never_allocate { 0 } else { config.max_blocks };
@@ -115,7 +115,7 @@ impl Shadow {
         let chunks = walked.iter().flat_map(|(_, chunks)| chunks).filter(|chunk| chunk.2.is_none());
         let largest = chunks.map(|chunk| chunk.1).max().unwrap_or(0);
         assert!(largest_free <= largest && largest_free >= largest / 64 * 63, "{largest_free} of {largest}");
-        assert!(alignment > 1 || size > largest_free, "there is room for {request:?}: {error:?}");
+        assert!(alignment > 1 || wanted.size > largest_free, "there is room for {request:?}: {error:?}");
     }
 
     fn free(&mut self) {

@@ -287,3 +287,51 @@ fn other_algorithms_are_refused() {
         rig.finish();
     }
 }
+
+/// How full a block is counts, not how many bytes are in it.
+#[test]
+fn the_emptiest_block_is_so_by_its_share() {
+    let config = VectorConfig { fixed_block_size: false, empty_blocks_kept: 0, ..config() };
+    let rig = Rig::new(config);
+    let size = |held: &Held| rig.vector.memory_size(held.live()).unwrap();
+    let mut held: Vec<Held> = Vec::new();
+    while held.last().is_none_or(|last| size(last) < 16 * MIB) {
+        held.push(rig.get(MIB / 2, 16));
+    }
+    rig.free(held.pop().unwrap());
+    // 3 of 8 in the block of 4 MiB, and 4 of 16 in that of 8 MiB, which has more bytes in it.
+    let in_small = held.iter().filter(|it| size(it) == 4 * MIB).count();
+    assert_eq!((in_small, held.len(), rig.blocks()), (8, 24, 2));
+    let mut held = rig.thin_out(held, |at| at < 3 || (8..12).contains(&at));
+    let (emptied, _, moves) = rig.compact(Effort::Fast, &mut held);
+    assert_eq!((emptied, moves), (Emptied { blocks: 1, bytes: 8 * MIB }, 4));
+    assert!(held.iter().all(|it| size(it) == 4 * MIB));
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// What ends with a block within a granularity page gets whole pages where it goes.
+#[test]
+fn whole_pages_are_had_at_the_destination() {
+    let page = 64 * KIB;
+    for effort in EFFORTS {
+        let block_size = 4 * page + 16 * KIB;
+        let rig = Rig::new(VectorConfig { granularity: aligned(page), block_size, ..small_blocks() });
+        let image = |size| asked(IMAGE, size, 16);
+        let sizes = [4 * page, 10 * KIB, 2 * page, 2 * page];
+        let [full, last, low, high] = sizes.map(|size| rig.allocate(&image(size)).unwrap());
+        assert_eq!((rig.blocks(), last.grant.offset), (2, 4 * page), "it ends with its block");
+        assert_ne!(last.grant.memory, low.grant.memory);
+        rig.free_all([full, high]);
+        let mut held = vec![low, last];
+        let (emptied, _, _) = rig.compact(effort, &mut held);
+        assert_eq!(emptied.blocks, 1, "{effort:?}");
+        assert_eq!((held[1].grant.memory, held[1].grant.offset % page), (held[0].grant.memory, 0));
+        // A buffer does not get the rest of the page.
+        let buffer = rig.allocate(&buffer(10 * KIB)).unwrap();
+        assert_ne!(buffer.grant.offset / page, held[1].grant.offset / page, "{effort:?}");
+        rig.free(buffer);
+        rig.free_all(held);
+        rig.finish();
+    }
+}

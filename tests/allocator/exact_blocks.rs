@@ -1,0 +1,280 @@
+//! Blocks that end within a granularity page: what ends with the block shares that page with nothing.
+
+use ash::vk;
+use sublet::sim::Gpu;
+use sublet::{
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError,
+    CreateError, DefragmentationInfo, FitPlace, Pool, PoolCreateInfo,
+};
+
+use crate::common::*;
+
+const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
+
+/// What an image needs, and the first memory type that may hold it; `None` if it needs dedicated memory.
+fn needs(rig: &Rig, info: &vk::ImageCreateInfo<'_>) -> Option<(vk::MemoryRequirements, u32)> {
+    let device = rig.gpu.device();
+    // SAFETY: the create-info is valid.
+    let image = unsafe { device.create_image(info, None) }.unwrap();
+    // SAFETY: the image is live.
+    let needed = unsafe { device.get_image_memory_requirements(image) };
+    // SAFETY: nobody uses it.
+    unsafe { device.destroy_image(image, None) };
+    let memory_type = rig.types().into_iter().find(|at| needed.memory_type_bits & (1 << at) != 0).unwrap();
+    // SAFETY: the create-info is valid.
+    let fit = unsafe { rig.allocator.would_image_fit(info, &in_type(memory_type)) }.unwrap();
+    let is_shared = matches!(fit.place, FitPlace::NewBlock { .. });
+    (is_shared && !rig.properties(memory_type).contains(LAZY)).then_some((needed, memory_type))
+}
+
+fn pool(rig: &Rig, memory_type: u32, algorithm: Algorithm, block_size: u64) -> Pool {
+    let info =
+        PoolCreateInfo { block_size, algorithm, max_block_count: 1, ..PoolCreateInfo::new(memory_type) };
+    rig.pool(&info).unwrap()
+}
+
+/// VMA 324 and 499. A buddy grants powers of two, so that it needs a block that is one.
+#[test]
+fn a_block_as_large_as_its_only_image_holds_it() {
+    on_every_gpu(|rig| {
+        for side in [4, 16, 31, 64, 70, 128, 300] {
+            let info = square(side, SAMPLED);
+            let Some((needed, memory_type)) = needs(&rig, &info) else { continue };
+            for algorithm in ALGORITHMS {
+                exact_pool(&rig, &info, needed.size, memory_type, algorithm);
+            }
+        }
+    });
+}
+
+fn exact_pool(
+    rig: &Rig,
+    info: &vk::ImageCreateInfo<'_>,
+    needed: u64,
+    memory_type: u32,
+    algorithm: Algorithm,
+) {
+    let exact = pool(rig, memory_type, algorithm, needed);
+    let in_pool = AllocationCreateInfo::in_pool(&exact);
+    // SAFETY: the create-info is valid.
+    let fit = unsafe { rig.allocator.would_image_fit(info, &in_pool) };
+    if algorithm == Algorithm::Buddy && !needed.is_power_of_two() {
+        let too_small = AllocationError::BlockTooSmall { size: needed, block_size: needed };
+        assert_eq!(rig.image(info, &in_pool).unwrap_err(), CreateError::Allocation(too_small));
+        assert_eq!(fit.unwrap_err(), CreateError::Allocation(too_small));
+    } else {
+        assert_eq!(fit.unwrap().place, FitPlace::NewBlock { size: needed });
+        for _ in 0..3 {
+            let image = rig.image(info, &in_pool).unwrap();
+            assert_eq!((image.1.offset(), rig.memory_size(&image.1)), (0, needed));
+            let error = rig.image(info, &in_pool).unwrap_err();
+            let is_full = matches!(
+                error,
+                CreateError::Allocation(AllocationError::Full { size, block_count: 1, .. }) if size == needed
+            );
+            assert!(is_full, "{algorithm:?}: {error:?}");
+            // Nor is anything of the last page left for a buffer, however small.
+            let error = rig.memory(1, 1, &in_pool).unwrap_err();
+            assert!(matches!(error, AllocationError::Full { size: 1, .. }), "{algorithm:?}: {error:?}");
+            rig.validate();
+            rig.destroy_image(image);
+        }
+    }
+    // One byte less is too little, and the error has the size that was asked for.
+    if needed > 1 {
+        let short = pool(rig, memory_type, algorithm, needed - 1);
+        let error = rig.image(info, &AllocationCreateInfo::in_pool(&short)).unwrap_err();
+        let block_size = needed - 1;
+        let too_small = AllocationError::BlockTooSmall { size: needed, block_size };
+        assert_eq!(error, CreateError::Allocation(too_small));
+        rig.destroy_pool(short);
+    }
+    rig.destroy_pool(exact);
+}
+
+/// Several images fill a block to its last byte, from below and from above, again and again.
+#[test]
+fn the_last_image_ends_with_the_block() {
+    on_every_gpu(|rig| {
+        let page = rig.profile().limits.buffer_image_granularity;
+        for side in [16, 31, 70] {
+            let info = square(side, SAMPLED);
+            let Some((needed, memory_type)) = needs(&rig, &info) else { continue };
+            let whole = needed.size.next_multiple_of(page.max(needed.alignment));
+            for (algorithm, flags) in [
+                (Algorithm::Tlsf, Flags::empty()),
+                (Algorithm::Tlsf, Flags::STRATEGY_MIN_OFFSET),
+                (Algorithm::Linear, Flags::empty()),
+            ] {
+                let pool = pool(&rig, memory_type, algorithm, 3 * whole + needed.size);
+                let in_pool = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+                let mut images: Vec<_> = (0..4).map(|_| rig.image(&info, &in_pool).unwrap()).collect();
+                for _ in 0..8 {
+                    assert!(rig.image(&info, &in_pool).is_err());
+                    let ends = images.iter().map(|(_, memory)| memory.offset() + memory.size());
+                    assert_eq!(ends.max(), Some(3 * whole + needed.size));
+                    let last = (0..4).max_by_key(|&at| images[at].1.offset()).unwrap();
+                    rig.destroy_image(images.swap_remove(last));
+                    images.push(rig.image(&info, &in_pool).unwrap());
+                    rig.validate();
+                }
+                images.into_iter().for_each(|image| rig.destroy_image(image));
+                rig.destroy_pool(pool);
+            }
+            let pool = pool(&rig, memory_type, Algorithm::Linear, needed.size);
+            let upper =
+                AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(&pool) };
+            let image = rig.image(&info, &upper).unwrap();
+            assert_eq!(image.1.offset(), 0);
+            rig.destroy_image(image);
+            rig.destroy_pool(pool);
+        }
+    });
+}
+
+/// The debug margin is not what was asked for, nor are whole pages and powers of two.
+#[test]
+fn an_error_has_the_size_that_was_asked_for() {
+    on_every_profile(|profile| {
+        for margin in [0, 64] {
+            let gpu = Gpu::new(profile);
+            let debug = sublet::DebugSettings { margin, ..Default::default() };
+            let info = sublet::AllocatorCreateInfo { debug, flags: enabled(&gpu), ..create_info(&gpu) };
+            // SAFETY: the GPU outlives the allocator.
+            let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
+            let rig = hold(Rig { allocator, gpu });
+            for algorithm in ALGORITHMS {
+                let pool = pool(&rig, rig.types()[0], algorithm, 900 * KIB);
+                let in_pool = AllocationCreateInfo::in_pool(&pool);
+                let held = rig.memory(450 * KIB + 1, 1, &in_pool).unwrap();
+                for flags in [Flags::empty(), Flags::NEVER_ALLOCATE] {
+                    let info = AllocationCreateInfo { flags, ..in_pool };
+                    for size in [450 * KIB + 1, 900 * KIB + 1] {
+                        let requirements =
+                            vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
+                        let looked = rig.allocator.would_fit(&requirements, &info).unwrap_err();
+                        for error in [rig.memory(size, 1, &info).unwrap_err(), looked] {
+                            let told = match error {
+                                AllocationError::Full { size, .. } if size < 900 * KIB => size,
+                                AllocationError::BlockTooSmall { size, block_size } => {
+                                    assert_eq!(block_size, 900 * KIB);
+                                    size
+                                }
+                                other => panic!("{other:?}"),
+                            };
+                            assert_eq!(told, size, "{algorithm:?}, {margin}");
+                        }
+                    }
+                }
+                rig.free(held);
+                rig.destroy_pool(pool);
+            }
+        }
+    });
+}
+
+enum Kind {
+    Buffer(vk::Buffer),
+    Image(vk::Image, u32),
+}
+
+/// Buffers and images come, go and move in blocks that end within a page. The simulated driver objects to a buffer and an
+/// image in one page.
+#[test]
+fn nothing_shares_a_page_with_what_ends_a_block() {
+    let coarse = having(|profile| profile.limits.buffer_image_granularity >= 1024);
+    on_profiles(coarse, |profile| {
+        let page = profile.limits.buffer_image_granularity;
+        for (algorithm, seed) in [(Algorithm::Tlsf, 1), (Algorithm::Tlsf, 2), (Algorithm::Linear, 3)] {
+            let rig = Rig::new(profile);
+            let Some((_, memory_type)) = needs(&rig, &square(16, SAMPLED)) else { continue };
+            let info = PoolCreateInfo {
+                block_size: 6 * page + page / 2 + 512,
+                algorithm,
+                max_block_count: 3,
+                ..PoolCreateInfo::new(memory_type)
+            };
+            let pool = rig.pool(&info).unwrap();
+            let in_pool = AllocationCreateInfo::in_pool(&pool);
+            let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+            let mut random = Random::new(seed);
+            let mut held: Vec<(Kind, Allocation)> = Vec::new();
+            let mut at_the_end = 0;
+            for turn in 0..from_environment("SUBLET_CASES", 300) {
+                if random.below(5) < 2 && !held.is_empty() {
+                    let (kind, allocation) = held.swap_remove(random.below(held.len() as u64) as usize);
+                    match kind {
+                        Kind::Buffer(buffer) => rig.destroy_buffer((buffer, allocation)),
+                        Kind::Image(image, _) => rig.destroy_image((image, allocation)),
+                    }
+                } else if random.below(2) == 0 {
+                    if let Ok((buffer, allocation)) = rig.buffer(random.size(12), usage, &in_pool) {
+                        held.push((Kind::Buffer(buffer), allocation));
+                    }
+                } else {
+                    let side = random.pick(&[4, 8, 12, 16, 20, 32, 40]);
+                    if let Ok((image, allocation)) = rig.image(&square(side, SAMPLED), &in_pool) {
+                        let end = allocation.offset() + allocation.size();
+                        at_the_end += u64::from(end > 6 * page);
+                        held.push((Kind::Image(image, side), allocation));
+                    }
+                }
+                if turn % 20 == 0 && algorithm == Algorithm::Tlsf {
+                    compact(&rig, &pool, &mut held);
+                }
+                rig.allocator.validate();
+            }
+            assert!(at_the_end > 0, "no image ended within the last page");
+            for (kind, allocation) in held {
+                match kind {
+                    Kind::Buffer(buffer) => rig.destroy_buffer((buffer, allocation)),
+                    Kind::Image(image, _) => rig.destroy_image((image, allocation)),
+                }
+            }
+            rig.destroy_pool(pool);
+        }
+    });
+}
+
+/// Moves what can be moved, and binds it again where it is then.
+fn compact(rig: &Rig, pool: &Pool, held: &mut [(Kind, Allocation)]) {
+    let device = rig.gpu.device();
+    let info = DefragmentationInfo { pools: &[pool], ..DefragmentationInfo::default() };
+    let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+    while let Some(pass) = defragmentation.begin_pass() {
+        for moved in pass {
+            let (kind, allocation) = held.iter_mut().find(|(_, it)| it.id() == moved.source()).unwrap();
+            let (memory, offset) = (moved.memory(), moved.offset());
+            let (old_buffer, old_image) = match *kind {
+                Kind::Buffer(old) => {
+                    let size = allocation.size();
+                    let info = vk::BufferCreateInfo::default()
+                        .size(size)
+                        .usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+                    // SAFETY: the create-info is valid.
+                    let new = unsafe { device.create_buffer(&info, None) }.unwrap();
+                    // SAFETY: the destination is as large and as aligned as the source.
+                    unsafe { device.bind_buffer_memory(new, memory, offset) }.unwrap();
+                    *kind = Kind::Buffer(new);
+                    (old, vk::Image::null())
+                }
+                Kind::Image(old, side) => {
+                    // SAFETY: the create-info is valid.
+                    let new = unsafe { device.create_image(&square(side, SAMPLED), None) }.unwrap();
+                    // SAFETY: the destination is as large and as aligned as the source.
+                    unsafe { device.bind_image_memory(new, memory, offset) }.unwrap();
+                    *kind = Kind::Image(new, side);
+                    (vk::Buffer::null(), old)
+                }
+            };
+            // SAFETY: nobody uses what was moved away.
+            unsafe { device.destroy_buffer(old_buffer, None) };
+            // SAFETY: as above.
+            unsafe { device.destroy_image(old_image, None) };
+            // SAFETY: the device has never used it.
+            unsafe { moved.complete(allocation) }.unwrap();
+        }
+    }
+    defragmentation.end();
+}
