@@ -402,6 +402,24 @@ impl Metadata for Engine {
         each!(self, engine => engine.reset(region), no_region(region));
     }
 
+    fn allocate_outside(
+        &mut self,
+        request: &Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Span), AllocateError> {
+        #[cfg(test)]
+        ASKED.set(ASKED.get() + 1);
+        each!(
+            self,
+            engine => engine.allocate_outside(request, is_closed),
+            nothing_fits(request).and(Err(AllocateError::NoSpace))
+        )
+    }
+
+    fn discard(&mut self, region: RegionId) {
+        each!(self, engine => engine.discard(region), no_region(region));
+    }
+
     fn span(&self, key: Key) -> Result<Span, BadKey> {
         each!(self, engine => engine.span(key), Err(BadKey))
     }
@@ -465,6 +483,12 @@ mod tests {
             let (key, span) = engine.allocate(&request).unwrap();
             engine.reset(span.region);
             assert_eq!(engine.free(key), Err(BadKey));
+            let (key, span) = engine.allocate_outside(&request, &|closed| closed == region).unwrap();
+            assert_eq!(span.region, other);
+            engine.free(key).unwrap();
+            let mut copy = engine.clone();
+            copy.discard(region);
+            assert_eq!(copy.allocate(&request).unwrap().1.region, other);
             assert_eq!((engine.remove_region(region), engine.remove_region(other)), (Ok(()), Ok(())));
             assert_eq!(engine.allocate(&request), Err(AllocateError::NoSpace));
         }

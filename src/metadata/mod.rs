@@ -384,7 +384,8 @@ pub trait Metadata: Sized + fmt::Debug {
     /// [cannot](Self::seal): nothing stays granted that nobody asked for.
     ///
     /// What is given here allocates until it is elsewhere, and gives the rest back, the last one first: an allocation for
-    /// each such request that the closed regions have room for. [`Tlsf`] looks at each of their chunks once.
+    /// each such request that the closed regions have room for. [`Tlsf`] and [`Buddy`] look at each of their chunks once,
+    /// [`Linear`] at none.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -403,6 +404,29 @@ pub trait Metadata: Sized + fmt::Debug {
         is_closed: &dyn Fn(RegionId) -> bool,
     ) -> Result<(Key, Self::Span), AllocateError> {
         allocate_elsewhere(self, request, is_closed)
+    }
+
+    /// Forgets a region and what is granted in it. What is granted later goes where it would go if the region were
+    /// there and [closed](Self::allocate_outside). For a copy of an engine on which something is tried.
+    ///
+    /// ```
+    /// use sublet::metadata::*;
+    /// let mut engine = Tlsf::exact(64);
+    /// let (first, second) = (engine.add_region(&64).unwrap(), engine.add_region(&64).unwrap());
+    /// let request = Request::new(10, Alignment::ONE);
+    /// let (_, span) = engine.allocate(&request).unwrap();
+    /// let mut copy = engine.clone();
+    /// copy.discard(span.region);
+    /// let other = if span.region == first { second } else { first };
+    /// assert_eq!(copy.allocate(&request).unwrap().1.region, other);
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such region.
+    fn discard(&mut self, region: RegionId) {
+        self.reset(region);
+        let removed = self.remove_region(region);
+        debug_assert!(removed.is_ok(), "it was reset just now");
     }
 
     /// What `key` was granted.

@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::policy::NextBlock;
+use super::policy::{NextBlock, PolicyError};
 use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
 
 /// The landlord of a vector: what a block is, and what a span of one becomes.
@@ -18,6 +18,10 @@ use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
 ///
 /// In a shared vector [`create`](Self::create) and [`destroy`](Self::destroy) are called without the lock of the books,
 /// and the others with it. None may call the vector itself.
+///
+/// A method may panic: what was asked for did not happen then, or what was given back is back, and the vector can be used
+/// on. A block that is emptied by a grant whose release panics is not reset. If [`destroy`](Self::destroy) panics, the
+/// other blocks that were to go with it are dropped.
 ///
 /// ```
 /// use sublet::metadata::{Alignment, Request, Span, Tlsf};
@@ -159,6 +163,8 @@ pub type GrantOf<B, M> = Granted<<M as Metadata>::Span, <B as Backing<M>>::Item>
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VectorError<E> {
+    /// The policy allows no vector.
+    Policy(PolicyError),
     /// The engine has no such thing as was asked for.
     Request(AllocateError),
     /// The landlord has no block that is large enough, or the one it proposed was not.
@@ -186,6 +192,7 @@ pub enum VectorError<E> {
 impl<E: fmt::Display> fmt::Display for VectorError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Policy(error) => error.fmt(f),
             Self::Request(error) => write!(f, "the engine does not take the request: {error:?}"),
             Self::TooLarge => f.write_str("the request is too large for any block"),
             Self::Full { blocks, units } => {

@@ -6,16 +6,20 @@
 //! - V2: a block is empty just if nothing is granted in it. `live` is the sum over the blocks.
 //! - V3: a sealed block is not empty.
 //! - V4: an engine grants what is live, and nothing else.
-//! - V5: there are no more blocks than the maximum.
+//! - V5: there are no more blocks than the maximum, or than there were when it was lowered.
+//!
+//! The landlord may panic in any call. So each change of the books is whole before the landlord is called, or is undone
+//! by a guard.
 #![forbid(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backing::{
     Backing, BlockInfo, GiveBackError, GrantOf, Granted, HandleError, Outlook, Refusal, VectorError,
     VectorKey, VectorStatistics,
 };
-use super::policy::{NextBlock, Policy, first_to_go};
+use super::policy::{NextBlock, Policy, PolicyError, first_to_go};
 use crate::base::cast::{index, narrow, widen};
 use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
@@ -31,6 +35,9 @@ struct Slot<K> {
     /// Of an empty one: collections before it became so.
     empty_since: u64,
 }
+
+/// The invariant that a region without a block breaks.
+const HAS_BLOCK: &str = "V1: a region has a block";
 
 /// What came of a look at the blocks that there are.
 pub(super) enum Placed<G> {
@@ -59,8 +66,25 @@ pub(super) struct Core<B: Backing<M>, M: Metadata> {
     /// Of the empty blocks, those that were made for oversize requests.
     own_empty: u32,
     waiting: Retire<GrantOf<B, M>>,
+    /// What has waited, and is to be taken back.
+    done: VecDeque<GrantOf<B, M>>,
     /// Calls of `collect`.
     collections: u64,
+    /// Blocks that there may be by V5.
+    most_blocks: u32,
+}
+
+/// What the engine granted, until there is an item of it.
+struct Unrealized<'a, M: Metadata> {
+    engine: &'a mut M,
+    key: Key,
+}
+
+impl<M: Metadata> Drop for Unrealized<'_, M> {
+    fn drop(&mut self) {
+        let freed = self.engine.free(self.key);
+        debug_assert!(freed.is_ok(), "it was granted just now");
+    }
 }
 
 impl<B: Backing<M>, M: Metadata> Core<B, M> {
@@ -77,8 +101,19 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
             sums: VectorStatistics::default(),
             own_empty: 0,
             waiting: Retire::new(),
+            done: VecDeque::new(),
             collections: 0,
+            most_blocks: policy.max_blocks,
         }
+    }
+
+    /// Changes the policy, but not its minimum.
+    pub(super) fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
+        let policy = Policy { min_blocks: self.policy.min_blocks, ..policy };
+        policy.check()?;
+        self.policy = policy;
+        self.most_blocks = policy.max_blocks.max(self.sums.blocks);
+        Ok(())
     }
 
     /// The name of a grant that the engine has this key for.
@@ -87,11 +122,11 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     }
 
     fn slot(&self, region: RegionId) -> &Slot<B::Block> {
-        self.slots.get(index(region.0)).and_then(Option::as_ref).expect("V1: a region has a block")
+        self.slots.get(index(region.0)).and_then(Option::as_ref).expect(HAS_BLOCK)
     }
 
     fn slot_mut(&mut self, region: RegionId) -> &mut Slot<B::Block> {
-        self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect("V1: a region has a block")
+        self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect(HAS_BLOCK)
     }
 
     /// Grants what is asked out of a block that there is. What has to be destroyed then is added to `doomed`.
@@ -118,16 +153,17 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 Err(error) => return Err(VectorError::Request(error)),
             };
             let region = span.region();
-            let slot = self.slot_mut(region);
+            let slot = self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect(HAS_BLOCK);
+            let unrealized = Unrealized { engine: &mut self.engine, key };
             let refusal = match realize(&mut slot.block, &span) {
                 Ok(item) => {
+                    std::mem::forget(unrealized);
                     self.count(region);
                     return Ok(Placed::Granted(Granted { key: self.key_of(key), span, item }));
                 }
                 Err(refusal) => refusal,
             };
-            let freed = self.engine.free(key);
-            debug_assert!(freed.is_ok(), "it was granted just now");
+            drop(unrealized);
             match refusal {
                 Refusal::Failed(error) => return Err(VectorError::Realize(error)),
                 Refusal::Exhausted => tried += 1,
@@ -196,10 +232,12 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         let outlook = Outlook { blocks: self.sums.blocks, units, largest };
         let next = backing.capacity_for(request, &outlook).ok_or(VectorError::TooLarge)?;
         let full = VectorError::Full { blocks: self.sums.blocks, units };
-        // None of the empty blocks has room for the request, or it would be there: they give way to the limits.
+        // None of the empty blocks has room for the request, or it would be there: they give way to the limits. Without
+        // a request they are the first blocks, which all stay.
         let (mut blocks, mut left) = (self.sums.blocks, units);
         let mut gone = Vec::new();
-        for region in self.by_age(true).into_iter().chain(self.spare_by_age()) {
+        let may_go = request.map(|_| self.by_age(true).into_iter().chain(self.spare_by_age()));
+        for region in may_go.into_iter().flatten() {
             if self.policy.allows(blocks, left, next.units) {
                 break;
             }
@@ -285,30 +323,35 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         };
         let region = freed.span.region();
         let slot = self.slot_mut(region);
-        backing.release(&mut slot.block, &freed.span, granted.item);
         slot.live -= 1;
         let is_empty = slot.live == 0;
         self.sums.live -= 1;
         if is_empty {
-            self.emptied(backing, region, doomed);
+            self.count_emptied(region);
+        }
+        backing.release(&mut self.slot_mut(region).block, &freed.span, granted.item);
+        if is_empty {
+            self.reset(backing, region, doomed);
         }
         Ok(())
     }
 
     /// Nothing is granted in a block any more.
-    fn emptied(&mut self, backing: &B, region: RegionId, doomed: &mut Vec<B::Block>) {
+    fn count_emptied(&mut self, region: RegionId) {
         let since = self.collections;
         let slot = self.slot_mut(region);
         let (units, own) = (slot.units, slot.own);
         slot.empty_since = since;
-        let was_sealed = std::mem::replace(&mut slot.sealed, false);
-        let is_good = backing.reset(&mut slot.block);
-        if was_sealed {
+        if std::mem::replace(&mut slot.sealed, false) {
             self.sums.sealed_blocks -= 1;
             self.engine.reset(region);
         }
         self.count_empty(units, own, true);
-        if !is_good {
+    }
+
+    /// Makes a block that was emptied as good as new, or takes it out.
+    fn reset(&mut self, backing: &B, region: RegionId, doomed: &mut Vec<B::Block>) {
+        if !backing.reset(&mut self.slot_mut(region).block) {
             doomed.extend(self.take(region));
         }
         self.take_surplus(doomed);
@@ -384,9 +427,11 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         doomed: &mut Vec<B::Block>,
     ) -> Result<usize, OtherClock> {
         self.collections += 1;
-        let mut done = Vec::new();
-        let collected = self.waiting.collect(clock, |granted| done.push(granted));
-        for granted in done {
+        // What is left here by a panic is taken back the next time.
+        let before = self.done.len();
+        let collected = self.waiting.collect(clock, |granted| self.done.push_back(granted));
+        let collected = collected.map(|count| count + before);
+        while let Some(granted) = self.done.pop_front() {
             // Only `clear` makes stale what waits, and that drops it.
             let freed = self.free(backing, granted, doomed);
             debug_assert!(freed.is_ok(), "what waits is live");
@@ -405,6 +450,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     /// Takes everything back at once: nothing of it is released by itself. How much that was.
     pub(super) fn clear(&mut self, backing: &B, doomed: &mut Vec<B::Block>) -> u64 {
         self.waiting.drain().for_each(drop);
+        self.done.clear();
         let live = self.sums.live;
         for region in (0..narrow(self.slots.len())).map(RegionId) {
             let Some(slot) = self.slots[index(region.0)].as_mut() else { continue };
@@ -412,9 +458,10 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 continue;
             }
             self.sums.live -= u64::from(std::mem::take(&mut slot.live));
-            // `emptied` does so only for what is left behind a seal.
+            // `count_emptied` does so only for what is left behind a seal.
             self.engine.reset(region);
-            self.emptied(backing, region, doomed);
+            self.count_emptied(region);
+            self.reset(backing, region, doomed);
         }
         live
     }
@@ -422,11 +469,16 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     pub(super) fn statistics(&self) -> VectorStatistics {
         let usage = self.engine.usage();
         VectorStatistics {
-            waiting: widen(self.waiting.len()),
+            waiting: widen(self.waiting.len() + self.done.len()),
             units: usage.capacity,
             used_units: usage.used,
             ..self.sums
         }
+    }
+
+    /// Whether something is granted in a block.
+    pub(super) fn is_used(&self, region: RegionId) -> bool {
+        self.slots.get(index(region.0)).and_then(Option::as_ref).is_some_and(|slot| slot.live > 0)
     }
 
     pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockInfo, &B::Block)> {
@@ -466,7 +518,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         );
         assert_eq!(own_empty, self.own_empty, "V1");
         assert!(sums.units <= peak_units && waiting <= sums.live, "V1");
-        assert!(sums.blocks <= self.policy.max_blocks, "V5: {sums:?}");
+        assert!(sums.blocks <= self.most_blocks, "V5: {sums:?}");
     }
 }
 

@@ -22,10 +22,26 @@ pub(super) fn visit<B: Backing<M>, M: Metadata, R>(
     door: &mut impl Door<B, M>,
     visit: impl FnOnce(&mut Core<B, M>, &mut Vec<B::Block>) -> R,
 ) -> R {
-    let mut doomed = Vec::new();
-    let answer = door.enter(|core| visit(core, &mut doomed));
-    doomed.into_iter().for_each(|block| backing.destroy(block));
-    answer
+    // Declared before the door is open, so that it is closed again if a panic comes out of it.
+    let mut doomed = Doomed { backing, blocks: Vec::new() };
+    door.enter(|core| visit(core, &mut doomed.blocks))
+}
+
+/// Destroys blocks that no vector has any more.
+pub(super) fn destroy_all<B: Backing<M>, M: Metadata>(backing: &B, blocks: Vec<B::Block>) {
+    drop(Doomed { backing, blocks });
+}
+
+/// Blocks that are destroyed at the end of a call, even if it panics.
+struct Doomed<'a, B: Backing<M>, M: Metadata> {
+    backing: &'a B,
+    blocks: Vec<B::Block>,
+}
+
+impl<B: Backing<M>, M: Metadata> Drop for Doomed<'_, B, M> {
+    fn drop(&mut self) {
+        self.blocks.drain(..).for_each(|block| self.backing.destroy(block));
+    }
 }
 
 /// A block more, made outside of the door, and what `then` does with it before anybody else sees it.
@@ -43,7 +59,7 @@ pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
             if trimmed.is_empty() {
                 return Err(VectorError::Create(error));
             }
-            trimmed.into_iter().for_each(|block| backing.destroy(block));
+            destroy_all(backing, trimmed);
             backing.create(&next.capacity).map_err(VectorError::Create)?
         }
     };

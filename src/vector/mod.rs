@@ -79,5 +79,5 @@ pub use self::backing::{
 };
 pub use self::owned::BlockVector;
 pub use self::plan::{EmptyingPlan, PlannedMove};
-pub use self::policy::{Growth, NextBlock, Policy};
+pub use self::policy::{Growth, NextBlock, Policy, PolicyError};
 pub use self::shared::SharedBlockVector;

@@ -8,9 +8,9 @@ use super::backing::{
     VectorStatistics,
 };
 use super::books::{Core, Placed};
-use super::grow::{grow, grow_for, visit};
+use super::grow::{destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
-use super::policy::Policy;
+use super::policy::{Policy, PolicyError};
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
 
@@ -59,8 +59,9 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     /// A vector with its first blocks. The engine has no regions yet.
     ///
     /// # Errors
-    /// [`VectorError`] if one of the first blocks was not made: there are none then.
+    /// [`VectorError`] if one of the first blocks was not made, or there may not be so many: there are none then.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
+        policy.check().map_err(VectorError::Policy)?;
         let mut vector = Self { backing, core: Core::new(engine, Policy { min_blocks: 0, ..policy }) };
         for _ in 0..policy.min_blocks {
             grow(&vector.backing, &mut &mut vector.core, None, |_, _| Ok(()))?;
@@ -130,7 +131,7 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
     pub fn trim(&mut self) -> usize {
         let trimmed = self.core.trim();
         let count = trimmed.len();
-        trimmed.into_iter().for_each(|block| self.backing.destroy(block));
+        destroy_all(&self.backing, trimmed);
         count
     }
 
@@ -186,9 +187,13 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.core.policy
     }
 
-    /// Changes the policy, but not its minimum. It acts from the next call on.
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.core.policy = Policy { min_blocks: self.core.policy.min_blocks, ..policy };
+    /// Changes the policy, but not its minimum. It acts from the next call on. A maximum below what there is makes no
+    /// block go that is in use: there is no further one before there is room for it below the maximum.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if the maximum is below the vector's minimum. Nothing is changed then.
+    pub fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
+        self.core.set_policy(policy)
     }
 
     /// What the vector is called in messages.
@@ -234,7 +239,8 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVector<B, M> {
     /// with a tag has to be aligned to. Nothing is changed.
     ///
     /// # Complexity
-    /// A copy of the engine for each block that is tried, of which there are 8 at most, and what is in it.
+    /// A copy of the engine for each block that is tried, of which there are 8 at most, and an allocation for each grant
+    /// in it. Sealed blocks cost what is in them, however much they have free.
     pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         self.core.plan_to_empty(alignment)
     }

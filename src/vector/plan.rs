@@ -48,7 +48,8 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
         })
     }
 
-    /// Whether all moves find room in other blocks that are in use: tried on a copy of the engine.
+    /// Whether all moves find room in other blocks that are in use: tried on a copy of the engine, without the block and
+    /// without what is behind a seal.
     fn fits_elsewhere(
         &self,
         block: RegionId,
@@ -56,17 +57,14 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
         alignment: impl Fn(Tag) -> Alignment,
     ) -> bool {
         let mut engine = self.engine.clone();
-        let is_sealed = |region| self.blocks().any(|(info, _)| info.region == region && info.sealed);
+        let closed = self.blocks().map(|(info, _)| info).filter(|info| info.sealed || info.region == block);
+        closed.for_each(|info| engine.discard(info.region));
         moves.iter().all(|planned| {
             let request =
                 Request { tag: planned.tag, ..Request::new(planned.span.size, alignment(planned.tag)) };
-            // What is granted in the block itself, or behind a seal, stays granted in the copy, so that the next try is
-            // elsewhere.
-            let mut granted = || engine.allocate(&request).map(|(_, span)| span.region).ok();
-            let found =
-                std::iter::from_fn(&mut granted).find(|&region| region != block && !is_sealed(region));
-            let in_use = |region| self.blocks().any(|(info, _)| info.region == region && info.live > 0);
-            found.is_some_and(in_use)
+            // As the vector allocates once the block is sealed.
+            let found = engine.allocate_outside(&request, &|region| region == block);
+            found.is_ok_and(|(_, span)| self.is_used(span.region))
         })
     }
 }

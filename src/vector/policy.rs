@@ -1,6 +1,9 @@
 //! How many blocks there are, how large the next one is, and which empty ones go: pure functions, for all vectors.
 #![forbid(unsafe_code)]
 
+use std::error::Error;
+use std::fmt;
+
 use crate::metadata::RegionId;
 
 /// How many blocks a vector has, and how many empty ones it keeps.
@@ -49,6 +52,21 @@ impl Policy {
         Self { min_blocks: 1, max_blocks: 1, ..Self::default() }
     }
 
+    /// Finds a minimum that the maximum does not allow.
+    ///
+    /// ```
+    /// use sublet::vector::{Policy, PolicyError};
+    /// let policy = Policy { min_blocks: 5, max_blocks: 2, ..Policy::default() };
+    /// assert_eq!(policy.check(), Err(PolicyError { min_blocks: 5, max_blocks: 2 }));
+    /// ```
+    ///
+    /// # Errors
+    /// [`PolicyError`] has both.
+    pub const fn check(&self) -> Result<(), PolicyError> {
+        let Self { min_blocks, max_blocks, .. } = *self;
+        if min_blocks > max_blocks { Err(PolicyError { min_blocks, max_blocks }) } else { Ok(()) }
+    }
+
     /// How many of `empty` blocks, out of `blocks` in all, are more than are kept.
     #[must_use]
     pub const fn surplus(&self, empty: u32, blocks: u32) -> u32 {
@@ -79,6 +97,24 @@ impl Policy {
         blocks < self.max_blocks && have <= self.max_units && units <= self.max_units - have
     }
 }
+
+/// A vector was to have at least more blocks than it may have at most.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PolicyError {
+    /// The minimum.
+    pub min_blocks: u32,
+    /// The maximum.
+    pub max_blocks: u32,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { min_blocks, max_blocks } = self;
+        write!(f, "at least {min_blocks} blocks were asked for, and at most {max_blocks}")
+    }
+}
+
+impl Error for PolicyError {}
 
 /// How many of `empty` blocks, out of `blocks` in all, go if `kept` of them and `min_blocks` of all stay.
 #[inline]

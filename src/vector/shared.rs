@@ -8,9 +8,9 @@ use super::backing::{
     VectorStatistics,
 };
 use super::books::{Core, Placed};
-use super::grow::{Door, grow, grow_for, visit};
+use super::grow::{Door, destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
-use super::policy::Policy;
+use super::policy::{Policy, PolicyError};
 use crate::base::sync::{Mutex, Shared, Threading};
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
@@ -72,8 +72,9 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     /// A vector with its first blocks. The engine has no regions yet.
     ///
     /// # Errors
-    /// [`VectorError`] if one of the first blocks was not made: there are none then.
+    /// [`VectorError`] if one of the first blocks was not made, or there may not be so many: there are none then.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
+        policy.check().map_err(VectorError::Policy)?;
         let core = Core::new(engine, Policy { min_blocks: 0, ..policy });
         let vector = Self { backing, core: Mutex::<T, _>::new(core), growth: Mutex::<T, _>::new(()) };
         for _ in 0..policy.min_blocks {
@@ -161,7 +162,7 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     pub fn trim(&self) -> usize {
         let trimmed = self.core.lock().trim();
         let count = trimmed.len();
-        trimmed.into_iter().for_each(|block| self.backing.destroy(block));
+        destroy_all(&self.backing, trimmed);
         count
     }
 
@@ -208,10 +209,12 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
         self.core.lock().policy
     }
 
-    /// Changes the policy, but not its minimum. It acts from the next call on.
-    pub fn set_policy(&self, policy: Policy) {
-        let mut core = self.core.lock();
-        core.policy = Policy { min_blocks: core.policy.min_blocks, ..policy };
+    /// Changes the policy: see [`BlockVector::set_policy`](super::BlockVector::set_policy).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_policy(&self, policy: Policy) -> Result<(), PolicyError> {
+        self.core.lock().set_policy(policy)
     }
 
     /// What the vector is called in messages.

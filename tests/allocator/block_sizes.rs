@@ -114,6 +114,22 @@ fn more_sizes_than_memory_types_are_refused() {
 }
 
 #[test]
+fn as_many_sizes_as_memory_types_are_taken() {
+    on_every_profile(|profile| {
+        let gpu = Gpu::new(profile);
+        let sizes = vec![BlockSizes { first: MIB, largest: MIB }; profile.types.len()];
+        let info = AllocatorCreateInfo { block_sizes: &sizes, flags: enabled(&gpu), ..create_info(&gpu) };
+        // SAFETY: instance and device are live, and outlive the allocator.
+        let allocator = unsafe { Allocator::<Shared>::new(&info) }.unwrap();
+        let rig = hold(Rig { allocator, gpu });
+        let last = *rig.types().last().unwrap();
+        let held = rig.memory(KIB, 1, &in_type(last)).unwrap();
+        assert_eq!(rig.memory_size(&held), MIB, "the last one counts as well");
+        rig.free(held);
+    });
+}
+
+#[test]
 fn the_last_block_stays_and_no_empty_one_beside_others() {
     let sizes = [BlockSizes { first: 4 * MIB, largest: 4 * MIB }];
     let (gpu, allocator) = made(|info| {

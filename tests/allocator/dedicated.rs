@@ -5,8 +5,8 @@ use ash::vk::StructureType as Chained;
 use sublet::sim::profiles::Profile;
 use sublet::sim::{Gpu, MemoryInfo};
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryAllocateNext,
-    MemoryUsage, PoolCreateInfo,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateFlags,
+    MemoryAllocateNext, MemoryUsage, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -380,5 +380,32 @@ fn a_preference_counts_where_a_block_has_room() {
         assert!(target.1.is_dedicated());
         rig.destroy_image(target);
         rig.free(kept);
+    });
+}
+
+/// What was asked for by name does not count as a block of a pool with a limit, and does not make room for one when it
+/// goes.
+#[test]
+fn freeing_what_does_not_count_makes_no_room() {
+    on_every_gpu(|rig| {
+        let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
+        let info = PoolCreateInfo { max_block_count: 1, ..PoolCreateInfo::new(memory_type) };
+        let pool = rig.pool(&info).unwrap();
+        let plain = AllocationCreateInfo::in_pool(&pool);
+        let named = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..plain };
+        // Larger than any block: it is dedicated, and counts.
+        let large = rig.memory(rig.block_size(memory_type) + 1, 1, &plain).unwrap();
+        assert!(large.is_dedicated());
+        for _ in 0..2 {
+            let other = rig.memory(KIB, 1, &named).unwrap();
+            rig.free(other);
+            let error = rig.memory(KIB, 1, &plain).unwrap_err();
+            let is_full = matches!(error, AllocationError::Full { block_count: 1, max_block_count: 1, .. });
+            assert!(is_full, "{error:?}");
+        }
+        rig.free(large);
+        let block = rig.memory(KIB, 1, &plain).unwrap();
+        rig.free(block);
+        rig.destroy_pool(pool);
     });
 }

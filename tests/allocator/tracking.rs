@@ -193,3 +193,33 @@ fn records_end_with_their_allocations() {
         rig.allocator.validate();
     }
 }
+
+/// A move has the number of its allocation, as it is now, where numbers are kept.
+#[test]
+fn moves_have_user_data() {
+    for tracking in [Tracking::empty(), Tracking::USER_DATA] {
+        let rig = rig(tracking);
+        let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+        let memory = |size, user_data| {
+            let info = AllocationCreateInfo { user_data, ..AllocationCreateInfo::in_pool(&pool) };
+            rig.memory(size, 256, &info).unwrap()
+        };
+        let [kept, freed] = [memory(512 * KIB, 1), memory(512 * KIB, 2)];
+        let mut moved = [memory(64 * KIB, 7), memory(64 * KIB, 8)];
+        assert_ne!(moved[0].memory(), kept.memory());
+        rig.allocator.set_allocation_user_data(&mut moved[1], 9).unwrap();
+        rig.free(freed);
+        let info = sublet::DefragmentationInfo { pools: &[&pool], ..Default::default() };
+        let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+        let pass = defragmentation.begin_pass().unwrap();
+        let mut told: Vec<_> = pass.moves().iter().map(|planned| planned.user_data()).collect();
+        told.sort_unstable();
+        let is_kept = tracking.contains(Tracking::USER_DATA);
+        assert_eq!(told, if is_kept { [Some(7), Some(9)] } else { [None, None] });
+        drop(pass);
+        defragmentation.end();
+        rig.free_all([kept]);
+        rig.free_all(moved);
+        rig.destroy_pool(pool);
+    }
+}

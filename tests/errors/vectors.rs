@@ -2,12 +2,13 @@
 
 use sublet::device::DriverError;
 use sublet::metadata::{AllocateError, RegionError};
-use sublet::vector::{GiveBackError, HandleError, VectorError};
+use sublet::vector::{GiveBackError, HandleError, PolicyError, VectorError};
 
 use super::{DRIVER, Told, each, told};
 
 pub(crate) fn all() -> Vec<Told> {
     let mut all = Vec::from(each::<VectorError<DriverError>, _>([
+        VectorError::Policy(PolicyError { min_blocks: 1002, max_blocks: 1001 }),
         VectorError::Request(AllocateError::UpperInRing),
         VectorError::TooLarge,
         VectorError::Full { blocks: 1001, units: 1002 },
@@ -16,6 +17,7 @@ pub(crate) fn all() -> Vec<Told> {
         VectorError::Realize(DRIVER),
         VectorError::Exhausted { tried: 1001 },
     ]));
+    all.extend(each([PolicyError { min_blocks: 1002, max_blocks: 1001 }]));
     all.extend(each([HandleError::Foreign, HandleError::Stale]));
     all.push(told(GiveBackError { reason: HandleError::Stale, granted: () }));
     all

@@ -9,7 +9,7 @@ mod tests;
 use super::chunks::{Chunks, NONE};
 use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
-    Usage,
+    Usage, allocate_elsewhere,
 };
 use crate::base::cast::index;
 
@@ -226,13 +226,23 @@ impl Buddy {
 
     /// Takes the free chunks of a region out of their lists.
     fn unlist(&mut self, region: RegionId) {
+        self.with_free(region, Self::remove);
+    }
+
+    /// Puts the free chunks of a region into their lists.
+    fn list(&mut self, region: RegionId) {
+        self.with_free(region, Self::push);
+    }
+
+    /// Calls `act`, which leaves the region's ring as it is, with the order of each free chunk, and the chunk.
+    fn with_free(&mut self, region: RegionId, act: fn(&mut Self, u32, u32)) {
         let first = self.chunks.first(region);
         let header = self.chunks.prev(first);
         let mut chunk = first;
         while chunk != header {
             let size = self.chunks.size(chunk);
             if self.chunks.is_free(chunk) && size >= self.smallest {
-                self.remove(size.trailing_zeros(), chunk);
+                act(self, size.trailing_zeros(), chunk);
             }
             chunk = self.chunks.next(chunk);
         }
@@ -312,6 +322,23 @@ impl Metadata for Buddy {
         let chunk = self.chunks.collapse(region);
         self.rounding -= std::mem::take(&mut self.region_roundings[index(region.0)]);
         self.divide(chunk);
+    }
+
+    /// What is free in closed regions is off the lists for so long. An alignment that only the start of a region has is
+    /// looked for in all regions, listed or not.
+    fn allocate_outside(
+        &mut self,
+        request: &Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Span), AllocateError> {
+        if self.granted(request).is_none_or(|size| request.alignment.get() > size) {
+            return allocate_elsewhere(self, request, is_closed);
+        }
+        let closed: Vec<RegionId> = self.chunks.regions().filter(|&region| is_closed(region)).collect();
+        closed.iter().for_each(|&region| self.unlist(region));
+        let granted = self.allocate(request);
+        closed.iter().for_each(|&region| self.list(region));
+        granted
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {

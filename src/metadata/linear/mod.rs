@@ -18,7 +18,7 @@ use self::region::Region;
 
 use super::{
     Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
-    Span, Tag, Usage,
+    Span, Tag, Usage, allocate_elsewhere,
 };
 use crate::base::cast::{index, narrow};
 
@@ -324,6 +324,11 @@ impl Linear {
                 return self.allocate_at(self.current, 0, request);
             }
         }
+        self.allocate_in_open(request)
+    }
+
+    /// Grants what is asked at the start of an empty region, which is current then.
+    fn allocate_in_open(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.size == 0 || !self.pages.has_page() {
             return Err(AllocateError::NoSpace);
         }
@@ -526,6 +531,37 @@ impl Metadata for Linear {
         }
         if self.many {
             self.emptied(region.0);
+        }
+    }
+
+    /// Of the regions that are in use only the current one grants anything.
+    fn allocate_outside(
+        &mut self,
+        request: &Request,
+        is_closed: &dyn Fn(RegionId) -> bool,
+    ) -> Result<(Key, Span), AllocateError> {
+        let is_full = self.current != NO_REGION && is_closed(self.current());
+        if !is_full || request.upper {
+            return allocate_elsewhere(self, request, is_closed);
+        }
+        if !self.many {
+            return Err(AllocateError::NoSpace);
+        }
+        let (key, span) = self.allocate_in_open(request)?;
+        if !is_closed(span.region) {
+            return Ok((key, span));
+        }
+        // An empty region may be closed, too.
+        let _ = self.free(key);
+        allocate_elsewhere(self, request, is_closed)
+    }
+
+    /// A region in the middle of the stack grants nothing anyway. The current one stays so, and is full.
+    fn discard(&mut self, region: RegionId) {
+        let room = self.region(region).room();
+        if self.current() == region && room > 0 {
+            let filled = self.allocate(&Request::new(room, Alignment::ONE));
+            debug_assert!(filled.is_ok_and(|(_, span)| span.region == region), "there is as much room");
         }
     }
 

@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod faults;
+mod panics;
+#[cfg(not(loom))]
+mod plans;
 mod policies;
 mod random;
 mod shared;
@@ -31,6 +34,8 @@ struct Desk {
     exhausted: RefCell<BTreeSet<u32>>,
     /// All that are made do.
     all_exhausted: Cell<bool>,
+    /// The call that panics, once.
+    panics: Cell<Option<&'static str>>,
 }
 
 impl Desk {
@@ -40,6 +45,14 @@ impl Desk {
 
     fn items(&self) -> usize {
         self.items.borrow().len()
+    }
+
+    /// A call begins.
+    fn enter(&self, call: &'static str) {
+        if self.panics.get() == Some(call) {
+            self.panics.set(None);
+            panic!("{call} panics");
+        }
     }
 
     fn number(&self) -> u32 {
@@ -71,11 +84,13 @@ impl<M: RangeMetadata> Backing<M> for Numbers {
     type Error = Fault;
 
     fn capacity_for(&self, request: Option<&Request>, outlook: &Outlook) -> Option<NextBlock<u64>> {
+        self.desk.enter("capacity_for");
         let needed = request.map_or(0, |request| request.size);
         (needed <= 1 << 20).then(|| self.growth.next(needed, outlook.largest))
     }
 
     fn create(&self, _: &u64) -> Result<u32, Fault> {
+        self.desk.enter("create");
         if fails(&self.desk.creates) {
             return Err(Fault("create"));
         }
@@ -89,9 +104,11 @@ impl<M: RangeMetadata> Backing<M> for Numbers {
 
     fn destroy(&self, block: u32) {
         assert!(self.desk.blocks.borrow_mut().remove(&block), "block {block} is destroyed twice");
+        self.desk.enter("destroy");
     }
 
     fn reset(&self, block: &mut u32) -> bool {
+        self.desk.enter("reset");
         assert!(self.desk.blocks.borrow().contains(block));
         self.desk.resets.set(self.desk.resets.get() + 1);
         self.desk.exhausted.borrow_mut().remove(block);
@@ -100,6 +117,7 @@ impl<M: RangeMetadata> Backing<M> for Numbers {
 
     fn realize(&self, block: &mut u32, _: &Span) -> Result<u32, Refusal<Fault>> {
         assert!(self.desk.blocks.borrow().contains(block), "block {block} is gone");
+        self.desk.enter("realize");
         if self.desk.exhausted.borrow().contains(block) {
             return Err(Refusal::Exhausted);
         }
@@ -113,6 +131,7 @@ impl<M: RangeMetadata> Backing<M> for Numbers {
 
     fn release(&self, _: &mut u32, _: &Span, item: u32) {
         assert!(self.desk.items.borrow_mut().remove(&item), "item {item} is released twice");
+        self.desk.enter("release");
     }
 
     fn is_shortage(&self, _: &Fault) -> bool {

@@ -159,3 +159,15 @@ fn a_shared_vector_has_plans_and_a_name() {
     assert_eq!(vector.span(plan.moves[0].key), Ok(plan.moves[0].span));
     live.into_iter().for_each(|granted| vector.free(granted).unwrap());
 }
+
+#[test]
+fn a_shared_vector_destroys_its_first_blocks_when_it_is_dropped() {
+    let desk = Rc::new(Desk::default());
+    let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
+    let policy = Policy { min_blocks: 2, ..Policy::default() };
+    let vector = SharedBlockVector::<_, _, Local>::new(numbers, Tlsf::exact(64), policy).unwrap();
+    vector.free(vector.allocate(&units(8)).unwrap()).unwrap();
+    assert_eq!((vector.trim(), desk.blocks()), (0, 2), "they stay");
+    drop(vector);
+    assert_eq!(desk.blocks(), 0);
+}

@@ -265,3 +265,36 @@ fn nothing_loses_its_bytes() {
         rig.destroy_pool(pool);
     });
 }
+
+/// What an idle thread holds of a block and does not use goes with the pass, and the block with it.
+#[test]
+fn a_pass_ends_with_what_idle_threads_hold() {
+    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let info = PoolCreateInfo { block_size: 32 * MIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) };
+    let pool = rig.pool(&info).unwrap();
+    let in_pool = AllocationCreateInfo::in_pool(&pool);
+    let large = rig.memory(20 * MIB, 256, &in_pool).unwrap();
+    let rest = rig.memory(12 * MIB, 256, &in_pool).unwrap();
+    let mut small = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            assert!(rig.allocator.settle_in_pool(&pool).unwrap());
+            rig.memory(64 * KIB, 256, &in_pool).unwrap()
+        });
+        thread.join().unwrap()
+    });
+    let blocks = || rig.allocator.pool_statistics(&pool).unwrap().block_count;
+    assert_eq!(blocks(), 2);
+    rig.free(rest);
+    let info = DefragmentationInfo { pools: &[&pool], ..DefragmentationInfo::default() };
+    let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+    let pass = defragmentation.begin_pass().unwrap();
+    assert_eq!(pass.moves().len(), 1);
+    for moved in pass {
+        complete(moved, &mut small);
+    }
+    assert_eq!(small.memory(), large.memory());
+    let statistics = defragmentation.end();
+    assert_eq!((blocks(), statistics.blocks_freed, statistics.bytes_freed), (1, 1, 32 * MIB));
+    rig.free_all([large, small]);
+    rig.destroy_pool(pool);
+}

@@ -157,3 +157,94 @@ impl Ranges {
 pub(super) fn below(ranges: &Range<usize>, before: u32) -> Range<usize> {
     ranges.start..ranges.end.min(ranges.start + index(before))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aligned(alignment: u64) -> Alignment {
+        Alignment::new(alignment).expect("a power of two")
+    }
+
+    fn range((start, end): (u64, u64)) -> FreeRange {
+        FreeRange { start, end, before: None }
+    }
+
+    /// The first place that fits, by looking at all; which range, and where.
+    fn naive(
+        ranges: &[(u64, u64)],
+        open: &[bool],
+        within: &Range<usize>,
+        size: u64,
+        alignment: u64,
+    ) -> Option<(usize, u64)> {
+        within.clone().filter(|&at| open[at]).find_map(|at| {
+            let offset = ranges[at].0.next_multiple_of(alignment);
+            (offset + size <= ranges[at].1).then_some((at, offset))
+        })
+    }
+
+    /// Places, and the bytes that are free, are those that looking at every range finds; so they are after undoing.
+    #[test]
+    fn places_and_sums_are_those_of_the_ranges() {
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut model: Vec<(u64, u64)> = (0..random.u64(..24))
+                .map(|at| {
+                    let start = 4096 * at + random.u64(..2000);
+                    (start, start + random.u64(1..=2000))
+                })
+                .collect();
+            let mut open = vec![true; model.len()];
+            let mut ranges = Ranges::new(model.iter().copied().map(range).collect());
+            let mut taken = Vec::new();
+            for _ in 0..200 {
+                let end = random.usize(..=model.len());
+                let within = random.usize(..=end)..end;
+                match random.u32(..8) {
+                    0 if taken.is_empty() => {
+                        ranges.close(within.clone());
+                        open[within].fill(false);
+                    }
+                    1 if taken.is_empty() => {
+                        ranges.open(within.clone());
+                        open[within].fill(true);
+                    }
+                    2 | 3 => {
+                        if let Some((undone, before)) = taken.pop() {
+                            let Taken { range, .. } = undone;
+                            ranges.undo(undone);
+                            model[range].0 = before;
+                        }
+                    }
+                    4 => taken.clear(),
+                    _ => {
+                        let (size, alignment) = (random.u64(1..=1500), 1 << random.u32(..11));
+                        let expected = naive(&model, &open, &within, size, alignment);
+                        let found = ranges.take(within, size, aligned(alignment));
+                        assert_eq!(found.map(|found| (found.range, found.offset)), expected, "{seed}");
+                        if let Some(found) = found {
+                            taken.push((found, model[found.range].0));
+                            model[found.range].0 = found.offset + size;
+                        }
+                    }
+                }
+                let free: u64 = model.iter().zip(&open).filter(|it| *it.1).map(|(it, _)| it.1 - it.0).sum();
+                assert_eq!(ranges.free(), free, "{seed}");
+            }
+        }
+    }
+
+    /// After many ranges that are large enough and lie badly, one is taken that is large enough wherever it lies.
+    #[test]
+    fn ranges_that_lie_badly_are_looked_at_so_often() {
+        let badly = |at: u64| (1024 * at + 1, 1024 * at + 201);
+        for (many, last, found) in [(31, 200, true), (32, 200, false), (32, 327, true)] {
+            let mut all: Vec<_> = (0..many).map(badly).collect();
+            all.push((1024 * many, 1024 * many + last));
+            let mut ranges = Ranges::new(all.into_iter().map(range).collect());
+            let taken = ranges.take(0..ranges.ranges.len(), 200, aligned(128));
+            assert_eq!(taken.map(|taken| taken.offset), found.then_some(1024 * many), "{many}, {last}");
+        }
+    }
+}

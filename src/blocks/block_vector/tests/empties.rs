@@ -463,3 +463,43 @@ fn settled_threads_that_are_not_alone_stay() {
     rig.free(first);
     rig.finish();
 }
+
+/// A loan that gets the number of one that went back leaves those with higher numbers alone.
+#[test]
+fn a_loan_with_a_low_number_leaves_the_others_alone() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    let shard = rig.settle(1);
+    let mut held: Vec<_> = (0..400).map(|_| rig.get(16 * KIB, 1)).collect();
+    let numbers = || -> Vec<_> {
+        let shard = rig.vector.shards.get(shard).unwrap().lock();
+        shard.loans().map(|(_, number)| number.0).collect()
+    };
+    assert!(numbers().len() > 3 && numbers()[0] == 0);
+    // All that is in the first loan goes, and the loan with it.
+    let lowest = {
+        let shard = rig.vector.shards.get(shard).unwrap().lock();
+        let key = shard.loans().next().unwrap().0;
+        rig.vector.core.lock().active.as_ref().unwrap().engine.span(key).unwrap()
+    };
+    let is_in = |held: &Held| (lowest.offset..lowest.offset + lowest.size).contains(&held.grant.offset);
+    let (gone, left): (Vec<_>, Vec<_>) = held.into_iter().partition(is_in);
+    assert!(!gone.is_empty() && left.iter().all(|it| it.grant.memory == first.grant.memory));
+    held = left;
+    rig.free_all(gone);
+    assert!(rig.vector.reclaim(&rig.context).is_some());
+    let others = numbers();
+    assert!(others.len() > 2 && others[0] == 1, "{others:?}");
+    // The next loan has its number.
+    while numbers()[0] != 0 {
+        held.push(rig.get(16 * KIB, 1));
+    }
+    assert_eq!(numbers()[1..], others, "none of the others is lost");
+    rig.check();
+    for it in &held {
+        assert_eq!(rig.vector.memory_size(it.live()).unwrap(), 32 * MIB);
+    }
+    rig.free_all(held);
+    rig.free(first);
+    rig.finish();
+}

@@ -1,0 +1,142 @@
+//! A landlord that panics in any of its calls: the books are whole afterwards, and no block is lost.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::retire::Clock;
+
+const CALLS: [&str; 6] = ["capacity_for", "create", "destroy", "reset", "realize", "release"];
+
+#[test]
+fn a_panic_leaves_whole_books() {
+    let mut caught = [0; CALLS.len()];
+    for seed in 1..=40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let policy = Policy {
+            min_blocks: random.u32(..2),
+            max_blocks: 5,
+            empty_blocks_kept: random.u32(..3),
+            idle_collects: [Some(0), Some(2), None][random.usize(..3)],
+            ..Policy::default()
+        };
+        let (desk, mut vector) = growing(Growth { first: 16, preferred: 64 }, policy);
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        let mut held = Vec::new();
+        let mut submitted = 0;
+        // Blocks that were to go with one whose destruction panicked.
+        let mut lost = 0;
+        for _ in 0..400 {
+            let call = random.usize(..CALLS.len());
+            desk.panics.set((random.u32(..4) == 0).then_some(CALLS[call]));
+            let (what, size) = (random.u32(..20), random.u64(1..=80));
+            let at = if held.is_empty() { None } else { Some(random.usize(..held.len())) };
+            let result = catch_unwind(AssertUnwindSafe(|| match (what, at) {
+                (0, _) => {
+                    vector.trim();
+                }
+                (1, _) => {
+                    vector.clear();
+                }
+                (2 | 3, _) => {
+                    vector.collect(&clock).unwrap();
+                }
+                (4..=6, Some(at)) => {
+                    let ticket = clock.open(lane);
+                    vector.retire(ticket, held.swap_remove(at)).unwrap();
+                    submitted += 1;
+                    clock.submit(ticket, submitted).unwrap();
+                    clock.completed(lane, submitted);
+                }
+                (7, Some(at)) => {
+                    let region: &GrantOf<Numbers, Tlsf> = &held[at];
+                    vector.seal(region.span().region);
+                }
+                (8..=12, Some(at)) => vector.free(held.swap_remove(at)).unwrap(),
+                _ => held.extend(vector.allocate(&units(size)).ok()),
+            }));
+            desk.panics.set(None);
+            caught[call] += u32::from(result.is_err());
+            vector.validate();
+            // What `clear` has taken back is stale, all of it or what it came to before the panic.
+            if what == 1 {
+                held.retain(|granted| vector.span(granted.key()).is_ok());
+            }
+            let statistics = vector.statistics();
+            let blocks = desk.blocks() - usize::try_from(statistics.blocks).unwrap();
+            assert!(blocks == lost || result.is_err() && CALLS[call] == "destroy", "a block is lost");
+            lost = blocks;
+            let live = u64::try_from(held.len()).unwrap() + statistics.waiting;
+            // After half a `clear` what waited is live without a name until the next one.
+            assert!(statistics.live == live || what == 1 && result.is_err() && statistics.live >= live);
+            if statistics.live != live {
+                vector.clear();
+                held.clear();
+                vector.validate();
+            }
+        }
+        vector.collect(&clock).unwrap();
+        held.into_iter().for_each(|granted| vector.free(granted).unwrap());
+        assert_eq!((vector.statistics().live, vector.statistics().waiting), (0, 0));
+        drop(vector);
+        assert_eq!(desk.blocks(), lost);
+    }
+    assert!(caught.iter().all(|&times| times > 5), "{caught:?}");
+}
+
+/// What waits for tickets and has not been taken back when a release panics is taken back by the next collection.
+#[test]
+fn a_collection_goes_on_after_a_panic() {
+    let (desk, mut vector) = vector(Policy::default());
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let ticket = clock.open(lane);
+    for _ in 0..3 {
+        let granted = vector.allocate(&units(8)).unwrap();
+        vector.retire(ticket, granted).unwrap();
+    }
+    clock.submit(ticket, 1).unwrap();
+    clock.completed(lane, 1);
+    desk.panics.set(Some("release"));
+    assert!(catch_unwind(AssertUnwindSafe(|| vector.collect(&clock))).is_err());
+    vector.validate();
+    assert_eq!((vector.statistics().live, vector.statistics().waiting), (2, 2));
+    assert_eq!((vector.collect(&clock), desk.items(), vector.statistics().live), (Ok(2), 0, 0));
+}
+
+/// A panic while a vector is made destroys what was made before.
+#[test]
+fn first_blocks_go_after_a_panic() {
+    let desk = Rc::new(Desk::default());
+    let numbers = || Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
+    let policy = Policy { min_blocks: 3, ..Policy::default() };
+    let (first, _kept) = (vector(policy), desk.number());
+    drop(first);
+    desk.panics.set(Some("capacity_for"));
+    let made =
+        catch_unwind(AssertUnwindSafe(|| BlockVector::new(numbers(), Tlsf::exact(64), policy).is_ok()));
+    assert!(made.is_err());
+    assert_eq!(desk.blocks(), 0);
+}
+
+/// The locks of a shared vector are free again.
+#[test]
+fn a_shared_vector_goes_on_after_a_panic() {
+    for call in CALLS {
+        let desk = Rc::new(Desk::default());
+        let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
+        let policy = Policy { empty_blocks_kept: 0, ..Policy::default() };
+        let vector = SharedBlockVector::<_, _, crate::Shared>::new(numbers, Tlsf::exact(64), policy).unwrap();
+        desk.panics.set(Some(call));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let granted = vector.allocate(&units(8)).unwrap();
+            vector.free(granted).unwrap();
+        }));
+        assert!(result.is_err(), "{call}");
+        vector.validate();
+        let again = vector.allocate(&units(64)).unwrap();
+        vector.free(again).unwrap();
+        vector.trim();
+        assert_eq!((desk.blocks(), vector.statistics().live), (0, 0), "{call}");
+    }
+}
