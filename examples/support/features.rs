@@ -29,11 +29,12 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Asks a physical device of the instance, of which this version is in use.
+    /// Asks a physical device of the instance, of which this version is in use, and which has surfaces if it `presents`.
     pub(super) fn of(
         instance: &ash::Instance,
         physical_device: vk::PhysicalDevice,
         version: u32,
+        presents: bool,
     ) -> Result<Self, vk::Result> {
         // SAFETY: the physical device is of this instance.
         let offered = unsafe { instance.enumerate_device_extension_properties(physical_device) }?;
@@ -80,6 +81,7 @@ impl Features {
                 ext::descriptor_buffer::NAME,
                 features.buffer.descriptor_buffer == vk::TRUE && version >= vk::API_VERSION_1_3,
             ),
+            (khr::swapchain::NAME, presents),
             (PORTABILITY, true),
         ];
         features.extensions =

@@ -16,7 +16,9 @@ const WANTED: u32 = vk::make_api_version(0, 1, 4, 0);
 /// An instance, with the messages of the validation layer if that is on.
 struct Instance {
     /// The functions are in a library that has to stay loaded.
-    _entry: ash::Entry,
+    entry: ash::Entry,
+    /// The extensions that are enabled of those by which something can be presented to.
+    surfaces: Vec<&'static CStr>,
     raw: ash::Instance,
     messenger: Option<Messenger>,
     messages: Messages,
@@ -41,6 +43,13 @@ impl Instance {
             extensions.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }
+        let mut surfaces = Vec::new();
+        if has(&available, khr::surface::NAME) {
+            extensions.push(khr::surface::NAME.as_ptr());
+            let kinds = [ext::headless_surface::NAME, khr::xcb_surface::NAME].into_iter();
+            surfaces.extend(kinds.filter(|name| has(&available, name)));
+            extensions.extend(surfaces.iter().map(|name| name.as_ptr()));
+        }
         let mut layers = Vec::new();
         let messages = Messages::default();
         let mut creation = messages.create_info();
@@ -63,9 +72,9 @@ impl Instance {
             vk::Result::ERROR_LAYER_NOT_PRESENT => "the Vulkan validation layer is not installed".to_owned(),
             error => format!("no Vulkan instance: {error}"),
         })?;
-        let mut instance = Self { _entry: entry, raw, messenger: None, messages, version };
+        let mut instance = Self { entry, surfaces, raw, messenger: None, messages, version };
         if validation {
-            instance.messenger = Some(Messenger::new(&instance._entry, &instance.raw, &instance.messages)?);
+            instance.messenger = Some(Messenger::new(&instance.entry, &instance.raw, &instance.messages)?);
         }
         Ok(instance)
     }
@@ -136,6 +145,7 @@ pub(super) struct Device {
     pub(super) flags: AllocatorCreateFlags,
     pub(super) descriptors: DescriptorFeatures,
     pub(super) frames: sublet_frame::Features,
+    can_present: bool,
     instance: Instance,
 }
 
@@ -151,9 +161,12 @@ impl Device {
         let family = families.iter().position(|family| family.queue_flags.intersects(works));
         let queue_family_index = u32::try_from(family.ok_or("the device has no queue that copies")?)?;
 
-        let mut features = Features::of(&instance.raw, physical_device, api_version)?;
-        let (flags, descriptors, frames) =
+        let presents = !instance.surfaces.is_empty();
+        let mut features = Features::of(&instance.raw, physical_device, api_version, presents)?;
+        let (flags, descriptors, mut frames) =
             (features.allocator_flags(), features.descriptor_features(), features.frame_features());
+        // The extension is enabled with the layer.
+        frames.debug_utils = validation;
         let extensions = features.extension_names();
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(queue_family_index)
@@ -174,12 +187,22 @@ impl Device {
             flags,
             descriptors,
             frames,
+            can_present: features.has(khr::swapchain::NAME),
             instance,
         })
     }
 
     pub(super) fn instance(&self) -> &ash::Instance {
         &self.instance.raw
+    }
+
+    pub(super) fn entry(&self) -> &ash::Entry {
+        &self.instance.entry
+    }
+
+    /// Whether surfaces of this extension can be made and presented to.
+    pub(super) fn has_surface(&self, extension: &CStr) -> bool {
+        self.can_present && self.instance.surfaces.contains(&extension)
     }
 
     pub(super) fn take_messages(&self) -> Vec<String> {

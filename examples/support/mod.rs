@@ -15,6 +15,7 @@ mod messenger;
 mod text;
 
 use std::error::Error;
+use std::ffi::CStr;
 use std::process::ExitCode;
 
 use ash::vk;
@@ -218,6 +219,22 @@ impl Context {
     /// What is enabled on the device, in the words of `sublet-frame`.
     pub(crate) fn frame_features(&self) -> sublet_frame::Features {
         self.frames
+    }
+
+    /// The functions that need no instance; `None` of a simulated device.
+    pub(crate) fn entry(&self) -> Option<&ash::Entry> {
+        match &self.driver {
+            Driver::Loaded(loaded) => Some(loaded.entry()),
+            Driver::Simulated(_) => None,
+        }
+    }
+
+    /// Whether surfaces of this extension can be made and presented to. A simulated device has none.
+    pub(crate) fn has_surface(&self, extension: &CStr) -> bool {
+        match &self.driver {
+            Driver::Loaded(loaded) => loaded.has_surface(extension),
+            Driver::Simulated(_) => false,
+        }
     }
 
     /// Whether the device draws to attachments: a simulated one has no graphics pipelines.

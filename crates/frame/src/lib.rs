@@ -31,7 +31,7 @@ pub use frame::{
 #[cfg(feature = "frame")]
 pub use list::{
     Attachment, CommandList, CreateLayoutError, ImageData, ListError, PipelineLayout, Pitch, ReadBack,
-    ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess,
+    ReadError, RenderPassInfo, RenderingInfo, Resolve, StorageAccess, ViewportInfo,
 };
 #[cfg(feature = "frame")]
 pub use resource::{

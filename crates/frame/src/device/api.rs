@@ -1,5 +1,7 @@
 //! The calls of the driver that have two names, or an answer that is an error of this crate.
 
+use std::ffi::CStr;
+
 use ash::vk;
 use sublet::device::DriverError;
 
@@ -41,6 +43,10 @@ pub(crate) struct Api {
     sync2: Way<ash::khr::synchronization2::Device>,
     timeline: Way<ash::khr::timeline_semaphore::Device>,
     rendering: Way<ash::khr::dynamic_rendering::Device>,
+    dynamic: Way<ash::ext::extended_dynamic_state::Device>,
+    debug: Option<ash::ext::debug_utils::Device>,
+    flips_viewports: bool,
+    clamps_depth_bias: bool,
     /// Drivers that draw have them; one that only computes need not.
     has_render_passes: bool,
 }
@@ -74,10 +80,26 @@ impl Api {
             true if core(3) => Way::Core,
             true => Way::Extension(ash::khr::dynamic_rendering::Device::new(instance, device)),
         };
+        let dynamic = match features.extended_dynamic_state {
+            _ if core(3) => Way::Core,
+            true => Way::Extension(ash::ext::extended_dynamic_state::Device::new(instance, device)),
+            false => Way::None,
+        };
+        let debug = features.debug_utils.then(|| ash::ext::debug_utils::Device::new(instance, device));
         // SAFETY: instance and device are live, and the device is of the instance.
         let passes =
             unsafe { instance.get_device_proc_addr(device.handle(), c"vkCreateRenderPass".as_ptr()) };
-        Self { device: device.clone(), sync2, timeline, rendering, has_render_passes: passes.is_some() }
+        Self {
+            device: device.clone(),
+            sync2,
+            timeline,
+            rendering,
+            dynamic,
+            debug,
+            flips_viewports: core(1) || features.maintenance1,
+            clamps_depth_bias: features.depth_bias_clamp,
+            has_render_passes: passes.is_some(),
+        }
     }
 
     /// The functions of Vulkan 1.0, which have one name.
@@ -95,6 +117,83 @@ impl Api {
 
     pub(crate) fn has_render_passes(&self) -> bool {
         self.has_render_passes
+    }
+
+    /// Whether viewports may be upside down.
+    pub(crate) fn flips_viewports(&self) -> bool {
+        self.flips_viewports
+    }
+
+    pub(crate) fn clamps_depth_bias(&self) -> bool {
+        self.clamps_depth_bias
+    }
+
+    /// `None` where there is no such command.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, for a queue that draws.
+    pub(crate) unsafe fn set_cull_mode(
+        &self,
+        commands: vk::CommandBuffer,
+        mode: vk::CullModeFlags,
+    ) -> Option<()> {
+        match &self.dynamic {
+            Way::None => return None,
+            // SAFETY: the caller's promise.
+            Way::Core => unsafe { self.device.cmd_set_cull_mode(commands, mode) },
+            // SAFETY: the caller's promise; the feature is enabled.
+            Way::Extension(dynamic) => unsafe { dynamic.cmd_set_cull_mode(commands, mode) },
+        }
+        Some(())
+    }
+
+    /// `None` where there is no such command.
+    ///
+    /// # Safety
+    /// As [`set_cull_mode`](Self::set_cull_mode).
+    pub(crate) unsafe fn set_front_face(
+        &self,
+        commands: vk::CommandBuffer,
+        face: vk::FrontFace,
+    ) -> Option<()> {
+        match &self.dynamic {
+            Way::None => return None,
+            // SAFETY: the caller's promise.
+            Way::Core => unsafe { self.device.cmd_set_front_face(commands, face) },
+            // SAFETY: the caller's promise; the feature is enabled.
+            Way::Extension(dynamic) => unsafe { dynamic.cmd_set_front_face(commands, face) },
+        }
+        Some(())
+    }
+
+    /// Gives an object a name for tools, where there are any to see it.
+    ///
+    /// # Safety
+    /// The object is a live one of the device, and nobody else uses it meanwhile (host synchronization of
+    /// `VkDebugUtilsObjectNameInfoEXT::objectHandle`).
+    pub(crate) unsafe fn set_name<H: vk::Handle>(&self, object: H, name: &CStr) -> Result<(), DriverError> {
+        let Some(debug) = &self.debug else { return Ok(()) };
+        let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(name);
+        // SAFETY: the caller's promise; the extension is enabled.
+        named("vkSetDebugUtilsObjectNameEXT", unsafe { debug.set_debug_utils_object_name(&info) })
+    }
+
+    /// Begins a label of commands, or ends the one that was begun last.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone; one that ends was begun in it
+    /// (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01913).
+    pub(crate) unsafe fn label(&self, commands: vk::CommandBuffer, begin: Option<&CStr>) {
+        let Some(debug) = &self.debug else { return };
+        match begin {
+            Some(name) => {
+                let info = vk::DebugUtilsLabelEXT::default().label_name(name);
+                // SAFETY: the caller's promise; the extension is enabled.
+                unsafe { debug.cmd_begin_debug_utils_label(commands, &info) };
+            }
+            // SAFETY: as above.
+            None => unsafe { debug.cmd_end_debug_utils_label(commands) },
+        }
     }
 
     /// # Safety

@@ -22,6 +22,15 @@ pub struct Features {
     pub dynamic_rendering: bool,
     /// `separateDepthStencilLayouts`: depth and stencil have layouts of their own.
     pub separate_depth_stencil_layouts: bool,
+    /// VK_KHR_maintenance1, which Vulkan 1.1 has anyway: viewports may be flipped.
+    pub maintenance1: bool,
+    /// `extendedDynamicState`, of VK_EXT_extended_dynamic_state; Vulkan 1.3 has it anyway. Commands may set which
+    /// triangles are culled.
+    pub extended_dynamic_state: bool,
+    /// `depthBiasClamp`.
+    pub depth_bias_clamp: bool,
+    /// VK_EXT_debug_utils, of the instance: tools show the names of resources and the labels of lists.
+    pub debug_utils: bool,
 }
 
 impl Features {
@@ -36,6 +45,10 @@ impl Features {
             timeline_semaphore: has("VK_KHR_timeline_semaphore"),
             dynamic_rendering: has("VK_KHR_dynamic_rendering"),
             separate_depth_stencil_layouts: false,
+            maintenance1: has("VK_KHR_maintenance1"),
+            extended_dynamic_state: false,
+            depth_bias_clamp: false,
+            debug_utils: true,
         }
     }
 }

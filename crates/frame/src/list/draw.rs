@@ -52,57 +52,6 @@ impl CommandList {
         Ok(())
     }
 
-    /// `vkCmdSetViewport` and `vkCmdSetScissor`, of one: the area, with depths from 0 to 1. For pipelines that leave
-    /// both to commands.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// # let (_, mut frames) = sublet_frame::doc_example();
-    /// frames.begin()?;
-    /// let mut list = frames.list(frames.queue(0))?;
-    /// list.set_viewport(vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() })?;
-    /// # drop(list);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw; [`ListError::OutOfRange`] for an area that is empty or begins
-    /// below 0: nothing was recorded.
-    #[doc(alias = "RSSetViewports")]
-    #[doc(alias = "RSSetScissorRects")]
-    pub fn set_viewport(&mut self, area: vk::Rect2D) -> Result<(), ListError> {
-        self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        let vk::Rect2D { offset, extent } = area;
-        let limits = self.core.allocator.physical_device_properties().limits.max_viewport_dimensions;
-        for (what, start, size, most) in [
-            ("columns of a viewport", offset.x, extent.width, limits[0]),
-            ("rows of a viewport", offset.y, extent.height, limits[1]),
-        ] {
-            let start = u64::try_from(start).unwrap_or(u64::MAX);
-            check_range(what, start, start.saturating_add(size.into()), most.into())?;
-        }
-        #[expect(
-            clippy::as_conversions,
-            clippy::cast_precision_loss,
-            reason = "no more than `maxViewportDimensions`, which a float holds"
-        )]
-        let float = |texels: u32| texels as f32;
-        let viewport = vk::Viewport {
-            x: float(offset.x.unsigned_abs()),
-            y: float(offset.y.unsigned_abs()),
-            width: float(extent.width),
-            height: float(extent.height),
-            min_depth: 0.0,
-            max_depth: 1.0,
-        };
-        let (device, main) = (self.core.api.device(), self.pool.main);
-        // SAFETY: the list is being recorded for a queue that draws, and the viewport is within the device's limits.
-        unsafe { device.cmd_set_viewport(main, 0, &[viewport]) };
-        // SAFETY: as above; the offsets are not negative.
-        unsafe { device.cmd_set_scissor(main, 0, &[area]) };
-        Ok(())
-    }
-
     /// `vkCmdDraw`.
     ///
     /// # Errors

@@ -30,6 +30,8 @@ pub enum ListError {
     InsideRendering,
     /// The command is for the inside of rendering only.
     OutsideRendering,
+    /// No label was begun that could end.
+    NoLabel,
     /// The driver has no render passes, and dynamic rendering is not enabled.
     NoRendering,
     /// A draw needs a barrier, and rendering cannot be interrupted, because an attachment is not stored or is resolved.
@@ -118,6 +120,18 @@ pub enum ListError {
         /// What was to be resolved.
         aspect: vk::ImageAspectFlags,
     },
+    /// Depths are from 0 to 1.
+    DepthRange {
+        /// What was to become of the depth 0.
+        min: f32,
+        /// What was to become of the depth 1.
+        max: f32,
+    },
+    /// The device is not said to have it: see [`Features`](crate::Features).
+    NotEnabled {
+        /// What is missing, as Vulkan calls it.
+        feature: &'static str,
+    },
     /// The frames were made without a descriptor device.
     NoDescriptors,
     /// No pipeline is bound at the bind point, or the binding does not exist.
@@ -156,6 +170,7 @@ impl fmt::Display for ListError {
             Self::Use(error) => error.fmt(f),
             Self::InsideRendering => f.write_str("the command is not for the inside of rendering"),
             Self::OutsideRendering => f.write_str("the command is for the inside of rendering"),
+            Self::NoLabel => f.write_str("no label was begun"),
             Self::NoRendering => {
                 f.write_str("the driver has no render passes, and dynamic rendering is not enabled")
             },
@@ -179,6 +194,8 @@ impl fmt::Display for ListError {
             }
             Self::Samples { samples } => write!(f, "the image has {samples:?}, and one sample is needed"),
             Self::ResolveMode { mode, aspect } => write!(f, "{aspect:?} of this format is not resolved by {mode:?} here"),
+            Self::DepthRange { min, max } => write!(f, "depths are from 0 to 1, and were to be from {min} to {max}"),
+            Self::NotEnabled { feature } => write!(f, "{feature} is needed, and is not enabled"),
             Self::NoDescriptors => f.write_str("the frames were made without a descriptor device"),
             Self::NoBinding { set, binding } => {
                 write!(f, "there is no pipeline with set {set}, binding {binding} at the bind point")

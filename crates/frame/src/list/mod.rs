@@ -15,6 +15,7 @@ mod part;
 mod pass;
 mod read;
 mod rendering;
+mod state;
 mod upload;
 
 pub use self::attachment::{Attachment, RenderingInfo, Resolve};
@@ -27,6 +28,7 @@ pub(crate) use self::moving::MovedImage;
 pub use self::pass::RenderPassInfo;
 pub(crate) use self::read::ReadState;
 pub use self::read::{ReadBack, ReadError};
+pub use self::state::ViewportInfo;
 pub use self::upload::{ImageData, Pitch};
 
 use std::cell::Cell;
@@ -42,7 +44,7 @@ use sublet::upload::FlushError;
 use self::rendering::Rendering;
 use crate::device::{Core, Kept, Pool, Tools};
 use crate::frame::SubmitError;
-use crate::resource::{Body, Buffer, Current, Image, Kind};
+use crate::resource::{Body, Buffer, Current, Image, Kind, c_name};
 use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 
 /// A list of commands that knows its barriers and keeps what it uses.
@@ -58,7 +60,9 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`read_buffer`](Self::read_buffer) |
 /// | images | [`upload_image`](Self::upload_image), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
 /// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_set`](Self::bind_set), [`bind_heap`](Self::bind_heap), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
-/// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`set_viewport`](Self::set_viewport), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
+/// | state | [`set_viewport`](Self::set_viewport), [`set_depth_bias`](Self::set_depth_bias), [`set_cull_mode`](Self::set_cull_mode), [`set_front_face`](Self::set_front_face), [`set_stencil_reference`](Self::set_stencil_reference), [`set_blend_constants`](Self::set_blend_constants) |
+/// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
+/// | names | [`begin_label`](Self::begin_label), [`end_label`](Self::end_label) |
 /// | all else | [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image), then [`raw`](Self::raw) |
 ///
 /// A command that fails records nothing, and the list goes on, unless a use failed: then it cannot be submitted.
@@ -72,6 +76,8 @@ pub struct CommandList {
     /// The first error that left the list not whole.
     broken: Option<Box<ListError>>,
     has_reads: bool,
+    /// Labels that were begun and not ended.
+    labels: u32,
     submitted: Option<Ticket>,
     /// It is recorded by one thread at a time.
     not_sync: PhantomData<Cell<()>>,
@@ -87,6 +93,7 @@ impl CommandList {
             rendering: None,
             broken: None,
             has_reads: false,
+            labels: 0,
             submitted: None,
             not_sync: PhantomData,
         }
@@ -256,6 +263,39 @@ impl CommandList {
             binder.begin();
         }
         Ok(f(self.core.api.device(), self.pool.main))
+    }
+
+    /// Begins a label: tools show the commands up to its [end](Self::end_label) under the name. Labels may lie in one
+    /// another. Nothing without [`Features::debug_utils`](crate::Features::debug_utils).
+    ///
+    /// ```
+    /// # let (_, mut frames) = sublet_frame::doc_example();
+    /// frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.begin_label("shadows");
+    /// // draws
+    /// list.end_label()?;
+    /// # drop(list);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias = "vkCmdBeginDebugUtilsLabelEXT")]
+    #[doc(alias = "PIXBeginEvent")]
+    pub fn begin_label(&mut self, name: &str) {
+        self.labels += 1;
+        // SAFETY: the list is being recorded by its owner.
+        unsafe { self.core.api.label(self.pool.main, Some(&c_name(name))) };
+    }
+
+    /// Ends the label that was begun last.
+    ///
+    /// # Errors
+    /// [`ListError::NoLabel`] if there is none: nothing was recorded.
+    #[doc(alias = "PIXEndEvent")]
+    pub fn end_label(&mut self) -> Result<(), ListError> {
+        self.labels = self.labels.checked_sub(1).ok_or(ListError::NoLabel)?;
+        // SAFETY: the list is being recorded by its owner, and a label was begun in it.
+        unsafe { self.core.api.label(self.pool.main, None) };
+        Ok(())
     }
 
     /// Keeps something until the device is done with the list, or the list is dropped. A clone of a [`Buffer`] or

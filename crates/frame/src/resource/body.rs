@@ -1,5 +1,6 @@
 //! What a resource is at the moment, and what becomes of that.
 
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ash::vk;
 use parking_lot::{Mutex, RwLock};
 use sublet::Allocation;
+use sublet::device::DriverError;
 
 use super::ViewInfo;
 use super::memory::{Home, Memory};
@@ -55,6 +57,48 @@ pub(crate) struct Views {
     pub(crate) made: Vec<(ViewInfo, vk::ImageView)>,
     /// A successor has got views like those that were made, so that there are to be no others.
     pub(crate) handed_over: bool,
+}
+
+/// A name for the driver, which ends at the first NUL.
+pub(crate) fn c_name(name: &str) -> CString {
+    let name = name.split('\0').next().unwrap_or_default();
+    CString::new(name).unwrap_or_default()
+}
+
+/// The name of a resource, whatever it is at the moment.
+#[derive(Default)]
+pub(crate) struct Name(Mutex<Option<CString>>);
+
+impl Name {
+    /// Names what the resource is, and what it will be when it is moved.
+    pub(crate) fn set<K: Kind>(
+        &self,
+        core: &Core,
+        current: &Current<K>,
+        name: &str,
+    ) -> Result<(), DriverError> {
+        // Until the lock is gone nothing takes over.
+        let _moving = core.moving.lock();
+        let (mut kept, name) = (self.0.lock(), c_name(name));
+        let handle = current.handle();
+        // SAFETY: the resource is live; the lock on its name keeps other threads from naming it, and the driver needs no
+        // more.
+        unsafe { core.api.set_name(handle, &name) }.map_err(|error| core.note(error))?;
+        *kept = Some(name);
+        Ok(())
+    }
+
+    /// Names what is about to take over. Tools show no name if the driver refuses it.
+    pub(crate) fn pass_on<H: vk::Handle>(&self, core: &Core, handle: H) {
+        if let Some(name) = &*self.0.lock() {
+            // SAFETY: it was made just now, and nobody else has it.
+            let _ = unsafe { core.api.set_name(handle, name) };
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<String> {
+        self.0.lock().as_deref().map(|name| CStr::to_string_lossy(name).into_owned())
+    }
 }
 
 /// A buffer or an image of the driver's, with its place in the books. Lists keep it until the device is done with it.

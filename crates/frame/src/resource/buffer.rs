@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use ash::vk;
+use sublet::device::DriverError;
 use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateError, MemoryUsage, Move};
 
-use super::body::{Body, Buffers, Current};
+use super::body::{Body, Buffers, Current, Name};
 use super::memory::{Memory, Movable};
 use super::{CreateResourceError, SharedMemory};
 use crate::device::Core;
@@ -97,6 +98,7 @@ pub(crate) struct BufferInner {
     core: Arc<Core>,
     facts: BufferFacts,
     current: Current<Buffers>,
+    name: Name,
 }
 
 /// A buffer that may be gone.
@@ -184,7 +186,8 @@ impl Buffer {
 
     fn register(core: &Arc<Core>, handle: vk::Buffer, facts: BufferFacts, memory: Memory) -> Self {
         let current = Current::new(Self::body(core, handle, &facts, memory));
-        let buffer = Self(Arc::new(BufferInner { core: Arc::clone(core), facts, current }));
+        let buffer =
+            Self(Arc::new(BufferInner { core: Arc::clone(core), facts, current, name: Name::default() }));
         if let Some(id) = buffer.0.current.home().and_then(|home| home.id()) {
             core.movables.insert(id, Movable::Buffer(WeakBuffer(Arc::downgrade(&buffer.0))));
         }
@@ -250,6 +253,25 @@ impl Buffer {
         self.0.current.pin(&self.0.core, pinned);
     }
 
+    /// Names it for tools: RenderDoc, validation layers. A [`Compactor`](crate::Compactor) that moves it names what takes
+    /// over. Nothing but that is done without [`Features::debug_utils`](crate::Features::debug_utils).
+    ///
+    /// Subscribers of a compactor must not call it: it would never return.
+    ///
+    /// # Errors
+    /// [`DriverError`] if the driver refuses: the name is what it was.
+    #[doc(alias = "vkSetDebugUtilsObjectNameEXT")]
+    #[doc(alias = "SetName")]
+    pub fn set_name(&self, name: &str) -> Result<(), DriverError> {
+        self.0.name.set(&self.0.core, &self.0.current, name)
+    }
+
+    /// Its [name](Self::set_name).
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        self.0.name.get()
+    }
+
     /// Another body like this one, at the destination of a move. If it goes first the move is rolled back; if the old one
     /// goes first, the move is complete. `None` if the buffer does not move.
     pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Buffers>>, CreateError> {
@@ -258,6 +280,7 @@ impl Buffer {
         // SAFETY: the buffer was made from this. What is made here is destroyed before the move is rolled back: `Home`
         // sees to that.
         let handle = unsafe { moved.create_buffer(&inner.facts.create_info()) }?;
+        inner.name.pass_on(&inner.core, handle);
         home.begin_move(moved, vk::Handle::as_raw(handle));
         Ok(Some(Self::body(&inner.core, handle, &inner.facts, Memory::Movable(Arc::clone(home)))))
     }

@@ -7,7 +7,7 @@ use ash::vk;
 use sublet::device::DriverError;
 use sublet::{Allocation, AllocationCreateInfo, CreateError, Move};
 
-use super::body::{Body, Current, Images};
+use super::body::{Body, Current, Images, Name};
 use super::buffer::{families, may_move};
 use super::format::{is_converted, planes};
 use super::memory::{Memory, Movable};
@@ -45,6 +45,7 @@ pub(crate) struct ImageInner {
     /// The families that share it; none if one at a time owns it.
     families: Box<[u32]>,
     current: Current<Images>,
+    name: Name,
 }
 
 /// An image that may be gone.
@@ -249,7 +250,13 @@ impl Image {
         // SAFETY: the caller's promise.
         let families = unsafe { families(mode, first, info.queue_family_index_count) };
         let current = Current::new(Self::body(core, handle, &facts, memory));
-        let image = Self(Arc::new(ImageInner { core: Arc::clone(core), facts, families, current }));
+        let image = Self(Arc::new(ImageInner {
+            core: Arc::clone(core),
+            facts,
+            families,
+            current,
+            name: Name::default(),
+        }));
         if let Some(id) = image.0.current.home().and_then(|home| home.id()) {
             core.movables.insert(id, Movable::Image(WeakImage(Arc::downgrade(&image.0))));
         }
@@ -436,9 +443,28 @@ impl Image {
         Ok(Some(view))
     }
 
+    /// Names it for tools: RenderDoc, validation layers. A [`Compactor`](crate::Compactor) that moves it names what takes
+    /// over. Nothing but that is done without [`Features::debug_utils`](crate::Features::debug_utils).
+    ///
+    /// Subscribers of a compactor must not call it: it would never return.
+    ///
+    /// # Errors
+    /// [`DriverError`] if the driver refuses: the name is what it was.
+    #[doc(alias = "vkSetDebugUtilsObjectNameEXT")]
+    #[doc(alias = "SetName")]
+    pub fn set_name(&self, name: &str) -> Result<(), DriverError> {
+        self.0.name.set(&self.0.core, &self.0.current, name)
+    }
+
+    /// Its [name](Self::set_name).
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        self.0.name.get()
+    }
+
     /// As that of a buffer.
     pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Images>>, CreateError> {
-        let ImageInner { core, facts, families, current } = &*self.0;
+        let ImageInner { core, facts, families, current, name } = &*self.0;
         let Some(home) = current.home() else { return Ok(None) };
         let info = vk::ImageCreateInfo::default()
             .flags(facts.flags)
@@ -456,6 +482,7 @@ impl Image {
         // SAFETY: the image was made from this. What is made here is destroyed before the move is rolled back: `Home` sees
         // to that.
         let handle = unsafe { moved.create_image(&info) }?;
+        name.pass_on(core, handle);
         home.begin_move(moved, vk::Handle::as_raw(handle));
         Ok(Some(Self::body(core, handle, facts, Memory::Movable(Arc::clone(home)))))
     }

@@ -8,7 +8,7 @@ mod image;
 mod memory;
 mod transient;
 
-pub(crate) use self::body::{Body, Buffers, Current, Images, Kind};
+pub(crate) use self::body::{Body, Buffers, Current, Images, Kind, c_name};
 pub use self::buffer::Buffer;
 pub(crate) use self::buffer::WeakBuffer;
 pub use self::error::{CreateResourceError, ViewError};

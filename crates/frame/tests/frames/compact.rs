@@ -613,3 +613,44 @@ fn an_id_of_what_has_moved_freezes_nothing() {
     drop((buffers, images, compactor));
     bench.finish();
 }
+
+#[test]
+fn names_go_with_what_is_moved() {
+    for profile in PROFILES {
+        let mut bench = bench(profile, 1);
+        let frames = bench.frames.as_mut().unwrap();
+        let (buffers, images) = scattered(frames).unwrap();
+        for (at, (buffer, image)) in buffers.iter().zip(&images).enumerate() {
+            buffer.set_name(&format!("bytes {at}")).unwrap();
+            image.set_name(&format!("texels {at}")).unwrap();
+        }
+        let before: Vec<_> =
+            buffers.iter().map(Buffer::handle).zip(images.iter().map(Image::handle)).collect();
+        let mut compactor = Compactor::new(info(frames));
+        run(frames, &mut compactor).unwrap();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let mut moved = [0, 0];
+        for (at, ((buffer, image), before)) in buffers.iter().zip(&images).zip(before).enumerate() {
+            moved[0] += usize::from(buffer.handle() != before.0);
+            moved[1] += usize::from(image.handle() != before.1);
+            assert_eq!(buffer.name().as_deref(), Some(&*format!("bytes {at}")));
+            // The driver is made to name them.
+            let wrong = |device: &ash::Device, commands| {
+                unsafe { device.cmd_fill_buffer(commands, buffer.handle(), 1, 4, 0) };
+                let source = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+                let (black, part) = (vk::ClearColorValue::default(), vk::ImageSubresourceRange::default());
+                unsafe { device.cmd_clear_color_image(commands, image.handle(), source, &black, &[part]) };
+            };
+            unsafe { list.raw(wrong) }.unwrap();
+            let said: Vec<_> = bench.gpu.take_messages().iter().map(ToString::to_string).collect();
+            for name in [format!("bytes {at}"), format!("texels {at}")] {
+                assert!(said.iter().any(|said| said.contains(&name)), "{profile}, {name}: {said:#?}");
+            }
+        }
+        assert!(moved.iter().all(|&moved| moved > 0), "{moved:?}");
+        drop(list);
+        drop((compactor, buffers, images));
+        bench.finish();
+    }
+}

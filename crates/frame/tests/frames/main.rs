@@ -22,3 +22,4 @@ mod paint;
 mod programs;
 mod random;
 mod shaders;
+mod state;

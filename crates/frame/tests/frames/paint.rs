@@ -49,6 +49,7 @@ impl Painter {
             },
             attribute: vk::Format::R32_UINT,
             depth: vk::Format::UNDEFINED,
+            dynamic: &DYNAMIC,
         };
         let pipeline = pipeline(device, frames, layout.handle(), &shape);
         Self { device: device.clone(), layout, pipeline }
@@ -70,7 +71,12 @@ pub(crate) struct Shape<'a> {
     pub(crate) attribute: vk::Format,
     /// Tested and written, if there is any.
     pub(crate) depth: vk::Format,
+    /// What is left to commands.
+    pub(crate) dynamic: &'a [vk::DynamicState],
 }
+
+/// What [`CommandList::set_viewport`](sublet_frame::CommandList::set_viewport) sets.
+pub(crate) const DYNAMIC: [vk::DynamicState; 2] = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
 
 pub(crate) fn pipeline(
     device: &ash::Device,
@@ -94,8 +100,7 @@ pub(crate) fn pipeline(
     let assembly =
         vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
     let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
-    let states = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
-    let states = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&states);
+    let states = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(shape.dynamic);
     let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
     let samples =
         vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);

@@ -28,7 +28,7 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
-    RenderingInfo, StorageAccess, ViewInfo,
+    RenderingInfo, StorageAccess, ViewInfo, ViewportInfo,
 };
 
 use device::Device;
@@ -280,6 +280,60 @@ fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline
     }
 }
 
+/// A triangle whose picture is turned upside down by the viewport, cut off by the scissor, and at other depths.
+fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
+    let target = image(frames, vk::Format::R8G8B8A8_UNORM, 1, vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    let usage = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+    let depth = image(frames, vk::Format::D16_UNORM, 1, usage);
+    let picture = image(frames, vk::Format::R8G8B8A8_UNORM, 5, vk::ImageUsageFlags::SAMPLED);
+    let corners = buffer(frames, 24, vk::BufferUsageFlags::VERTEX_BUFFER);
+    let places = [-1.0_f32, -1.0, 0.9, -1.0, -1.0, 0.3].map(f32::to_le_bytes).concat();
+    let point = BindPoint::Graphics;
+    let mut paint = |viewport: ViewportInfo| {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut list = frames.list(queue).unwrap();
+        list.upload(&corners, 0, &places).unwrap();
+        list.upload_image(&picture, &[ImageData::new(0, 0, &[0; 1024])]).unwrap();
+        list.generate_mips(&picture).unwrap();
+        unsafe { list.bind_pipeline(point, pipeline, layout) }.unwrap();
+        list.bind_constants(point, (0, 0), &[1.0_f32; 4]).unwrap();
+        let none = vk::Sampler::null();
+        unsafe { list.bind_image(point, (0, 1, 0), &picture, None, none, StorageAccess::Read) }.unwrap();
+        list.bind_vertex_buffer(0, &corners, 0).unwrap();
+        let far = vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth: 1.0, stencil: 0 } };
+        let colors = [Some(Attachment::clear(&target))];
+        let far = Attachment::clear(&depth).clear_value(far);
+        unsafe { list.begin_rendering(&RenderingInfo::new(target.extent(0), &colors, Some(far))) }.unwrap();
+        list.set_viewport(viewport).unwrap();
+        unsafe { list.draw(0..3, 0..1) }.unwrap();
+        list.end_rendering().unwrap();
+        let reads = [(&target, COLOR), (&depth, vk::ImageAspectFlags::DEPTH)];
+        let reads = reads.map(|(image, aspect)| list.read_image(image, 0, 0..1, aspect).unwrap());
+        frames.submit(queue, [list]).unwrap();
+        frames.end();
+        reads.iter().for_each(|read| frames.wait(read).unwrap());
+        let row = (SIZE * 4) as usize;
+        let rows: Vec<_> = reads[0].bytes().unwrap().chunks(row).map(<[u8]>::to_vec).collect();
+        let depths = reads[1].bytes().unwrap();
+        let nearest = depths.chunks(2).map(|depth| u16::from_le_bytes([depth[0], depth[1]])).min();
+        (rows, nearest.unwrap())
+    };
+    let area = vk::Rect2D { extent: vk::Extent2D { width: SIZE, height: SIZE }, ..Default::default() };
+    let (upright, half) = paint(ViewportInfo::new(area));
+    // The vertices are half-way between near and far.
+    assert!((0x7fff..=0x8000).contains(&half), "{half:#x}");
+    let (mut flipped, nearer) = paint(ViewportInfo::new(area).flip().depth(0.0, 0.5));
+    assert!((0x3fff..=0x4000).contains(&nearer), "{nearer:#x}");
+    assert_ne!(flipped, upright);
+    flipped.reverse();
+    assert_eq!(flipped, upright);
+    let top = vk::Rect2D { extent: vk::Extent2D { width: SIZE, height: 2 }, ..area };
+    let (cut, _) = paint(ViewportInfo::new(area).scissor(top));
+    assert_eq!(cut[..2], upright[..2]);
+    assert!(cut[2..].iter().flatten().all(|&byte| byte == 0));
+}
+
 /// A list that reads bytes and then writes them has a barrier of execution between the two. When the list is submitted,
 /// layer 1.4.309 holds the write against the one of the list before, as if nothing had read that in between; within one
 /// list it does not.
@@ -339,9 +393,11 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
         input: vk::VertexInputBindingDescription::default().stride(8),
         attribute: vk::Format::R32G32_SFLOAT,
         depth: vk::Format::D16_UNORM,
+        dynamic: &paint::DYNAMIC,
     };
     let drawing = paint::pipeline(ash, &frames, draw.handle(), &shape);
     draws(&mut frames, &draw, drawing);
+    viewports(&mut frames, &draw, drawing);
     let pictures = passes::scenes(&mut frames);
 
     drop((frames, painter));
@@ -363,7 +419,8 @@ fn the_layer_has_nothing_to_say() {
         synchronization2: true,
         timeline_semaphore: true,
         dynamic_rendering: true,
-        separate_depth_stencil_layouts: false,
+        debug_utils: true,
+        ..Features::default()
     };
     if let Some(pictures) = run(all) {
         run(Features { synchronization2: false, ..all });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::{Command, Rendering, record};
+use super::{Command, DYNAMIC, Rendering, record};
 use crate::arithmetic::is_aligned;
 use crate::chain;
 use crate::describe::{Broken, refuse_if};
@@ -22,8 +22,8 @@ pub(super) struct DrawState {
     /// Vertex buffers by binding, each with an offset.
     pub(super) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
     pub(super) indices: Option<Indices>,
-    /// Whether viewports and scissors were set.
-    pub(super) set: [bool; 2],
+    /// Which of [`DYNAMIC`] were set.
+    pub(super) set: [bool; DYNAMIC.len()],
 }
 
 /// An index buffer: its offset in bytes, and the type of an index.
@@ -167,32 +167,13 @@ fn check_buffer(
     Ok(())
 }
 
-pub(super) unsafe extern "system" fn set_viewport(
-    command_buffer: vk::CommandBuffer,
-    _: u32,
-    _: u32,
-    _: *const vk::Viewport,
-) {
-    let recording = "VUID-vkCmdSetViewport-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetViewport"), recording, |_, _| Ok(vec![Command::Set(0)]));
-}
-
-pub(super) unsafe extern "system" fn set_scissor(
-    command_buffer: vk::CommandBuffer,
-    _: u32,
-    _: u32,
-    _: *const vk::Rect2D,
-) {
-    let recording = "VUID-vkCmdSetScissor-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetScissor"), recording, |_, _| Ok(vec![Command::Set(1)]));
-}
-
 /// The rules of one of the commands that draw.
 struct Rules {
     outside: &'static str,
     pipeline: &'static str,
     buffers: &'static str,
-    sets: [&'static str; 2],
+    /// For each of [`DYNAMIC`].
+    sets: [&'static str; DYNAMIC.len()],
     indices: &'static str,
     dynamic: &'static str,
     pass: &'static str,
@@ -210,7 +191,15 @@ macro_rules! draw_rules {
             outside: concat!("VUID-", $command, "-renderpass"),
             pipeline: concat!("VUID-", $command, "-None-08606"),
             buffers: concat!("VUID-", $command, "-None-04007"),
-            sets: [concat!("VUID-", $command, "-None-07831"), concat!("VUID-", $command, "-None-07832")],
+            sets: [
+                concat!("VUID-", $command, "-None-07831"),
+                concat!("VUID-", $command, "-None-07832"),
+                concat!("VUID-", $command, "-None-07834"),
+                concat!("VUID-", $command, "-None-07835"),
+                concat!("VUID-", $command, "-None-07839"),
+                concat!("VUID-", $command, "-None-07840"),
+                concat!("VUID-", $command, "-None-07841"),
+            ],
             indices: concat!("VUID-", $command, "-None-07312"),
             dynamic: concat!("VUID-", $command, "-renderPass-06198"),
             pass: concat!("VUID-", $command, "-renderPass-02684"),
@@ -344,7 +333,7 @@ fn made(
         return missing(rules.pipeline, "no graphics pipeline is bound");
     };
     fits(&drawing.formats, &rendering.formats, rules)?;
-    for (place, name) in ["viewport", "scissor"].into_iter().enumerate() {
+    for (place, (_, name)) in DYNAMIC.iter().enumerate() {
         refuse_if!(drawing.sets[place] && !set[place] => rules.sets[place],
             "the pipeline leaves the {name} to commands, and none was set");
     }

@@ -186,6 +186,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         | Command::BindVertexBuffers { .. }
         | Command::BindIndexBuffer { .. }
         | Command::Set(_)
+        | Command::Label(_)
         | Command::ForgetBindings
         // They are for the judge.
         | Command::By(_)

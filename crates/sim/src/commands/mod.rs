@@ -17,6 +17,7 @@ mod pass;
 mod pool;
 mod rendering;
 mod resample;
+mod set;
 #[cfg(test)]
 pub(super) mod tests;
 
@@ -46,6 +47,7 @@ pub(super) use images::blit::between;
 pub(super) use images::buffer::BufferLayout;
 pub(super) use rendering::{Attached, Attachment, Rendering, Slot};
 pub(super) use resample::Surface;
+pub(crate) use set::DYNAMIC;
 
 entries! {
     Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
@@ -88,8 +90,17 @@ entries! {
     Device void vk::PFN_vkCmdEndRenderPass = pass::end: core 0 "vkCmdEndRenderPass";
     Device void vk::PFN_vkCmdBindVertexBuffers = draw::bind_vertices: core 0 "vkCmdBindVertexBuffers";
     Device void vk::PFN_vkCmdBindIndexBuffer = draw::bind_indices: core 0 "vkCmdBindIndexBuffer";
-    Device void vk::PFN_vkCmdSetViewport = draw::set_viewport: core 0 "vkCmdSetViewport";
-    Device void vk::PFN_vkCmdSetScissor = draw::set_scissor: core 0 "vkCmdSetScissor";
+    Device void vk::PFN_vkCmdSetViewport = set::viewport: core 0 "vkCmdSetViewport";
+    Device void vk::PFN_vkCmdSetScissor = set::scissor: core 0 "vkCmdSetScissor";
+    Device void vk::PFN_vkCmdSetDepthBias = set::depth_bias: core 0 "vkCmdSetDepthBias";
+    Device void vk::PFN_vkCmdSetBlendConstants = set::blend_constants: core 0 "vkCmdSetBlendConstants";
+    Device void vk::PFN_vkCmdSetStencilReference = set::stencil_reference: core 0 "vkCmdSetStencilReference";
+    Device void vk::PFN_vkCmdSetCullMode = set::cull_mode: core 3 "vkCmdSetCullMode";
+    Device void vk::PFN_vkCmdSetFrontFace = set::front_face: core 3 "vkCmdSetFrontFace";
+    Device void vk::PFN_vkCmdBeginDebugUtilsLabelEXT = set::begin_label:
+        ext "VK_EXT_debug_utils" "vkCmdBeginDebugUtilsLabelEXT";
+    Device void vk::PFN_vkCmdEndDebugUtilsLabelEXT = set::end_label:
+        ext "VK_EXT_debug_utils" "vkCmdEndDebugUtilsLabelEXT";
     Device void vk::PFN_vkCmdDraw = draw::draw: core 0 "vkCmdDraw";
     Device void vk::PFN_vkCmdDrawIndexed = draw::indexed: core 0 "vkCmdDrawIndexed";
     Device void vk::PFN_vkCmdDrawIndirect = draw::indirect: core 0 "vkCmdDrawIndirect";
@@ -194,6 +205,8 @@ pub(super) struct Uses {
     can_dispatch: bool,
     /// What a draw would find after the last command.
     draws: DrawState,
+    /// Labels that were begun and not ended.
+    labels: u32,
     /// The calls that are recorded, if hazards are looked for.
     calls: u32,
 }
@@ -313,8 +326,10 @@ pub(super) enum Command {
         offset: u64,
         kind: vk::IndexType,
     },
-    /// Sets viewports, or scissors: 0 or 1.
+    /// Sets what pipelines leave to commands: the place of it in [`DYNAMIC`].
     Set(usize),
+    /// Begins a label, or ends the last one.
+    Label(bool),
     Draw(Arc<Draw>),
     /// Forgets what is bound, because a secondary command buffer begins or ends.
     ForgetBindings,
@@ -408,6 +423,7 @@ impl Uses {
                 self.draws.indices = Some((*buffer, *offset, *kind));
             }
             Command::Set(state) => self.draws.set[*state] = true,
+            Command::Label(begins) => self.labels = if *begins { self.labels + 1 } else { self.labels - 1 },
             Command::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
             Command::ForgetBindings => {
                 self.descriptor_buffers.clear();

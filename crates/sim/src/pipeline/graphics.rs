@@ -7,6 +7,7 @@ use ash::vk;
 
 use super::{Program, all_flags, check_cache, make, program};
 use crate::chain;
+use crate::commands::DYNAMIC;
 use crate::describe::{Broken, refuse_if};
 use crate::entry::{call, on_device};
 use crate::passes::Formats;
@@ -18,7 +19,7 @@ pub(crate) struct Drawing {
     /// Its vertex buffers, by binding.
     pub(crate) buffers: BTreeMap<u32, VertexBuffer>,
     /// Whether viewports and scissors are set by commands.
-    pub(crate) sets: [bool; 2],
+    pub(crate) sets: [bool; DYNAMIC.len()],
     /// The attachments that it is for.
     pub(crate) formats: Formats,
     /// By location.
@@ -91,19 +92,16 @@ unsafe fn graphics(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -
 ///
 /// As for [`graphics`].
 unsafe fn drawing(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) -> Result<Drawing, Broken> {
-    let mut sets = [false; 2];
+    let mut sets = [false; DYNAMIC.len()];
     // SAFETY: the promise of `graphics`: VUID-VkGraphicsPipelineCreateInfo-pDynamicState-parameter.
     if let Some(dynamic) = unsafe { chain::input(info.p_dynamic_state) } {
         // SAFETY: VUID-VkPipelineDynamicStateCreateInfo-pDynamicStates-parameter.
         for state in unsafe { chain::array(dynamic.p_dynamic_states, dynamic.dynamic_state_count) } {
-            match *state {
-                vk::DynamicState::VIEWPORT => sets[0] = true,
-                vk::DynamicState::SCISSOR => sets[1] = true,
-                other => {
-                    let text = format!("the simulated device has no commands for {other:?}");
-                    return Err(("SUBLET-unsupported-pipeline", text));
-                }
-            }
+            let Some(place) = DYNAMIC.iter().position(|(known, _)| known == state) else {
+                let text = format!("the simulated device has no commands for {state:?}");
+                return Err(("SUBLET-unsupported-pipeline", text));
+            };
+            sets[place] = true;
         }
     }
     let mut buffers = BTreeMap::new();

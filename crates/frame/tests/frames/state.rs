@@ -1,0 +1,158 @@
+//! State that pipelines leave to commands, and labels.
+
+use ash::vk;
+use sublet::descriptor::BindPoint;
+use sublet_frame::{Attachment, CommandList, Image, ListError, RenderingInfo, ViewportInfo};
+
+use crate::bench::{Bench, PROFILES, image_info};
+use crate::paint::{self, Shape};
+
+const AREA: vk::Rect2D =
+    vk::Rect2D { offset: vk::Offset2D { x: 0, y: 0 }, extent: vk::Extent2D { width: 8, height: 8 } };
+
+/// Draws with what is set, and goes on.
+fn draw(list: &mut CommandList, image: &Image) {
+    let colors = [Some(Attachment::clear(image))];
+    unsafe { list.begin_rendering(&RenderingInfo::new(image.extent(0), &colors, None)) }.unwrap();
+    unsafe { list.draw(0..3, 0..1) }.unwrap();
+    list.end_rendering().unwrap();
+}
+
+#[test]
+fn pipelines_draw_when_all_that_they_leave_to_commands_is_set() {
+    let mut without_culling = 0;
+    for profile in ["lavapipe", "nvidia-gtx-1060", "arm-mali-g52"] {
+        let mut bench = Bench::new(profile, 1);
+        let culls = bench.gpu.api_version() >= vk::API_VERSION_1_3;
+        let mut dynamic = vec![
+            vk::DynamicState::VIEWPORT,
+            vk::DynamicState::SCISSOR,
+            vk::DynamicState::DEPTH_BIAS,
+            vk::DynamicState::BLEND_CONSTANTS,
+            vk::DynamicState::STENCIL_REFERENCE,
+        ];
+        if culls {
+            dynamic.extend([vk::DynamicState::CULL_MODE, vk::DynamicState::FRONT_FACE]);
+        }
+        let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 1);
+        let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+        let corners = bench.buffer(64);
+        let device = bench.gpu.device().clone();
+        let frames = bench.frames.as_mut().unwrap();
+        let layout = unsafe { frames.create_pipeline_layout(&[], &[]) }.unwrap();
+        let shape = Shape {
+            shader: include_str!("paint.wgsl"),
+            stages: [c"corner", c"paint"],
+            input: vk::VertexInputBindingDescription::default().stride(4),
+            attribute: vk::Format::R32_UINT,
+            depth: vk::Format::UNDEFINED,
+            dynamic: &dynamic,
+        };
+        let pipeline = paint::pipeline(&device, frames, layout.handle(), &shape);
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        unsafe { list.bind_pipeline(BindPoint::Graphics, pipeline, &layout) }.unwrap();
+        list.bind_vertex_buffer(0, &corners, 0).unwrap();
+        // One after another: each draw before the last one lacks the next.
+        let lacks = |list: &mut CommandList, name: &str| {
+            draw(list, &image);
+            let messages = bench.gpu.take_messages();
+            assert_eq!(messages.len(), 1, "{profile}, {name}: {messages:#?}");
+            assert!(messages[0].to_string().contains(name), "{messages:#?}");
+        };
+        lacks(&mut list, "viewport");
+        list.set_viewport(ViewportInfo::new(AREA).flip().depth(1.0, 0.0)).unwrap();
+        lacks(&mut list, "depth bias");
+        list.set_depth_bias(1.0, 0.0, 2.0).unwrap();
+        lacks(&mut list, "blend constants");
+        list.set_blend_constants([0.5; 4]).unwrap();
+        lacks(&mut list, "stencil reference");
+        list.set_stencil_reference(vk::StencilFaceFlags::FRONT_AND_BACK, 7).unwrap();
+        if culls {
+            lacks(&mut list, "cull mode");
+            list.set_cull_mode(vk::CullModeFlags::BACK).unwrap();
+            lacks(&mut list, "front face");
+            list.set_front_face(vk::FrontFace::CLOCKWISE).unwrap();
+        } else {
+            let error = ListError::NotEnabled { feature: "extendedDynamicState" };
+            assert_eq!(list.set_cull_mode(vk::CullModeFlags::BACK), Err(error.clone()));
+            assert_eq!(list.set_front_face(vk::FrontFace::CLOCKWISE), Err(error));
+            without_culling += 1;
+        }
+        draw(&mut list, &image);
+        drop(list);
+        unsafe { device.destroy_pipeline(pipeline, None) };
+        drop((layout, image, corners));
+        bench.finish();
+    }
+    assert!(without_culling > 0, "a GPU before Vulkan 1.3 is among them");
+}
+
+#[test]
+fn what_a_viewport_cannot_be_is_refused_and_nothing_recorded() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let frames = bench.frames();
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    let viewport = ViewportInfo::new(AREA);
+    for (min, max) in [(-0.1, 1.0), (0.0, 1.1), (f32::NAN, 1.0), (0.0, f32::INFINITY)] {
+        let refused = list.set_viewport(viewport.depth(min, max));
+        assert!(matches!(refused, Err(ListError::DepthRange { .. })), "{refused:?}");
+    }
+    let at =
+        |x, width| vk::Rect2D { offset: vk::Offset2D { x, y: 0 }, extent: vk::Extent2D { width, height: 1 } };
+    for scissor in [at(-1, 4), at(0, 0), at(i32::MAX, 1), at(1, u32::MAX)] {
+        let refused = list.set_viewport(viewport.scissor(scissor));
+        assert!(matches!(refused, Err(ListError::OutOfRange { .. })), "{refused:?}");
+    }
+    list.set_viewport(viewport.scissor(at(100, i32::MAX as u32 - 100))).unwrap();
+    let none = vk::StencilFaceFlags::empty();
+    assert!(matches!(list.set_stencil_reference(none, 1), Err(ListError::OutOfRange { .. })));
+    let clamp = ListError::NotEnabled { feature: "depthBiasClamp" };
+    assert_eq!(list.set_depth_bias(1.0, 0.5, 1.0), Err(clamp));
+    drop(list);
+    bench.finish();
+}
+
+#[test]
+fn viewports_are_flipped_where_the_device_does_it() {
+    use sublet::sim;
+    use sublet_frame::{Features, Frames, FramesCreateInfo, QueueInfo};
+
+    let profile = sim::Profile::by_name("nvidia-gtx-1060").unwrap();
+    let gpu = sim::Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
+    let (allocator, _descriptors) = crate::bench::parts(&gpu);
+    let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
+    let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
+    for maintenance1 in [false, true] {
+        let info = FramesCreateInfo {
+            features: Features { maintenance1, ..Features::default() },
+            ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
+        };
+        let mut frames = unsafe { Frames::new(&info) }.unwrap();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        assert_eq!(list.set_viewport(ViewportInfo::new(AREA).flip()).is_ok(), maintenance1);
+        list.set_viewport(AREA).unwrap();
+    }
+    gpu.assert_silent();
+}
+
+#[test]
+fn labels_end_that_were_begun() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        assert_eq!(list.end_label(), Err(ListError::NoLabel));
+        list.begin_label("outer");
+        list.begin_label("inner\0 and what is behind a NUL");
+        list.end_label().unwrap();
+        list.end_label().unwrap();
+        assert_eq!(list.end_label(), Err(ListError::NoLabel));
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        bench.finish();
+    }
+}
