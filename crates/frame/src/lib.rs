@@ -26,7 +26,7 @@ pub use device::Features;
 #[cfg(feature = "frame")]
 pub use frame::{
     BarrierObserver, BeginError, CreateFramesError, FrameStatistics, Frames, FramesCreateInfo, OpenError,
-    QueueInfo, SemaphorePoint, SubmitError, SubmitInfo,
+    QueueInfo, SemaphorePoint, SubmitError, SubmitInfo, UnwrittenObserver,
 };
 #[cfg(feature = "frame")]
 pub use list::{
@@ -36,7 +36,7 @@ pub use list::{
 #[cfg(feature = "frame")]
 pub use resource::{
     Buffer, CreateResourceError, FormatLayout, Image, SharedMemory, TransientImage, ViewError, ViewInfo,
-    format_aspects, format_layout,
+    WriteError, format_aspects, format_layout,
 };
 
 /// What examples of the documentation start from: a simulated GPU that is never dropped, and frames on it.

@@ -6,6 +6,7 @@ use super::{CompactError, Moved, MovedResource, MovedView};
 use crate::device::Core;
 use crate::list::{CommandList, MovedImage};
 use crate::resource::{Body, Buffer, Buffers, Image, Images, Kind};
+use crate::track::ResourceId;
 use crate::track::Subresources;
 use ash::vk;
 use sublet::Move;
@@ -137,11 +138,13 @@ impl Transfer {
         match self {
             Self::Buffer { buffer, bodies } => {
                 core.global.lock().supersede(bodies.old.id);
+                mark(core, bodies.new.id.into());
                 buffer.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }
             Self::Image { image, bodies, .. } => {
                 core.global.lock().supersede(bodies.old.id);
+                mark(core, bodies.new.id.into());
                 image.current().replace(Arc::clone(&bodies.new));
                 bodies.done = true;
             }
@@ -157,5 +160,12 @@ impl Transfer {
             }
         };
         Moved { resource, ticket }
+    }
+}
+
+/// What was read before it was written has been told of already.
+fn mark(core: &Core, id: ResourceId) {
+    if let Some(unwritten) = &core.info.unwritten {
+        unwritten.mark(id);
     }
 }

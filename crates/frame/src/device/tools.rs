@@ -10,7 +10,7 @@ use sublet::descriptor::{Binder, BindingModel, DescriptorDevice};
 use sublet::upload::UploadArena;
 
 use super::Shared;
-use crate::frame::BarrierObserver;
+use crate::frame::{BarrierObserver, Unwritten};
 use crate::list::{BoundPoint, ReadState};
 use crate::resource::{Body, Buffer, Buffers, Images};
 use crate::track::{Queue, Recorder};
@@ -96,6 +96,7 @@ pub(crate) struct ToolInfo {
     pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
     pub(crate) on_barriers: Option<BarrierObserver>,
+    pub(crate) unwritten: Option<Unwritten>,
 }
 
 /// Whether descriptors are bytes in buffers, which want the addresses of what they describe.

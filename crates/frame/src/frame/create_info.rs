@@ -8,6 +8,7 @@ use sublet::Allocator;
 use sublet::descriptor::{BinderCreateInfo, DescriptorDevice, TransientSetsCreateInfo};
 use sublet::upload::UploadArenaCreateInfo;
 
+use super::UnwrittenObserver;
 use crate::device::Features;
 use crate::track::Batch;
 
@@ -68,6 +69,12 @@ pub struct FramesCreateInfo<'a> {
     /// No lock is held: it may make, use and drop all that is of the frames. If it panics, the list that was being
     /// recorded cannot be submitted any more; what was submitted is.
     pub on_barriers: Option<BarrierObserver>,
+    /// For debugging: called, before lists are submitted, with each buffer and image that they read first and of which
+    /// nothing was written before, once for each. Not of those that the host may map or that were imported; attachments
+    /// that are loaded are not looked at. Other work takes longer meanwhile.
+    ///
+    /// No lock is held. If it panics, the lists are not submitted.
+    pub on_unwritten_read: Option<UnwrittenObserver>,
 }
 
 /// What is called with barriers.
@@ -98,6 +105,7 @@ impl<'a> FramesCreateInfo<'a> {
             descriptors: None,
             binder: BinderCreateInfo { sets, ..BinderCreateInfo::default() },
             on_barriers: None,
+            on_unwritten_read: None,
         }
     }
 }

@@ -8,13 +8,13 @@ use sublet::retire::{Clock, ClockView, Ticket};
 use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
-use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError};
+use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError, Unwritten};
 use crate::device::{Api, Core, Family, QueueData, ToolInfo, binds_buffers};
 use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
 };
-use crate::track::{Global, Queue, ResourceId, StateError, Use};
+use crate::track::{Global, ImageId, Queue, ResourceId, StateError, Use};
 
 /// What devices may still use, for ever: cores whose frames were dropped and could not be waited for. Not forgotten, so
 /// that tools that look for leaks of host memory do not take them for one.
@@ -165,6 +165,7 @@ impl Frames {
                 binder: info.binder.clone(),
                 descriptors: info.descriptors.cloned(),
                 on_barriers: info.on_barriers.clone(),
+                unwritten: info.on_unwritten_read.clone().map(Unwritten::new),
             },
             info.features.separate_depth_stencil_layouts,
         );
@@ -472,6 +473,18 @@ impl Frames {
         stages: vk::PipelineStageFlags2,
     ) -> Result<(), StateError> {
         self.core.global.lock().acquired(resource, queue, stages)
+    }
+
+    /// Somebody else had an image and has left all of it in `layout`. Say so together with [`acquired`](Self::acquired) or
+    /// [`idle`](Self::idle). Within a list there is [`CommandList::assume_image`].
+    ///
+    /// # Errors
+    /// [`StateError`] if the image is of other frames, or gone.
+    ///
+    /// # Safety
+    /// It is so when the next submission that uses the image runs (VUID-vkCmdDraw-None-09600).
+    pub unsafe fn assume_layout(&self, image: ImageId, layout: vk::ImageLayout) -> Result<(), StateError> {
+        self.core.global.lock().assume_layout(image, layout)
     }
 
     /// The device is done with the resource, and the host may have written it: see [`Global::idle`].

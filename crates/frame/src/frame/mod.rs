@@ -5,12 +5,15 @@ mod error;
 mod frames;
 mod statistics;
 mod submit;
+mod unwritten;
 
 pub use self::create_info::{BarrierObserver, FramesCreateInfo, QueueInfo};
 pub use self::error::{BeginError, CreateFramesError, OpenError, SubmitError};
 pub use self::frames::Frames;
 pub use self::statistics::FrameStatistics;
 pub use self::submit::{SemaphorePoint, SubmitInfo};
+pub(crate) use self::unwritten::Unwritten;
+pub use self::unwritten::UnwrittenObserver;
 
 /// What examples of the documentation start from.
 #[cfg(feature = "sim")]

@@ -83,6 +83,11 @@ impl Frames {
         info: &SubmitInfo<'_>,
     ) -> Result<Ticket, SubmitError> {
         let mut recorded = Vec::new();
+        let lists = lists.into_iter().inspect(|list| {
+            if let Some(unwritten) = &self.core.info.unwritten {
+                unwritten.look_at(list.as_ref());
+            }
+        });
         // SAFETY: the caller's own promise.
         let submitted = unsafe { self.submit_unseen(queue, lists, info, &mut recorded) };
         self.core.show(&recorded);

@@ -298,6 +298,38 @@ impl CommandList {
         Ok(())
     }
 
+    /// Commands that the list does not know, recorded by [`raw`](Self::raw), have left a part of an image as `usage` says:
+    /// see [`Recorder::assume_image`]. What they found there was declared before.
+    ///
+    /// ```no_run
+    /// use sublet_frame::track::{Subresources, Use};
+    /// use sublet_frame::{CommandList, Image, ListError};
+    ///
+    /// fn upscale(list: &mut CommandList, image: &Image) -> Result<(), ListError> {
+    ///     // SAFETY: the library expects a storage image, and leaves one to be copied.
+    ///     unsafe { list.use_image(image, &Subresources::ALL, Use::storage_write(ash::vk::PipelineStageFlags2::COMPUTE_SHADER)) }?;
+    ///     // SAFETY: as above; it uses nothing else of the program's.
+    ///     unsafe { list.raw(|_device, _commands| { /* the library's call */ }) }?;
+    ///     // SAFETY: as above.
+    ///     unsafe { list.assume_image(image, &Subresources::ALL, Use::COPY_SOURCE) }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ListError`]. The list cannot be submitted any more.
+    ///
+    /// # Safety
+    /// It is so: they have changed the layout, and made what was written visible to the use.
+    pub unsafe fn assume_image(
+        &mut self,
+        image: &Image,
+        part: &Subresources,
+        usage: Use,
+    ) -> Result<(), ListError> {
+        self.keep_image(image)?;
+        self.declare(|recorder| recorder.assume_image(image.id(), &image.tracked(part), usage))
+    }
+
     /// Keeps something until the device is done with the list, or the list is dropped. A clone of a [`Buffer`] or
     /// [`Image`] lives as long, but may be moved meanwhile: see [`keep_buffer`](Self::keep_buffer) and
     /// [`keep_image`](Self::keep_image).

@@ -114,8 +114,19 @@ pub(crate) struct Body<K: Kind> {
 
 impl<K: Kind> Body<K> {
     pub(crate) fn new(core: &Arc<Core>, handle: K::Handle, id: K::Id, memory: Memory) -> Self {
+        if let Some(unwritten) = core.info.unwritten.as_ref().filter(|_| matches!(memory, Memory::Foreign)) {
+            unwritten.mark(id.into());
+        }
         let (core, lists, views) = (Arc::clone(core), AtomicU32::new(0), Mutex::default());
         Self { core, handle, id, memory, lists, views }
+    }
+
+    /// Its memory, if nobody else is in it and it stays.
+    pub(crate) fn own_allocation(&self) -> Option<&Allocation> {
+        match &self.memory {
+            Memory::Own(allocation) => allocation.as_ref(),
+            _ => None,
+        }
     }
 
     pub(crate) fn slot(&self) -> u32 {
@@ -149,6 +160,9 @@ impl<K: Kind> Drop for Body<K> {
     fn drop(&mut self) {
         // It was there from the start, and nobody else removes it.
         let _ = self.core.global.lock().remove(self.id);
+        if let Some(unwritten) = &self.core.info.unwritten {
+            unwritten.forget(self.id.into());
+        }
         let device = self.core.api.device();
         let views = &mut self.views.get_mut().made;
         if !views.is_empty() {

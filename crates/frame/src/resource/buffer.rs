@@ -16,16 +16,20 @@ use crate::track::{BufferId, BufferInfo, Place};
 /// Whether what is allocated so may be moved, as far as that goes: it is of no use to the host, in the default memory of
 /// its type, and bound by the allocator.
 pub(super) fn may_move(info: &AllocationCreateInfo<'_>, made: &Allocation) -> bool {
-    let stays = AllocationCreateFlags::HOST_ACCESS_RANDOM
-        | AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE
-        | AllocationCreateFlags::MAPPED
-        | AllocationCreateFlags::CAN_ALIAS
-        | AllocationCreateFlags::DONT_BIND;
-    // These let the host map it without saying so in flags.
-    let mapped = matches!(info.usage, MemoryUsage::CpuOnly | MemoryUsage::CpuToGpu | MemoryUsage::GpuToCpu)
-        || info.required_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
-    let default = info.pool.is_none() && info.scope.is_none() && !mapped;
+    let stays = AllocationCreateFlags::CAN_ALIAS | AllocationCreateFlags::DONT_BIND;
+    let default = info.pool.is_none() && info.scope.is_none() && !is_mapped(info);
     default && !info.flags.intersects(stays) && !made.is_dedicated() && made.mapped_pointer().is_none()
+}
+
+/// Whether the host may map what is allocated so.
+pub(super) fn is_mapped(info: &AllocationCreateInfo<'_>) -> bool {
+    let access = AllocationCreateFlags::HOST_ACCESS_RANDOM
+        | AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE
+        | AllocationCreateFlags::MAPPED;
+    // The usages let the host map it without saying so in flags.
+    info.flags.intersects(access)
+        || matches!(info.usage, MemoryUsage::CpuOnly | MemoryUsage::CpuToGpu | MemoryUsage::GpuToCpu)
+        || info.required_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
 }
 
 /// What a buffer was made from.
@@ -145,7 +149,12 @@ impl Buffer {
         // SAFETY: as above.
         let facts = unsafe { BufferFacts::of(info) };
         let movable = facts.may_move(info) && may_move(allocation, &made);
-        Ok(Self::register(core, handle, facts, Memory::own(made, movable)))
+        let buffer = Self::register(core, handle, facts, Memory::own(made, movable));
+        if let Some(unwritten) = core.info.unwritten.as_ref().filter(|_| is_mapped(allocation)) {
+            // The host writes it without telling.
+            unwritten.mark(buffer.id().into());
+        }
+        Ok(buffer)
     }
 
     /// # Safety

@@ -7,6 +7,7 @@ mod format;
 mod image;
 mod memory;
 mod transient;
+mod write;
 
 pub(crate) use self::body::{Body, Buffers, Current, Images, Kind, c_name};
 pub use self::buffer::Buffer;
@@ -20,3 +21,4 @@ pub use self::memory::SharedMemory;
 pub(crate) use self::memory::{Found, Movables};
 pub use self::transient::TransientImage;
 pub(crate) use self::transient::create as create_transient_images;
+pub use self::write::WriteError;

@@ -38,6 +38,11 @@ pub enum UseError {
         /// What was to be used.
         resource: ResourceId,
     },
+    /// The list has not used the image before, so that it is not known what it was before it was left so.
+    NotUsed {
+        /// What was left.
+        resource: ResourceId,
+    },
     /// The resource is of another [`Global`](super::Global) than the queue that the list is for.
     OtherGlobal {
         /// What was to be used.
@@ -59,6 +64,9 @@ impl fmt::Display for UseError {
             Self::Split { resource } => write!(f, "a dependency of {resource:?} is begun and not joined"),
             Self::Destroyed { resource } => {
                 write!(f, "{resource:?}, or its successor in this list, is destroyed")
+            }
+            Self::NotUsed { resource } => {
+                write!(f, "the list has not used {resource:?} before: declare that use first")
             }
             Self::OtherGlobal { resource } => {
                 write!(f, "{resource:?} is of another `Global` than the list's queue")

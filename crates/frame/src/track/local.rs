@@ -146,6 +146,19 @@ impl Local {
         Answer::Barrier(edge)
     }
 
+    /// Becomes what it is after `usage`, which commands that nobody declared have prepared. False if nothing was declared
+    /// that they went on from.
+    pub(crate) fn assume(&mut self, usage: &Use, step: u32) -> bool {
+        if self.phase == Phase::Untouched || self.split != 0 {
+            return false;
+        }
+        self.then_written |= self.phase == Phase::Open;
+        self.phase = Phase::Closed;
+        (self.step, self.changed) = (step, step);
+        self.sync.follow(usage);
+        true
+    }
+
     fn begin(&mut self, next: &Use, step: u32) {
         self.pending = true;
         self.first = *next;

@@ -31,6 +31,14 @@ pub(crate) struct Entry {
     step: u32,
 }
 
+/// What a list does first with a resource: with some of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FirstUse {
+    pub(crate) reads: bool,
+    /// It writes it, first or later.
+    pub(crate) writes: bool,
+}
+
 /// A dependency in two halves, for `vkCmdSetEvent2` and `vkCmdWaitEvents2`: what is between them may run meanwhile.
 ///
 /// Keep it and pass it again: it keeps its room.
@@ -214,6 +222,68 @@ impl Recorder {
             return Ok(());
         }
         self.change(index, 0, len, &usage)
+    }
+
+    /// Commands that the list does not know have left a part of an image as `usage` says: in that layout, and visible to its
+    /// stages and accesses, or written by them. What they found there was declared before. What comes next follows
+    /// `usage`, and no barrier is recorded for it.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_frame::track::{Global, ImageInfo, Recorder, Subresources, Use};
+    ///
+    /// let mut global = Global::new();
+    /// let queue = global.add_queue(0);
+    /// let image = global.add_image(&ImageInfo::new(vk::Image::null()));
+    /// let mut list = Recorder::new(queue);
+    /// list.use_image(image, &Subresources::ALL, Use::COLOR_ATTACHMENT)?;
+    /// list.flush();
+    /// // a library draws a menu, and makes the image ready for a copy
+    /// list.assume_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
+    /// list.use_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
+    /// assert!(list.flush().is_none(), "it is ready");
+    /// # Ok::<(), sublet_frame::track::UseError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UseError::NotUsed`] for what the list has not used; [`UseError::OutOfRange`], [`UseError::NoLayout`].
+    pub fn assume_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
+        let Raw::Image { shape, .. } = image.0.raw else {
+            return Err(UseError::OutOfRange { resource: image.into() });
+        };
+        if usage.layout == vk::ImageLayout::UNDEFINED {
+            return Err(UseError::NoLayout { resource: image.into() });
+        }
+        if !shape.has(part) {
+            return Err(UseError::OutOfRange { resource: image.into() });
+        }
+        let (index, usage) = (self.find(&image.0)?, self.owned(&image.0, usage));
+        // They were recorded before the command that comes next.
+        let (step, cells) = (self.step.wrapping_sub(1), &mut self.entries[index].cells);
+        let mut known = true;
+        shape.runs(part, |start, end| {
+            cells.update(start, end, |_, _, local| known &= local.assume(&usage, step));
+        });
+        if known { Ok(()) } else { Err(UseError::NotUsed { resource: image.into() }) }
+    }
+
+    /// What the list does first with each resource.
+    #[cfg_attr(
+        not(feature = "frame"),
+        expect(dead_code, reason = "frames look for reads of what was not written")
+    )]
+    pub(crate) fn first_uses(&self) -> impl Iterator<Item = (ResourceId, FirstUse)> {
+        self.entries().iter().map(|entry| {
+            let mut first = FirstUse::default();
+            entry.cells.for_each(|_, _, local| {
+                let touched = local.phase != Phase::Untouched;
+                let reads = !local.first.writes() && !local.first.stages.is_empty() && !local.first.discards;
+                first.reads |= touched && local.pending && reads;
+                first.writes |= touched && local.phase == Phase::Closed;
+            });
+            (ResourceId(entry.resource), first)
+        })
     }
 
     /// Whether the points are all of the resource, and the use repeats what was declared before: then it is noted. Most

@@ -18,6 +18,7 @@ mod images;
 mod life;
 mod lost;
 mod make;
+mod outside;
 mod paint;
 mod programs;
 mod random;

@@ -249,6 +249,7 @@ fn bindings_of_other_pipelines_are_not_used() {
         },
         attribute: vk::Format::R32_UINT,
         depth: vk::Format::UNDEFINED,
+        dynamic: &crate::paint::DYNAMIC,
     };
     let device = bench.gpu.device().clone();
     let drawing = pipeline(&device, bench.frames.as_ref().unwrap(), program.layout.handle(), &shape);

@@ -422,6 +422,18 @@ impl Global {
         Ok(())
     }
 
+    /// Somebody else had an image and has left all of it in `layout`. Say so together with [`acquired`](Self::acquired) or
+    /// [`idle`](Self::idle).
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    pub fn assume_layout(&mut self, image: ImageId, layout: vk::ImageLayout) -> Result<(), StateError> {
+        let entry = self.entry_mut(ResourceId::from(image).0)?;
+        entry.cells.each(|state| state.sync.layout = layout);
+        Ok(())
+    }
+
     /// The host has waited until the GPU was done with the resource, and may have written it since: the next submission
     /// sees that without a barrier. Layout and owner stay.
     ///

@@ -1,0 +1,219 @@
+//! What others do with resources: the host writes, foreign commands change layouts, and nobody has written.
+
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo};
+use sublet_frame::track::{ResourceId, Subresources, Use, UseError};
+use sublet_frame::{
+    Features, Frames, FramesCreateInfo, ListError, QueueInfo, SubmitError, UnwrittenObserver, WriteError,
+};
+
+use crate::bench::{Bench, PROFILES, auto, gpu, image_info, parts};
+
+const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
+
+fn written_by_host() -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo { flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE, ..auto() }
+}
+
+fn copied(size: u64) -> vk::BufferCreateInfo<'static> {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    vk::BufferCreateInfo::default().size(size).usage(usage)
+}
+
+#[test]
+fn the_host_writes_what_no_list_has() {
+    // The last one's memory is not coherent.
+    for profile in PROFILES.into_iter().chain(["qualcomm-adreno-620"]) {
+        let mut bench = Bench::new(profile, 1);
+        let frames = bench.frames();
+        let buffer = unsafe { frames.create_buffer(&copied(64), &written_by_host()) }.unwrap();
+        for round in 0..3_u8 {
+            buffer.write(0, &[round; 64]).unwrap();
+            buffer.write(60, &[9; 4]).unwrap();
+            frames.begin().unwrap();
+            let mut list = frames.list(frames.queue(0)).unwrap();
+            let read = list.read_buffer(&buffer, 0..64).unwrap();
+            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "a list has it");
+            frames.submit(frames.queue(0), [list]).unwrap();
+            frames.end();
+            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "it was not taken back");
+            frames.wait(&read).unwrap();
+            let bytes = read.bytes().unwrap();
+            assert_eq!((&bytes[..60], &bytes[60..]), (&[round; 60][..], &[9; 4][..]), "{profile}");
+        }
+        // A list that is given up has it no more.
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.fill_buffer(&buffer, 0..64, 1).unwrap();
+        drop(list);
+        buffer.write(0, &[]).unwrap();
+        buffer.write(63, &[1]).unwrap();
+        let outside = WriteError::OutOfRange { offset: 63, count: 2, size: 64 };
+        assert_eq!(buffer.write(63, &[1; 2]), Err(outside));
+        assert!(matches!(buffer.write(u64::MAX, &[1]), Err(WriteError::OutOfRange { .. })));
+        frames.freeze(buffer.id(), Use::COPY_SOURCE).unwrap();
+        assert_eq!(buffer.write(0, &[1]), Err(WriteError::InUse), "lists need not name it");
+        frames.thaw(buffer.id()).unwrap();
+        buffer.write(0, &[1]).unwrap();
+        let other = unsafe { frames.create_buffer(&copied(64), &auto()) }.unwrap();
+        assert!(matches!(other.write(0, &[1]), Err(WriteError::NotHostVisible | WriteError::Map(_))));
+        drop((buffer, other));
+        bench.finish();
+    }
+}
+
+#[test]
+fn lists_go_on_from_the_layout_that_foreign_commands_leave() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 2));
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let part = Subresources::ALL.mips(0..1).layers(1..2);
+        let unknown = unsafe { list.assume_image(&image, &part, Use::COPY_SOURCE) };
+        assert!(matches!(unknown, Err(ListError::Use(UseError::NotUsed { .. }))), "{unknown:?}");
+        let refused = frames.submit(frames.queue(0), [list]);
+        assert!(matches!(refused, Err(SubmitError::Broken { .. })), "{refused:?}");
+
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let white = vk::ClearColorValue { float32: [1.0; 4] };
+        unsafe { list.clear_color(&image, &Subresources::ALL, white) }.unwrap();
+        let (from, to) = (vk::ImageLayout::TRANSFER_DST_OPTIMAL, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
+        let foreign = |device: &ash::Device, commands| {
+            let range = vk::ImageSubresourceRange {
+                aspect_mask: COLOR,
+                level_count: 1,
+                base_array_layer: 1,
+                layer_count: 1,
+                ..Default::default()
+            };
+            let barrier = vk::ImageMemoryBarrier::default()
+                .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
+                .dst_access_mask(vk::AccessFlags::TRANSFER_READ)
+                .old_layout(from)
+                .new_layout(to)
+                .image(image.handle())
+                .subresource_range(range);
+            let (stage, flags) = (vk::PipelineStageFlags::TRANSFER, vk::DependencyFlags::empty());
+            unsafe { device.cmd_pipeline_barrier(commands, stage, stage, flags, &[], &[], &[barrier]) };
+        };
+        unsafe { list.raw(foreign) }.unwrap();
+        unsafe { list.assume_image(&image, &part, Use::COPY_SOURCE) }.unwrap();
+        // Its own command follows at once, without a barrier for that part.
+        let first = list.read_image(&image, 0, 1..2, COLOR).unwrap();
+        let all = list.read_image(&image, 0, 0..2, COLOR).unwrap();
+        // And what is written waits for those that read.
+        unsafe { list.clear_color(&image, &part, vk::ClearColorValue::default()) }.unwrap();
+        let last = list.read_image(&image, 0, 0..2, COLOR).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&last).unwrap();
+        assert_eq!(first.bytes().unwrap(), [255; 64], "{profile}");
+        assert_eq!(all.bytes().unwrap(), [255; 128], "{profile}");
+        assert_eq!(last.bytes().unwrap(), [[255; 64], [0; 64]].concat(), "{profile}");
+        drop((first, all, last, image));
+        bench.finish();
+    }
+}
+
+#[test]
+fn lists_go_on_from_the_layout_that_a_foreign_submission_leaves() {
+    for profile in PROFILES {
+        let mut bench = Bench::new(profile, 1);
+        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+        let (device, family) = (bench.gpu.device().clone(), bench.gpu.queue_family_index());
+        let frames = bench.frames();
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
+        let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+        let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+        unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+        let range = vk::ImageSubresourceRange {
+            aspect_mask: COLOR,
+            level_count: 1,
+            layer_count: 1,
+            ..Default::default()
+        };
+        let layout = vk::ImageLayout::GENERAL;
+        let barrier = vk::ImageMemoryBarrier::default()
+            .dst_access_mask(vk::AccessFlags::TRANSFER_WRITE)
+            .new_layout(layout)
+            .image(image.handle())
+            .subresource_range(range);
+        let (top, transfer) = (vk::PipelineStageFlags::TOP_OF_PIPE, vk::PipelineStageFlags::TRANSFER);
+        let none = vk::DependencyFlags::empty();
+        unsafe { device.cmd_pipeline_barrier(commands[0], top, transfer, none, &[], &[], &[barrier]) };
+        let white = vk::ClearColorValue { float32: [1.0; 4] };
+        unsafe { device.cmd_clear_color_image(commands[0], image.handle(), layout, &white, &[range]) };
+        unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+        frames.with_queue(frames.queue(0), |queue| {
+            let submit = vk::SubmitInfo::default().command_buffers(&commands);
+            unsafe { device.queue_submit(queue, &[submit], vk::Fence::null()) }.unwrap();
+            unsafe { device.queue_wait_idle(queue) }.unwrap();
+        });
+        unsafe { frames.assume_layout(image.id(), layout) }.unwrap();
+        unsafe { frames.idle(image.id()) }.unwrap();
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        let read = list.read_image(&image, 0, 0..1, COLOR).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        assert_eq!(read.bytes().unwrap(), [255; 64], "{profile}");
+        unsafe { device.destroy_command_pool(pool, None) };
+        drop((read, image));
+        bench.finish();
+    }
+}
+
+#[test]
+fn reads_of_what_nobody_wrote_are_told_of_once() {
+    let gpu = gpu("lavapipe", 1);
+    let (allocator, descriptors) = parts(&gpu);
+    let told: Arc<Mutex<Vec<ResourceId>>> = Arc::default();
+    let observer: UnwrittenObserver = {
+        let told = Arc::clone(&told);
+        Arc::new(move |resource| told.lock().unwrap().push(resource))
+    };
+    let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
+    let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
+    let info = FramesCreateInfo {
+        features: Features::for_gpu(&gpu),
+        on_unwritten_read: Some(observer),
+        ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
+    };
+    let mut frames = unsafe { Frames::new(&info) }.unwrap();
+    let image = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
+    let [written, unwritten] = [0; 2].map(|_| unsafe { frames.create_buffer(&copied(64), &auto()) }.unwrap());
+    let [clear, dirty] = [0; 2].map(|_| unsafe { frames.create_image(&image, &auto()) }.unwrap());
+    let mapped = unsafe { frames.create_buffer(&copied(64), &written_by_host()) }.unwrap();
+    let (raw, memory) = unsafe { allocator.create_buffer(&copied(64), &auto()) }.unwrap();
+    let imported = unsafe { frames.import_buffer(raw, &copied(64)) };
+    for round in 0..2 {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.upload(&written, 0, &[1; 64]).unwrap();
+        let black = vk::ClearColorValue::default();
+        unsafe { list.clear_color(&clear, &Subresources::ALL, black) }.unwrap();
+        let mut other = frames.list(frames.queue(0)).unwrap();
+        for buffer in [&written, &unwritten, &mapped, &imported] {
+            other.read_buffer(buffer, 0..64).unwrap();
+        }
+        for image in [&clear, &dirty] {
+            other.read_image(image, 0, 0..1, COLOR).unwrap();
+        }
+        frames.submit(frames.queue(0), [list, other]).unwrap();
+        frames.end();
+        let mut told = std::mem::take(&mut *told.lock().unwrap());
+        told.sort_by_key(|resource| format!("{resource:?}"));
+        let mut expected: Vec<ResourceId> = vec![unwritten.id().into(), dirty.id().into()];
+        expected.sort_by_key(|resource| format!("{resource:?}"));
+        assert_eq!(told, if round == 0 { expected } else { Vec::new() });
+    }
+    frames.wait_idle().unwrap();
+    drop((written, unwritten, clear, dirty, mapped, imported, frames, descriptors));
+    unsafe { allocator.destroy_buffer(raw, memory) }.unwrap();
+    drop(allocator);
+}
