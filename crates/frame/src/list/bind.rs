@@ -69,7 +69,7 @@ fn stages_of(stages: vk::ShaderStageFlags, point: BindPoint) -> vk::PipelineStag
     }
 }
 
-fn storage(stages: vk::PipelineStageFlags2, access: StorageAccess) -> Use {
+pub(super) fn storage(stages: vk::PipelineStageFlags2, access: StorageAccess) -> Use {
     match access {
         StorageAccess::Read => Use::storage_read(stages),
         StorageAccess::Write => Use::storage_write(stages),
@@ -115,7 +115,8 @@ impl CommandList {
     }
 
     /// Binds bytes of a buffer as a uniform or storage buffer, whatever the binding is. The stages of the binding use
-    /// them from the next draw or dispatch on. Where descriptors are in descriptor buffers, the buffer is made with
+    /// them from the next draw or dispatch on. Where the binding is dynamic, only an offset changes from one range to the
+    /// next of the same size. Where descriptors are in descriptor buffers, the buffer is made with
     /// `SHADER_DEVICE_ADDRESS`.
     ///
     /// # Errors
@@ -134,7 +135,9 @@ impl CommandList {
         let end = range.end.min(buffer.size());
         check_range("bytes", range.start, end, buffer.size())?;
         let limits = &self.core.allocator.physical_device_properties().limits;
-        let uniform = kind == DescriptorKind::UniformBuffer;
+        use DescriptorKind::{StorageBufferDynamic, UniformBuffer, UniformBufferDynamic};
+        let uniform = [UniformBuffer, UniformBufferDynamic].contains(&kind);
+        let dynamic = [StorageBufferDynamic, UniformBufferDynamic].contains(&kind);
         // Whatever else the binding is of, it takes a storage buffer or refuses it.
         let (needs, alignment, most) = if uniform {
             let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
@@ -149,20 +152,30 @@ impl CommandList {
         buffers::needs(buffer, if by_address { needs | addressed } else { needs })?;
         check_multiple("the offset", range.start, alignment.max(1))?;
         check_range("bytes of a descriptor", 0, size, most.into())?;
+        // A dynamic binding describes as many bytes from the start of the buffer on, and its offset says which are meant.
+        let (start, offset) = if dynamic { (0, range.start) } else { (range.start, 0) };
+        check_range("bytes in front of a dynamic binding", 0, offset + 1, 1 << 32)?;
         self.keep_buffer(buffer)?;
-        let mut described = BufferDescriptor::new(buffer.handle(), range.start, size);
+        let mut described = BufferDescriptor::new(buffer.handle(), start, size);
         if by_address {
             // SAFETY: the list keeps the buffer, which was made for addresses and is bound: it is not sparse.
             let address = unsafe { self.core.allocator.buffer_address(described.buffer) };
             described = address.map_or(described, |address| described.with_buffer_address(address));
         }
-        let (descriptor, usage) = if uniform {
-            (Descriptor::UniformBuffer(described), Use::uniform(stages))
-        } else {
-            (Descriptor::StorageBuffer(described), storage(stages, access))
+        let (descriptor, usage) = match (uniform, dynamic) {
+            (true, false) => (Descriptor::UniformBuffer(described), Use::uniform(stages)),
+            (true, true) => (Descriptor::UniformBufferDynamic(described), Use::uniform(stages)),
+            (false, false) => (Descriptor::StorageBuffer(described), storage(stages, access)),
+            (false, true) => (Descriptor::StorageBufferDynamic(described), storage(stages, access)),
         };
         let target = Target::Buffer(buffer.id(), range.start..end);
-        self.stage(point, (set, binding, element), descriptor, Some((target, usage)))
+        self.stage(point, (set, binding, element), descriptor, Some((target, usage)))?;
+        if dynamic {
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            let binder = self.core.binder(&mut self.tools.binder)?;
+            binder.stage_dynamic_offset(point, set, binding, element, offset).map_err(ListError::Stage)?;
+        }
+        Ok(())
     }
 
     /// Binds an image as what the binding is: sampled with or without a sampler, storage, or input attachment. Without
@@ -408,7 +421,7 @@ impl CommandList {
     }
 
     /// The kind of a binding, and the stages at which pipelines of this bind point use it.
-    fn binding(
+    pub(super) fn binding(
         &self,
         point: BindPoint,
         set: u32,
@@ -420,7 +433,7 @@ impl CommandList {
     }
 
     /// Stages a descriptor, which takes the place of another one, with the use that it means to the binding's stages.
-    fn stage(
+    pub(super) fn stage(
         &mut self,
         point: BindPoint,
         (set, binding, element): Slot,

@@ -16,6 +16,7 @@ mod pass;
 mod read;
 mod rendering;
 mod state;
+mod texels;
 mod upload;
 
 pub use self::attachment::{Attachment, RenderingInfo, Resolve};
@@ -59,7 +60,7 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// |---|---|
 /// | buffers | [`copy_buffer`](Self::copy_buffer), [`fill_buffer`](Self::fill_buffer), [`update_buffer`](Self::update_buffer), [`upload`](Self::upload), [`read_buffer`](Self::read_buffer) |
 /// | images | [`upload_image`](Self::upload_image), [`read_image`](Self::read_image), [`generate_mips`](Self::generate_mips), [`copy_image`](Self::copy_image), [`copy_buffer_to_image`](Self::copy_buffer_to_image), [`copy_image_to_buffer`](Self::copy_image_to_buffer), [`blit_image`](Self::blit_image), [`resolve_image`](Self::resolve_image), [`clear_color`](Self::clear_color), [`clear_depth_stencil`](Self::clear_depth_stencil) |
-/// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_set`](Self::bind_set), [`bind_heap`](Self::bind_heap), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
+/// | binding | [`bind_pipeline`](Self::bind_pipeline), [`bind_buffer`](Self::bind_buffer), [`bind_texel_buffer`](Self::bind_texel_buffer), [`bind_image`](Self::bind_image), [`bind_sampler`](Self::bind_sampler), [`bind_set`](Self::bind_set), [`bind_heap`](Self::bind_heap), [`bind_constants`](Self::bind_constants), [`push_constants`](Self::push_constants), [`bind_vertex_buffer`](Self::bind_vertex_buffer), [`bind_index_buffer`](Self::bind_index_buffer) |
 /// | state | [`set_viewport`](Self::set_viewport), [`set_depth_bias`](Self::set_depth_bias), [`set_cull_mode`](Self::set_cull_mode), [`set_front_face`](Self::set_front_face), [`set_stencil_reference`](Self::set_stencil_reference), [`set_blend_constants`](Self::set_blend_constants) |
 /// | work | [`dispatch`](Self::dispatch), [`dispatch_indirect`](Self::dispatch_indirect), [`begin_rendering`](Self::begin_rendering), [`draw`](Self::draw), [`draw_indexed`](Self::draw_indexed), [`draw_indirect`](Self::draw_indirect), [`draw_indexed_indirect`](Self::draw_indexed_indirect) |
 /// | names | [`begin_label`](Self::begin_label), [`end_label`](Self::end_label) |

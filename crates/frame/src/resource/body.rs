@@ -55,6 +55,8 @@ const SEALED: u32 = u32::MAX;
 #[derive(Default)]
 pub(crate) struct Views {
     pub(crate) made: Vec<(ViewInfo, vk::ImageView)>,
+    /// Those of a buffer, by format, offset and size.
+    pub(crate) texels: Vec<((vk::Format, u64, u64), vk::BufferView)>,
     /// A successor has got views like those that were made, so that there are to be no others.
     pub(crate) handed_over: bool,
 }
@@ -164,7 +166,11 @@ impl<K: Kind> Drop for Body<K> {
             unwritten.forget(self.id.into());
         }
         let device = self.core.api.device();
-        let views = &mut self.views.get_mut().made;
+        let Views { made: views, texels, .. } = self.views.get_mut();
+        for (_, view) in texels.drain(..) {
+            // SAFETY: lists in flight would keep the body, so the device is done with its views.
+            unsafe { device.destroy_buffer_view(view, None) };
+        }
         if !views.is_empty() {
             self.core.render_passes.forget(views.iter().map(|(_, view)| *view));
         }

@@ -1,6 +1,7 @@
 //! A buffer that destroys itself.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use ash::vk;
@@ -9,7 +10,7 @@ use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, CreateErro
 
 use super::body::{Body, Buffers, Current, Name};
 use super::memory::{Memory, Movable};
-use super::{CreateResourceError, SharedMemory};
+use super::{CreateResourceError, SharedMemory, ViewError};
 use crate::device::Core;
 use crate::track::{BufferId, BufferInfo, Place};
 
@@ -279,6 +280,37 @@ impl Buffer {
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.0.name.get()
+    }
+
+    /// A view of texels: made at the first call, kept, and destroyed with the buffer.
+    ///
+    /// # Safety
+    /// The buffer can have it (VUID-VkBufferViewCreateInfo-offset-00925 and those that follow), and does not move until
+    /// the caller is done with the view.
+    pub(crate) unsafe fn texel_view(
+        &self,
+        format: vk::Format,
+        range: Range<u64>,
+    ) -> Result<vk::BufferView, ViewError> {
+        let (core, key) = (self.core(), (format, range.start, range.end - range.start));
+        self.current().with(|body| {
+            let mut views = body.views.lock();
+            if let Some((_, view)) = views.texels.iter().find(|(known, _)| *known == key) {
+                return Ok(*view);
+            }
+            let info = vk::BufferViewCreateInfo::default()
+                .buffer(body.handle)
+                .format(format)
+                .offset(range.start)
+                .range(key.2);
+            // SAFETY: the buffer is live, and the caller promises the rest.
+            let made = unsafe { core.api.device().create_buffer_view(&info, None) };
+            let refused =
+                |result| core.told(ViewError::Driver(DriverError { call: "vkCreateBufferView", result }));
+            let view = made.map_err(refused)?;
+            views.texels.push((key, view));
+            Ok(view)
+        })
     }
 
     /// Another body like this one, at the destination of a move. If it goes first the move is rolled back; if the old one

@@ -27,9 +27,11 @@ struct Program {
 
 impl Program {
     fn new(bench: &Bench, constants: vk::DescriptorType) -> Self {
-        let storage = vk::DescriptorType::STORAGE_BUFFER;
-        let stages = vk::ShaderStageFlags::COMPUTE;
-        let program = Self::with(bench, &[(constants, stages), (storage, stages), (storage, stages)]);
+        Self::of(bench, [constants, vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::STORAGE_BUFFER])
+    }
+
+    fn of(bench: &Bench, kinds: [vk::DescriptorType; 3]) -> Self {
+        let program = Self::with(bench, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
         // Adds the constants to each number of the first buffer, into the second.
         bench.gpu.set_kernel("main", |kernel: &mut sim::Kernel<'_>| {
             let mut factor = [0; 4];
@@ -565,4 +567,101 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
         unsafe { device.destroy_descriptor_set_layout(own, None) };
         bench.finish();
     }
+}
+
+/// Adds a constant to each number of one part of a buffer, into another part of it.
+fn adds(bench: &mut Bench, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsageFlags) {
+    let texels = [vk::DescriptorType::UNIFORM_TEXEL_BUFFER, vk::DescriptorType::STORAGE_TEXEL_BUFFER];
+    let program = Program::of(bench, kinds);
+    let frames = bench.frames.as_mut().unwrap();
+    let usage = usage | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(2048).usage(usage);
+    let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
+    for frame in 0..3_u32 {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.fill_buffer(&numbers, 0..2048, frame).unwrap();
+        unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+        let factor = 3_u32.to_le_bytes();
+        unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &factor) }.unwrap();
+        for step in 0..3_u64 {
+            // From each part to the next.
+            let parts = [1024, 512 * step, 512 * (step + 1)].map(|start| start..start + 256);
+            let access = [StorageAccess::Read, StorageAccess::Read, StorageAccess::Write];
+            for (number, (part, access)) in (0..).zip(parts.into_iter().zip(access)) {
+                let (place, format) = ((0, number, 0), vk::Format::R32_UINT);
+                if texels.contains(&kinds[number as usize]) {
+                    list.bind_texel_buffer(COMPUTE, place, &numbers, format, part, access).unwrap();
+                } else {
+                    list.bind_buffer(COMPUTE, place, &numbers, part, access).unwrap();
+                }
+            }
+            if step == 1 {
+                // The constant would be where the result is written.
+                continue;
+            }
+            unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        }
+        let read = list.read_buffer(&numbers, 0..2048).unwrap();
+        frames.submit(frames.queue(0), [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        let bytes = read.bytes().unwrap();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let results = [0, 512, 764, 768, 1024, 1536, 1788, 1792].map(word);
+        let new = 4 * frame;
+        assert_eq!(results, [frame, new, new, frame, frame, new, new, frame], "{kinds:?}");
+    }
+    program.destroy(bench);
+    drop(numbers);
+}
+
+#[test]
+fn dynamic_bindings_and_texels_are_bytes_of_buffers() {
+    use vk::{BufferUsageFlags as Usage, DescriptorType as Type};
+    for profile in ["lavapipe", "nvidia-gtx-1060", "arm-mali-g52"] {
+        let mut bench = Bench::new(profile, 1);
+        let buffers = Usage::UNIFORM_BUFFER | Usage::STORAGE_BUFFER;
+        let dynamic =
+            [Type::UNIFORM_BUFFER_DYNAMIC, Type::STORAGE_BUFFER_DYNAMIC, Type::STORAGE_BUFFER_DYNAMIC];
+        adds(&mut bench, dynamic, buffers);
+        let texels = [Type::UNIFORM_BUFFER, Type::UNIFORM_TEXEL_BUFFER, Type::STORAGE_TEXEL_BUFFER];
+        adds(&mut bench, texels, buffers | Usage::UNIFORM_TEXEL_BUFFER | Usage::STORAGE_TEXEL_BUFFER);
+        bench.finish();
+    }
+}
+
+#[test]
+fn what_texels_cannot_be_is_refused() {
+    let mut bench = Bench::new("lavapipe", 1);
+    let kinds = [vk::DescriptorType::UNIFORM_TEXEL_BUFFER, vk::DescriptorType::STORAGE_BUFFER];
+    let program = Program::with(&bench, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
+    let frames = bench.frames.as_mut().unwrap();
+    let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
+    let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
+    let plain = crate::make::buffer(frames, 1024);
+    frames.begin().unwrap();
+    let mut list = frames.list(frames.queue(0)).unwrap();
+    unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
+    let (read, float) = (StorageAccess::Read, vk::Format::R32_SFLOAT);
+    let mut bind = |buffer: &Buffer, binding, format, range| {
+        list.bind_texel_buffer(COMPUTE, (0, binding, 0), buffer, format, range, read)
+    };
+    assert!(matches!(bind(&numbers, 0, float, 1..5), Err(ListError::Misaligned { .. })));
+    assert!(matches!(bind(&numbers, 0, float, 0..6), Err(ListError::Misaligned { .. })));
+    assert!(matches!(bind(&numbers, 0, float, 1024..2048), Err(ListError::OutOfRange { .. })));
+    assert!(matches!(bind(&numbers, 0, vk::Format::D32_SFLOAT, 0..64), Err(ListError::Format { .. })));
+    let blocks = bind(&numbers, 0, vk::Format::BC7_UNORM_BLOCK, 0..64);
+    assert!(matches!(blocks, Err(ListError::Format { .. })), "{blocks:?}");
+    assert!(matches!(bind(&plain, 0, float, 0..64), Err(ListError::BufferUsage { .. })));
+    assert!(
+        matches!(bind(&numbers, 1, float, 0..64), Err(ListError::Stage(_))),
+        "it is no binding of texels"
+    );
+    bind(&numbers, 0, float, 0..64).unwrap();
+    drop(list);
+    program.destroy(&bench);
+    drop((numbers, plain));
+    bench.finish();
 }
