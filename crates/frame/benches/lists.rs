@@ -14,9 +14,10 @@
 use ash::vk::{self, PipelineStageFlags2 as Stages};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use sublet::descriptor::BindPoint;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::Use;
-use sublet_frame::{CompactStep, Compactor, CompactorCreateInfo, Frames};
+use sublet_frame::{CompactStep, Compactor, CompactorCreateInfo, Frames, StorageAccess};
 
 const USES: usize = 1_000;
 const BUFFERS: usize = 100;
@@ -98,6 +99,80 @@ fn compact(frames: &mut Frames) {
     assert!(moves > 80, "only {moves} were moved");
 }
 
+const REGIONS: usize = 20_000;
+
+/// One copy has many regions, in random order.
+fn regions() -> Case {
+    let (_, mut frames) = sublet_frame::doc_example();
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let size = u64::try_from(REGIONS).unwrap() * 8;
+    let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+    let memory = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let (from, to) = (
+        unsafe { frames.create_buffer(&info, &memory) }.unwrap(),
+        unsafe { frames.create_buffer(&info, &memory) }.unwrap(),
+    );
+    let mut regions: Vec<_> = (0..size)
+        .step_by(8)
+        .map(|offset| vk::BufferCopy { src_offset: offset, dst_offset: size - 8 - offset, size: 4 })
+        .collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut regions);
+    let round = move || {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        list.copy_buffer(&from, &to, black_box(&regions)).unwrap();
+        drop(list);
+        frames.end();
+    };
+    Box::new(round)
+}
+
+const BOUND: u32 = 1_000;
+const CHANGES: u32 = 100;
+
+/// A thousand storage buffers are bound, and one of them changes before each of a hundred dispatches.
+fn descriptors() -> Case {
+    let (gpu, mut frames) = sublet_frame::doc_example();
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(256).usage(usage);
+    let memory = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let buffers: Vec<_> =
+        (0..=BOUND).map(|_| unsafe { frames.create_buffer(&info, &memory) }.unwrap()).collect();
+    let stages = vk::ShaderStageFlags::COMPUTE;
+    let binding = vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+        .descriptor_count(BOUND)
+        .stage_flags(stages);
+    let bindings = [binding];
+    let set = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    let layout = unsafe { frames.create_pipeline_layout(&[set], &[]) }.unwrap();
+    let device = gpu.device().clone();
+    let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
+    let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
+    let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.handle());
+    let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) };
+    let pipeline = made.unwrap()[0];
+    let point = BindPoint::Compute;
+    let round = move || {
+        frames.begin().unwrap();
+        let mut list = frames.list(frames.queue(0)).unwrap();
+        unsafe { list.bind_pipeline(point, pipeline, &layout) }.unwrap();
+        for (element, buffer) in (0..BOUND).zip(&buffers) {
+            list.bind_buffer(point, (0, 0, element), buffer, 0..256, StorageAccess::Read).unwrap();
+        }
+        for change in 0..CHANGES {
+            let buffer = &buffers[usize::try_from(BOUND - change % 2).unwrap()];
+            list.bind_buffer(point, (0, 0, change), buffer, 0..256, StorageAccess::Read).unwrap();
+            unsafe { list.dispatch([1, 1, 1]) }.unwrap();
+        }
+        drop(list);
+        frames.end();
+        black_box(&gpu);
+    };
+    Box::new(round)
+}
+
 fn bench(bencher: Bencher<'_, '_>, mut round: Case) {
     round();
     bencher.counter(ItemsCount::new(USES)).bench_local(round);
@@ -116,4 +191,18 @@ fn a_use_of_what_may_be_moved(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn a_use_of_what_was_moved(bencher: Bencher<'_, '_>) {
     bench(bencher, uses(true, true));
+}
+
+#[divan::bench(sample_count = 10)]
+fn a_copy_of_one_of_20000_regions(bencher: Bencher<'_, '_>) {
+    let mut round = regions();
+    round();
+    bencher.counter(ItemsCount::new(REGIONS)).bench_local(round);
+}
+
+#[divan::bench(sample_count = 10)]
+fn a_dispatch_after_one_of_1000_descriptors_changed(bencher: Bencher<'_, '_>) {
+    let mut round = descriptors();
+    round();
+    bencher.counter(ItemsCount::new(CHANGES)).bench_local(round);
 }

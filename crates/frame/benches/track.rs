@@ -13,7 +13,9 @@ use std::collections::HashMap;
 use ash::vk::{self, Handle, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use sublet_frame::track::{Global, ImageId, ImageInfo, Queue, Recorder, Submission, Subresources, Use};
+use sublet_frame::track::{
+    BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Submission, Subresources, Use,
+};
 
 const SAMPLED: Use = Use::sampled(Stages::FRAGMENT_SHADER);
 const ALL: Subresources = Subresources::ALL;
@@ -37,7 +39,7 @@ type Case = (usize, Box<dyn FnMut()>);
 
 type MakeCase = fn() -> Case;
 
-const CASES: [(&str, MakeCase); 9] = [
+const CASES: [(&str, MakeCase); 14] = [
     ("nothing", nothing),
     ("nothing-map", || by_map(1)),
     ("barrier", barrier),
@@ -47,6 +49,11 @@ const CASES: [(&str, MakeCase); 9] = [
     ("resolve-100", || resolve(100)),
     ("resolve-1000", || resolve(1_000)),
     ("resolve-10000", || resolve(10_000)),
+    ("scattered-64000", || scattered(64_000)),
+    ("pieces", pieces),
+    ("alias-2000", || alias(2_000)),
+    ("places-1000", || places(1_000)),
+    ("places-100000", || places(100_000)),
 ];
 
 #[inline(never)]
@@ -183,6 +190,119 @@ fn resolve(count: u64) -> Case {
         done += 1;
     };
     (100, Box::new(round))
+}
+
+/// A list uses every other byte of a buffer, in random order.
+fn scattered(count: usize) -> Case {
+    let bytes = u64::try_from(count).unwrap() * 2;
+    let mut global = Global::new();
+    let queue = global.add_queue(0);
+    let buffer = global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(1), bytes));
+    let mut order: Vec<u64> = (0..bytes).step_by(2).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut order);
+    let (mut list, mut submission) = (Recorder::new(queue), Submission::new());
+    let round = move || {
+        list.reset();
+        for &at in &order {
+            list.use_buffer(black_box(buffer), at..at + 1, Use::COPY_TARGET).unwrap();
+        }
+        list.flush();
+        global.resolve(queue, &[&list], &mut submission).unwrap();
+    };
+    (count, Box::new(round))
+}
+
+/// A hundred random pieces of a buffer are written, and then all of it is read: the six hundredth frame.
+fn pieces() -> Case {
+    const BYTES: u64 = 64 << 20;
+    let mut global = Global::new();
+    let queue = global.add_queue(0);
+    let buffer = global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(1), BYTES));
+    let (mut list, mut submission) = (Recorder::new(queue), Submission::new());
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut round = move || {
+        list.reset();
+        for _ in 0..100 {
+            let at = random.u64(0..BYTES / 64) * 64;
+            list.use_buffer(black_box(buffer), at..at + 64, Use::COPY_TARGET).unwrap();
+        }
+        list.flush();
+        list.use_buffer(buffer, 0..BYTES, Use::VERTICES).unwrap();
+        list.flush();
+        global.resolve(queue, &[&list], &mut submission).unwrap();
+    };
+    (0..600).for_each(|_| round());
+    (101, Box::new(round))
+}
+
+fn placed(count: u64, place: impl Fn(u64) -> (u64, u64)) -> (Global, Queue, Vec<ImageId>) {
+    let mut global = Global::new();
+    let queue = global.add_queue(0);
+    let images = (1..=count).map(|raw| {
+        let (offset, size) = place(raw);
+        let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset, size });
+        global.add_image(&ImageInfo { place, ..ImageInfo::new(vk::Image::from_raw(raw)) })
+    });
+    let images = images.collect();
+    (global, queue, images)
+}
+
+/// Images that all have the same memory are used one after another.
+fn alias(count: u64) -> Case {
+    let (mut global, queue, images) = placed(count, |_| (0, 64));
+    let (mut list, mut submission) = (Recorder::new(queue), Submission::new());
+    let items = images.len();
+    let round = move || {
+        list.reset();
+        for &image in &images {
+            list.use_image(black_box(image), &ALL, Use::COLOR_ATTACHMENT).unwrap();
+            black_box(list.flush());
+        }
+        global.resolve(queue, &[&list], &mut submission).unwrap();
+    };
+    (items, Box::new(round))
+}
+
+/// A list of a hundred changes meets many resources that have places in one memory, each beside the others.
+fn places(count: u64) -> Case {
+    let (mut global, queue, images) = placed(count, |raw| (raw * 64, 64));
+    let mut submission = Submission::new();
+    let mut list = Recorder::new(queue);
+    images.iter().for_each(|&image| list.use_image(image, &ALL, SAMPLED).unwrap());
+    global.resolve(queue, &[&list], &mut submission).unwrap();
+    let step = images.len() / 100;
+    let mut lists = [SAMPLED, Use::COPY_TARGET].map(|usage| {
+        let mut list = Recorder::new(queue);
+        images.iter().step_by(step).for_each(|&image| list.use_image(image, &ALL, usage).unwrap());
+        list
+    });
+    lists.reverse();
+    let mut done = 0;
+    let round = move || {
+        global.resolve(queue, &[&lists[done % 2]], &mut submission).unwrap();
+        done += 1;
+    };
+    (100, Box::new(round))
+}
+
+#[divan::bench(sample_count = 10)]
+fn a_scattered_use_of_64000(bencher: Bencher<'_, '_>) {
+    bench(bencher, scattered(64_000));
+}
+
+#[divan::bench]
+fn a_use_of_a_buffer_that_is_written_in_pieces(bencher: Bencher<'_, '_>) {
+    bench(bencher, pieces());
+}
+
+#[divan::bench(sample_count = 10)]
+fn a_use_of_one_of_2000_images_in_one_memory(bencher: Bencher<'_, '_>) {
+    bench(bencher, alias(2_000));
+}
+
+#[divan::bench(args = [1_000, 100_000])]
+fn resolving_100_changes_among_places(bencher: Bencher<'_, '_>, count: u64) {
+    bench(bencher, places(count));
 }
 
 #[divan::bench]

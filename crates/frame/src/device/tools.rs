@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use ash::vk;
@@ -63,6 +64,8 @@ pub(crate) struct Tools {
     pub(crate) seen: Vec<u64>,
     pub(crate) epoch: u64,
     pub(crate) points: [BoundPoint; 3],
+    /// What the regions of a copy write, and which of them; kept for its room.
+    pub(crate) written: Vec<(Range<u64>, usize)>,
 }
 
 impl Tools {

@@ -27,11 +27,18 @@ pub struct Place {
 }
 
 impl Place {
+    /// Its first byte, and the one behind its last; none if there is none.
+    pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
+        let end = self.offset.saturating_add(self.size);
+        (self.offset < end).then_some((self.offset, end))
+    }
+
     /// Whether both have a byte in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        self.memory == other.memory
-            && self.offset < other.offset.saturating_add(other.size)
-            && other.offset < self.offset.saturating_add(self.size)
+        let (Some((start, end)), Some((other_start, other_end))) = (self.bytes(), other.bytes()) else {
+            return false;
+        };
+        self.memory == other.memory && start < other_end && other_start < end
     }
 }
 
@@ -189,6 +196,13 @@ pub(crate) struct Resource {
     pub(crate) concurrent: bool,
     pub(crate) raw: Raw,
     pub(crate) place: Option<Place>,
+}
+
+impl Resource {
+    /// The bytes of a memory that others may have too.
+    pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
+        self.place.and_then(|place| place.bytes())
+    }
 }
 
 impl fmt::Debug for Resource {

@@ -136,9 +136,13 @@ impl Local {
         self.then_written |= self.phase == Phase::Open;
         self.phase = Phase::Closed;
         // The reader has not come yet.
-        let readers = if self.sync.is_read(next) { self.sync.readers } else { Stages::NONE };
+        let known = self.sync;
+        let reads = known.is_read(next);
         let edge = self.sync.advance(next);
-        self.sync.readers = readers;
+        self.sync.readers = Stages::NONE;
+        if reads {
+            (self.sync.readers, self.sync.owner) = (known.readers, known.owner);
+        }
         let Some(edge) = edge else {
             return Answer::Nothing;
         };

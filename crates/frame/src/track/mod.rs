@@ -8,6 +8,7 @@ mod global;
 mod id;
 mod intervals;
 mod local;
+mod places;
 mod recorder;
 mod sync;
 mod usage;
@@ -16,7 +17,13 @@ mod usage;
 pub(crate) use batch::old_stages;
 pub use batch::{Batch, Batch1};
 pub use error::{ResolveError, StateError, UseError};
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub use global::join_states_above;
 pub use global::{BufferInfo, Global, ImageInfo, Queue, Release, Submission, Wait};
 pub use id::{BufferId, ImageId, Place, ResourceId};
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub use intervals::steps;
 pub use recorder::{Recorder, Split};
 pub use usage::{Subresources, Use};

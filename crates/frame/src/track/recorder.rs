@@ -2,12 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
-use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+use vk::PipelineStageFlags2 as Stages;
 
 use super::batch::Batch;
 use super::error::UseError;
@@ -15,8 +16,8 @@ use super::global::Queue;
 use super::id::{BufferId, ImageId, Raw, Resource, ResourceId, Shape};
 use super::intervals::Intervals;
 use super::local::{Answer, Local, Phase};
-use super::sync::{Edge, Sync};
-use super::usage::{Scope, Subresources, Use};
+use super::places::{Before, LastUsers, User};
+use super::usage::{Subresources, Use};
 
 /// A resource in a list.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Entry {
     pub(crate) last_tick: u32,
     /// What its first use waited for, if another resource had the memory before in this list.
     pub(crate) taken: Option<Stages>,
+    /// Where its memory is in `held`, if it has a place.
+    memory: usize,
     step: u32,
 }
 
@@ -106,9 +109,15 @@ pub struct Recorder {
     batch: Batch,
     /// What `batch` has was handed out.
     flushed: bool,
-    /// Entries with a place, and the clock that orders their uses.
+    /// Where a memory is in `held`.
+    memories: HashMap<vk::DeviceMemory, usize>,
+    /// The entry that used each byte of a memory last, from 1; 0 for none. Those up to the length of `memories` are this
+    /// list's.
+    held: Vec<Intervals<usize>>,
+    /// Entries with a place in the order of their first use, and the clock that orders their uses.
     placed: Vec<usize>,
     tick: u32,
+    last_users: LastUsers,
     fenced: bool,
     not_sync: PhantomData<Cell<()>>,
 }
@@ -126,8 +135,11 @@ impl Recorder {
             step: 1,
             batch: Batch::new(),
             flushed: false,
+            memories: HashMap::new(),
+            held: Vec::new(),
             placed: Vec::new(),
             tick: 0,
+            last_users: LastUsers::new(),
             fenced: false,
             not_sync: PhantomData,
         }
@@ -143,6 +155,7 @@ impl Recorder {
         self.step = 1;
         self.batch.clear();
         self.flushed = false;
+        self.memories.clear();
         self.placed.clear();
         self.tick = 0;
         self.fenced = false;
@@ -162,6 +175,22 @@ impl Recorder {
 
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries[..self.used]
+    }
+
+    /// Those with a place, in the order of their first use.
+    pub(crate) fn placed(&self) -> impl Iterator<Item = &Entry> {
+        self.placed.iter().map(|&index| &self.entries[index])
+    }
+
+    /// Who used the bytes of each memory last.
+    pub(crate) fn for_each_held(&self, mut f: impl FnMut(vk::DeviceMemory, u64, u64, &Entry)) {
+        for (&memory, &at) in &self.memories {
+            self.held[at].for_each(|start, end, holder| {
+                if let Some(index) = holder.checked_sub(1) {
+                    f(memory, start, end, &self.entries[index]);
+                }
+            });
+        }
     }
 
     pub(crate) fn ticks(&self) -> u32 {
@@ -426,7 +455,9 @@ impl Recorder {
         let index = self.find(resource)?;
         (split.id, split.resource) = (next_split(), Some(*resource));
         // Who shares memory may have had it since: the use itself takes it back.
-        let here = resource.place.is_none() || self.entries[index].last_tick == self.tick;
+        let memory = self.entries[index].memory;
+        let held = |(start, end)| self.held[memory].single(start, end) == Some(&(index + 1));
+        let here = resource.bytes().is_none_or(held);
         Ok(here.then_some(index))
     }
 
@@ -527,19 +558,17 @@ impl Recorder {
         let index = self.used;
         self.index[slot] = (self.epoch, index);
         self.used += 1;
+        let memory = resource.place.map_or(0, |place| self.memory(place.memory));
         let local = Local { fenced: self.fenced, ..Local::UNTOUCHED };
         let len = resource.raw.len();
         if let Some(entry) = self.entries.get_mut(index) {
             entry.cells.reset(len, local);
-            entry.resource = *resource;
+            (entry.resource, entry.memory) = (*resource, memory);
             (entry.first_tick, entry.last_tick, entry.taken, entry.step) = (0, 0, None, 0);
         } else {
-            let cells = Intervals::new(len, local);
-            let resource = *resource;
-            self.entries.push(Entry { resource, cells, first_tick: 0, last_tick: 0, taken: None, step: 0 });
-        }
-        if resource.place.is_some() {
-            self.placed.push(index);
+            let (resource, cells) = (*resource, Intervals::new(len, local));
+            let entry = Entry { resource, cells, first_tick: 0, last_tick: 0, taken: None, memory, step: 0 };
+            self.entries.push(entry);
         }
         Ok(index)
     }
@@ -550,6 +579,19 @@ impl Recorder {
         let foreign = resource.global != self.queue.global();
         let resource = ResourceId(*resource);
         if foreign { UseError::OtherGlobal { resource } } else { UseError::Destroyed { resource } }
+    }
+
+    /// Where a memory is in `held`.
+    fn memory(&mut self, memory: vk::DeviceMemory) -> usize {
+        let next = self.memories.len();
+        let at = *self.memories.entry(memory).or_insert(next);
+        if at == next {
+            match self.held.get_mut(at) {
+                Some(held) => held.fill(0),
+                None => self.held.push(Intervals::new(u64::MAX, 0)),
+            }
+        }
+        at
     }
 
     #[inline]
@@ -572,10 +614,13 @@ impl Recorder {
 
     /// Lets the memory of an entry go over to it, if resources that share it were used since.
     fn take_place(&mut self, index: usize, usage: &Use) -> Result<(), UseError> {
-        let Entry { resource, last_tick, .. } = self.entries[index];
-        if last_tick == 0 || last_tick != self.tick {
+        let Entry { resource, last_tick, memory, .. } = self.entries[index];
+        let Some((start, end)) = resource.bytes() else { return Ok(()) };
+        let holder = index + 1;
+        if self.held[memory].single(start, end) != Some(&holder) {
+            let union = self.leave_place(index, (start, end))?;
+            self.held[memory].update(start, end, |_, _, held| *held = holder);
             self.tick += 1;
-            let union = self.leave_place(index)?;
             let entry = &mut self.entries[index];
             if let Some(before) = union {
                 if last_tick == 0 {
@@ -584,7 +629,7 @@ impl Recorder {
                 if let Some(edge) = before.memory_edge(&resource, usage.scope()) {
                     self.batch.push_memory(&edge);
                 }
-                let sync = before.sync(&resource);
+                let sync = before.sync();
                 entry.cells.each(|local| {
                     local.phase = Phase::Closed;
                     local.sync = sync;
@@ -593,6 +638,7 @@ impl Recorder {
             entry.last_tick = self.tick;
             if last_tick == 0 {
                 entry.first_tick = self.tick;
+                self.placed.push(index);
             }
         }
         self.entries[index].step = self.step;
@@ -600,31 +646,27 @@ impl Recorder {
     }
 
     /// What those did that share memory with an entry and were used since its last use.
-    fn leave_place(&mut self, index: usize) -> Result<Option<Before>, UseError> {
-        let Entry { resource, last_tick, .. } = self.entries[index];
+    fn leave_place(&mut self, index: usize, (start, end): (u64, u64)) -> Result<Option<Before>, UseError> {
+        let Self { entries, held, last_users, step, .. } = self;
+        let Entry { resource, memory, .. } = entries[index];
+        last_users.clear();
+        let mut twice = false;
+        held[memory].visit(start, end, |holder| {
+            let other = holder.checked_sub(1).filter(|&other| other != index);
+            let found = other.and_then(|other| entries[other].resource.bytes().map(|bytes| (other, bytes)));
+            if let Some((index, bytes)) = found {
+                twice |= entries[index].step == *step;
+                last_users.add(User { used_at: entries[index].last_tick.into(), index, bytes });
+            }
+        });
+        if twice {
+            return Err(UseError::Twice { resource: ResourceId(resource) });
+        }
         let mut union: Option<Before> = None;
-        for &other in &self.placed {
-            let overlaps = |a: &Entry, b: &Resource| overlap(&a.resource, b);
-            let entry = &self.entries[other];
-            if other == index || entry.last_tick <= last_tick || !overlaps(entry, &resource) {
-                continue;
-            }
-            if entry.step == self.step {
-                return Err(UseError::Twice { resource: ResourceId(resource) });
-            }
-            // Who came after it in the same memory has waited for it.
-            let newer = |&third: &usize| {
-                let third = &self.entries[third];
-                third.last_tick > entry.last_tick
-                    && overlaps(third, &entry.resource)
-                    && overlaps(third, &resource)
-            };
-            if self.placed.iter().any(newer) {
-                continue;
-            }
+        for user in last_users.settle() {
             let before = union.get_or_insert(Before::default());
             let mut split = false;
-            self.entries[other].cells.each(|local| {
+            entries[user.index].cells.each(|local| {
                 split |= local.split != 0;
                 if local.phase != Phase::Untouched {
                     before.add(&local.sync);
@@ -632,7 +674,7 @@ impl Recorder {
                 }
             });
             if split {
-                return Err(UseError::Split { resource: ResourceId(self.entries[other].resource) });
+                return Err(UseError::Split { resource: ResourceId(entries[user.index].resource) });
             }
         }
         Ok(union)
@@ -657,46 +699,4 @@ fn next_split() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     // 0 is none.
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
-}
-
-pub(crate) fn overlap(a: &Resource, b: &Resource) -> bool {
-    matches!((a.place, b.place), (Some(a), Some(b)) if a.overlaps(&b))
-}
-
-/// What was done to memory that another resource takes over.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before {
-    written: Scope,
-    /// All that has to end.
-    pub(crate) stages: Stages,
-}
-
-impl Before {
-    pub(crate) fn add(&mut self, sync: &Sync) {
-        if sync.readers.is_empty() && !sync.write.access.is_empty() {
-            self.written = self.written | sync.write;
-        }
-        self.stages |= sync.last().stages;
-    }
-
-    /// The state of all of the resource that takes over.
-    pub(crate) fn sync(&self, resource: &Resource) -> Sync {
-        // The barrier of an image is about memory as the image sees it: it does not make available what others wrote.
-        let access = match resource.raw {
-            Raw::Buffer { .. } => self.written.access,
-            Raw::Image { .. } => Access::NONE,
-        };
-        Sync { write: Scope::new(self.stages, access), ..Sync::fresh(vk::ImageLayout::UNDEFINED) }
-    }
-
-    /// What makes the writes of others available, where the barrier of the resource does not.
-    pub(crate) fn memory_edge(&self, resource: &Resource, dst: Scope) -> Option<Edge> {
-        let image = matches!(resource.raw, Raw::Image { .. });
-        (image && !self.written.is_empty()).then(|| Edge::memory(self.written, dst))
-    }
-
-    /// The whole of it as one dependency.
-    pub(crate) fn edge(&self, dst: Scope) -> Edge {
-        Edge::memory(Scope::new(self.stages, self.written.access), dst)
-    }
 }

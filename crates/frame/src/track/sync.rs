@@ -131,7 +131,12 @@ impl Sync {
     /// The next use: what has to be between it and the ones before, if anything has.
     #[inline]
     pub(crate) fn advance(&mut self, next: &Use) -> Option<Edge> {
-        if self.is_read(next) { self.read(next.scope()) } else { self.write(next) }
+        if !self.is_read(next) {
+            return self.write(next);
+        }
+        // What the host wrote belongs to nobody until it is read.
+        self.owner = next.family;
+        self.read(next.scope())
     }
 
     #[inline]

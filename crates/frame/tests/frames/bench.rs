@@ -103,7 +103,7 @@ impl Bench {
         unsafe { self.frames().create_buffer(&info, &auto()) }.unwrap()
     }
 
-    fn of(gpu: sim::Gpu, queues: u32) -> Self {
+    pub(crate) fn of(gpu: sim::Gpu, queues: u32) -> Self {
         let (allocator, descriptors) = parts(&gpu);
         let frames = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
         Self { frames: Some(frames), descriptors, allocator, gpu }

@@ -16,6 +16,7 @@ mod faults;
 mod foreign;
 mod images;
 mod life;
+mod long;
 mod lost;
 mod make;
 mod outside;

@@ -20,13 +20,13 @@ use crate::paint::{Shape, pipeline};
 const COMPUTE: BindPoint = BindPoint::Compute;
 
 /// A pipeline with constants in binding 0 and storage buffers in bindings 1 and 2.
-struct Program {
-    pipeline: vk::Pipeline,
-    layout: PipelineLayout,
+pub(crate) struct Program {
+    pub(crate) pipeline: vk::Pipeline,
+    pub(crate) layout: PipelineLayout,
 }
 
 impl Program {
-    fn new(bench: &Bench, constants: vk::DescriptorType) -> Self {
+    pub(crate) fn new(bench: &Bench, constants: vk::DescriptorType) -> Self {
         Self::of(bench, [constants, vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::STORAGE_BUFFER])
     }
 
@@ -75,7 +75,7 @@ impl Program {
         Self { pipeline, layout }
     }
 
-    fn destroy(self, bench: &Bench) {
+    pub(crate) fn destroy(self, bench: &Bench) {
         unsafe { bench.gpu.device().destroy_pipeline(self.pipeline, None) };
     }
 }

@@ -28,7 +28,7 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{
     Attachment, Buffer, Features, Frames, FramesCreateInfo, Image, ImageData, PipelineLayout, QueueInfo,
-    RenderingInfo, StorageAccess, ViewInfo, ViewportInfo,
+    RenderingInfo, StorageAccess, TransientImage, ViewInfo, ViewportInfo,
 };
 
 use device::Device;
@@ -121,6 +121,51 @@ fn transfers(frames: &mut Frames) {
         for (mip, read) in reads.iter().enumerate() {
             let texel = if mip == 1 { 255 } else { frame * 16 };
             assert!(read.bytes().unwrap().iter().all(|&byte| byte == texel), "mip {mip}");
+        }
+    }
+}
+
+/// Images that share memory: in one list, over lists, and over frames.
+fn shared(frames: &mut Frames) {
+    let info = vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(vk::Format::R8G8B8A8_UNORM)
+        .extent(vk::Extent3D { width: SIZE, height: SIZE, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(
+            vk::ImageUsageFlags::TRANSFER_SRC
+                | vk::ImageUsageFlags::TRANSFER_DST
+                | vk::ImageUsageFlags::COLOR_ATTACHMENT,
+        );
+    let wanted = [0..=0, 1..=1, 2..=2].map(|steps| TransientImage { info, steps });
+    let memory = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let images = unsafe { frames.create_transient_images(&wanted, &memory) }.unwrap();
+    assert!(images.iter().all(|image| image.place() == images[0].place()));
+    for frame in 0..3_u8 {
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let mut first = frames.list(queue).unwrap();
+        // What nobody read, what a copy read, what was rendered.
+        first.upload_image(&images[0], &[ImageData::new(0, 0, &[frame; 1024])]).unwrap();
+        first.upload_image(&images[1], &[ImageData::new(0, 0, &[frame + 1; 1024])]).unwrap();
+        let mut reads = vec![first.read_image(&images[1], 0, 0..1, COLOR).unwrap()];
+        let target = [Some(Attachment::clear(&images[2]))];
+        let info = RenderingInfo::new(images[2].extent(0), &target, None);
+        unsafe { first.begin_rendering(&info) }.unwrap();
+        first.end_rendering().unwrap();
+        // Otherwise lavapipe clears behind the upload that follows, although barriers are between them.
+        reads.push(first.read_image(&images[2], 0, 0..1, COLOR).unwrap());
+        let mut second = frames.list(queue).unwrap();
+        second.upload_image(&images[0], &[ImageData::new(0, 0, &[frame + 2; 1024])]).unwrap();
+        reads.push(second.read_image(&images[0], 0, 0..1, COLOR).unwrap());
+        second.upload_image(&images[1], &[ImageData::new(0, 0, &[frame + 3; 1024])]).unwrap();
+        let ticket = frames.submit(queue, [first, second]).unwrap();
+        frames.end();
+        frames.wait(ticket).unwrap();
+        for (read, texel) in reads.iter().zip([frame + 1, 0, frame + 2]) {
+            assert_eq!(read.bytes().unwrap(), [texel; 1024], "frame {frame}");
         }
     }
 }
@@ -371,6 +416,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let mut frames = unsafe { Frames::new(&info) }.unwrap();
 
     transfers(&mut frames);
+    shared(&mut frames);
     let painter = Painter::new(ash, &frames);
     let program = |seed| random::program(&mut frames, 1, None, Some(&painter), seed);
     let moves: u64 = (0..20).map(program).sum();

@@ -333,6 +333,44 @@ fn concurrent_readers_on_two_queues_do_not_wait_for_one_another() {
     assert_eq!(world.submission.waits()[0].serial, 2);
 }
 
+/// A host-written resource has no owner. The first family that reads it becomes the owner.
+#[test]
+fn what_the_host_wrote_is_released_by_the_first_reader() {
+    let mut world = World::new();
+    let compute = world.global.add_queue(1);
+    let read = Use::storage_read(Stages::COMPUTE_SHADER);
+    let buffer = world.buffer(64);
+    let submit = |world: &mut World, queue, range| {
+        let mut list = Recorder::new(queue);
+        list.use_buffer(buffer, range, read).unwrap();
+        world.submit(&list);
+        world.submission.releases().len()
+    };
+    let graphics = world.queue;
+    // Half of it: only that half has an owner.
+    assert_eq!(submit(&mut world, graphics, 0..32), 0);
+    assert_eq!(submit(&mut world, compute, 32..64), 0);
+    assert_eq!(submit(&mut world, compute, 0..32), 1);
+    let release = &world.submission.releases()[0].batch().buffers()[0];
+    assert_eq!((release.src_queue_family_index, release.dst_queue_family_index), (0, 1));
+    assert_eq!((release.offset, release.size), (0, 32));
+    assert_eq!(submit(&mut world, compute, 0..64), 0);
+    assert_eq!(submit(&mut world, graphics, 0..64), 1);
+    // A semaphore from outside says when the resource can be used, and not who owns it.
+    let buffer = world.buffer(64);
+    let submit = |world: &mut World, queue| {
+        let mut list = Recorder::new(queue);
+        list.use_buffer(buffer, 0..64, read).unwrap();
+        world.submit(&list);
+        world.submission.releases().len()
+    };
+    world.global.acquired(buffer, graphics, Stages::COMPUTE_SHADER).unwrap();
+    assert_eq!(submit(&mut world, compute), 0);
+    assert_eq!(submit(&mut world, graphics), 1);
+    world.global.idle(buffer).unwrap();
+    assert_eq!(submit(&mut world, compute), 1, "the host may write what a family owns");
+}
+
 #[test]
 fn memory_that_is_shared_is_handed_over_with_a_barrier_and_a_discard() {
     let mut world = World::new();
@@ -346,14 +384,17 @@ fn memory_that_is_shared_is_handed_over_with_a_barrier_and_a_discard() {
     let batch = list.flush().unwrap();
     assert_eq!(batch.images()[0].old_layout, Layout::UNDEFINED);
     assert_eq!(batch.images()[0].src_stage_mask, Stages::COLOR_ATTACHMENT_OUTPUT);
-    // What one image wrote is made available by a barrier of memory: the other image's knows nothing of it.
+    // What one image wrote is made available by a barrier of memory: the other image's is about that image alone. It
+    // names the writes for the validation layer, which finds a hazard otherwise.
     assert_eq!(batch.memory()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
+    assert_eq!(batch.images()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
     world.submit(&list);
     // Over two lists the same.
     let front = world.submit_use(shadow, &ALL, Use::COLOR_ATTACHMENT);
     assert_eq!(front.images()[0].old_layout, Layout::UNDEFINED);
     assert_eq!(front.images()[0].src_stage_mask, Stages::COMPUTE_SHADER);
     assert!(front.memory()[0].src_access_mask == Access::SHADER_STORAGE_WRITE);
+    assert!(front.images()[0].src_access_mask == Access::SHADER_STORAGE_WRITE);
     // And the next use of the same one is an ordinary one.
     let front = world.submit_use(shadow, &ALL, SAMPLED);
     assert_eq!(front.images()[0].old_layout, Use::COLOR_ATTACHMENT.layout);
@@ -374,6 +415,24 @@ fn a_frozen_resource_costs_nothing_and_refuses_writes() {
     list.use_image(image, &ALL, Use::COPY_TARGET).unwrap();
     let error = world.global.resolve(world.queue, &[&list], &mut world.submission).unwrap_err();
     assert_eq!(error, ResolveError::Frozen { list: 0, resource: image.into() });
+    // Whatever shares its memory is refused too, as long as it is frozen.
+    let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 100 });
+    let shadow = world.global.add_image(&ImageInfo { place, ..image_info(101) });
+    let bloom = world.global.add_image(&ImageInfo { place, ..image_info(102) });
+    world.submit_use(shadow, &ALL, SAMPLED);
+    world.global.freeze(shadow, SAMPLED).unwrap();
+    world.global.freeze(shadow, SAMPLED).unwrap();
+    assert!(world.submit_use(shadow, &ALL, SAMPLED).is_empty());
+    let mut other = world.list();
+    other.use_image(bloom, &ALL, Use::COPY_TARGET).unwrap();
+    let error = world.global.resolve(world.queue, &[&other], &mut world.submission).unwrap_err();
+    assert_eq!(error, ResolveError::Frozen { list: 0, resource: shadow.into() });
+    world.global.thaw(shadow).unwrap();
+    world.submit(&other);
+    world.submit_use(shadow, &ALL, SAMPLED);
+    world.global.freeze(shadow, SAMPLED).unwrap();
+    world.global.remove(shadow).unwrap();
+    world.submit(&other);
     world.global.thaw(image).unwrap();
     let front = world.submit(&list);
     assert_eq!(

@@ -17,6 +17,8 @@ pub struct Resource {
     pub cells: usize,
     pub image: bool,
     pub exclusive: bool,
+    /// The host has written it before any queue uses it.
+    pub filled: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -105,8 +107,11 @@ pub struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub fn new(resources: &'a [Resource], families: &'a [u32]) -> Self {
-        let cell = Cell { layout: Layout::UNDEFINED, defined: false, wanted: false };
-        let cells = resources.iter().map(|resource| vec![cell.clone(); resource.cells]).collect();
+        let fresh = |resource: &Resource| {
+            let layout = if resource.filled { Layout::PREINITIALIZED } else { Layout::UNDEFINED };
+            vec![Cell { layout, defined: resource.filled, wanted: resource.filled }; resource.cells]
+        };
+        let cells = resources.iter().map(fresh).collect();
         Self { resources, families, feed: Feed::new(families), cells }
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
+mod costs;
 mod faults;
 mod foreign;
 mod judge;

@@ -161,9 +161,10 @@ fn is_minimal(queues: usize) {
             // Two of eleven uses of a buffer fetch vertices or indices.
             Cut::TargetAccess => 90,
             Cut::TargetStage => 50,
-            Cut::SourceStage => 90,
+            // Behind several first readers of what the host wrote there is nothing but their order.
+            Cut::SourceStage => 110,
             Cut::SourceAccess => 220,
-            Cut::WaitStage => 350,
+            Cut::WaitStage => 380,
         };
         let sum: usize = needless.values().sum();
         assert!(sum * 1_000 <= all * bound, "{sum} of {all} are needless: {cut:?}, {needless:?}");

@@ -156,8 +156,13 @@ impl World {
             offset: u64::try_from(first).unwrap(),
             size,
         });
+        // Their first use may read.
+        let filled = !shared && rng.bool();
         let name = if image {
             let mut info = ImageInfo::new(vk::Image::from_raw(raw));
+            if filled {
+                info.initial_layout = vk::ImageLayout::PREINITIALIZED;
+            }
             (info.mips, info.layers, info.aspects) = (mips, layers, aspects);
             (info.aspects_apart, info.concurrent, info.place) = (rng.bool(), !exclusive, place);
             self.foreign.add_image(&info);
@@ -170,7 +175,7 @@ impl World {
         };
         let place = shared.then_some((first, first + cells));
         self.kept.push(Kept { name, mips, layers, aspects, place });
-        self.resources.push(Resource { unit: first, cells, image, exclusive });
+        self.resources.push(Resource { unit: first, cells, image, exclusive, filled });
     }
 
     fn usage(&mut self, image: bool) -> Use {

@@ -1,6 +1,8 @@
 //! Random programs have no hazard.
 
-use crate::judge::{Fault, Judge, show};
+use sublet_frame::track::join_states_above;
+
+use crate::judge::{Fault, Judge, Step, show};
 use crate::program::{Program, SHAPE, Shape, run};
 
 fn no_hazard(shape: Shape) {
@@ -65,4 +67,36 @@ fn everything_on_three_queues() {
 #[test]
 fn dependencies_in_two_halves() {
     no_hazard(Shape { splits: true, ..SHAPE });
+}
+
+/// States are joined as early as can be: what is known of a part is then less, and never wrong.
+#[test]
+fn joined_states() {
+    let shape = Shape { submissions: 12, ..SHAPE };
+    join_states_above(0, 0);
+    for queues in 1..=3 {
+        no_hazard(Shape { queues, ..shape });
+        no_hazard(Shape { queues, aliasing: true, unordered: true, splits: true, resources: 6, ..shape });
+    }
+    join_states_above(0, usize::MAX);
+    no_hazard(Shape { queues: 3, ..shape });
+}
+
+/// When something was used means nothing to barriers: joining those states costs none.
+#[test]
+fn joining_states_that_differ_in_time_costs_no_barrier() {
+    let count = |seed| {
+        let program = run(seed, Shape { resources: 1, submissions: 12, ..SHAPE });
+        let bars = |step: &Step| if let Step::Barriers { bars, .. } = step { bars.len() } else { 0 };
+        program.steps.iter().map(bars).sum::<usize>()
+    };
+    let (mut apart, mut joined) = (0, 0);
+    for seed in 0..crate::cases() {
+        join_states_above(usize::MAX, usize::MAX);
+        apart += count(seed);
+        join_states_above(0, usize::MAX);
+        joined += count(seed);
+    }
+    // What is one interval may take one rectangle of an image more or less.
+    assert!(joined <= apart, "{apart} barriers without joining, {joined} with it");
 }

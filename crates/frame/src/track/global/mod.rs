@@ -1,6 +1,7 @@
 //! What all queues did to all resources, as far as it was submitted.
 #![forbid(unsafe_code)]
 
+mod memory;
 mod resolve;
 mod submission;
 
@@ -10,11 +11,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
+use self::memory::Memories;
 use super::error::StateError;
 use super::id::{BufferId, ImageId, Place, Raw, Rectangle, Resource, ResourceId, Shape};
 use super::intervals::Intervals;
+use super::places::LastUsers;
 use super::sync::{Sync, is_outside};
 use super::usage::{Scope, Subresources, Use};
+#[cfg(feature = "sim")]
+pub use memory::join_states_above;
 pub use submission::{Release, Submission, Wait};
 
 /// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
@@ -143,6 +148,8 @@ struct Entry {
     /// As its name has it; the slot is free if the generation is odd.
     resource: Resource,
     cells: Intervals<State>,
+    /// How many intervals there were when states were joined last.
+    joined: usize,
     /// When it was used last, among all lists.
     used_at: u64,
     standing: Standing,
@@ -223,8 +230,9 @@ pub struct Global {
     entries: Vec<Entry>,
     free: Vec<u32>,
     queues: Vec<QueueState>,
-    /// Slots of resources with a place.
-    placed: Vec<u32>,
+    /// Those that resources have a place in.
+    memories: Memories,
+    last_users: LastUsers,
     /// Orders uses of resources that share memory.
     sequence: u64,
 }
@@ -249,7 +257,8 @@ impl Global {
             entries: Vec::new(),
             free: Vec::new(),
             queues: Vec::new(),
-            placed: Vec::new(),
+            memories: Memories::new(),
+            last_users: LastUsers::new(),
             sequence: 0,
         }
     }
@@ -289,17 +298,15 @@ impl Global {
             let generation = entry.resource.generation.wrapping_add(1);
             entry.resource = Resource { global, slot, generation, concurrent, raw, place };
             entry.cells.reset(raw.len(), state);
-            (entry.used_at, entry.standing) = (0, Standing::Tracked);
+            (entry.joined, entry.used_at, entry.standing) = (0, 0, Standing::Tracked);
             entry.resource
         } else {
             let resource = Resource { global, slot, generation: 0, concurrent, raw, place };
             let cells = Intervals::new(raw.len(), state);
-            self.entries.push(Entry { resource, cells, used_at: 0, standing: Standing::Tracked });
+            self.entries.push(Entry { resource, cells, joined: 0, used_at: 0, standing: Standing::Tracked });
             resource
         };
-        if place.is_some() {
-            self.placed.push(slot);
-        }
+        self.add_place(&resource);
         resource
     }
 
@@ -311,12 +318,14 @@ impl Global {
     #[doc(alias = "RemoveGlobalResourceState")]
     pub fn remove(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
-        let entry = self.entry_mut(resource)?;
+        self.entry(resource)?;
+        self.set_standing(resource.slot, Standing::Tracked);
+        self.remove_place(&resource);
+        let entry = &mut self.entries[index(resource.slot)];
         // Odd: free.
         entry.resource.generation = entry.resource.generation.wrapping_add(1);
         entry.resource.place = None;
         self.free.push(resource.slot);
-        self.placed.retain(|&slot| slot != resource.slot);
         Ok(())
     }
 
@@ -361,7 +370,7 @@ impl Global {
         if !visible {
             return Err(StateError::NotVisible { resource: ResourceId(resource) });
         }
-        entry.standing = Standing::Frozen(usage);
+        self.set_standing(resource.slot, Standing::Frozen(usage));
         Ok(())
     }
 
@@ -373,12 +382,12 @@ impl Global {
     pub fn thaw(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         self.entry(resource)?;
-        let (entries, queues) = (&mut self.entries, &self.queues);
-        let entry = &mut entries[index(resource.slot)];
-        let Standing::Frozen(usage) = entry.standing else {
+        let Standing::Frozen(usage) = self.entries[index(resource.slot)].standing else {
             return Ok(());
         };
-        entry.standing = Standing::Tracked;
+        self.set_standing(resource.slot, Standing::Tracked);
+        let (entries, queues) = (&mut self.entries, &self.queues);
+        let entry = &mut entries[index(resource.slot)];
         // Every submission since may have read it.
         entry.cells.each(|state| {
             state.sync.readers |= usage.stages;
@@ -467,8 +476,8 @@ impl Global {
     ///
     /// Nothing else happens to the `Global` between the two: keep it locked.
     pub fn revoke(&mut self, submission: &mut Submission) -> bool {
-        let Self { number, entries, queues, sequence, .. } = self;
-        let before = submission.journal.restore(*number, entries, queues);
+        let Self { number, entries, queues, memories, sequence, .. } = self;
+        let before = submission.journal.restore(*number, entries, queues, memories);
         *sequence = before.unwrap_or(*sequence);
         before.is_some()
     }
@@ -485,8 +494,11 @@ impl Global {
     /// A copy has taken the place of a resource, which is only used by what was submitted before.
     #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor says so"))]
     pub(crate) fn supersede(&mut self, resource: impl Into<ResourceId>) {
+        let ResourceId(resource) = resource.into();
         // If it is gone already there is nothing to note.
-        let _ = self.entry_mut(resource.into().0).map(|entry| entry.standing = Standing::Superseded);
+        if self.entry(resource).is_ok() {
+            self.set_standing(resource.slot, Standing::Superseded);
+        }
     }
 
     /// The parts of an image that have contents: those that are in any layout.

@@ -4,6 +4,7 @@
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
+use super::memory::{Holder, Memories};
 use super::{
     Entry, Global, MAX_QUEUES, NOBODY, Queue, QueueState, Release, Seen, State, Submission, Wait, index,
 };
@@ -11,7 +12,8 @@ use crate::track::batch::Batch;
 use crate::track::error::ResolveError;
 use crate::track::id::{Raw, Resource, ResourceId};
 use crate::track::local::{Local, Phase};
-use crate::track::recorder::{self, Before, Recorder, overlap};
+use crate::track::places::{Before, LastUsers, User};
+use crate::track::recorder::{self, Recorder};
 use crate::track::sync::{Edge, Sync, is_outside};
 use crate::track::usage::{Scope, Use, stages_cover};
 
@@ -52,12 +54,13 @@ impl Global {
         let own = &mut self.queues[queue.index()];
         own.submitted += 1;
         submission.start(own.submitted, lists.len());
-        let Self { entries, queues, placed, sequence, .. } = self;
+        let Self { entries, queues, memories, last_users, sequence, .. } = self;
         let mut meeting = Meeting { queues, queue, serial: submission.serial, list: 0, out: submission };
         for (list, recorder) in lists.iter().map(AsRef::as_ref).enumerate() {
             meeting.list = list;
             if recorder.ticks() > 0 {
-                meeting.take_places(entries, placed, recorder);
+                // Lists are numbered from 1.
+                meeting.take_places(entries, memories, last_users, (recorder, *sequence + 1));
             }
             for used in recorder.entries() {
                 let entry = &mut entries[index(used.resource.slot)];
@@ -68,8 +71,13 @@ impl Global {
                         });
                     }
                 });
+                entry.join_states();
                 entry.used_at = *sequence + u64::from(used.last_tick);
             }
+            recorder.for_each_held(|memory, start, end, used| {
+                let holder = Holder { slot: Some(used.resource.slot), list: 0 };
+                meeting.out.journal.hold(memories, memory, (start, end), holder);
+            });
             *sequence += u64::from(recorder.ticks()) + 1;
         }
         Ok(())
@@ -96,14 +104,8 @@ impl Global {
             if entry.standing.frozen().is_some_and(|frozen| !keeps_frozen(used, frozen)) {
                 return Err(ResolveError::Frozen { list, resource });
             }
-            if used.resource.place.is_none() {
-                continue;
-            }
-            for other in self.placed.iter().map(|&slot| &self.entries[index(slot)]) {
-                let same = other.resource.slot == used.resource.slot;
-                if !same && other.standing.frozen().is_some() && overlap(&other.resource, &used.resource) {
-                    return Err(ResolveError::Frozen { list, resource: ResourceId(other.resource) });
-                }
+            if let Some(other) = self.frozen_beside(entry) {
+                return Err(ResolveError::Frozen { list, resource: ResourceId(other.resource) });
             }
         }
         Ok(())
@@ -172,7 +174,9 @@ impl Meeting<'_> {
                 self.transfer(resource, from, to, state, first);
                 return false;
             }
-            let harmless = state.sync.is_read(first) && !local.then_written;
+            // A reader beside another queue becomes no owner: where there is none yet, it takes the state over.
+            let owned = state.sync.owner == first.family || first.family == vk::QUEUE_FAMILY_IGNORED;
+            let harmless = state.sync.is_read(first) && !local.then_written && owned;
             if harmless && state.queue != self.queue.index {
                 if !state.sync.write.is_empty() {
                     self.wait(state.queue, state.written, stages);
@@ -316,58 +320,73 @@ impl Meeting<'_> {
     }
 
     /// Lets memory go over to the resources of a list that share it with others.
-    fn take_places(&mut self, entries: &mut [Entry], placed: &[u32], recorder: &Recorder) {
-        for used in recorder.entries().iter().filter(|used| used.last_tick > 0) {
+    fn take_places(
+        &mut self,
+        entries: &mut [Entry],
+        memories: &mut Memories,
+        last_users: &mut LastUsers,
+        (recorder, list): (&Recorder, u64),
+    ) {
+        for used in recorder.placed() {
             let resource = &used.resource;
-            let own = entries[index(resource.slot)].used_at;
-            // What the list itself waits for when it takes the memory over, or all that waits in front of it.
-            let taken = used.taken.map(|stages| Scope::new(stages, Access::NONE));
-            let scope = taken.unwrap_or_else(|| first_scope(used));
-            let mut before = Before::default();
-            let (mut found, mut waited) = (false, false);
-            for &slot in placed {
-                let other = &entries[index(slot)];
-                let newer = |than: u64, entry: &Entry, shares: &Resource| {
-                    entry.used_at > than && overlap(&entry.resource, shares)
-                };
-                if slot == resource.slot || !newer(own, other, resource) {
-                    continue;
+            let (Some(place), Some(bytes)) = (resource.place, resource.bytes()) else { continue };
+            let Some(memory) = memories.get(&place.memory) else { continue };
+            last_users.clear();
+            memory.holders.visit(bytes.0, bytes.1, |holder| {
+                // What the list itself had before, it has waited for.
+                let other = holder.slot.filter(|&slot| slot != resource.slot && holder.list != list);
+                if let Some(Entry { resource, used_at, .. }) = other.map(|slot| &entries[index(slot)]) {
+                    if let Some(bytes) = resource.bytes() {
+                        last_users.add(User { used_at: *used_at, index: index(resource.slot), bytes });
+                    }
                 }
-                // Who came after it in the same memory has waited for it.
-                let third = placed.iter().map(|&slot| &entries[index(slot)]);
-                let mut third = third.filter(|third| newer(other.used_at, third, resource));
-                let covered = third.any(|third| overlap(&third.resource, &other.resource));
-                if covered || (used.taken.is_some() && is_behind(entries, recorder, used, other)) {
-                    continue;
-                }
-                found = true;
-                other.cells.for_each(|_, _, state| {
-                    waited |= self.end_of(state, some(scope.stages), &mut before);
-                });
-            }
-            if waited {
-                before.stages |= some(scope.stages);
-            }
-            if !found || before.stages.is_empty() {
-                continue;
-            }
-            let front = &mut self.out.fronts[self.list];
-            if used.taken.is_some() {
-                front.push_memory(&before.edge(scope));
-                continue;
-            }
-            if let Some(edge) = before.memory_edge(resource, scope) {
-                front.push_memory(&edge);
-            }
-            let state = State {
-                sync: before.sync(resource),
-                queue: self.queue.index,
-                serial: self.serial,
-                written: self.serial,
-                ..State::fresh(vk::ImageLayout::UNDEFINED)
-            };
-            entries[index(resource.slot)].cells.fill(state);
+            });
+            let found = last_users.settle();
+            self.take_place(entries, used, found);
+            // Where the list has used a part alone, what used the rest before is not waited for yet.
+            let waited = used.taken.is_some() || !found.is_empty() || is_used_whole(used);
+            let holder = Holder { slot: Some(resource.slot), list: if waited { list } else { 0 } };
+            self.out.journal.hold(memories, place.memory, bytes, holder);
         }
+    }
+
+    /// Lets memory go over to a resource from those that used it last.
+    fn take_place(&mut self, entries: &mut [Entry], used: &recorder::Entry, found: &[User]) {
+        if found.is_empty() {
+            return;
+        }
+        let resource = &used.resource;
+        // What the list itself waits for when it takes the memory over, or all that waits in front of it.
+        let taken = used.taken.map(|stages| Scope::new(stages, Access::NONE));
+        let scope = taken.unwrap_or_else(|| first_scope(used));
+        let (mut before, mut waited) = (Before::default(), false);
+        for user in found {
+            entries[user.index].cells.for_each(|_, _, state| {
+                waited |= self.end_of(state, some(scope.stages), &mut before);
+            });
+        }
+        if waited {
+            before.stages |= some(scope.stages);
+        }
+        if before.stages.is_empty() {
+            return;
+        }
+        let front = &mut self.out.fronts[self.list];
+        if used.taken.is_some() {
+            front.push_memory(&before.edge(scope));
+            return;
+        }
+        if let Some(edge) = before.memory_edge(resource, scope) {
+            front.push_memory(&edge);
+        }
+        let state = State {
+            sync: before.sync(),
+            queue: self.queue.index,
+            serial: self.serial,
+            written: self.serial,
+            ..State::fresh(vk::ImageLayout::UNDEFINED)
+        };
+        entries[index(resource.slot)].cells.fill(state);
     }
 
     /// Adds what has to end of a state whose memory goes to somebody else. True if a semaphore does that.
@@ -391,21 +410,11 @@ impl Meeting<'_> {
     }
 }
 
-/// Whether another resource in the list, or the same one, has waited for `other` before `used` took its memory.
-fn is_behind(entries: &[Entry], recorder: &Recorder, used: &recorder::Entry, other: &Entry) -> bool {
-    let mut earlier = recorder.entries().iter().filter(|earlier| {
-        let sooner = earlier.last_tick > 0 && earlier.first_tick < used.first_tick;
-        sooner && overlap(&earlier.resource, &used.resource)
-    });
-    earlier.any(|earlier| {
-        if earlier.resource.slot == other.resource.slot {
-            let mut whole = true;
-            earlier.cells.for_each(|_, _, local| whole &= local.pending);
-            return whole;
-        }
-        let last = entries[index(earlier.resource.slot)].used_at;
-        overlap(&earlier.resource, &other.resource) && other.used_at > last
-    })
+/// Whether the first use of every part of a resource in a list meets what was before the list.
+fn is_used_whole(used: &recorder::Entry) -> bool {
+    let mut whole = true;
+    used.cells.for_each(|_, _, local| whole &= local.pending);
+    whole
 }
 
 /// All first uses of a resource in a list.

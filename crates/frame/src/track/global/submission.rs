@@ -4,6 +4,7 @@
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
+use super::memory::{Holder, Memories};
 use super::{Entry, Queue, QueueState, State, index};
 use crate::track::batch::Batch;
 use crate::track::intervals::Intervals;
@@ -78,17 +79,28 @@ pub(super) struct Journal {
     /// Those up to `used` are of this submission: a slot, its states, and when it was used.
     saved: Vec<(u32, Intervals<State>, u64)>,
     used: usize,
+    /// Bytes of a memory, and who held them.
+    holders: Vec<(vk::DeviceMemory, u64, u64, Holder)>,
     queues: Vec<QueueState>,
     sequence: u64,
 }
 
 impl Journal {
     const fn new(wanted: bool) -> Self {
-        Self { wanted, global: 0, saved: Vec::new(), used: 0, queues: Vec::new(), sequence: 0 }
+        Self {
+            wanted,
+            global: 0,
+            saved: Vec::new(),
+            used: 0,
+            holders: Vec::new(),
+            queues: Vec::new(),
+            sequence: 0,
+        }
     }
 
     pub(super) fn start(&mut self, global: u32, queues: &[QueueState], sequence: u64) {
         (self.global, self.used) = (global, 0);
+        self.holders.clear();
         if self.wanted {
             self.sequence = sequence;
             self.queues.resize_with(queues.len(), QueueState::default);
@@ -109,12 +121,30 @@ impl Journal {
         self.used += 1;
     }
 
+    /// Lets a resource hold bytes of a memory.
+    pub(super) fn hold(
+        &mut self,
+        memories: &mut Memories,
+        memory: vk::DeviceMemory,
+        (start, end): (u64, u64),
+        holder: Holder,
+    ) {
+        let Some(known) = memories.get_mut(&memory) else { return };
+        known.holders.update(start, end, |from, to, held| {
+            if self.wanted && *held != holder {
+                self.holders.push((memory, from, to, *held));
+            }
+            *held = holder;
+        });
+    }
+
     /// Puts back what was. What was saved twice becomes what it was at first.
     pub(super) fn restore(
         &mut self,
         global: u32,
         entries: &mut [Entry],
         queues: &mut [QueueState],
+        memories: &mut Memories,
     ) -> Option<u64> {
         if !self.wanted || self.global != global || self.queues.len() != queues.len() {
             return None;
@@ -123,6 +153,11 @@ impl Journal {
             let entry = &mut entries[index(*slot)];
             entry.cells.copy_from(cells);
             entry.used_at = *used_at;
+        }
+        for (memory, start, end, holder) in self.holders.drain(..).rev() {
+            if let Some(known) = memories.get_mut(&memory) {
+                known.holders.update(start, end, |_, _, held| *held = holder);
+            }
         }
         queues.iter_mut().zip(&self.queues).for_each(|(queue, saved)| queue.copy_from(saved));
         self.used = 0;
