@@ -430,3 +430,56 @@ pub(super) unsafe fn memory_counts(
     let heaps = properties.memory_heap_count.min(narrow(properties.memory_heaps.len()));
     (index(types), index(heaps))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sublet::sim::{Gpu, Profile};
+    use sublet::{AllocatorCreateInfo, PoolCreateInfo};
+
+    #[test]
+    fn of_several_strategies_the_one_of_vma_is_followed() {
+        use AllocationCreateFlags as Flags;
+        let [memory, time, offset] =
+            [Flags::STRATEGY_MIN_MEMORY, Flags::STRATEGY_MIN_TIME, Flags::STRATEGY_MIN_OFFSET];
+        for (several, one) in [
+            (memory | time | offset, time),
+            (memory | time, time),
+            (time | offset, time),
+            (memory | offset, memory),
+            (offset, offset),
+        ] {
+            assert_eq!(one_strategy(several | Flags::MAPPED), one | Flags::MAPPED);
+        }
+    }
+
+    #[test]
+    fn priorities_count_where_they_are_enabled_and_not_in_pools() {
+        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+        // SAFETY: the device outlives the allocator.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let mut pool = PoolObject::new(allocator.create_pool(&PoolCreateInfo::new(0)).unwrap());
+        let mut info = VmaAllocationCreateInfo {
+            flags: u32::MAX,
+            usage: 0,
+            required_flags: vk::MemoryPropertyFlags::empty(),
+            preferred_flags: vk::MemoryPropertyFlags::empty(),
+            memory_type_bits: 0,
+            pool: std::ptr::null_mut(),
+            user_data: std::ptr::null_mut(),
+            priority: 7.0,
+            #[cfg(not(sublet_vma_3_3))]
+            min_alignment: 0,
+        };
+        // SAFETY: there is no pool.
+        let asked = unsafe { create_info(&info, true) };
+        assert_eq!((asked.priority, asked.flags.bits() & !KNOWN_FLAGS), (7.0, 0));
+        // SAFETY: as above.
+        assert_eq!(unsafe { create_info(&info, false) }.priority, 0.5);
+        info.pool = &raw mut pool;
+        // SAFETY: the pool lives.
+        assert_eq!(unsafe { create_info(&info, true) }.priority, 0.5);
+        // SAFETY: no device uses it.
+        assert!(unsafe { allocator.destroy_pool(pool.into_pool()) }.unwrap().is_empty());
+    }
+}

@@ -141,3 +141,34 @@ pub(super) unsafe fn answer<V>(pointer: *mut V, value: V) {
         unsafe { pointer.write(value) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_and_no_panic_is_what_the_body_says() {
+        assert_eq!(guard("test", || -> vk::Result { panic!("on purpose") }), vk::Result::ERROR_UNKNOWN);
+        assert_eq!(guard("test", || -> vk::Bool32 { panic!("{}", "on purpose") }), vk::FALSE);
+        guard("test", || -> () { std::panic::panic_any(7) });
+        assert_eq!(guard("test", || vk::Result::INCOMPLETE), vk::Result::INCOMPLETE);
+        assert_eq!(guard("test", || vk::TRUE), vk::TRUE);
+    }
+
+    #[test]
+    fn nothing_is_read_or_written_where_there_is_nothing() {
+        // SAFETY: null, or a value of this function.
+        unsafe {
+            assert_eq!(given::<u32>("test", std::ptr::null()), None);
+        }
+        assert!(is_missing::<u32>("test", std::ptr::null()));
+        let mut value = 7;
+        assert!(!is_missing("test", &raw const value));
+        // SAFETY: as above.
+        unsafe { answer(std::ptr::null_mut(), 8) };
+        // SAFETY: as above.
+        unsafe { answer(&raw mut value, 8) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { given("test", &raw const value) }, Some(&8));
+    }
+}

@@ -391,6 +391,29 @@ fn wrong_usages_are_errors_and_stop_who_wants_it() {
     assert_eq!(with_mistake("asserted-none", &[]), (true, Vec::new()));
 }
 
+/// Damaged margins stop it, too; what others log as errors does not.
+#[test]
+fn damage_stops_who_wants_it_and_errors_of_others_do_not() {
+    if !can_compile() {
+        return;
+    }
+    let damage = [
+        ("damage", "sublet: ERROR: something wrote beyond the end"),
+        ("checked-damage", "sublet: ERROR: vmaCheckCorruption: memory is damaged"),
+    ];
+    for (which, begins) in damage {
+        let (went_on, lines) = with_mistake(which, &[]);
+        assert!(went_on && lines.len() == 1 && lines[0].starts_with(begins), "{which}: {lines:?}");
+        let asserted = [("SUBLET_ASSERT", "1"), ("SUBLET_LOG", "off")];
+        assert_eq!(with_mistake(which, &asserted), (false, lines.clone()));
+        // A callback that hears nothing keeps the program from saying why it goes on, and not why it stops.
+        assert_eq!(with_mistake(&format!("deaf-{which}"), &[]), (true, Vec::new()));
+        assert_eq!(with_mistake(&format!("asserted-deaf-{which}"), &[]), (false, lines));
+    }
+    let (went_on, lines) = with_mistake("vulkan", &[("SUBLET_ASSERT", "1")]);
+    assert!(went_on && lines.iter().any(|line| line.starts_with("sublet: ERROR: ")), "{lines:?}");
+}
+
 /// A variable with a value that means nothing is named on standard error, whatever level that has.
 #[test]
 fn variables_that_are_not_understood_are_named() {

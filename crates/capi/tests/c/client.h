@@ -132,6 +132,7 @@ void test_pools(const Gpu *gpu, VmaAllocator allocator);
 void test_linear(const Gpu *gpu, VmaAllocator allocator);
 void test_mapping(const Gpu *gpu, VmaAllocator allocator);
 void test_defragmentation(const Gpu *gpu, VmaAllocator allocator);
+void test_passes(const Gpu *gpu, VmaAllocator allocator);
 void test_virtual_blocks(void);
 void test_statistics(const Gpu *gpu, VmaAllocator allocator);
 #ifdef VMA_SUBLET

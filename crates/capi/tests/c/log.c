@@ -6,7 +6,7 @@ typedef struct Heard {
     int errors, warnings, others;
     /* Messages that hold what no message may: a control character, or the name of a file of the library. */
     int broken, sources;
-    char last[512], warned[512];
+    char last[512], warned[512], all[4096];
 } Heard;
 
 static void VKAPI_PTR hear(SubletLogLevel level, const char *message, void *user_data) {
@@ -19,6 +19,7 @@ static void VKAPI_PTR hear(SubletLogLevel level, const char *message, void *user
         case SUBLET_LOG_LEVEL_ERROR:
             heard->errors++;
             snprintf(heard->last, sizeof(heard->last), "%s", message);
+            strncat(heard->all, message, sizeof(heard->all) - strlen(heard->all) - 1);
             break;
         case SUBLET_LOG_LEVEL_WARN:
             heard->warnings++;
@@ -198,9 +199,74 @@ static void lines(const Gpu *gpu) {
     subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
 }
 
+/* What is left when the allocator goes is counted, each kind for itself; the temporary allocations of a pass are not. */
+static void leaks(const Gpu *gpu) {
+    Heard heard;
+    memset(&heard, 0, sizeof(heard));
+    subletSetLogCallback(hear, SUBLET_LOG_LEVEL_WARN, &heard);
+    VmaAllocator allocator = make_allocator(gpu, 0);
+    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    REQUIRE(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &any, &create.memoryTypeIndex));
+    create.blockSize = 8 << 16;
+    VmaPool empty = NULL;
+    REQUIRE(vmaCreatePool(allocator, &create, &any.pool));
+    REQUIRE(vmaCreatePool(allocator, &create, &empty));
+    VkMemoryRequirements needs = {1 << 16, 256, 0xFFFFFFFF};
+    VmaAllocation all[16];
+    for (int i = 0; i < 16; i++) {
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &any, &all[i], NULL));
+    }
+    for (int i = 0; i < 16; i += 2) {
+        vmaFreeMemory(allocator, all[i]);
+    }
+    VmaDefragmentationInfo defragment;
+    memset(&defragment, 0, sizeof(defragment));
+    defragment.pool = any.pool;
+    VmaDefragmentationContext context = NULL;
+    VmaDefragmentationPassMoveInfo pass;
+    REQUIRE(vmaBeginDefragmentation(allocator, &defragment, &context));
+    CHECK_RESULT(vmaBeginDefragmentationPass(allocator, context, &pass), VK_INCOMPLETE);
+    CHECK(heard.errors == 0);
+    vmaDestroyAllocator(allocator);
+    CHECK(heard.errors == 3 && heard.warnings == 8);
+    CHECK(strstr(heard.all, "holds: defragmentations, count: 1)") != NULL);
+    CHECK(strstr(heard.all, "holds: pools, count: 2)") != NULL);
+    CHECK(strstr(heard.all, "holds: allocations, count: 8)") != NULL);
+
+    /* A block that is full is no mistake. */
+    heard.errors = 0;
+    VmaVirtualBlockCreateInfo block_info;
+    memset(&block_info, 0, sizeof(block_info));
+    block_info.size = 64;
+    VmaVirtualBlock block = NULL;
+    REQUIRE(vmaCreateVirtualBlock(&block_info, &block));
+    VmaVirtualAllocationCreateInfo piece;
+    memset(&piece, 0, sizeof(piece));
+    piece.size = 65;
+    VmaVirtualAllocation made = VK_NULL_HANDLE;
+    CHECK_RESULT(vmaVirtualAllocate(block, &piece, &made, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    CHECK(heard.errors == 0);
+    piece.size = 0;
+    CHECK_RESULT(vmaVirtualAllocate(block, &piece, &made, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    EXPECT("vmaVirtualAllocate", "");
+    piece.size = 1;
+    piece.flags = VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT;
+    REQUIRE(vmaVirtualAllocate(block, &piece, &made, NULL));
+    EXPECT("vmaVirtualAllocate", "linear");
+    vmaVirtualFree(block, made);
+    vmaVirtualFree(block, made);
+    EXPECT("vmaVirtualFree", "");
+    vmaDestroyVirtualBlock(block);
+    CHECK(heard.errors == 0);
+    subletSetLogCallback(NULL, SUBLET_LOG_LEVEL_OFF, NULL);
+}
+
 void test_log(const Gpu *gpu) {
     wrong_usages(gpu);
     lines(gpu);
+    leaks(gpu);
     Heard heard;
     memset(&heard, 0, sizeof(heard));
     subletSetLogCallback(hear, SUBLET_LOG_LEVEL_WARN, &heard);
@@ -282,6 +348,18 @@ int make_mistake(const Gpu *gpu, const char *which) {
         which += 9;
         subletSetAssertions(VK_TRUE);
     }
+    /* It hears nothing. */
+    static Heard heard;
+    if (strncmp(which, "deaf-", 5) == 0) {
+        which += 5;
+        subletSetLogCallback(hear, SUBLET_LOG_LEVEL_OFF, &heard);
+    }
+    SubletDebugSettings margins;
+    memset(&margins, 0, sizeof(margins));
+    margins.margin = 64;
+    margins.detectCorruption = VK_TRUE;
+    bool damages = strstr(which, "damage") != NULL;
+    subletSetDebugSettings(damages ? &margins : NULL);
     VmaAllocator allocator = make_allocator(gpu, 0);
     VkMemoryRequirements needs = {1000, 256, 0xFFFFFFFF};
     VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0), automatic = wanted(VMA_MEMORY_USAGE_AUTO, 0);
@@ -297,6 +375,21 @@ int make_mistake(const Gpu *gpu, const char *which) {
     } else if (strcmp(which, "usage") == 0) {
         any.usage = (VmaMemoryUsage)77;
         CHECK(vmaAllocateMemory(allocator, &needs, &any, &allocation, NULL) < VK_SUCCESS);
+    } else if (damages) {
+        VmaAllocationCreateInfo host = wanted(VMA_MEMORY_USAGE_CPU_ONLY, VMA_ALLOCATION_CREATE_MAPPED_BIT);
+        VmaAllocationInfo info;
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &host, &allocation, &info));
+        ((unsigned char *)info.pMappedData)[info.size + 1] ^= 0xFF;
+        if (strcmp(which, "checked-damage") == 0) {
+            CHECK_RESULT(vmaCheckCorruption(allocator, 0xFFFFFFFF), VK_ERROR_UNKNOWN);
+            ((unsigned char *)info.pMappedData)[info.size + 1] ^= 0xFF;
+        }
+        vmaFreeMemory(allocator, allocation);
+    } else if (strcmp(which, "vulkan") == 0) {
+        /* A mistake, but none that this interface sees. */
+        VkBufferCreateInfo empty = buffer_of(0, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+        VkBuffer buffer = VK_NULL_HANDLE;
+        CHECK(gpu->vkCreateBuffer(gpu->device, &empty, NULL, &buffer) != VK_SUCCESS);
     } else if (strcmp(which, "none") != 0) {
         printf("there is no mistake %s\n", which);
         return 2;

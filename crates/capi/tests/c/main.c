@@ -41,6 +41,7 @@ static void test_all(const Gpu *gpu, VmaAllocatorCreateFlags flags) {
     test_linear(gpu, allocator);
     test_mapping(gpu, allocator);
     test_defragmentation(gpu, allocator);
+    test_passes(gpu, allocator);
     test_statistics(gpu, allocator);
     test_bad_input(gpu, allocator);
     test_ownership(gpu, allocator);

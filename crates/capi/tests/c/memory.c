@@ -87,6 +87,12 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     vmaFreeMemory(allocator, second);
 #endif
 
+    /* Without the extension nobody looks at priorities. */
+    VmaAllocationCreateInfo strange = any;
+    strange.priority = 77.0f;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &strange, &first, NULL));
+    vmaFreeMemory(allocator, first);
+
     /* Pages: all, or none. Of the lists only the first elements are read. */
     enum { PAGES = 100 };
     VmaAllocation pages[PAGES];
@@ -111,6 +117,17 @@ void test_memory(const Gpu *gpu, VmaAllocator allocator) {
     }
     CHECK_RESULT(vmaAllocateMemoryPages(allocator, &needs, &any, 3, pages, NULL), VK_ERROR_INITIALIZATION_FAILED);
     CHECK(pages[0] == NULL && pages[1] == NULL && pages[2] == NULL);
+
+    /* What is preferred is had where one type has all of it. */
+    for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
+        VmaAllocationCreateInfo one = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+        one.preferredFlags = gpu->memory.memoryTypes[i].propertyFlags & 0x1F;
+        uint32_t found = UINT32_MAX;
+        if (gpu->memory.memoryTypes[i].propertyFlags < 0x40 && (one.preferredFlags & 0x10) == 0) {
+            REQUIRE(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &one, &found));
+            CHECK((gpu->memory.memoryTypes[found].propertyFlags & one.preferredFlags) == one.preferredFlags);
+        }
+    }
 
     /* Every memory type is found by its own properties, or by a better one. */
     for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
