@@ -10,7 +10,7 @@ use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
+use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements, find_in_chain};
 use crate::error::{AllocationError, CreateError};
 
 impl<T: Threading> Allocator<T> {
@@ -463,15 +463,12 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The chain of `info` is valid.
     pub(crate) unsafe fn buffer_usage(&self, info: &vk::BufferCreateInfo<'_>) -> vk::BufferUsageFlags2KHR {
-        let mut next = info.p_next.cast::<vk::BaseInStructure<'_>>();
-        while self.has_maintenance5() && !next.is_null() {
-            // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
-            let link = unsafe { &*next };
-            if link.s_type == vk::StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO_KHR {
-                // SAFETY: the structure type says what it is.
-                return unsafe { &*next.cast::<vk::BufferUsageFlags2CreateInfoKHR<'_>>() }.usage;
+        if self.has_maintenance5() {
+            // SAFETY: the caller's promise: the chain is valid, and nobody writes to it during this call.
+            let usage = unsafe { find_in_chain::<vk::BufferUsageFlags2CreateInfoKHR<'_>>(info.p_next) };
+            if let Some(usage) = usage {
+                return usage.usage;
             }
-            next = link.p_next;
         }
         vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()))
     }

@@ -56,8 +56,9 @@ pub struct AllocatorCreateInfo<'a> {
     /// Who is told of every `VkDeviceMemory` that comes and goes.
     pub device_memory_callbacks: Option<DeviceMemoryCallbacks>,
     /// By memory type: the handle types that all memory of the type is to be exported as, in a
-    /// `VkExportMemoryAllocateInfo`; may be shorter than the list of memory types. Where a pool's own chain holds such
-    /// a structure, that one counts.
+    /// `VkExportMemoryAllocateInfo`; may be shorter than the list of memory types. Where a chain of the program's own
+    /// holds such a structure, that one counts, and what a chain imports is not exported. Everything that is bound to
+    /// exported memory is created with one of these types at least (VUID-vkBindImageMemory-memory-02728).
     pub external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlags],
     /// Help in finding faults; off by default.
     pub debug: DebugSettings,

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use ash::vk::{self, Handle};
 
 use super::callbacks::{DeviceMemoryCallbacks, DeviceMemoryEvent};
+use super::chain::OwnChain;
 use super::error::DriverError;
 use super::functions::{Functions, MissingFunction, VulkanFunctions};
 use crate::base::align::Alignment;
@@ -106,23 +107,6 @@ pub(crate) struct DriverAllocation {
     pub(crate) dedicated_to: Option<BufferOrImage>,
     /// A chain that the program vouched for, or null.
     pub(crate) next: *const c_void,
-}
-
-/// Whether a chain has a `VkExportMemoryAllocateInfo` of its own.
-///
-/// # Safety
-/// The chain is valid, or null.
-unsafe fn exports(next: *const c_void) -> bool {
-    let mut next = next.cast::<vk::BaseInStructure<'_>>();
-    while !next.is_null() {
-        // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
-        let link = unsafe { &*next };
-        if link.s_type == vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO {
-            return true;
-        }
-        next = link.p_next;
-    }
-    false
 }
 
 impl Device {
@@ -308,11 +292,21 @@ impl Device {
 
     /// `vkAllocateMemory`.
     pub(crate) fn allocate_memory(&self, what: &DriverAllocation) -> Result<vk::DeviceMemory, DriverError> {
+        // SAFETY: `what.next` was vouched for where it was given.
+        let own = unsafe { OwnChain::read(what.next) };
+        let wanted = if what.device_address && self.settings.buffer_device_address {
+            vk::MemoryAllocateFlags::DEVICE_ADDRESS
+        } else {
+            vk::MemoryAllocateFlags::empty()
+        };
+        let mut copies = Vec::new();
+        // SAFETY: as above.
+        let (mut flags, next) = unsafe { own.with_flags(wanted, &mut copies) };
         let mut info =
             vk::MemoryAllocateInfo::default().allocation_size(what.size).memory_type_index(what.memory_type);
-        info.p_next = what.next;
+        info.p_next = next;
         let mut dedicated = vk::MemoryDedicatedAllocateInfo::default();
-        if self.settings.dedicated_allocation {
+        if self.settings.dedicated_allocation && own.leaves_dedication() {
             match what.dedicated_to {
                 Some(BufferOrImage::Buffer(buffer)) => dedicated.buffer = buffer,
                 Some(BufferOrImage::Image(image)) => dedicated.image = image,
@@ -323,25 +317,27 @@ impl Device {
             dedicated.p_next = info.p_next;
             info.p_next = std::ptr::from_ref(&dedicated).cast();
         }
-        let mut flags = vk::MemoryAllocateFlagsInfo::default();
-        if what.device_address && self.settings.buffer_device_address {
-            flags.flags = vk::MemoryAllocateFlags::DEVICE_ADDRESS;
+        if let Some(flags) = &mut flags {
             flags.p_next = info.p_next;
-            info.p_next = std::ptr::from_ref(&flags).cast();
+            info.p_next = std::ptr::from_ref(flags).cast();
         }
         let mut priority = vk::MemoryPriorityAllocateInfoEXT::default();
-        if let (true, Some(value)) = (self.settings.memory_priority, what.priority) {
+        if let (true, true, Some(value)) =
+            (self.settings.memory_priority, own.leaves_priority(), what.priority)
+        {
             priority.priority = value;
             priority.p_next = info.p_next;
             info.p_next = std::ptr::from_ref(&priority).cast();
         }
         let mut export = vk::ExportMemoryAllocateInfo::default();
         let export_types = self.export_types.get(index(what.memory_type)).copied().unwrap_or_default();
-        // SAFETY: `what.next` was vouched for where it was given.
-        if !export_types.is_empty() && !unsafe { exports(what.next) } {
+        if !export_types.is_empty() && own.leaves_export() {
             export.handle_types = export_types;
             export.p_next = info.p_next;
             info.p_next = std::ptr::from_ref(&export).cast();
+        }
+        if own.leaves_size(export.handle_types, dedicated.image) {
+            info.allocation_size = 0;
         }
         let mut memory = vk::DeviceMemory::null();
         // SAFETY: the device is live; the chain's structures live until the call returns, each belongs to a version or

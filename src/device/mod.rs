@@ -5,6 +5,7 @@
 
 mod address;
 mod callbacks;
+mod chain;
 pub(crate) mod descriptors;
 mod driver;
 mod error;
@@ -18,6 +19,7 @@ mod win32;
 pub use callbacks::{
     DeviceMemoryCallbacks, DeviceMemoryEvent, DeviceMemoryFunction, RawDeviceMemoryCallbacks,
 };
+pub(crate) use chain::find as find_in_chain;
 pub(crate) use driver::{BufferOrImage, DeviceSettings, DriverAllocation};
 #[doc(hidden)]
 pub use driver::{Device, Requirements};

@@ -5,9 +5,19 @@ use std::ffi::c_void;
 /// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, or anything else that the allocator does not know.
 /// Null by default.
 ///
-/// The chain comes last. The allocator puts its own structures before it where they are needed, in this order:
-/// `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
-/// `VkMemoryDedicatedAllocateInfo`.
+/// The chain comes last. The allocator puts its own structures before it where they are needed, in the order of this
+/// table. A structure that is in the chain already is not added again.
+///
+/// | structure | added | not added |
+/// |---|---|---|
+/// | `VkExportMemoryAllocateInfo` | with [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types) | if the chain imports memory, or exports it itself |
+/// | `VkMemoryPriorityAllocateInfoEXT` | with [`EXT_MEMORY_PRIORITY`](crate::AllocatorCreateFlags::EXT_MEMORY_PRIORITY) | if the chain has a priority |
+/// | `VkMemoryAllocateFlagsInfo` | with [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS), and where the chain replays an address | never: the flags and the device mask of the chain are merged into it |
+/// | `VkMemoryDedicatedAllocateInfo` | in dedicated memory for a buffer or an image, unless [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS) is set | if the chain imports a host pointer, or says itself what the memory is dedicated to |
+///
+/// Memory that is imported as `OPAQUE_FD` or as an opaque Windows handle may be dedicated to a resource only if the
+/// exported memory was dedicated to one that is identical (VUID-VkMemoryDedicatedAllocateInfo-image-01878 and its
+/// siblings). The allocator cannot see that: set `CAN_ALIAS` where the exported memory was dedicated to nothing.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -33,12 +43,14 @@ impl MemoryAllocateNext {
     /// Takes a chain.
     ///
     /// # Safety
-    /// The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext), holds none
-    /// of the structures that the allocator adds itself (priority, allocate flags, dedicated), and stays where it is,
-    /// unchanged by any thread, until the call that it is given to returns, or until the pool that it is given to is
-    /// destroyed: whichever thread has the pool grow reads it. An import is of the size and the memory type of the
-    /// allocation (VUID-VkMemoryAllocateInfo-allocationSize-01742 and its siblings), and of no other memory type that
-    /// the allocator might choose.
+    /// 1. The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext).
+    /// 2. It stays where it is, unchanged by any thread, until the call that it is given to returns, or until the pool
+    ///    that it is given to is destroyed: whichever thread has the pool grow reads it.
+    /// 3. An import is of the size and the memory type of the allocation
+    ///    (VUID-VkMemoryAllocateInfo-allocationSize-01742, -01743, -01745 and their siblings), and of no other memory
+    ///    type that the allocator might choose.
+    /// 4. A structure that `ash` 0.38 does not have stands behind `VkMemoryAllocateFlagsInfo`, not before it: flags
+    ///    behind an unknown structure are taken as they are.
     #[must_use]
     pub const unsafe fn new(chain: *const c_void) -> Self {
         Self(chain)

@@ -18,6 +18,7 @@ mod bad_input;
 mod block_sizes;
 mod breakages;
 mod callbacks;
+mod chains;
 mod content;
 mod debug;
 mod dedicated;

@@ -36,8 +36,12 @@ struct Rules {
     dedicated: &'static str,
     export: &'static str,
     import: &'static str,
+    /// Of an Android hardware buffer.
+    import_android: &'static str,
     /// Device address; buffers only.
     address: &'static str,
+    /// Addresses that can be replayed; buffers only.
+    replay: &'static str,
     /// Sparse resources, which are bound by `vkQueueBindSparse`.
     sparse: &'static str,
 }
@@ -55,7 +59,9 @@ const BUFFER: Rules = Rules {
     dedicated: "VUID-vkBindBufferMemory-memory-01508",
     export: "VUID-vkBindBufferMemory-memory-02726",
     import: "VUID-vkBindBufferMemory-memory-02985",
+    import_android: "VUID-vkBindBufferMemory-memory-02986",
     address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+    replay: "VUID-vkBindBufferMemory-bufferDeviceAddressCaptureReplay-09200",
     sparse: "VUID-vkBindBufferMemory-buffer-01030",
 };
 
@@ -71,7 +77,9 @@ const BUFFER_INFO: Rules = Rules {
     dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
     export: "VUID-VkBindBufferMemoryInfo-memory-02726",
     import: "VUID-VkBindBufferMemoryInfo-memory-02985",
+    import_android: "VUID-VkBindBufferMemoryInfo-memory-02986",
     address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+    replay: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddressCaptureReplay-09200",
     sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
 };
 
@@ -87,7 +95,9 @@ const IMAGE: Rules = Rules {
     dedicated: "VUID-vkBindImageMemory-memory-02628",
     export: "VUID-vkBindImageMemory-memory-02728",
     import: "VUID-vkBindImageMemory-memory-02989",
+    import_android: "VUID-vkBindImageMemory-memory-02990",
     address: "",
+    replay: "",
     sparse: "",
 };
 
@@ -103,7 +113,9 @@ const IMAGE_INFO: Rules = Rules {
     dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
     export: "VUID-VkBindImageMemoryInfo-memory-02728",
     import: "VUID-VkBindImageMemoryInfo-memory-02989",
+    import_android: "VUID-VkBindImageMemoryInfo-memory-02990",
     address: "",
+    replay: "",
     sparse: "",
 };
 
@@ -202,6 +214,13 @@ fn bind_buffer_memory(
         && !addressed
         => rules.address,
         "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS", state.name(memory));
+    let replayed = vk::MemoryAllocateFlags::from_raw(info.flags)
+        .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
+    refuse_if!(device.features.capture_replay
+        && description.flags.contains(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
+        && !replayed
+        => rules.replay,
+        "{name} has DEVICE_ADDRESS_CAPTURE_REPLAY, and {} was allocated without", state.name(memory));
     let binding = Binding {
         end: offset + requirements.size,
         used_end: offset + description.size,
@@ -253,7 +272,9 @@ fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) 
     let (export, import) = (info.export_handle_types, info.import_handle_type);
     refuse_if!(export != 0 && export & external == 0 => rules.export,
         "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}");
-    refuse_if!(import & external != import => rules.import,
+    let android = vk::ExternalMemoryHandleTypeFlags::ANDROID_HARDWARE_BUFFER_ANDROID.as_raw();
+    let import_rule = if import == android { rules.import_android } else { rules.import };
+    refuse_if!(import & external != import => import_rule,
         "the memory was imported from type {import:#x}, and {name} was created with {external:#x}");
     Ok(())
 }

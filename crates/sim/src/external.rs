@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use ash::vk;
+use ash::vk::Handle as _;
 
 use super::chain;
 use super::describe::{Broken, refuse_if};
@@ -49,15 +50,31 @@ pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<A
         return Ok(None);
     }
     let Some(fd) = fd else { return Ok(None) };
-    let Some((store, size, type_index)) = descriptors::find(fd) else {
+    let Some((store, payload)) = descriptors::find(fd) else {
         let text = format!("fd {fd} is none that memory was exported as, or the memory is freed");
         return Err(("VUID-VkImportMemoryFdInfoKHR-handleType-00670", text));
     };
+    let MemoryInfo { size, type_index, .. } = payload;
     refuse_if!((size, type_index) != (asked.size, asked.type_index)
         => "VUID-VkMemoryAllocateInfo-allocationSize-01742",
         "{} bytes of memory type {} are imported, and {size} bytes of type {type_index} were exported",
         asked.size, asked.type_index);
+    let dedicated = payload.dedicated_kind();
+    refuse_if!(!asked.dedicated_image.is_null() && dedicated != vk::ObjectType::IMAGE
+        => "VUID-VkMemoryDedicatedAllocateInfo-image-01878",
+        "the memory is to be dedicated to an image, and what is imported is not");
+    refuse_if!(!asked.dedicated_buffer.is_null() && dedicated != vk::ObjectType::BUFFER
+        => "VUID-VkMemoryDedicatedAllocateInfo-buffer-01879",
+        "the memory is to be dedicated to a buffer, and what is imported is not");
+    refuse_if!(device_mask(asked) != device_mask(&payload) => "VUID-VkMemoryAllocateInfo-None-00643",
+        "the device mask is {:#b}, and that of the imported memory {:#b}", device_mask(asked), device_mask(&payload));
     Ok(Some(store))
+}
+
+/// The physical devices that have an instance of the memory. There is one.
+fn device_mask(info: &MemoryInfo) -> u32 {
+    let flags = vk::MemoryAllocateFlags::from_raw(info.flags);
+    if flags.contains(vk::MemoryAllocateFlags::DEVICE_MASK) { info.device_mask } else { 1 }
 }
 
 /// Ends the life of a descriptor whose import succeeded: the driver owns it.
@@ -86,8 +103,8 @@ mod descriptors {
 
     use super::{MemoryInfo, Store};
 
-    /// Exported memory: its bytes while any device has them, its size and its memory type.
-    type Exported = (Weak<Store>, u64, u32);
+    /// Exported memory: its bytes while any device has them, and how it was allocated.
+    type Exported = (Weak<Store>, MemoryInfo);
 
     /// By the file behind the descriptor: a duplicate of a descriptor has another number, and the same file.
     static EXPORTS: Mutex<BTreeMap<(u64, u64), Exported>> = Mutex::new(BTreeMap::new());
@@ -111,16 +128,16 @@ mod descriptors {
         let fd = OwnedFd::from(end).into_raw_fd();
         let mut exports = EXPORTS.lock();
         exports.retain(|_, (store, ..)| store.strong_count() > 0);
-        exports.insert(file_of(fd)?, (Arc::downgrade(store), info.size, info.type_index));
+        exports.insert(file_of(fd)?, (Arc::downgrade(store), info.clone()));
         Some(fd)
     }
 
     /// What a descriptor stands for.
-    pub(super) fn find(fd: c_int) -> Option<(Arc<Store>, u64, u32)> {
+    pub(super) fn find(fd: c_int) -> Option<(Arc<Store>, MemoryInfo)> {
         let file = file_of(fd)?;
         let exports = EXPORTS.lock();
-        let (store, size, type_index) = exports.get(&file)?;
-        Some((store.upgrade()?, *size, *type_index))
+        let (store, info) = exports.get(&file)?;
+        Some((store.upgrade()?, info.clone()))
     }
 
     /// # Safety
@@ -144,7 +161,7 @@ mod descriptors {
         None
     }
 
-    pub(super) fn find(_: c_int) -> Option<(Arc<Store>, u64, u32)> {
+    pub(super) fn find(_: c_int) -> Option<(Arc<Store>, MemoryInfo)> {
         None
     }
 

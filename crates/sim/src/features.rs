@@ -29,6 +29,8 @@ impl Features {
         let descriptor_buffer = descriptor_buffer && hub.offers("VK_EXT_descriptor_buffer");
         Self {
             buffer_device_address: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
+            // Drivers that have addresses can replay them.
+            capture_replay: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
             memory_priority: memory_priority && hub.offers("VK_EXT_memory_priority"),
             pageable_device_local_memory: pageable_device_local_memory
                 && hub.offers("VK_EXT_pageable_device_local_memory"),
@@ -102,6 +104,7 @@ type Field = fn(&mut Features) -> &mut bool;
 /// The features, each with the extension that it came with.
 const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.buffer_device_address, "VK_KHR_buffer_device_address"),
+    (|features| &mut features.capture_replay, "VK_KHR_buffer_device_address"),
     (|features| &mut features.memory_priority, "VK_EXT_memory_priority"),
     (|features| &mut features.pageable_device_local_memory, "VK_EXT_pageable_device_local_memory"),
     (|features| &mut features.device_coherent_memory, "VK_AMD_device_coherent_memory"),
@@ -149,12 +152,14 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
     slot! {
         PhysicalDeviceVulkan11Features.protected_memory is protected_memory;
         PhysicalDeviceVulkan12Features.buffer_device_address is buffer_device_address;
+        PhysicalDeviceVulkan12Features.buffer_device_address_capture_replay is capture_replay;
         PhysicalDeviceVulkan12Features.timeline_semaphore is timeline_semaphore;
         PhysicalDeviceVulkan13Features.synchronization2 is synchronization2;
         PhysicalDeviceVulkan13Features.dynamic_rendering is dynamic_rendering;
         PhysicalDeviceVulkan13Features.maintenance4 is maintenance4;
         PhysicalDeviceProtectedMemoryFeatures.protected_memory is protected_memory;
         PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address is buffer_device_address;
+        PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address_capture_replay is capture_replay;
         PhysicalDeviceTimelineSemaphoreFeatures.timeline_semaphore is timeline_semaphore;
         PhysicalDeviceSynchronization2Features.synchronization2 is synchronization2;
         PhysicalDeviceDynamicRenderingFeatures.dynamic_rendering is dynamic_rendering;

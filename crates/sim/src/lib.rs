@@ -171,6 +171,7 @@ mod log;
 mod machine;
 mod mapping;
 mod memory;
+mod memory_chain;
 mod messages;
 mod messenger;
 mod null;

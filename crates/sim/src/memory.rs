@@ -11,6 +11,7 @@ use super::describe::{Broken, refuse_if};
 use super::entry::{call, checked, entries, on_device};
 use super::external;
 use super::host::{self, HostBytes};
+use super::memory_chain::{self, ChainFacts};
 use super::state::{Device, DeviceState, Label, registry};
 use super::store::Store;
 use crate::arithmetic::{index, widen};
@@ -128,8 +129,9 @@ unsafe extern "system" fn allocate(
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkAllocateMemory-pAllocateInfo-parameter") }?;
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
-        let asked = unsafe { asked(info) };
-        let is_external = asked.import_handle_type != 0 || asked.export_handle_types != 0;
+        let mut asked = unsafe { asked(info) };
+        // SAFETY: as above.
+        let facts = unsafe { ChainFacts::read(asked.size, info.p_next) };
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
         let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(info.p_next) };
         let fd = fd.filter(|info| !info.handle_type.is_empty()).map(|info| info.fd);
@@ -147,7 +149,10 @@ unsafe extern "system" fn allocate(
             Err(error) => return Ok(error),
         };
         let mut state = device.state.lock();
-        let heap = match check(device, &state, &asked, is_external) {
+        if facts.leaves_size(&asked) && asked.size == 0 {
+            asked.size = state.images.get(&asked.dedicated_image).map_or(0, |image| image.requirements.size);
+        }
+        let heap = match check(device, &state, &asked, &facts) {
             Ok(heap) => heap,
             Err((result, broken)) => {
                 drop(state);
@@ -160,7 +165,7 @@ unsafe extern "system" fn allocate(
             }
         };
         let memory = device.hub.handle::<vk::DeviceMemory>();
-        state.add_memory(device, memory, asked, heap, host, shared);
+        state.add_memory(device, memory, asked, heap, host, shared, facts.replayed_address);
         if let Some(fd) = taken {
             // SAFETY: the import succeeded: the descriptor is the driver's.
             unsafe { external::close(fd) };
@@ -196,9 +201,7 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
     // SAFETY: as above.
     let export = unsafe { chain::find::<vk::ExportMemoryAllocateInfo<'_>>(next) };
     // SAFETY: as above.
-    let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(next) };
-    // SAFETY: as above.
-    let host = unsafe { chain::find::<vk::ImportMemoryHostPointerInfoEXT<'_>>(next) };
+    let import_handle_type = unsafe { memory_chain::imported_type(next) };
     // SAFETY: as above.
     let chain = unsafe { chain::types(next) };
     MemoryInfo {
@@ -210,9 +213,7 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
         flags: flags.map_or(0, |info| info.flags.as_raw()),
         device_mask: flags.map_or(0, |info| info.device_mask),
         export_handle_types: export.map_or(0, |info| info.handle_types.as_raw()),
-        // A structure whose handle type is 0 is ignored, says the specification.
-        import_handle_type: fd.map_or(0, |info| info.handle_type.as_raw())
-            | host.map_or(0, |info| info.handle_type.as_raw()),
+        import_handle_type,
         chain,
     }
 }
@@ -221,9 +222,14 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
 type Failed = (vk::Result, Option<Broken>);
 
 /// Takes the bytes from the memory's heap, and returns the heap.
-fn check(device: &Device, state: &DeviceState, asked: &MemoryInfo, external: bool) -> Result<u32, Failed> {
+fn check(
+    device: &Device,
+    state: &DeviceState,
+    asked: &MemoryInfo,
+    facts: &ChainFacts,
+) -> Result<u32, Failed> {
     let profile = device.profile();
-    check_asked(device, state, asked, external).map_err(|broken| {
+    check_asked(device, state, asked, facts).map_err(|broken| {
         // No heap is that large. This is the one rule with a result of its own.
         let result = match broken.0 {
             TOO_LARGE => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
@@ -238,9 +244,15 @@ fn check(device: &Device, state: &DeviceState, asked: &MemoryInfo, external: boo
         let broken = ("VUID-vkAllocateMemory-maxMemoryAllocationCount-04101", text);
         return Err((vk::Result::ERROR_TOO_MANY_OBJECTS, Some(broken)));
     }
+    if facts.replayed_address != 0 && !state.is_free_address(facts.replayed_address, asked.size) {
+        return Err((vk::Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS, None));
+    }
     let size = asked.size;
     let heap = profile.types.get(index(asked.type_index)).map_or(0, |kind| kind.heap);
-    let refused = device.hub.faults.refuses(size) || size > profile.limits.max_memory_allocation_size;
+    let limits = &profile.limits;
+    let is_too_large =
+        size > limits.max_memory_allocation_size && !limits.grants_above_max_memory_allocation_size;
+    let refused = device.hub.faults.refuses(size) || is_too_large;
     // The last check: from here on the bytes are taken.
     if refused || !device.hub.take(heap, size) {
         return Err((vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, None));
@@ -254,16 +266,17 @@ fn check_asked(
     device: &Device,
     state: &DeviceState,
     asked: &MemoryInfo,
-    external: bool,
+    facts: &ChainFacts,
 ) -> Result<(), Broken> {
     let (profile, features) = (device.profile(), &device.features);
+    facts.check(device, asked)?;
     let MemoryInfo { size, type_index, export_handle_types: export, .. } = *asked;
     let Some(kind) = profile.types.get(index(type_index)) else {
         let text =
             format!("memoryTypeIndex is {type_index}, and there are {} memory types", profile.types.len());
         return Err(("VUID-vkAllocateMemory-pAllocateInfo-01714", text));
     };
-    refuse_if!(size == 0 && !external => "VUID-VkMemoryAllocateInfo-allocationSize-07897",
+    refuse_if!(size == 0 && export == 0 && !facts.is_import() => "VUID-VkMemoryAllocateInfo-allocationSize-07897",
         "allocationSize is 0");
     let (heap, flags) = (kind.heap, kind.flags);
     let heap_size = profile.heaps.get(index(heap)).map_or(0, |heap| heap.size);
@@ -314,6 +327,15 @@ fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> 
 }
 
 impl DeviceState {
+    /// Whether no memory has any of `size` bytes from this address on.
+    fn is_free_address(&self, address: u64, size: u64) -> bool {
+        let end = address.saturating_add(size);
+        let before = self.addresses.range(..end).next_back();
+        let reaches = |memory: &Memory| memory.address.saturating_add(memory.info.size) > address;
+        !before.is_some_and(|(_, handle)| self.memories.get(handle).is_some_and(reaches))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "all that is known of it, each once")]
     fn add_memory(
         &mut self,
         device: &Device,
@@ -322,15 +344,18 @@ impl DeviceState {
         heap: u32,
         host: HostBytes,
         shared: Option<Arc<Store>>,
+        replayed: u64,
     ) {
         let properties =
             device.profile().types.get(index(info.type_index)).map_or(Default::default(), |kind| kind.flags);
         let split = properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
             && !properties.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
-        let address = self.address_end.max(FIRST_ADDRESS).next_multiple_of(ADDRESS_GAP);
-        // At most the heaps' sizes are allocated at a time, but addresses are not used again: after 2^64 bytes they
-        // stay at the end, which nobody reaches.
-        self.address_end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
+        let next = self.address_end.max(FIRST_ADDRESS).next_multiple_of(ADDRESS_GAP);
+        let address = if replayed == 0 { next } else { replayed };
+        // At most the heaps' sizes are allocated at a time, but addresses are not used again unless a program replays
+        // them: after 2^64 bytes they stay at the end, which nobody reaches.
+        let end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
+        self.address_end = self.address_end.max(end);
         let memory = Memory {
             store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.room))),
             info,

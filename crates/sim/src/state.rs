@@ -229,6 +229,8 @@ pub(super) struct Device {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Features {
     pub(super) buffer_device_address: bool,
+    /// `bufferDeviceAddressCaptureReplay`.
+    pub(super) capture_replay: bool,
     pub(super) memory_priority: bool,
     pub(super) pageable_device_local_memory: bool,
     pub(super) device_coherent_memory: bool,

@@ -107,6 +107,10 @@ pub struct LimitsProfile {
     pub max_memory_allocation_count: u32,
     /// `VkPhysicalDeviceMaintenance3Properties::maxMemoryAllocationSize`.
     pub max_memory_allocation_size: u64,
+    /// Whether `vkAllocateMemory` gives more than `max_memory_allocation_size` all the same, as NVIDIA's driver does.
+    /// Documents of older versions do not mention it: then it refuses.
+    #[serde(default)]
+    pub grants_above_max_memory_allocation_size: bool,
     /// `VkPhysicalDeviceMaintenance4Properties::maxBufferSize`.
     pub max_buffer_size: u64,
     /// `minMemoryMapAlignment`.

@@ -7,6 +7,7 @@
 
 mod allocation;
 mod binding;
+mod chains;
 mod content;
 mod faults;
 mod mapping;

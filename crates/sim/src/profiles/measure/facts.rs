@@ -254,6 +254,8 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
         non_coherent_atom_size: said.non_coherent_atom_size,
         max_memory_allocation_count: said.max_memory_allocation_count,
         max_memory_allocation_size: more.maintenance3.max_memory_allocation_size,
+        // Not tried: it would take gigabytes. Measured on an H200.
+        grants_above_max_memory_allocation_size: more.driver.driver_id == vk::DriverId::NVIDIA_PROPRIETARY,
         max_buffer_size: more.maintenance4.max_buffer_size,
         // A driver may report more.
         min_memory_map_alignment: widen(said.min_memory_map_alignment).min(MAX_MAP_ALIGNMENT),

@@ -1,0 +1,380 @@
+//! What the allocator adds to a `pNext` chain of the program's, for every kind of chain. The simulated driver checks the
+//! result; a rig ends only if it had nothing to object to.
+
+use std::any::type_name;
+
+use ash::vk::{self, ExternalMemoryHandleTypeFlags as Handles, Handle as _, TaggedStructure};
+use sublet::sim::{AllocateCall, Gpu};
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateInfo, CreateError,
+    MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Shared,
+};
+
+use crate::common::*;
+
+const EXPORT: vk::StructureType = vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO;
+const PRIORITY: vk::StructureType = vk::StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT;
+const FLAGS: vk::StructureType = vk::StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
+const DEDICATED: vk::StructureType = vk::StructureType::MEMORY_DEDICATED_ALLOCATE_INFO;
+
+const ADDRESS: vk::MemoryAllocateFlags = vk::MemoryAllocateFlags::DEVICE_ADDRESS;
+const REPLAY: vk::MemoryAllocateFlags = vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY;
+const MASK: vk::MemoryAllocateFlags = vk::MemoryAllocateFlags::DEVICE_MASK;
+
+fn chain_of(structure: &impl Sized) -> MemoryAllocateNext {
+    // SAFETY: the tests keep the structure, and what follows it, for as long as the call or the pool needs it.
+    unsafe { MemoryAllocateNext::new(std::ptr::from_ref(structure).cast()) }
+}
+
+/// `first`, followed by `second`, which lives for as long.
+fn linked<T: TaggedStructure>(mut first: T, second: &impl Sized) -> T {
+    let base = (&raw mut first).cast::<vk::BaseOutStructure<'_>>();
+    // SAFETY: a tagged structure begins so, and nobody else has it.
+    unsafe { (*base).p_next = std::ptr::from_ref(second).cast_mut().cast() };
+    first
+}
+
+/// An allocator all of whose memory is exported, on a GPU that has everything.
+fn exporting(types: Handles) -> Vec<Held<Rig>> {
+    let profiles = having(|profile| {
+        let features = profile.features;
+        features.external_memory && features.memory_priority && features.buffer_device_address
+    });
+    let rig = |&profile: &&'static _| {
+        let gpu = Gpu::new(profile);
+        let info = AllocatorCreateInfo {
+            flags: enabled(&gpu),
+            external_memory_handle_types: &[types; 32][..profile.types.len()],
+            ..create_info(&gpu)
+        };
+        let allocator = Shared::make(&info).unwrap();
+        gpu.log_allocations(true);
+        hold(Rig { allocator, gpu })
+    };
+    profiles.iter().map(rig).collect()
+}
+
+/// The one `vkAllocateMemory`, in whose chain nothing stands twice.
+fn only_call(gpu: &Gpu) -> AllocateCall {
+    let calls = gpu.take_log();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    let call = calls.into_iter().next().unwrap();
+    let chain = &call.asked.chain;
+    assert!((1..chain.len()).all(|at| !chain[..at].contains(&chain[at])), "{chain:?}");
+    call
+}
+
+/// Whether what is shared has to be dedicated.
+fn requires_dedicated(rig: &Rig) -> bool {
+    rig.profile().images.external_requires_dedicated
+}
+
+fn auto() -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo::new(MemoryUsage::Auto)
+}
+
+fn buffer_with(
+    rig: &Rig,
+    types: Handles,
+    info: &AllocationCreateInfo<'_>,
+    next: MemoryAllocateNext,
+) -> Result<(vk::Buffer, Allocation), CreateError> {
+    let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(types);
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+    let buffer_info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
+    // SAFETY: the create-info is valid, and says how the memory is shared.
+    unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, info, next) }
+}
+
+fn image_with(
+    rig: &Rig,
+    types: Handles,
+    info: &AllocationCreateInfo<'_>,
+    next: MemoryAllocateNext,
+) -> Result<(vk::Image, Allocation), CreateError> {
+    let mut shared = vk::ExternalMemoryImageCreateInfo::default().handle_types(types);
+    let image_info = square(64, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
+    // SAFETY: as above.
+    unsafe { rig.allocator.create_dedicated_image(&image_info, info, next) }
+}
+
+fn dedicated_memory(rig: &Rig, next: MemoryAllocateNext) -> Allocation {
+    let requirements = vk::MemoryRequirements { size: 64 * KIB, alignment: 1, memory_type_bits: !0 };
+    rig.allocator.allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next).unwrap()
+}
+
+/// What is imported is not exported as well: it is bound to resources of the imported type, which need not be one of the
+/// exported types (VUID-vkBindImageMemory-memory-02728). VulkanMemoryAllocator 508.
+fn imports<T: TaggedStructure>(structure: &T, types: Handles) {
+    for rig in exporting(Handles::OPAQUE_FD) {
+        let next = chain_of(structure);
+        let is_host_pointer = types == Handles::HOST_ALLOCATION_EXT;
+        let expected = |dedicated: bool| {
+            let mut chain = vec![PRIORITY, FLAGS, DEDICATED, T::STRUCTURE_TYPE];
+            chain.retain(|&kind| dedicated || kind != DEDICATED);
+            chain
+        };
+        // A host pointer is dedicated to nothing, so that there are no such resources where all have to be.
+        if !(is_host_pointer && requires_dedicated(&rig)) {
+            let made = buffer_with(&rig, types, &auto(), next).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain, expected(!is_host_pointer), "{}", type_name::<T>());
+            rig.destroy_buffer(made);
+            let made = image_with(&rig, types, &auto(), next).unwrap();
+            let mut image = expected(!is_host_pointer);
+            image.retain(|&kind| kind != FLAGS);
+            assert_eq!(only_call(&rig.gpu).asked.chain, image, "{}", type_name::<T>());
+            rig.destroy_image(made);
+        }
+        let memory = dedicated_memory(&rig, next);
+        assert_eq!(only_call(&rig.gpu).asked.chain, expected(false), "{}", type_name::<T>());
+        rig.free(memory);
+    }
+}
+
+#[test]
+fn imports_of_every_kind_are_not_exported() {
+    let own = std::ptr::NonNull::<u64>::dangling().as_ptr();
+    let fd = vk::ImportMemoryFdInfoKHR::default().handle_type(Handles::DMA_BUF_EXT).fd(-1);
+    imports(&fd, Handles::DMA_BUF_EXT);
+    let win32 = vk::ImportMemoryWin32HandleInfoKHR::default();
+    imports(&win32.handle_type(Handles::OPAQUE_WIN32), Handles::OPAQUE_WIN32);
+    imports(&win32.handle_type(Handles::D3D12_RESOURCE), Handles::D3D12_RESOURCE);
+    let older = vk::ImportMemoryWin32HandleInfoNV::default();
+    imports(&older.handle_type(vk::ExternalMemoryHandleTypeFlagsNV::OPAQUE_WIN32), Handles::empty());
+    let host = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(Handles::HOST_ALLOCATION_EXT);
+    imports(&host, Handles::HOST_ALLOCATION_EXT);
+    let mut android = vk::ImportAndroidHardwareBufferInfoANDROID::default();
+    android.buffer = own.cast();
+    imports(&android, Handles::ANDROID_HARDWARE_BUFFER_ANDROID);
+    let zircon = vk::ImportMemoryZirconHandleInfoFUCHSIA::default();
+    imports(&zircon.handle_type(Handles::ZIRCON_VMO_FUCHSIA), Handles::ZIRCON_VMO_FUCHSIA);
+    imports(&vk::ImportMemoryBufferCollectionFUCHSIA::default(), Handles::empty());
+    let mut screen = vk::ImportScreenBufferInfoQNX::default();
+    screen.buffer = own.cast();
+    imports(&screen, Handles::SCREEN_BUFFER_QNX);
+    imports(&vk::ImportMetalBufferInfoEXT::default(), Handles::empty());
+}
+
+/// A structure that names nothing imports nothing.
+#[test]
+fn what_imports_nothing_is_exported() {
+    fn exports<T: TaggedStructure>(structure: &T) {
+        for rig in exporting(Handles::OPAQUE_FD) {
+            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(structure)).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, DEDICATED, T::STRUCTURE_TYPE]);
+            assert_eq!(asked.export_handle_types, Handles::OPAQUE_FD.as_raw());
+            rig.destroy_buffer(made);
+        }
+    }
+    exports(&vk::ImportMemoryFdInfoKHR::default());
+    exports(&vk::ImportMemoryWin32HandleInfoKHR::default());
+    exports(&vk::ImportMemoryHostPointerInfoEXT::default());
+    exports(&vk::ImportAndroidHardwareBufferInfoANDROID::default());
+    exports(&vk::ExportMetalObjectCreateInfoEXT::default());
+    exports(&vk::MemoryOpaqueCaptureAddressAllocateInfo::default());
+}
+
+/// VUID-VkMemoryAllocateInfo-pNext-00640.
+#[test]
+fn exports_of_the_older_extension_stay_alone() {
+    fn alone<T: TaggedStructure>(structure: &T) {
+        for rig in exporting(Handles::OPAQUE_WIN32) {
+            let made = buffer_with(&rig, Handles::OPAQUE_WIN32, &auto(), chain_of(structure)).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain, [PRIORITY, FLAGS, DEDICATED, T::STRUCTURE_TYPE]);
+            rig.destroy_buffer(made);
+        }
+    }
+    alone(&vk::ExportMemoryAllocateInfoNV::default());
+    alone(&vk::ExportMemoryWin32HandleInfoNV::default());
+    // Attributes of a handle say how, not that it is exported.
+    for rig in exporting(Handles::OPAQUE_WIN32) {
+        let attributes = vk::ExportMemoryWin32HandleInfoKHR::default();
+        let made = buffer_with(&rig, Handles::OPAQUE_WIN32, &auto(), chain_of(&attributes)).unwrap();
+        assert_eq!(only_call(&rig.gpu).asked.export_handle_types, Handles::OPAQUE_WIN32.as_raw());
+        rig.destroy_buffer(made);
+    }
+}
+
+/// Flags and device mask of the program are merged with the allocator's, wherever they stand.
+#[test]
+fn flags_of_the_program_are_merged() {
+    for rig in exporting(Handles::OPAQUE_FD) {
+        let flags = vk::MemoryAllocateFlagsInfo::default().flags(MASK).device_mask(1);
+        let at = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
+        let metal = vk::ExportMetalObjectCreateInfoEXT::default();
+        let behind = linked(at, &flags);
+        let further_behind = linked(metal, &behind);
+        let before = linked(flags, &at);
+        for (next, rest) in [
+            (chain_of(&flags), vec![]),
+            (chain_of(&before), vec![at.s_type]),
+            (chain_of(&behind), vec![at.s_type]),
+            (chain_of(&further_behind), vec![metal.s_type, at.s_type]),
+        ] {
+            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), next).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain, [&[EXPORT, PRIORITY, FLAGS, DEDICATED], &rest[..]].concat());
+            assert_eq!((asked.flags, asked.device_mask), ((MASK | ADDRESS).as_raw(), 1));
+            rig.destroy_buffer(made);
+            // An image has no address: nothing is to be merged, and the program's stand where it put them.
+            let made = image_with(&rig, Handles::OPAQUE_FD, &auto(), next).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!((asked.flags, asked.device_mask), (MASK.as_raw(), 1));
+            rig.destroy_image(made);
+        }
+        // Every block of a pool has them.
+        let pool_info =
+            PoolCreateInfo { memory_allocate_next: chain_of(&further_behind), ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&pool_info).unwrap();
+        let memory = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let asked = only_call(&rig.gpu).asked;
+        assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, metal.s_type, at.s_type]);
+        assert_eq!((asked.flags, asked.device_mask), ((MASK | ADDRESS).as_raw(), 1));
+        rig.free(memory);
+        rig.destroy_pool(pool);
+    }
+}
+
+/// A buffer is where it was: its memory is captured with the flag, and replayed by its address alone.
+#[test]
+fn an_address_is_captured_and_replayed() {
+    for rig in exporting(Handles::empty()) {
+        let buffer_info = vk::BufferCreateInfo::default()
+            .flags(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
+            .size(64 * KIB)
+            .usage(vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
+        let make = |next| {
+            // SAFETY: the create-info is valid, and the chain is for memory whose address is replayed.
+            unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &auto(), next) }.unwrap()
+        };
+        let flags = vk::MemoryAllocateFlagsInfo::default().flags(REPLAY);
+        let captured = make(chain_of(&flags));
+        assert_eq!(only_call(&rig.gpu).asked.flags, (ADDRESS | REPLAY).as_raw());
+        let info = vk::DeviceMemoryOpaqueCaptureAddressInfo::default().memory(captured.1.memory());
+        // SAFETY: the memory is live, and has an address.
+        let address = unsafe { rig.gpu.device().get_device_memory_opaque_capture_address(&info) };
+        // SAFETY: the buffer is live, and has an address.
+        let was_at = unsafe { rig.allocator.buffer_address(captured.0) };
+        rig.destroy_buffer(captured);
+
+        let at = vk::MemoryOpaqueCaptureAddressAllocateInfo::default().opaque_capture_address(address);
+        let replayed = make(chain_of(&at));
+        let asked = only_call(&rig.gpu).asked;
+        assert_eq!(asked.chain, [PRIORITY, FLAGS, DEDICATED, at.s_type]);
+        assert_eq!(asked.flags, (ADDRESS | REPLAY).as_raw());
+        // SAFETY: as above.
+        assert_eq!(unsafe { rig.allocator.buffer_address(replayed.0) }, was_at);
+        rig.destroy_buffer(replayed);
+        // In a pool whose blocks have the flag as well.
+        let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&flags), ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&pool_info).unwrap();
+        // SAFETY: the create-info is valid.
+        let made =
+            unsafe { rig.allocator.create_buffer(&buffer_info, &AllocationCreateInfo::in_pool(&pool)) };
+        if let Ok(made) = made {
+            rig.destroy_buffer(made);
+        }
+        rig.destroy_pool(pool);
+    }
+}
+
+/// The program's own priority and its own dedication count.
+#[test]
+fn a_structure_of_the_program_is_not_added_again() {
+    for rig in exporting(Handles::OPAQUE_FD) {
+        let priority = vk::MemoryPriorityAllocateInfoEXT::default().priority(0.125);
+        let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(&priority)).unwrap();
+        let asked = only_call(&rig.gpu).asked;
+        assert_eq!(asked.chain, [EXPORT, FLAGS, DEDICATED, PRIORITY]);
+        assert_eq!(asked.priority, Some(0.125));
+        rig.destroy_buffer(made);
+
+        if !requires_dedicated(&rig) {
+            let none = vk::MemoryDedicatedAllocateInfo::default();
+            let made = buffer_with(&rig, Handles::OPAQUE_FD, &auto(), chain_of(&none)).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, DEDICATED]);
+            assert!(asked.dedicated_buffer.is_null());
+            rig.destroy_buffer(made);
+        }
+
+        // A resource that the program makes and binds itself.
+        let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(Handles::OPAQUE_FD);
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+        let info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
+        // SAFETY: the create-info is valid.
+        let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
+        let own = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
+        // SAFETY: the buffer is live.
+        let requirements = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) };
+        let info = AllocationCreateInfo::default();
+        let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
+        assert_eq!(only_call(&rig.gpu).asked.dedicated_buffer, buffer);
+        // SAFETY: the buffer is not bound, and the memory is for it.
+        unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
+        rig.destroy_buffer((buffer, memory));
+    }
+}
+
+/// The driver decides how large an Android hardware buffer for an image is (VUID-VkMemoryAllocateInfo-pNext-01874).
+#[test]
+fn an_image_that_is_exported_to_android_has_no_size() {
+    for rig in exporting(Handles::ANDROID_HARDWARE_BUFFER_ANDROID) {
+        let mut shared = vk::ExternalMemoryImageCreateInfo::default()
+            .handle_types(Handles::ANDROID_HARDWARE_BUFFER_ANDROID);
+        let info = square(64, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
+        // SAFETY: the create-info is valid.
+        let image = unsafe { rig.gpu.device().create_image(&info, None) }.unwrap();
+        // SAFETY: the image is live.
+        let requirements = unsafe { rig.gpu.device().get_image_memory_requirements(image) };
+        let own = vk::MemoryDedicatedAllocateInfo::default().image(image);
+        let info = AllocationCreateInfo::default();
+        let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
+        assert_eq!(only_call(&rig.gpu).asked.size, 0);
+        assert_eq!((memory.size(), rig.memory_size(&memory)), (requirements.size, requirements.size));
+        // SAFETY: the image is not bound, and the memory is for it.
+        unsafe { rig.allocator.bind_image_memory(&memory, 0, image) }.unwrap();
+        rig.destroy_image((image, memory));
+        // A buffer's has one.
+        let made = buffer_with(&rig, Handles::ANDROID_HARDWARE_BUFFER_ANDROID, &auto(), Default::default());
+        let made = made.unwrap();
+        assert_eq!(only_call(&rig.gpu).asked.size, made.1.size());
+        rig.destroy_buffer(made);
+    }
+}
+
+/// What was dedicated is imported as dedicated, and what was not is imported so that it may alias
+/// (VUID-VkMemoryDedicatedAllocateInfo-image-01878, -buffer-01879).
+#[cfg(unix)]
+#[test]
+fn a_descriptor_is_imported_as_it_was_exported() {
+    use std::os::fd::IntoRawFd as _;
+    let opaque = Handles::OPAQUE_FD;
+    for rig in exporting(opaque) {
+        for flags in [Flags::empty(), Flags::CAN_ALIAS] {
+            let info = AllocationCreateInfo { flags, ..auto() };
+            let import_of = |memory: &Allocation| {
+                // SAFETY: all memory of the allocator is exported so.
+                let fd = unsafe { rig.allocator.memory_fd(memory, opaque) }.unwrap();
+                vk::ImportMemoryFdInfoKHR::default().handle_type(opaque).fd(fd.into_raw_fd())
+            };
+            let exported = image_with(&rig, opaque, &info, Default::default()).unwrap();
+            let in_its_type =
+                AllocationCreateInfo { memory_type_bits: 1 << exported.1.memory_type_index(), ..info };
+            let import = import_of(&exported.1);
+            let imported = image_with(&rig, opaque, &in_its_type, chain_of(&import)).unwrap();
+            rig.destroy_image(imported);
+            rig.destroy_image(exported);
+            let exported = buffer_with(&rig, opaque, &info, Default::default()).unwrap();
+            let in_its_type =
+                AllocationCreateInfo { memory_type_bits: 1 << exported.1.memory_type_index(), ..info };
+            let import = import_of(&exported.1);
+            let imported = buffer_with(&rig, opaque, &in_its_type, chain_of(&import)).unwrap();
+            rig.destroy_buffer(imported);
+            rig.destroy_buffer(exported);
+        }
+    }
+}
