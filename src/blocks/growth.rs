@@ -29,7 +29,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Asks the driver for a block, for a smaller one if it refuses, and so on.
+    /// Asks the driver for a block, for a smaller one if it refuses, and so on. The last one is as large as needed.
     ///
     /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or
     /// the request would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
@@ -62,13 +62,21 @@ impl Growth {
         let mut size = grown(first, config.block_size, self.needed, self.largest_block);
         context.budgets.refresh_if_stale(&context.device);
         let free = context.budgets.level(context.heap_of(config.memory_type)).free();
-        let least = self.needed.max(config.block_size / LEAST_PART);
+        let least = self.needed.max(config.block_size / LEAST_PART).min(size);
         while size > free && size / 2 >= least {
             size /= 2;
         }
+        // Half of a block would be too small, and half of this one may stay unused: over the budget nobody else has
+        // the use of it. A full-sized block may be the only one, for more than this request.
+        if size > free && !self.full_sized {
+            size = least;
+        }
         loop {
             match attempt(size) {
-                Err(error) if error.is_shortage() && size / 2 >= smallest.max(self.needed) => size /= 2,
+                Err(error) if error.is_shortage() && size > least => {
+                    let half = size / 2;
+                    size = if half >= smallest.max(self.needed) { half } else { least };
+                }
                 answer => return answer,
             }
         }
