@@ -9,6 +9,7 @@ use crate::base::cast::index;
 use crate::base::watch::Watch;
 use crate::device::{Device, DriverAllocation, DriverError};
 use crate::error::MemoryError;
+use crate::metadata::Key;
 
 /// What every vector of an allocator works with.
 #[derive(Debug)]
@@ -72,6 +73,8 @@ pub(crate) struct DeviceBlock {
     /// Memory of its own for one allocation.
     dedicated: bool,
     mapped: MappedPointer,
+    /// The allocation that it was mapped for, which ends the mapping if it is undone and nobody else uses it.
+    mapped_for: Option<Key>,
 }
 
 impl DeviceBlock {
@@ -96,7 +99,8 @@ impl DeviceBlock {
                 context.budgets.count_given(heap, what.size);
                 events.asked(context, described, Ok((memory, &watch)));
                 let mapped = MappedPointer::UNMAPPED;
-                Ok(Self { memory, size: what.size, memory_type: what.memory_type, dedicated, mapped })
+                let (size, memory_type) = (what.size, what.memory_type);
+                Ok(Self { memory, size, memory_type, dedicated, mapped, mapped_for: None })
             }
             Err(error) => {
                 context.budgets.release(heap, what.size);
@@ -144,6 +148,22 @@ impl DeviceBlock {
     /// Sets where the memory is mapped, after [`map_memory`] or before [`unmap_memory`].
     pub(crate) fn set_mapped(&mut self, mapped: MappedPointer) {
         self.mapped = mapped;
+        self.mapped_for = None;
+    }
+
+    /// [`Self::set_mapped`], for an allocation that may be undone.
+    pub(crate) fn set_mapped_for(&mut self, mapped: MappedPointer, key: Key) {
+        self.mapped = mapped;
+        self.mapped_for = Some(key);
+    }
+
+    /// Forgets the mapping if it was made for this allocation. Says whether it was: then it is to be ended.
+    pub(crate) fn forget_mapped_for(&mut self, key: Key) -> bool {
+        let was = self.mapped.is_mapped() && self.mapped_for == Some(key);
+        if was {
+            self.set_mapped(MappedPointer::UNMAPPED);
+        }
+        was
     }
 }
 

@@ -63,7 +63,7 @@ impl<T: Threading> BlockVector<T> {
             return Ok(mapped);
         }
         let mapped = map_memory(context, memory)?;
-        self.with_memory(live, |memory, _| memory.set_mapped(mapped))?;
+        self.with_memory(live, |memory, _| memory.set_mapped_for(mapped, live.key))?;
         Ok(mapped)
     }
 
