@@ -54,6 +54,9 @@ impl<T: Threading> Inner<T> {
         if matches!(error, MemoryError::HeapTooSmall { .. }) || !error.is_shortage() {
             return false;
         }
+        if self.is_above_limit(error) {
+            return false;
+        }
         // Not under the lock: a subscriber that allocates as the span begins must not find it taken.
         let span = tracing::debug_span!(target: "sublet::block", "relieve", size = need.bytes);
         let _entered = span.enter();
@@ -78,6 +81,13 @@ impl<T: Threading> Inner<T> {
             );
         }
         self.reliefs.load(Ordering::Acquire) != seen
+    }
+
+    /// Whether the driver has refused a size above its limit for which the heap has room: then it wants no memory.
+    fn is_above_limit(&self, error: MemoryError) -> bool {
+        let MemoryError::Driver { size, heap, .. } = error else { return false };
+        let budgets = &self.context.budgets;
+        budgets.exceeded_by(size).is_some() && size <= budgets.level(heap).free()
     }
 
     /// Gives back what is empty in the heap; if the number of allocations is exhausted and that is not enough, what is

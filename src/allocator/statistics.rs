@@ -86,8 +86,9 @@ impl<T: Threading> Allocator<T> {
         self.inner.context.device.max_buffer_size
     }
 
-    /// The most bytes that one `VkDeviceMemory` may have, and so the most that one allocation may:
-    /// `maxMemoryAllocationSize` of Vulkan 1.1, `u64::MAX` where the device does not say. Blocks are no larger.
+    /// The most bytes that one `VkDeviceMemory` should have: `maxMemoryAllocationSize` of Vulkan 1.1, `u64::MAX` where the
+    /// device does not say. Blocks are no larger. A single request above it goes to the driver, which
+    /// [may grant it](crate::guide::limits#more-than-one-allocation-may-have).
     pub fn max_memory_allocation_size(&self) -> u64 {
         self.inner.context.device.max_memory_size
     }

@@ -275,11 +275,14 @@ impl Budgets {
 
     /// Whether one `VkDeviceMemory` in the heap may have so many bytes at all.
     fn check_size(&self, heap: u32, size: u64) -> Result<(), MemoryError> {
-        let (heap_size, max) = (self.heap_size(heap), self.max_memory_size);
-        if size > heap_size {
-            return Err(MemoryError::HeapTooSmall { size, heap, heap_size });
-        }
-        if size > max { Err(MemoryError::AllocationTooLarge { size, max }) } else { Ok(()) }
+        let heap_size = self.heap_size(heap);
+        if size > heap_size { Err(MemoryError::HeapTooSmall { size, heap, heap_size }) } else { Ok(()) }
+    }
+
+    /// `maxMemoryAllocationSize`, if `size` is above it. No block is; a request is, if the program says so. Some drivers
+    /// grant it all the same, so that they are asked.
+    pub(crate) fn exceeded_by(&self, size: u64) -> Option<u64> {
+        (size > self.max_memory_size).then_some(self.max_memory_size)
     }
 
     /// The most bytes that a block in the heap may have.

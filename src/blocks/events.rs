@@ -97,7 +97,6 @@ impl Attempt {
             Err(ref error) => {
                 let (reason, result) = match error {
                     MemoryError::HeapTooSmall { .. } => ("heap_too_small", None),
-                    MemoryError::AllocationTooLarge { .. } => ("allocation_too_large", None),
                     MemoryError::HeapLimit { .. } => ("heap_limit", None),
                     MemoryError::OverBudget { .. } => ("over_budget", None),
                     MemoryError::TooManyAllocations { .. } => ("too_many_allocations", None),
@@ -115,6 +114,16 @@ impl Attempt {
             }
         }
     }
+}
+
+/// The driver will be asked for more than `limit`, its `maxMemoryAllocationSize`.
+#[cold]
+pub(super) fn emit_above_limit(context: &DeviceContext, memory_type: u32, size: u64, limit: u64) {
+    tracing::warn!(
+        name: "allocation_above_limit", target: "sublet::block",
+        size, limit, memory_type, heap = context.heap_of(memory_type),
+        "one allocation is larger than maxMemoryAllocationSize, which drivers may refuse"
+    );
 }
 
 /// The driver has `size` bytes back. `pool` is the pool's name.

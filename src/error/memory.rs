@@ -21,13 +21,6 @@ pub enum MemoryError {
         /// Its size in bytes.
         heap_size: u64,
     },
-    /// The size exceeds what one `VkDeviceMemory` of the device can have. The driver was not asked.
-    AllocationTooLarge {
-        /// Bytes asked for.
-        size: u64,
-        /// `maxMemoryAllocationSize` in bytes.
-        max: u64,
-    },
     /// The heap would exceed the program's limit. The driver was not asked.
     HeapLimit {
         /// Bytes asked for.
@@ -86,7 +79,7 @@ impl MemoryError {
     /// Whether the heap can never hold so many bytes under the limits that were asked for, even with nothing in it.
     pub(crate) fn is_permanent(&self) -> bool {
         match *self {
-            Self::HeapTooSmall { .. } | Self::AllocationTooLarge { .. } => true,
+            Self::HeapTooSmall { .. } => true,
             Self::HeapLimit { size, limit, .. } => size > limit,
             Self::OverBudget { size, budget, .. } => size > budget,
             Self::TooManyAllocations { .. } | Self::Driver { .. } => false,
@@ -99,9 +92,6 @@ impl fmt::Display for MemoryError {
         match self {
             Self::HeapTooSmall { size, heap, heap_size } => {
                 write!(f, "{size} bytes are more than heap {heap} has: {heap_size}")
-            }
-            Self::AllocationTooLarge { size, max } => {
-                write!(f, "{size} bytes are above maxMemoryAllocationSize, which is {max} on this device")
             }
             Self::HeapLimit { size, heap, used, limit } => {
                 write!(

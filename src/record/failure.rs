@@ -3,7 +3,8 @@
 
 use crate::error::{AllocationError, MemoryError};
 
-/// The number of an error; 0 for one that has none. A number never gets another meaning.
+/// The number of an error; 0 for one that has none. A number never gets another meaning: 18 was that of a request
+/// above `maxMemoryAllocationSize`, which is the driver's to answer now.
 pub(crate) fn failure_number(error: &AllocationError) -> u8 {
     match error {
         AllocationError::ZeroSize => 1,
@@ -24,6 +25,5 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::Memory(MemoryError::OverBudget { .. }) => 15,
         AllocationError::Memory(MemoryError::TooManyAllocations { .. }) => 16,
         AllocationError::Memory(MemoryError::Driver { .. }) => 17,
-        AllocationError::Memory(MemoryError::AllocationTooLarge { .. }) => 18,
     }
 }

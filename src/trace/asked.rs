@@ -166,7 +166,7 @@ pub enum Failure {
     TooManyAllocations,
     /// [`MemoryError::Driver`](crate::MemoryError::Driver).
     Driver,
-    /// [`MemoryError::AllocationTooLarge`](crate::MemoryError::AllocationTooLarge).
+    /// The request was above `maxMemoryAllocationSize`. Only in recordings of versions that did not ask the driver then.
     AllocationTooLarge,
     /// A kind that this version does not know.
     Other,

@@ -184,9 +184,7 @@ pub(super) fn may_pass(error: &CreateError) -> bool {
         CreateError::Resource(error) => error.is_out_of_memory(),
         CreateError::Allocation(error) => match error {
             AllocationError::Full { .. } => true,
-            AllocationError::Memory(
-                MemoryError::HeapTooSmall { .. } | MemoryError::AllocationTooLarge { .. },
-            ) => false,
+            AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => false,
             AllocationError::Memory(error) => error.is_shortage(),
             AllocationError::Map(error) => error.is_out_of_memory(),
             _ => false,

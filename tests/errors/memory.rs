@@ -41,7 +41,6 @@ fn plain() -> Vec<Told> {
     ]));
     all.extend(each([
         MemoryError::HeapTooSmall { size: 1001, heap: 13, heap_size: 1002 },
-        MemoryError::AllocationTooLarge { size: 1002, max: 1001 },
         MemoryError::HeapLimit { size: 1001, heap: 13, used: 1002, limit: 1003 },
         MemoryError::OverBudget { size: 1001, heap: 13, usage: 1002, budget: 1003 },
         MemoryError::TooManyAllocations { limit: 4097 },

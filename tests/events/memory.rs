@@ -145,6 +145,18 @@ pub(crate) fn allocation_count() {
     }
 }
 
+/// One allocation above what the device says that one may have: its driver gives it.
+pub(crate) fn above_limit() {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let allocator = allocator(&gpu);
+    let info = AllocationCreateInfo { memory_type_bits: 1 << 1, ..Default::default() };
+    let limit = gpu.profile().limits.max_memory_allocation_size;
+    for size in [limit, limit + 1] {
+        let allocation = allocator.allocate_memory(&requirements(size), &info).unwrap();
+        free(&allocator, allocation);
+    }
+}
+
 fn of<'a>(seen: &'a [Seen], name: &str) -> Vec<&'a Seen> {
     seen.iter().filter(|seen| seen.name() == name).collect()
 }
@@ -274,6 +286,15 @@ fn why_an_allocation_has_memory_of_its_own_is_told() {
         reason(profile.name, auto(), Default::default()).as_deref() == Some("driver_prefers")
     });
     assert!(prefers.is_some(), "a driver that prefers dedicated memory for what is rendered to");
+}
+
+#[test]
+fn a_size_above_the_limit_of_one_allocation_is_told() {
+    let seen = heard(above_limit);
+    let told = of(&seen, "allocation_above_limit");
+    let limit = Profile::by_name("nvidia-h200").unwrap().limits.max_memory_allocation_size;
+    assert_eq!((told.len(), told[0].number("size"), told[0].number("limit")), (1, limit + 1, limit));
+    assert_eq!((told[0].number("memory_type"), *told[0].metadata.level()), (1, tracing::Level::WARN));
 }
 
 #[test]

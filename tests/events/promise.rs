@@ -164,6 +164,7 @@ fn what_the_guide_promises_comes() {
         memory::dedicated();
         memory::budgets();
         memory::allocation_count();
+        memory::above_limit();
         leaks();
         corruption();
         defragmentation();

@@ -83,6 +83,32 @@ fn images_of_many_kinds_beside_buffers() {
     });
 }
 
+/// A single request above `maxMemoryAllocationSize` is the driver's to answer. Layers from 2025 on report it, and this is
+/// the only test that may hear of it.
+#[test]
+fn more_than_one_allocation_may_have() {
+    on_each_device(|bench| {
+        let size = bench.allocator.max_memory_allocation_size().saturating_add(1);
+        let memory = bench.context.memory_properties();
+        let heap_of = |at: u32| memory.memory_heaps[memory.memory_types[at as usize].heap_index as usize];
+        let types = bench.types_with(vk::MemoryPropertyFlags::empty());
+        let roomy = types.into_iter().find(|&at| heap_of(at).size / 10 * 8 > size);
+        let Some(memory_type) = roomy else { return };
+        let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
+        match bench.allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()) {
+            Ok(allocation) => {
+                assert!(allocation.is_dedicated());
+                // SAFETY: nothing was ever bound to it.
+                unsafe { bench.allocator.free_memory(allocation) }.unwrap();
+            }
+            Err(error) => assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error}"),
+        }
+        for message in bench.context.messages() {
+            assert!(message.contains("UNASSIGNED-vkAllocateMemory-maxMemoryAllocationSize"), "{message}");
+        }
+    });
+}
+
 /// An image that every device has.
 pub(crate) fn plain(side: u32) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()

@@ -3,7 +3,7 @@
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::super::events::PendingEvents;
+use super::super::events::{PendingEvents, emit_above_limit};
 use super::state::Core;
 use super::{Annotation, BlockVector, Grant, Live};
 use crate::base::align::Alignment;
@@ -430,6 +430,9 @@ impl<T: Threading> BlockVector<T> {
         request: &VectorRequest,
     ) -> Result<DeviceBlock, AllocationError> {
         let mut events = PendingEvents::default();
+        if let Some(limit) = context.budgets.exceeded_by(what.size) {
+            emit_above_limit(context, what.memory_type, what.size, limit);
+        }
         let allocated = {
             let span = tracing::debug_span!(target: "sublet::block", "dedicate", size = what.size);
             let _entered = span.enter();
