@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use ash::vk;
 use sublet::{Allocation, MapError};
 
 use super::Buffer;
 use super::body::{Body, Current, Kind};
-use crate::device::Core;
+use crate::device::{Core, LostDevice};
 
 impl Buffer {
     /// Writes bytes by the host, at once, `offset` bytes from the start: for buffers in memory that the host reaches,
@@ -55,7 +56,7 @@ impl Buffer {
             if !core.global.lock().can_be_replaced(body.id) {
                 return Err(WriteError::InUse);
             }
-            copy(core, allocation, offset, bytes).map_err(WriteError::Map)?;
+            copy(core, allocation, offset, bytes).map_err(|error| core.told(WriteError::Map(error)))?;
             // It is there: the caller has it.
             let _ = core.global.lock().idle(body.id);
             Ok(())
@@ -101,6 +102,8 @@ impl<K: Kind> Current<K> {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WriteError {
+    /// The device is lost.
+    Lost,
     /// The bytes end beyond the buffer.
     OutOfRange {
         /// Where they start.
@@ -121,6 +124,7 @@ pub enum WriteError {
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Lost => f.write_str("the device is lost"),
             Self::OutOfRange { offset, count, size } => {
                 write!(f, "{count} bytes from {offset} on end beyond the buffer, which has {size}")
             }
@@ -136,8 +140,13 @@ impl fmt::Display for WriteError {
 impl Error for WriteError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Lost => Some(&vk::Result::ERROR_DEVICE_LOST),
             Self::Map(error) => error.source(),
             _ => None,
         }
     }
+}
+
+impl LostDevice for WriteError {
+    const LOST: Self = Self::Lost;
 }

@@ -37,6 +37,8 @@ fn ids_of_other_frames_are_refused() {
     assert_eq!(frames.thaw(foreign.id()), refused);
     assert_eq!(unsafe { frames.idle(foreign.id()) }, refused);
     assert_eq!(unsafe { frames.acquired(foreign.id(), queue, STAGES) }, refused);
+    let layout = vk::ImageLayout::GENERAL;
+    assert_eq!(unsafe { frames.assume_layout(foreign.id(), layout) }, refused);
     let other_queue = other.frames().queue(0);
     let frames = bench.frames();
     assert_eq!(

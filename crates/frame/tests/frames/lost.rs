@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::descriptor::BindPoint;
-use sublet::{AllocationCreateInfo, MemoryUsage, sim};
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage, sim};
 use sublet_frame::{
     Attachment, BeginError, CreateFramesError, CreateLayoutError, CreateResourceError, Frames, ListError,
     OpenError, PipelineLayout, ReadError, RenderingInfo, StorageAccess, SubmitError, TransientImage,
-    ViewError,
+    ViewError, WriteError,
 };
 
 use crate::bench::{Bench, PROFILES, auto, frames, frames_with, gpu, image_info, parts};
@@ -40,6 +40,11 @@ fn draws(
     let transient = [TransientImage { info, steps: 0..=1 }];
     let only = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     drop(unsafe { frames.create_transient_images(&transient, &only) }?);
+
+    let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(256).usage(usage);
+    let flags = AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE;
+    unsafe { frames.create_buffer(&info, &AllocationCreateInfo { flags, ..auto() }) }?.write(0, &[1; 64])?;
 
     let mut list = frames.list(frames.queue(0))?;
     let colors = [Some(Attachment::clear(&image))];
@@ -112,6 +117,7 @@ fn says_lost(error: &(dyn Error + 'static)) -> bool {
         || matches!(error.downcast_ref(), Some(SubmitError::Lost))
         || matches!(error.downcast_ref(), Some(ListError::Lost))
         || matches!(error.downcast_ref(), Some(ReadError::Lost))
+        || matches!(error.downcast_ref(), Some(WriteError::Lost))
         || matches!(error.downcast_ref(), Some(ViewError::Lost))
         || matches!(error.downcast_ref(), Some(CreateResourceError::Lost))
         || matches!(error.downcast_ref(), Some(CreateLayoutError::Lost))

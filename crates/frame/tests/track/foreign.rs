@@ -64,6 +64,7 @@ impl Foreign {
                 let answer = list.split_image(image, &part, Use::COPY_SOURCE, &mut split);
                 assert_eq!(answer, Err(UseError::OtherGlobal { resource: image.into() }));
                 list.join(&mut split);
+                assert_eq!(list.assume_image(image, &part, Use::CLEAR), of(image.into()));
             }
             _ => {}
         }
@@ -89,7 +90,9 @@ impl Foreign {
             7 => {
                 let Some(&image) = self.rng.choice(&self.images) else { return };
                 let answer = own.layouts(image, |_, _, _| panic!("it is not known"));
-                assert_eq!(answer, Err(StateError::OtherGlobal { resource: image.into() }));
+                let refused = Err(StateError::OtherGlobal { resource: image.into() });
+                assert_eq!(answer, refused);
+                assert_eq!(own.assume_layout(image, vk::ImageLayout::GENERAL), refused);
             }
             _ => {}
         }
