@@ -11,13 +11,17 @@
     reason = "a benchmark, with buffers and uses that are valid"
 )]
 
+use std::sync::Arc;
+
 use ash::vk::{self, PipelineStageFlags2 as Stages};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use sublet::descriptor::BindPoint;
-use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use sublet::descriptor::{BindPoint, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo};
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
 use sublet_frame::track::Use;
-use sublet_frame::{CompactStep, Compactor, CompactorCreateInfo, Frames, StorageAccess};
+use sublet_frame::{
+    CompactStep, Compactor, CompactorCreateInfo, Features, Frames, FramesCreateInfo, QueueInfo, StorageAccess,
+};
 
 const USES: usize = 1_000;
 const BUFFERS: usize = 100;
@@ -132,7 +136,21 @@ const CHANGES: u32 = 100;
 
 /// A thousand storage buffers are bound, and one of them changes before each of a hundred dispatches.
 fn descriptors() -> Case {
-    let (gpu, mut frames) = sublet_frame::doc_example();
+    // The profile of the examples has fewer descriptors in a stage.
+    let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").expect("a profile that there is"));
+    let gpu: &sim::Gpu = Box::leak(Box::new(gpu));
+    let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap());
+    let sets =
+        DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..DescriptorDeviceCreateInfo::for_gpu(gpu) };
+    let descriptors = unsafe { DescriptorDevice::new(&sets) }.unwrap();
+    let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
+    let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
+    let info = FramesCreateInfo {
+        features: Features::for_gpu(gpu),
+        descriptors: Some(&descriptors),
+        ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
+    };
+    let mut frames = unsafe { Frames::new(&info) }.unwrap();
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
     let info = vk::BufferCreateInfo::default().size(256).usage(usage);
     let memory = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -168,7 +186,6 @@ fn descriptors() -> Case {
         }
         drop(list);
         frames.end();
-        black_box(&gpu);
     };
     Box::new(round)
 }

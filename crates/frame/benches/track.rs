@@ -225,8 +225,8 @@ fn pieces() -> Case {
         for _ in 0..100 {
             let at = random.u64(0..BYTES / 64) * 64;
             list.use_buffer(black_box(buffer), at..at + 64, Use::COPY_TARGET).unwrap();
+            list.flush();
         }
-        list.flush();
         list.use_buffer(buffer, 0..BYTES, Use::VERTICES).unwrap();
         list.flush();
         global.resolve(queue, &[&list], &mut submission).unwrap();
