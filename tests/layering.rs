@@ -186,6 +186,7 @@ const UNSAFE_FILES_OF_SIM: &[&str] = &[
     "commands/pass.rs",
     "commands/pool.rs",
     "commands/rendering.rs",
+    "commands/set.rs",
     "commands/tests/bench.rs",
     "commands/tests/buffers.rs",
     "commands/tests/draws.rs",

@@ -218,7 +218,7 @@ fn an_import_is_dedicated_to_what_the_export_was() {
         info.p_next = std::ptr::from_ref(if dedicated { &together } else { &alone }).cast();
         let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
         let get = vk::MemoryGetFdInfoKHR::default().memory(memory).handle_type(Handles::OPAQUE_FD);
-        let mut import = || {
+        let import = || {
             let fd = unsafe { fds.get_memory_fd(&get) }.unwrap();
             vk::ImportMemoryFdInfoKHR::default().handle_type(Handles::OPAQUE_FD).fd(fd)
         };
