@@ -288,6 +288,7 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "device/api.rs",
     "device/core.rs",
     "device/passes.rs",
+    "device/uploads.rs",
     "frame/frames.rs",
     "frame/mod.rs",
     "frame/submit.rs",

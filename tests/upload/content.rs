@@ -95,6 +95,36 @@ fn the_device_reads_what_was_written_to_an_arena() {
 }
 
 #[test]
+fn the_device_reads_what_was_kept_and_made_visible() {
+    on_every_profile(|profile| {
+        everywhere(profile, |rig, pool| {
+            let info = UploadArenaCreateInfo { pool: pool.clone(), share_pages: true, ..small(8192) };
+            let given = std::cell::RefCell::new(Vec::new());
+            let mut arena = arena(rig, &info);
+            frames(
+                rig,
+                &mut arena,
+                |arena, clock| {
+                    arena.collect(clock).unwrap();
+                    arena.validate();
+                },
+                |arena, bytes, alignment| {
+                    let upload = arena.write(bytes, alignment).unwrap();
+                    given.borrow_mut().push(upload);
+                    upload
+                },
+                |arena, ticket| {
+                    arena.keep(ticket).unwrap();
+                    arena.make_visible(&given.take()).unwrap();
+                },
+                PER_FRAME,
+            );
+            assert_eq!(arena.statistics().used, 0);
+        });
+    });
+}
+
+#[test]
 fn the_device_reads_what_was_written_to_a_ring() {
     on_every_profile(|profile| {
         everywhere(profile, |rig, pool| {

@@ -6,6 +6,7 @@ use super::{UploadArena, UploadError};
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::error::FlushError;
+use crate::upload::piece::Upload;
 
 impl<A: AllocatorRef> UploadArena<A> {
     /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be
@@ -21,16 +22,57 @@ impl<A: AllocatorRef> UploadArena<A> {
     #[doc(alias = "submitChunks")]
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
+        let current = self.current;
+        let is_used = self.pages.get(current).is_some_and(Page::is_used);
+        let in_use = self.touched.iter().copied().chain(is_used.then_some(current));
+        for page in in_use.filter_map(|page| self.pages.get(page)) {
+            self.buffers.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
+        }
+        self.buffers.flush(&mut self.ranges)?;
+        self.retain(ticket);
+        Ok(())
+    }
+
+    /// [`Self::flush`] before anything is written: keeps the pages of what was given out since the last flush until
+    /// `ticket` is done. For recordings that share an arena, each with a ticket of its own, and that write what they
+    /// were given later. Call [`Self::make_visible`] before the recording is submitted.
+    ///
+    /// # Errors
+    /// [`FlushError::MixedClocks`]: nothing was changed.
+    pub fn keep(&mut self, ticket: Ticket) -> Result<(), FlushError> {
+        self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
+        self.retain(ticket);
+        Ok(())
+    }
+
+    /// Makes uploads visible to the device that are [kept](Self::keep): one `vkFlushMappedMemoryRanges` for those in
+    /// memory that is not host-coherent, if there are any.
+    ///
+    /// # Errors
+    /// [`FlushError::Driver`]: the call may be made again.
+    ///
+    /// # Complexity
+    /// O(pages), and O(uploads × pages) if a page is not host-coherent.
+    pub fn make_visible(&mut self, uploads: &[Upload]) -> Result<(), FlushError> {
+        if self.pages.iter().all(|page| page.backing.coherent) {
+            return Ok(());
+        }
+        for upload in uploads {
+            if let Some(page) = self.pages.iter().find(|page| page.backing.buffer == upload.buffer) {
+                let end = upload.offset.saturating_add(upload.size).min(page.backing.size());
+                self.buffers.add_range(&mut self.ranges, &page.backing, upload.offset, end);
+            }
+        }
+        self.buffers.flush(&mut self.ranges)
+    }
+
+    /// The pages that are used wait for one more ticket.
+    fn retain(&mut self, ticket: Ticket) {
         let used: u64 = self.pages.iter().map(|page| page.used).sum();
         self.peak_used = self.peak_used.max(used);
         let current = self.current;
         let is_used = self.pages.get(current).is_some_and(Page::is_used);
-        let in_use = self.touched.iter().copied().chain(is_used.then_some(current));
-        for page in in_use.clone().filter_map(|page| self.pages.get(page)) {
-            self.buffers.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
-        }
-        self.buffers.flush(&mut self.ranges)?;
-        for id in in_use {
+        for id in self.touched.iter().copied().chain(is_used.then_some(current)) {
             if let Some(page) = self.pages.get_mut(id) {
                 page.flushed = page.next;
                 page.tickets += 1;
@@ -45,7 +87,6 @@ impl<A: AllocatorRef> UploadArena<A> {
                 self.leave_current();
             }
         }
-        Ok(())
     }
 
     /// The current page goes on behind what was flushed.

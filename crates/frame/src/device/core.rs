@@ -11,15 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 use ash::vk;
-use parking_lot::{Mutex, MutexGuard, ReentrantMutex};
+use parking_lot::{Mutex, ReentrantMutex};
 use sublet::descriptor::Binder;
 use sublet::device::DriverError;
 use sublet::retire::{Clock, LaneId, Retire, Ticket};
-use sublet::upload::UploadArena;
 use sublet::{Allocator, RetiredResources};
 
 use super::tools::ToolInfo;
-use super::{Api, Books, Kept, Layouts, Pool, RenderPasses, Submitter, Tools};
+use super::{Api, Books, Idle, Kept, Layouts, Pool, RenderPasses, Submitter, Tools, Uploads};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
@@ -41,13 +40,16 @@ pub(crate) struct Family {
     pub(crate) index: u32,
     pub(crate) flags: vk::QueueFlags,
     pub(crate) granularity: vk::Extent3D,
-    pools: Mutex<Vec<Pool>>,
+    pools: Mutex<Idle<Pool>>,
+    /// Those that no list has at the moment.
+    tools: Mutex<Idle<Tools>>,
 }
 
 impl Family {
     pub(crate) fn new(index: u32, properties: &vk::QueueFamilyProperties) -> Self {
         let granularity = properties.min_image_transfer_granularity;
-        Self { index, flags: properties.queue_flags, granularity, pools: Mutex::new(Vec::new()) }
+        let (pools, tools) = (Mutex::new(Idle::new()), Mutex::new(Idle::new()));
+        Self { index, flags: properties.queue_flags, granularity, pools, tools }
     }
 }
 
@@ -129,10 +131,10 @@ pub(crate) struct Core {
     pub(crate) moving: Mutex<()>,
     pub(crate) aspects_apart: bool,
     pub(crate) info: ToolInfo,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) downsampler: Mutex<Downsampler>,
     pub(crate) render_passes: RenderPasses,
     pub(crate) layouts: Layouts,
-    tools: Mutex<Vec<Tools>>,
     retired: Mutex<Retire<Retired>>,
     /// Kept for its room.
     done: Mutex<Vec<Retired>>,
@@ -154,6 +156,7 @@ impl Core {
         families: Vec<Family>,
         global: Global,
         info: ToolInfo,
+        uploads: Uploads,
         aspects_apart: bool,
     ) -> Self {
         Self {
@@ -173,10 +176,10 @@ impl Core {
             moving: Mutex::new(()),
             aspects_apart,
             info,
+            uploads: Arc::new(uploads),
             downsampler: Mutex::default(),
             render_passes: RenderPasses::default(),
             layouts: Layouts::default(),
-            tools: Mutex::new(Vec::new()),
             retired: Mutex::new(Retire::new()),
             done: Mutex::new(Vec::new()),
             polling: Mutex::new(()),
@@ -451,9 +454,7 @@ impl Core {
             return Err(self.told(OpenError::Driver(error)));
         }
         Counts::add(&self.counts.lists, 1);
-        let mut idle = self.tools.lock();
-        let known = idle.iter().rposition(|tools| tools.family == family).map(|at| idle.swap_remove(at));
-        drop(idle);
+        let known = self.families[family].tools.lock().pop();
         let mut tools = known.unwrap_or_else(|| {
             Counts::add(&self.counts.tools, 1);
             Tools { family, ..Tools::default() }
@@ -462,23 +463,7 @@ impl Core {
         Ok((tools, pool))
     }
 
-    /// The arena of these tools.
-    pub(crate) fn arena<'a>(
-        &self,
-        tools: &'a mut Tools,
-    ) -> Result<&'a mut UploadArena<Arc<Allocator>>, ListError> {
-        match &mut tools.arena {
-            Some(arena) => Ok(arena),
-            slot => {
-                // SAFETY: the usage is one that the creator of the frames vouched for; uploads are used by lists whose
-                // ticket the arena is flushed with, and the clock is told the truth; there is no pool.
-                let made = unsafe { UploadArena::new(Arc::clone(&self.allocator), &self.info.uploads) };
-                Ok(slot.insert(made.map_err(|error| self.told(ListError::CreateUploads(error)))?))
-            }
-        }
-    }
-
-    /// Arena and binder of these tools.
+    /// The binder of these tools.
     pub(crate) fn binder<'a>(
         &self,
         binder: &'a mut Option<Binder<Arc<Allocator>>>,
@@ -496,29 +481,65 @@ impl Core {
     }
 
     /// Tools that a list is done with.
-    pub(crate) fn give_tools(&self, mut tools: Tools) {
+    pub(crate) fn give_tools(&self, tools: Tools) {
         if self.is_lost() {
-            return self.settle(&mut tools);
+            return self.settle(tools);
         }
-        self.tools.lock().push(tools);
+        self.families[tools.family].tools.lock().push(tools);
     }
 
-    /// Takes back all that tools have made, as every ticket is done.
-    fn settle(&self, tools: &mut Tools) {
+    /// Takes back all that tools have made, as every ticket is done, and drops them.
+    fn settle(&self, mut tools: Tools) {
         let ticket = self.clock.open(self.queues[0].lane);
-        if let Some(arena) = &mut tools.arena {
-            // What was uploaded for a list that was never submitted. The tickets are of this clock.
-            let _ = arena.flush(ticket).map(|()| arena.collect(&self.clock));
-        }
+        let _ = self.clock.discard(ticket);
         if let Some(binder) = &mut tools.binder {
-            // As above; pools that are not reset are destroyed.
+            // What was bound for a list that was never submitted. The tickets are of this clock; pools that are not
+            // reset are destroyed.
             let _ = binder.flush(ticket).map(|()| binder.collect(&self.clock));
         }
+        self.counts.tools.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The tools that no list has at the moment.
-    pub(crate) fn idle_tools(&self) -> MutexGuard<'_, Vec<Tools>> {
-        self.tools.lock()
+    /// Takes back descriptor pools and upload pages, and lets go of what nobody has needed for long.
+    pub(crate) fn collect_tools(&self) -> Result<(), sublet::descriptor::CollectError> {
+        self.uploads.collect();
+        let round = self.uploads.idle_collects();
+        for family in &self.families {
+            let mut idle = family.tools.lock();
+            for binder in idle.iter_mut().filter_map(|tools| tools.binder.as_mut()) {
+                binder.collect(&self.clock)?;
+            }
+            let spare: Vec<_> = idle.age(round).collect();
+            drop(idle);
+            self.let_go(spare);
+            let spare: Vec<_> = family.pools.lock().age(round).collect();
+            for pool in &spare {
+                // SAFETY: pools here are reset, and nobody else has them.
+                unsafe { self.destroy_pool(pool) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of all that no list has and the device does not need. Returns the bytes of upload pages.
+    pub(crate) fn trim(&self) -> u64 {
+        for family in &self.families {
+            let spare = family.tools.lock().take_all();
+            self.let_go(spare);
+            let spare = family.pools.lock().take_all();
+            for pool in &spare {
+                // SAFETY: pools here are reset, and nobody else has them.
+                unsafe { self.destroy_pool(pool) };
+            }
+        }
+        self.uploads.trim()
+    }
+
+    /// Drops tools, but for those whose descriptors the device still uses.
+    fn let_go(&self, spare: Vec<Tools>) {
+        for tools in spare {
+            if tools.is_done(&self.clock) { self.settle(tools) } else { self.give_tools(tools) }
+        }
     }
 
     /// [`wait`](Self::wait), a few times: a driver that is short of memory may have some again in a moment.
@@ -551,9 +572,7 @@ impl Core {
         self.clock.idle();
         let panic = catch_unwind(AssertUnwindSafe(|| self.collect())).err();
         self.lose();
-        let mut tools = std::mem::take(&mut *self.tools.lock());
-        tools.iter_mut().for_each(|tools| self.settle(tools));
-        drop(tools);
+        self.trim();
         if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
             tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");
         }
@@ -565,11 +584,8 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         // Whoever had a share closed the frames before, or never submitted anything.
-        let pools: VecDeque<Pool> = self
-            .families
-            .iter()
-            .flat_map(|family| family.pools.lock().drain(..).collect::<Vec<_>>())
-            .collect();
+        let pools: VecDeque<Pool> =
+            self.families.iter().flat_map(|family| family.pools.lock().take_all()).collect();
         for pool in &pools {
             // SAFETY: pools here are reset, and nobody else has them.
             unsafe { self.destroy_pool(pool) };

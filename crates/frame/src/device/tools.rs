@@ -8,9 +8,10 @@ use std::sync::Arc;
 use ash::vk;
 use sublet::Allocator;
 use sublet::descriptor::{Binder, BindingModel, DescriptorDevice};
-use sublet::upload::UploadArena;
+use sublet::retire::{Clock, Ticket};
+use sublet::upload::FlushError;
 
-use super::Shared;
+use super::{Chunks, Shared, UploadGuard};
 use crate::frame::{BarrierObserver, Unwritten};
 use crate::list::{BoundPoint, ReadState};
 use crate::resource::{Body, Buffer, Buffers, Images};
@@ -22,6 +23,8 @@ pub(crate) enum Kept {
     Buffer(Arc<Body<Buffers>>),
     Image(Arc<Body<Images>>),
     Pass(Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>),
+    /// Pages of uploads.
+    Uploads(UploadGuard),
     /// Ready once the list is done.
     Read(ReadGuard),
     Any(Box<dyn Any + Send>),
@@ -52,14 +55,16 @@ pub(crate) struct Pool {
 }
 
 /// What a list needs for as long as it is recorded. Given back when it is submitted, and taken by the next list for a
-/// queue of the family: one family owns what the arena and the binder write to.
+/// queue of the family: one family owns what the binder writes to.
 #[derive(Default)]
 pub(crate) struct Tools {
     /// As an index of the core's.
     pub(crate) family: usize,
     pub(crate) recorder: Recorder,
-    pub(crate) arena: Option<UploadArena<Arc<Allocator>>>,
+    pub(crate) uploads: Chunks,
     pub(crate) binder: Option<Binder<Arc<Allocator>>>,
+    /// Of the last list in each lane that had them: the binder's pools wait for these.
+    pub(crate) tickets: Vec<Ticket>,
     /// By slot of a resource: the list that has kept it.
     pub(crate) seen: Vec<u64>,
     pub(crate) epoch: u64,
@@ -71,11 +76,28 @@ pub(crate) struct Tools {
 impl Tools {
     pub(crate) fn begin(&mut self, queue: Queue) {
         self.recorder.reset_for(queue);
+        self.uploads.forget();
         self.epoch += 1;
         self.points.iter_mut().for_each(BoundPoint::forget);
         if let Some(binder) = &mut self.binder {
             binder.forget();
         }
+    }
+
+    /// What was bound stays until the ticket is done. The lists of one lane are done one after another.
+    pub(crate) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
+        let Some(binder) = &mut self.binder else { return Ok(()) };
+        binder.flush(ticket)?;
+        match self.tickets.iter_mut().find(|known| known.lane() == ticket.lane()) {
+            Some(known) => *known = ticket,
+            None => self.tickets.push(ticket),
+        }
+        Ok(())
+    }
+
+    /// Whether the device needs nothing of the binder.
+    pub(crate) fn is_done(&self, clock: &Clock) -> bool {
+        self.tickets.iter().all(|ticket| clock.is_done(*ticket))
     }
 
     /// Whether this list has kept what is in the slot.
@@ -95,7 +117,6 @@ impl Tools {
 
 /// What is fixed of the tools of all lists.
 pub(crate) struct ToolInfo {
-    pub(crate) uploads: sublet::upload::UploadArenaCreateInfo<'static>,
     pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
     pub(crate) on_barriers: Option<BarrierObserver>,

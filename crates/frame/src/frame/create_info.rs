@@ -57,7 +57,9 @@ pub struct FramesCreateInfo<'a> {
     /// How many frames the device may be behind, up to [`MOST_IN_FLIGHT`](super::Frames::MOST_IN_FLIGHT).
     /// [`begin`](super::Frames::begin) waits for the one before those.
     pub frames_in_flight: usize,
-    /// How the arenas of lists are made. Their pages come from the default pool of each.
+    /// How upload pages are made. The lists of a family of queues share them, whatever `share_pages` says, and a
+    /// `memory_limit` is one for all of them. `idle_collects` is also when command pools and other things go that lists
+    /// no longer need.
     pub uploads: UploadArenaCreateInfo<'static>,
     /// What descriptors are bound with; without it lists bind none.
     pub descriptors: Option<&'a DescriptorDevice>,

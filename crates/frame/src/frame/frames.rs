@@ -9,7 +9,7 @@ use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError, Unwritten};
-use crate::device::{Api, Core, Family, QueueData, ToolInfo, binds_buffers};
+use crate::device::{Api, Core, Family, QueueData, ToolInfo, Uploads, binds_buffers};
 use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
@@ -134,6 +134,12 @@ impl Frames {
                 timeline: vk::Semaphore::null(),
             });
         }
+        let addressed = UploadArenaCreateInfo {
+            device_address: info.uploads.device_address || binds_buffers(info.descriptors),
+            ..info.uploads.clone()
+        };
+        let uploads =
+            Uploads::new(info.allocator, addressed, families.len()).map_err(CreateFramesError::Lanes)?;
         for made in 0..if api.has_timeline() { queues.len() } else { 0 } {
             // SAFETY: clause 1: the device is live.
             match unsafe { api.create_semaphore(true) } {
@@ -158,15 +164,12 @@ impl Frames {
             families,
             global,
             ToolInfo {
-                uploads: UploadArenaCreateInfo {
-                    device_address: info.uploads.device_address || binds_buffers(info.descriptors),
-                    ..info.uploads.clone()
-                },
                 binder: info.binder.clone(),
                 descriptors: info.descriptors.cloned(),
                 on_barriers: info.on_barriers.clone(),
                 unwritten: info.on_unwritten_read.clone().map(Unwritten::new),
             },
+            uploads,
             info.features.separate_depth_stencil_layouts,
         );
         Ok(Self {
@@ -224,18 +227,41 @@ impl Frames {
         let core = &self.core;
         core.poll().map_err(|error| core.told(BeginError::Driver(error)))?;
         core.collect();
-        for tools in core.idle_tools().iter_mut() {
-            if let Some(arena) = &mut tools.arena {
-                // All tickets are of this clock.
-                let _ = arena.collect(&core.clock);
-            }
-            if let Some(binder) = &mut tools.binder {
-                binder.collect(&core.clock).map_err(|error| core.told(BeginError::Descriptors(error)))?;
-            }
-        }
+        core.collect_tools().map_err(|error| core.told(BeginError::Descriptors(error)))?;
         let retired = core.retired_resources.collect(&core.allocator, &core.clock);
         retired.map_err(|error| core.told(BeginError::Retired(error)))?;
         if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
+    }
+
+    /// [Collects](Self::collect), and gives back all that no list has and the device does not need: upload pages, command
+    /// pools, and what lists record with. For a moment without frames, as when a level ends or a window is hidden; what
+    /// the next lists need is made again. Returns the bytes of upload pages.
+    ///
+    /// Without it the same goes by itself, but for two pages of each family of queues, once nobody has needed it for as
+    /// many calls of `collect` as `idle_collects` of [`FramesCreateInfo::uploads`] says.
+    ///
+    /// ```
+    /// # let (_gpu, mut frames) = sublet_frame::doc_example();
+    /// # use ash::vk; use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// # let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// # frames.begin()?;
+    /// let mut list = frames.list(frames.queue(0))?;
+    /// list.upload(&buffer, 0, &[1; 64])?;
+    /// frames.submit(frames.queue(0), [list])?;
+    /// # frames.end();
+    /// frames.wait_idle()?;
+    /// assert!(frames.trim()? > 0);
+    /// assert_eq!((frames.statistics().pools, frames.statistics().upload_bytes), (0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`collect`](Self::collect): nothing was given back.
+    #[doc(alias = "vkTrimCommandPool")]
+    pub fn trim(&self) -> Result<u64, BeginError> {
+        self.collect()?;
+        Ok(self.core.trim())
     }
 
     /// Ends the frame: what was submitted since `begin` is what the frame of this slot waits for next time.
@@ -627,8 +653,6 @@ impl Frames {
     pub fn statistics(&self) -> FrameStatistics {
         use std::sync::atomic::Ordering::Relaxed;
         let counts = &self.core.counts;
-        let idle = self.core.idle_tools();
-        let arenas = idle.iter().filter_map(|tools| tools.arena.as_ref());
         FrameStatistics {
             frames: self.frames,
             lists: counts.lists.load(Relaxed),
@@ -641,7 +665,7 @@ impl Frames {
             pools: counts.pools.load(Relaxed),
             in_flight: self.core.in_flight(),
             tools: counts.tools.load(Relaxed),
-            upload_bytes: arenas.map(|arena| arena.statistics().reserved).sum(),
+            upload_bytes: self.core.uploads.reserved(),
         }
     }
 }

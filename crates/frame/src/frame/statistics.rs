@@ -25,9 +25,9 @@ pub struct FrameStatistics {
     pub pools: u64,
     /// Pools and semaphores that wait for the device now.
     pub in_flight: usize,
-    /// Sets of tools (an upload arena, a binder, a recorder) that there are now: of each family of queues
-    /// as many as its lists were open at once.
+    /// Sets of tools (a binder, a recorder) that there are now: of each family of queues as many as its lists were open at
+    /// once, lately.
     pub tools: u64,
-    /// Bytes of the upload arenas of those that no list has now.
+    /// Bytes of upload pages.
     pub upload_bytes: u64,
 }

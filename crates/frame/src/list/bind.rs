@@ -327,9 +327,12 @@ impl CommandList {
         value: &T,
     ) -> Result<(), ListError> {
         let (kind, _) = self.binding(point, set, binding)?;
-        let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.write_value(value, arena.alignments().uniform);
-        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
+        let size = u64::try_from(size_of::<T>()).unwrap_or(u64::MAX);
+        let least = u64::try_from(align_of::<T>()).unwrap_or(u64::MAX);
+        let piece = self.room(size, |alignments| alignments.uniform.max(least))?;
+        let bytes = std::ptr::from_ref(value).cast::<u8>();
+        // SAFETY: the piece has as many bytes, which are nobody else's, and padding is copied as it is.
+        unsafe { bytes.copy_to_nonoverlapping(piece.ptr.as_ptr(), size_of::<T>()) };
         // Nothing to track: the page is the list's, and the submission makes it visible.
         let place = (set, binding, 0);
         if kind != DescriptorKind::UniformBufferDynamic {

@@ -194,13 +194,13 @@ impl CommandList {
         }
         let range = check_bytes(buffer, offset, len(bytes))?;
         self.keep_buffer(buffer)?;
-        let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.write(bytes, arena.alignments().copy);
-        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
+        let piece = self.room(len(bytes), |alignments| alignments.copy)?;
+        // SAFETY: the piece has as many bytes, which are nobody else's.
+        unsafe { bytes.as_ptr().copy_to_nonoverlapping(piece.ptr.as_ptr(), bytes.len()) };
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
         self.flush()?;
         let (device, regions) = (self.core.api.device(), [piece.copy_to(offset)]);
-        // SAFETY: the list is being recorded, outside of rendering; the arena's page has the bytes until the list is
+        // SAFETY: the list is being recorded, outside of rendering; the page has the bytes until the list is
         // done, the buffer has usage and bytes, and the list keeps it.
         unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
         Ok(())

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::retire::Ticket;
-use sublet::upload::FlushError;
+use sublet::upload::{Alignments, FlushError, Upload};
 
 use self::rendering::Rendering;
 use crate::device::{Core, Kept, Pool, Tools};
@@ -131,10 +131,8 @@ impl CommandList {
 
     /// What it uploaded and bound is visible, and stays until the ticket is done.
     pub(crate) fn flush_tools(&mut self, ticket: Ticket) -> Result<(), FlushError> {
-        if let Some(arena) = &mut self.tools.arena {
-            arena.flush(ticket)?;
-        }
-        self.tools.binder.as_mut().map_or(Ok(()), |binder| binder.flush(ticket))
+        self.core.uploads.flush(self.tools.family, &self.tools.uploads)?;
+        self.tools.flush(ticket)
     }
 
     /// The driver has it: what it uses waits for the ticket once it is dropped.
@@ -339,6 +337,13 @@ impl CommandList {
         self.pool.kept.push(Kept::Any(Box::new(what)));
     }
 
+    /// Bytes for an upload, until the device is done with the list, aligned as `align` says.
+    fn room(&mut self, size: u64, align: impl Fn(&Alignments) -> u64) -> Result<Upload, ListError> {
+        let Self { core, tools, pool, .. } = self;
+        let made = core.uploads.allocate(tools.family, &mut tools.uploads, &mut pool.kept, size, align);
+        made.map_err(|error| core.told(error))
+    }
+
     fn declare(&mut self, f: impl FnOnce(&mut Recorder) -> Result<(), UseError>) -> Result<(), ListError> {
         f(&mut self.tools.recorder).map_err(|error| self.break_off(ListError::Use(error)))
     }
@@ -410,7 +415,7 @@ impl CommandList {
             match kept {
                 Kept::Buffer(buffer) => buffer.leave(),
                 Kept::Image(image) => image.leave(),
-                Kept::Pass(..) | Kept::Read(_) | Kept::Any(_) => {}
+                Kept::Pass(..) | Kept::Uploads(_) | Kept::Read(_) | Kept::Any(_) => {}
             }
         }
     }
@@ -446,12 +451,11 @@ impl Drop for CommandList {
         if let Some(ticket) = self.submitted {
             self.core.retire(ticket, crate::device::Retired::Pool(pool));
         } else {
-            // Nothing of it runs: what it uploaded is given to a ticket that is done. If the driver refuses, the next
+            // Nothing of it runs: what it bound is given to a ticket that is done. If the driver refuses, the next
             // list flushes it.
             let ticket = self.core.clock.open(self.core.queues[self.queue.index()].lane);
             let _ = self.core.clock.discard(ticket);
-            let _ = tools.arena.as_mut().map(|arena| arena.flush(ticket));
-            let _ = tools.binder.as_mut().map(|binder| binder.flush(ticket));
+            let _ = tools.flush(ticket);
             self.core.give_tools(tools);
             return self.core.discard(pool);
         }

@@ -222,7 +222,8 @@ impl CommandList {
         }
         let family = &self.core.families[self.core.queues[self.queue.index()].family];
         let granularity = family.granularity;
-        let copy_alignment = self.core.arena(&mut self.tools)?.alignments().copy;
+        let limits = &self.core.allocator.physical_device_properties().limits;
+        let copy_alignment = limits.optimal_buffer_copy_offset_alignment.max(4).next_power_of_two();
         let mut regions = Vec::with_capacity(data.len());
         let mut total = 0_u64;
         for one in data {
@@ -244,9 +245,7 @@ impl CommandList {
         // Every offset is a multiple of what its format asks for, whatever the arena gives: the first is moved up.
         let most = regions.iter().map(|(_, region)| region.alignment(copy_alignment)).max().unwrap_or(4);
         let size = total.saturating_add(most);
-        let arena = self.core.arena(&mut self.tools)?;
-        let piece = arena.allocate(size, copy_alignment);
-        let piece = piece.map_err(|error| self.core.told(ListError::Upload(error)))?;
+        let piece = self.room(size, |_| copy_alignment)?;
         let base = piece.offset.next_multiple_of(most);
         for (one, (start, region)) in data.iter().zip(&regions) {
             let mut at = base - piece.offset + start;

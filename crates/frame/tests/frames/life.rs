@@ -109,6 +109,110 @@ fn a_list_that_is_dropped_leaves_nothing() {
     bench.finish();
 }
 
+/// Lists that are open at once share upload pages; what they took goes back when nobody needs it.
+#[test]
+fn many_open_lists_share_pages_and_all_of_it_goes_back() {
+    const LISTS: u64 = 500;
+    for by_itself in [false, true] {
+        let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
+        let buffer = bench.buffer(LISTS * 16);
+        let blocks = |bench: &Bench| -> u64 {
+            bench.allocator.memory_type_statistics().iter().map(|one| one.block_bytes).sum()
+        };
+        let before = blocks(&bench);
+        let frames = bench.frames();
+        frames.begin().unwrap();
+        let queue = frames.queue(0);
+        let lists: Vec<_> = (0..LISTS)
+            .map(|at| {
+                let mut list = frames.list(queue).unwrap();
+                list.upload(&buffer, at * 16, &[at as u8; 16]).unwrap();
+                list
+            })
+            .collect();
+        let open = frames.statistics();
+        assert_eq!((open.pools, open.tools), (LISTS, LISTS));
+        // A chunk of 4 KiB each.
+        assert_eq!(open.upload_bytes, 2 << 20, "{open:?}");
+        frames.submit(queue, lists).unwrap();
+        let mut list = frames.list(queue).unwrap();
+        let read = list.read_buffer(&buffer, 0..LISTS * 16).unwrap();
+        frames.submit(queue, [list]).unwrap();
+        frames.end();
+        frames.wait(&read).unwrap();
+        let expected: Vec<u8> = (0..LISTS).flat_map(|at| [at as u8; 16]).collect();
+        assert_eq!(read.bytes().unwrap(), expected);
+        drop(read);
+        if by_itself {
+            // Twice: nobody needed it from the first to the last of 120 collections.
+            for _ in 0..2 * 120 {
+                frames.begin().unwrap();
+                let mut list = frames.list(queue).unwrap();
+                list.upload(&buffer, 0, &[1; 16]).unwrap();
+                frames.submit(queue, [list]).unwrap();
+                frames.end();
+            }
+            let left = frames.statistics();
+            assert!(left.pools <= 3 && left.tools <= 1 && left.upload_bytes <= 6 << 20, "{left:?}");
+        }
+        frames.wait_idle().unwrap();
+        let bytes = frames.statistics().upload_bytes;
+        assert_eq!(frames.trim().unwrap(), bytes);
+        let left = frames.statistics();
+        assert_eq!((left.pools, left.tools, left.upload_bytes), (0, 0, 0));
+        bench.allocator.trim();
+        assert_eq!(blocks(&bench), before);
+        drop(buffer);
+        bench.finish();
+    }
+}
+
+/// Pages wait for each list that has bytes in them, however many others come and go meanwhile.
+#[test]
+fn what_an_open_list_has_uploaded_stays() {
+    // The second one has memory that is not coherent.
+    for profile in ["lavapipe", "qualcomm-adreno-620"] {
+        let mut bench = Bench::new(profile, 1);
+        let (first, other) = (bench.buffer(1 << 16), bench.buffer(1 << 16));
+        let frames = bench.frames();
+        let queue = frames.queue(0);
+        let mut kept = frames.list(queue).unwrap();
+        kept.upload(&first, 0, &[7; 1000]).unwrap();
+        for round in 0..200_u64 {
+            frames.begin().unwrap();
+            let mut list = frames.list(queue).unwrap();
+            let size = round as usize * 300 + 1;
+            list.upload(&other, 0, &vec![round as u8; size]).unwrap();
+            let read = list.read_buffer(&other, size as u64 - 1..size as u64).unwrap();
+            if round % 5 == 4 {
+                // Never submitted: its bytes are free at once.
+                drop(list);
+                assert_eq!(read.bytes(), Err(ReadError::Never));
+                frames.end();
+                continue;
+            }
+            frames.submit(queue, [list]).unwrap();
+            frames.end();
+            frames.wait(&read).unwrap();
+            assert_eq!(read.bytes().unwrap(), [round as u8], "{profile}");
+            if round % 50 == 0 {
+                frames.trim().unwrap();
+            }
+            if round % 10 == 0 {
+                kept.upload(&first, 1000 + round * 100, &vec![8; 9000]).unwrap();
+            }
+        }
+        assert!(frames.statistics().upload_bytes <= 8 << 20);
+        let read = kept.read_buffer(&first, 0..29_000).unwrap();
+        frames.submit(queue, [kept]).unwrap();
+        frames.wait(&read).unwrap();
+        assert!(read.bytes().unwrap()[..1000].iter().all(|&byte| byte == 7), "{profile}");
+        assert!(read.bytes().unwrap()[1000..].iter().all(|&byte| byte == 8), "{profile}");
+        drop((read, first, other));
+        bench.finish();
+    }
+}
+
 #[test]
 fn lists_are_recorded_by_many_threads() {
     let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);

@@ -1,0 +1,216 @@
+//! Bytes for uploads: pages that all lists of a family share, and the chunks of them that one list fills without a lock.
+//!
+//! A list has a ticket of a clock of its own from its first chunk on. The ticket is done when what the list keeps is
+//! dropped: then the device is done with the list, or the list was never submitted. So a page waits for each list that
+//! has bytes in it, in whatever order they are submitted.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use sublet::Allocator;
+use sublet::retire::{Clock, LaneId, Ticket, TooManyLanes};
+use sublet::upload::{Alignments, FlushError, Upload, UploadArena, UploadArenaCreateInfo};
+
+use super::Kept;
+use crate::list::ListError;
+
+/// Bytes of a list's first chunk. Each further one is as large as those before it together, up to a part of a page.
+const FIRST_CHUNK: u64 = 4096;
+const CHUNKS_OF_A_PAGE: u64 = 8;
+
+type Arena = UploadArena<Arc<Allocator>>;
+
+/// See the [module](self).
+pub(crate) struct Uploads {
+    allocator: Arc<Allocator>,
+    info: UploadArenaCreateInfo<'static>,
+    clock: Clock,
+    lane: LaneId,
+    /// By family: one family owns what they write to. Made when a list needs them.
+    arenas: Box<[Mutex<Option<Arena>>]>,
+}
+
+/// Says that nobody needs the uploads of a list any more, when it is dropped.
+pub(crate) struct UploadGuard {
+    uploads: Arc<Uploads>,
+    ticket: Ticket,
+}
+
+impl Drop for UploadGuard {
+    fn drop(&mut self) {
+        // It was opened for the list, and never submitted.
+        let _ = self.uploads.clock.discard(self.ticket);
+    }
+}
+
+/// What a list has of the pages.
+#[derive(Default)]
+pub(crate) struct Chunks {
+    /// `None` before the first chunk.
+    ticket: Option<Ticket>,
+    /// The chunk that is being filled, and what is left of it.
+    current: Option<Upload>,
+    taken: u64,
+    /// All chunks: they are made visible at submission.
+    all: Vec<Upload>,
+    /// Of the arena; and what it aligns at most.
+    alignments: Option<(Alignments, u64)>,
+}
+
+/// What is left of an upload without its first bytes.
+fn skip(upload: &mut Upload, bytes: u64) {
+    let within = bytes.min(upload.size);
+    // SAFETY: no more than the bytes that the pointer is valid for, which are in the mapping of a page.
+    upload.ptr = unsafe { upload.ptr.add(usize::try_from(within).unwrap_or(0)) };
+    upload.offset += within;
+    upload.size -= within;
+    upload.address = upload.address.map(|address| address.wrapping_add(within));
+}
+
+impl Chunks {
+    /// Another list begins. What the one before had is its guard's.
+    pub(crate) fn forget(&mut self) {
+        (self.ticket, self.current, self.taken) = (None, None, 0);
+        self.all.clear();
+    }
+
+    /// The first bytes of the current chunk that are aligned so; `None` if there are too few.
+    fn take(&mut self, size: u64, alignment: u64) -> Option<Upload> {
+        let rest = self.current.as_mut()?;
+        let padding = rest.offset.checked_next_multiple_of(alignment)? - rest.offset;
+        if size == 0 || padding.checked_add(size)? > rest.size {
+            return None;
+        }
+        skip(rest, padding);
+        let mut piece = *rest;
+        piece.size = size;
+        skip(rest, size);
+        Some(piece)
+    }
+}
+
+impl Uploads {
+    pub(crate) fn new(
+        allocator: &Arc<Allocator>,
+        info: UploadArenaCreateInfo<'static>,
+        families: usize,
+    ) -> Result<Self, TooManyLanes> {
+        let clock = Clock::new();
+        let lane = clock.add_lane()?;
+        // A page goes on behind the chunk of one list with that of another one.
+        let info = UploadArenaCreateInfo { share_pages: true, ..info };
+        let arenas = (0..families).map(|_| Mutex::new(None)).collect();
+        Ok(Self { allocator: Arc::clone(allocator), info, clock, lane, arenas })
+    }
+
+    /// Calls of `collect` without a need after which something goes; `None` if it stays.
+    pub(crate) fn idle_collects(&self) -> Option<u32> {
+        self.info.idle_collects
+    }
+
+    /// Bytes for a list, until what it keeps is dropped. They are visible once they are [flushed](Self::flush).
+    pub(crate) fn allocate(
+        self: &Arc<Self>,
+        family: usize,
+        chunks: &mut Chunks,
+        kept: &mut Vec<Kept>,
+        size: u64,
+        align: impl Fn(&Alignments) -> u64,
+    ) -> Result<Upload, ListError> {
+        if let Some((alignments, most)) = &chunks.alignments {
+            let alignment = align(alignments);
+            if alignment <= *most {
+                if let Some(piece) = chunks.take(size, alignment) {
+                    return Ok(piece);
+                }
+            }
+        }
+        let mut slot = self.arenas[family].lock();
+        let arena = self.arena(&mut slot)?;
+        let (alignments, page_size) = (arena.alignments(), arena.page_size());
+        let alignment = align(&alignments);
+        let chunk =
+            chunks.taken.clamp(FIRST_CHUNK, (page_size / CHUNKS_OF_A_PAGE).max(FIRST_CHUNK)).min(page_size);
+        let small = size > 0 && size <= chunk / 2 && alignment <= arena.max_alignment();
+        // No two lists have an atom of memory that is not coherent together.
+        let (bytes, apart) = match small {
+            true => (chunk, alignment.max(alignments.any)),
+            false if alignment.is_power_of_two() => (size, alignment.max(alignments.any)),
+            false => (size, alignment),
+        };
+        let padded = bytes.checked_next_multiple_of(alignments.any).unwrap_or(bytes);
+        let bytes = if padded > page_size && bytes <= page_size { bytes } else { padded };
+        let made = arena.allocate(bytes, apart).map_err(ListError::Upload)?;
+        let ticket = *chunks.ticket.get_or_insert_with(|| {
+            let ticket = self.clock.open(self.lane);
+            kept.push(Kept::Uploads(UploadGuard { uploads: Arc::clone(self), ticket }));
+            ticket
+        });
+        // All tickets are of this clock.
+        let _ = arena.keep(ticket);
+        chunks.alignments = Some((alignments, arena.max_alignment()));
+        chunks.taken = chunks.taken.saturating_add(bytes);
+        chunks.all.push(made);
+        drop(slot);
+        if small {
+            chunks.current = Some(made);
+            if let Some(piece) = chunks.take(size, alignment) {
+                return Ok(piece);
+            }
+        }
+        let mut piece = made;
+        piece.size = size;
+        Ok(piece)
+    }
+
+    fn arena<'a>(&self, slot: &'a mut Option<Arena>) -> Result<&'a mut Arena, ListError> {
+        match slot {
+            Some(arena) => Ok(arena),
+            slot => {
+                // SAFETY: the usage is one that the creator of the frames vouched for; uploads are used by lists that keep
+                // a guard until the device is done with them, and only guards say that a ticket is done; there is no
+                // pool.
+                let made = unsafe { UploadArena::new(Arc::clone(&self.allocator), &self.info) };
+                Ok(slot.insert(made.map_err(ListError::CreateUploads)?))
+            }
+        }
+    }
+
+    /// What a list was given becomes visible.
+    pub(crate) fn flush(&self, family: usize, chunks: &Chunks) -> Result<(), FlushError> {
+        if chunks.all.is_empty() {
+            return Ok(());
+        }
+        self.arenas[family].lock().as_mut().map_or(Ok(()), |arena| arena.make_visible(&chunks.all))
+    }
+
+    fn locked(&self) -> impl Iterator<Item = MutexGuard<'_, Option<Arena>>> {
+        self.arenas.iter().map(|arena| arena.lock())
+    }
+
+    /// Takes back the pages that no list needs any more.
+    pub(crate) fn collect(&self) {
+        for mut slot in self.locked() {
+            // All tickets are of this clock.
+            let _ = slot.as_mut().map(|arena| arena.collect(&self.clock));
+        }
+    }
+
+    /// Destroys the pages that no list has. Returns their bytes.
+    pub(crate) fn trim(&self) -> u64 {
+        self.collect();
+        self.locked().map(|mut slot| slot.as_mut().map_or(0, |arena| arena.trim())).sum()
+    }
+
+    /// Bytes of all pages.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.locked().map(|slot| slot.as_ref().map_or(0, |arena| arena.statistics().reserved)).sum()
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        // A guard would have a share: every ticket is done.
+        self.collect();
+    }
+}
