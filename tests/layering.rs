@@ -304,12 +304,14 @@ const UNSAFE_FILES_OF_FRAME: &[&str] = &[
     "list/pass.rs",
     "list/rendering.rs",
     "list/state.rs",
+    "list/texels.rs",
     "list/upload.rs",
     "resource/body.rs",
     "resource/buffer.rs",
     "resource/image.rs",
     "resource/memory.rs",
     "resource/transient.rs",
+    "resource/write.rs",
 ];
 /// The floors of `crates/frame/src`, the lowest first. Files of one floor may import from one another.
 const FLOORS_OF_FRAME: &[&[&str]] = &[&["track"], &["device", "resource", "list", "frame"], &["compact"]];
