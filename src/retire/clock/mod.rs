@@ -24,8 +24,8 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 /// # Complexity
 ///
 /// O(1) amortised for each ticket, plus a binary search among the tickets of the lane that are not done. One short
-/// lock; [`is_done`](ClockView::is_done) needs none for the oldest ticket of a lane that is not done, and for all before
-/// that.
+/// lock; [`is_done`](ClockView::is_done) needs none for the oldest ticket of a lane that is not done, and for all
+/// before that.
 ///
 /// ```
 /// use sublet::retire::Clock;
