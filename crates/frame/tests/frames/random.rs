@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
-use sublet::DefragmentationAlgorithm;
 use sublet::descriptor::BindPoint;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, DefragmentationAlgorithm};
 use sublet_frame::track::Subresources;
 use sublet_frame::{
     Attachment, Buffer, CommandList, Compactor, CompactorCreateInfo, Frames, Image, ImageData, MovedResource,
@@ -327,6 +327,22 @@ fn command(
     }
 }
 
+/// A buffer whose first use may be a read.
+fn written_by_host(frames: &Frames) -> Buffer {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST
+        | vk::BufferUsageFlags::STORAGE_BUFFER
+        | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::VERTEX_BUFFER
+        | vk::BufferUsageFlags::INDIRECT_BUFFER;
+    let info = vk::BufferCreateInfo::default().size(BYTES).usage(usage);
+    let access = AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED;
+    let memory = AllocationCreateInfo { flags: access, ..auto() };
+    let made = unsafe { frames.create_buffer(&info, &memory) }.unwrap();
+    made.write(0, &[0; BYTES as usize]).unwrap();
+    made
+}
+
 /// A compactor that moves whatever can go further to the front, whenever it is asked.
 fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor {
     let info = CompactorCreateInfo {
@@ -393,10 +409,10 @@ pub(crate) fn program(
     model.bytes.extend((0..3).map(|_| vec![vec![0; BYTES as usize]]));
     let mips = || (0..MIPS).flat_map(|mip| (0..LAYERS).map(move |_| vec![0; mip_bytes(mip)])).collect();
     model.bytes.extend((0..2).map(|_| mips()));
-    // Nothing is read that was never written.
-    let zero = |frames: &Frames, world: &World| {
+    // Nothing is read that was never written: what is not filled, the host has written.
+    let zero = |frames: &Frames, world: &World, filled: [bool; 3]| {
         let mut list = frames.list(frames.queue(0)).unwrap();
-        for buffer in &world.buffers {
+        for (buffer, _) in world.buffers.iter().zip(filled).filter(|(_, filled)| *filled) {
             list.fill_buffer(buffer, 0..BYTES, 0).unwrap();
         }
         // Indices, and the command for a draw with or without them.
@@ -408,7 +424,12 @@ pub(crate) fn program(
         }
         frames.submit(frames.queue(0), [list]).unwrap();
     };
-    zero(frames, &world);
+    let mut filled = [true; 3];
+    filled[0] = random.bool();
+    if !filled[0] {
+        world.buffers[0] = written_by_host(frames);
+    }
+    zero(frames, &world, filled);
     for _ in 0..random.usize(3..8) {
         frames.begin().unwrap();
         if random.bool() {
@@ -456,9 +477,11 @@ pub(crate) fn program(
         if random.u32(0..3) == 0 {
             // Another buffer and image, while lists that use the old ones may be in flight.
             let (b, i) = (random.usize(0..3), random.usize(0..2));
-            world.buffers[b] = buffer(frames, BYTES);
+            let mut filled = [true; 3];
+            filled[b] = random.bool();
+            world.buffers[b] = if filled[b] { buffer(frames, BYTES) } else { written_by_host(frames) };
             world.images[i] = image(frames, &info);
-            zero(frames, &world);
+            zero(frames, &world, filled);
             model.bytes.iter_mut().flatten().for_each(|bytes| bytes.fill(0));
         }
         while let Some((read, expected)) = model.expected.pop_front() {
