@@ -344,7 +344,13 @@ fn wrong_draws_are_reported() {
     let sets = shape(|shape| shape.dynamic = &[State::VIEWPORT, State::SCISSOR]);
     scene.refused("VUID-vkCmdDraw-None-07832", |device, commands| {
         scene.begin(commands, &sets, 0);
-        unsafe { device.cmd_set_viewport(commands, 0, &[vk::Viewport::default()]) };
+        unsafe {
+            device.cmd_set_viewport(
+                commands,
+                0,
+                &[vk::Viewport { width: 4.0, height: 2.0, ..Default::default() }],
+            )
+        };
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
         let first = bench.reports();
         unsafe { device.cmd_set_scissor(commands, 0, &[vk::Rect2D::default()]) };
@@ -357,7 +363,13 @@ fn wrong_draws_are_reported() {
         bench.end();
         bench.begin();
         scene.begin(commands, &sets, 0);
-        unsafe { device.cmd_set_viewport(commands, 0, &[vk::Viewport::default()]) };
+        unsafe {
+            device.cmd_set_viewport(
+                commands,
+                0,
+                &[vk::Viewport { width: 4.0, height: 2.0, ..Default::default() }],
+            )
+        };
         unsafe { device.cmd_draw(commands, 3, 1, 0, 0) };
     });
     assert_eq!(shape(|shape| shape.dynamic = &[State::LINE_WIDTH]).handle, vk::Pipeline::null());
