@@ -150,7 +150,9 @@ impl<'a> Program<'a> {
         if frame % 50 == 7 {
             let scope = self.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
             for _ in 0..8 {
-                self.allocator.allocate_memory(&needed, &AllocationCreateInfo::in_scope(&scope)).unwrap();
+                let memory = self.allocator.allocate_memory(&needed, &AllocationCreateInfo::in_scope(&scope));
+                // The scope frees it.
+                let _ = memory.unwrap();
             }
             // SAFETY: nothing was bound to what is in it.
             unsafe { self.retired.retire_scope(ticket, scope) };
