@@ -280,7 +280,7 @@ impl<'a> Program<'a> {
             host_allocations += counting::count() - before;
             host_bytes += i64::try_from(counting::bytes()).unwrap() - i64::try_from(bytes_before).unwrap();
             chunks[half] = self.chunks();
-            blocks[half] = self.allocator.statistics().block_count.into();
+            blocks[half] = self.allocator.statistics().block_count;
         }
         let (transient, persistent) = (self.transient.statistics(), self.persistent.statistics());
         let live = self.gpu.live();

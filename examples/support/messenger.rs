@@ -66,8 +66,13 @@ unsafe extern "system" fn receive(
     // text).
     let data = unsafe { &*data };
     // SAFETY: the text is null-terminated, or NULL.
-    let text =
+    let text: String =
         unsafe { data.message_as_c_str() }.map_or_else(String::new, |text| text.to_string_lossy().into());
+    // Newer layers no longer begin the text with it.
+    // SAFETY: the name is null-terminated, or NULL.
+    let id =
+        unsafe { data.message_id_name_as_c_str() }.map_or_else(String::new, |id| id.to_string_lossy().into());
+    let text = if text.contains(&id) { text } else { format!("{id}: {text}") };
     // SAFETY: `create_info` passed the address of a mutex that outlives the instance.
     let messages = unsafe { &*messages.cast::<Mutex<Vec<String>>>() };
     messages.lock().unwrap_or_else(PoisonError::into_inner).push(text);

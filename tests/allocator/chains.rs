@@ -144,14 +144,12 @@ fn imports_of_every_kind_are_not_exported() {
     imports(&older.handle_type(vk::ExternalMemoryHandleTypeFlagsNV::OPAQUE_WIN32), Handles::empty());
     let host = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(Handles::HOST_ALLOCATION_EXT);
     imports(&host, Handles::HOST_ALLOCATION_EXT);
-    let mut android = vk::ImportAndroidHardwareBufferInfoANDROID::default();
-    android.buffer = own.cast();
+    let android = vk::ImportAndroidHardwareBufferInfoANDROID { buffer: own.cast(), ..Default::default() };
     imports(&android, Handles::ANDROID_HARDWARE_BUFFER_ANDROID);
     let zircon = vk::ImportMemoryZirconHandleInfoFUCHSIA::default();
     imports(&zircon.handle_type(Handles::ZIRCON_VMO_FUCHSIA), Handles::ZIRCON_VMO_FUCHSIA);
     imports(&vk::ImportMemoryBufferCollectionFUCHSIA::default(), Handles::empty());
-    let mut screen = vk::ImportScreenBufferInfoQNX::default();
-    screen.buffer = own.cast();
+    let screen = vk::ImportScreenBufferInfoQNX { buffer: own.cast(), ..Default::default() };
     imports(&screen, Handles::SCREEN_BUFFER_QNX);
     imports(&vk::ImportMetalBufferInfoEXT::default(), Handles::empty());
 }

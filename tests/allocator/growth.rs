@@ -261,12 +261,12 @@ fn odd_sizes_over_odd_budgets() {
         let page = rig.profile().limits.buffer_image_granularity.max(4096);
         let mut random = Random::new(11);
         for round in 0..8 {
-            let budget = 100 * MIB + random.below(900 * MIB) | 1;
+            let budget = (100 * MIB + random.below(900 * MIB)) | 1;
             rig.gpu.faults().set_budget(heap, budget, 0);
             rig.allocator.set_current_frame_index(round);
             let mut held = Vec::new();
             for _ in 0..60 {
-                let size = block / 64 + random.below(block / 2 - block / 64 - page) | 1;
+                let size = (block / 64 + random.below(block / 2 - block / 64 - page)) | 1;
                 let level = rig.allocator.heap_budgets()[heap as usize];
                 let memories = rig.gpu.live().memories;
                 let Ok(memory) = rig.memory(size, 1, &in_type(memory_type)) else { break };

@@ -119,7 +119,9 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     render(frames, &RenderingInfo::new(color.extent(0), &colors, None), None);
     let mut found: Vec<_> = (0..2).map(|mip| read(frames, &color, mip, COLOR)).collect();
     let (first, others) = found[0].split_at(8 * 8 * 4);
-    assert!(first.chunks(4).all(|texel| texel == [188, 188, 188, 128]), "half of the light, {first:?}");
+    // Drivers round half of alpha up or down.
+    let is_half = |texel: &[u8]| texel[..3] == [188; 3] && (127..=128).contains(&texel[3]);
+    assert!(first.chunks(4).all(is_half), "half of the light, {first:?}");
     assert!(others.chunks(4).all(|texel| texel[0] == texel[3]), "the other layers are as they were");
     resolve_depth(frames, &depth);
     found.extend((0..2).map(|mip| read(frames, &other, mip, COLOR)));

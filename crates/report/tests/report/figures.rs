@@ -164,7 +164,7 @@ fn what_defragmentation_could_free_is_about_what_it_frees() {
     for seed in 0..8 {
         let mut program = Program::on("nvidia-rtx-5070-ti");
         let random = &mut fastrand::Rng::with_seed(seed);
-        let block_size = 8 * MIB << (seed % 3);
+        let block_size = (8 * MIB) << (seed % 3);
         let info = PoolCreateInfo { block_size, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) };
         program.pools.push(program.allocator.create_pool(&info).unwrap());
         let pool = &program.pools[0];
