@@ -29,7 +29,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Asks the driver for a block, for a smaller one if it refuses, and so on. The last one is as large as needed.
+    /// Asks the driver for a block, for a smaller one if it refuses, and so on.
     ///
     /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or
     /// the request would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
@@ -73,10 +73,7 @@ impl Growth {
         }
         loop {
             match attempt(size) {
-                Err(error) if error.is_shortage() && size > least => {
-                    let half = size / 2;
-                    size = if half >= smallest.max(self.needed) { half } else { least };
-                }
+                Err(error) if error.is_shortage() && size / 2 >= smallest.max(self.needed) => size /= 2,
                 answer => return answer,
             }
         }

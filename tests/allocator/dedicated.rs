@@ -159,13 +159,11 @@ fn larger_than_half_a_block() {
 fn as_the_last_resort() {
     on_every_gpu(|rig| {
         for memory_type in rig.types() {
-            // The smallest block, for several, is twice as large.
-            let size = rig.block_size(memory_type) / 128;
-            rig.gpu.faults().fail_above(size);
-            let own = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+            rig.gpu.faults().fail_above(MIB);
+            let own = rig.memory(MIB, 1, &in_type(memory_type)).unwrap();
             assert!(own.is_dedicated(), "type {memory_type}");
             let in_managed_pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
-            let pooled = rig.memory(size, 1, &AllocationCreateInfo::in_pool(&in_managed_pool)).unwrap();
+            let pooled = rig.memory(MIB, 1, &AllocationCreateInfo::in_pool(&in_managed_pool)).unwrap();
             assert!(pooled.is_dedicated());
             rig.free_all([own, pooled]);
             rig.destroy_pool(in_managed_pool);

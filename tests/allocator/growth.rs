@@ -184,12 +184,12 @@ fn the_driver_is_asked_for_each_half_once() {
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 2, "a quarter, then an eighth: type {memory_type}");
             rig.free(piece);
             rig.allocator.trim();
-            // Not even an eighth: a block as large as needed is the last resort.
+            // Not even an eighth: memory of its own is the last resort.
             rig.gpu.faults().clear();
             rig.gpu.faults().fail_above(full / 8 - 1);
             rig.gpu.reset_calls();
             let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
-            assert!(!piece.is_dedicated());
+            assert!(piece.is_dedicated());
             assert_eq!(rig.memory_size(&piece), size);
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 3);
             rig.free(piece);

@@ -28,7 +28,20 @@ impl Player<'_> {
         if !host_access && cfg!(debug_assertions) {
             return Ok(());
         }
+        let (memory_type, size) = (sublet.memory_type, sublet.size);
         let (vma, sublet) = (self.vma.map(slot), self.sublet.map(slot));
+        let is_above_limit = size > self.setup.profile.limits.max_memory_allocation_size;
+        if let (true, Err(vma), Err(sublet)) = (is_above_limit, &vma, &sublet) {
+            if vma.result == sublet.result {
+                return Ok(());
+            }
+        }
+        if vma.is_err() && sublet.is_ok() && self.setup.has_large_blocks(memory_type) {
+            // A driver that grants VMA a block above the limit need not be able to map it.
+            self.sublet.unmap(slot);
+            self.tally.differ(Difference::LargeBlocks);
+            return Ok(());
+        }
         if vma.is_err() || sublet.is_err() {
             return Err(format!("mapping: VMA {vma:?}, Sublet {sublet:?}"));
         }
