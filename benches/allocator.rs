@@ -15,8 +15,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use sublet::sim::{NullGpu, Profile};
 use sublet::{
-    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local, LocalAllocator,
-    MemoryUsage, PoolCreateInfo, Shared, Threading,
+    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, PoolCreateInfo,
 };
 
 fn main() {
@@ -66,39 +65,29 @@ fn info(gpu: &NullGpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
 }
 
-fn shared(gpu: &NullGpu) -> Allocator<Shared> {
+fn allocator(gpu: &NullGpu) -> Allocator {
     // SAFETY: the null device outlives the allocator: it is made before and dropped after.
     unsafe { Allocator::new(&info(gpu)) }.expect("the null device has every function")
 }
 
-fn local(gpu: &NullGpu) -> LocalAllocator {
-    // SAFETY: as above.
-    unsafe { LocalAllocator::new_local(&info(gpu)) }.expect("the null device has every function")
-}
-
-fn free<T: Threading>(allocator: &Allocator<T>, allocation: Allocation) {
+fn free(allocator: &Allocator, allocation: Allocation) {
     // SAFETY: no device uses it.
     unsafe { allocator.free_memory(allocation) }.expect("it is this allocator's");
 }
 
-fn live_count<T: Threading>(allocator: &Allocator<T>) -> u64 {
+fn live_count(allocator: &Allocator) -> u64 {
     allocator.memory_type_statistics().iter().map(|statistics| statistics.allocation_count).sum()
 }
 
 /// Replaces one of `live` allocations at a time.
-fn churn<T: Threading>(
-    bencher: Bencher<'_, '_>,
-    allocator: &Allocator<T>,
-    live: usize,
-    alignments: Alignments,
-) {
+fn churn(bencher: Bencher<'_, '_>, allocator: &Allocator, live: usize, alignments: Alignments) {
     let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     churn_by(bencher, allocator, live, alignments, |needs| allocator.allocate_memory(needs, &create).ok());
 }
 
-fn churn_by<T: Threading>(
+fn churn_by(
     bencher: Bencher<'_, '_>,
-    allocator: &Allocator<T>,
+    allocator: &Allocator,
     live: usize,
     alignments: Alignments,
     allocate: impl Fn(&vk::MemoryRequirements) -> Option<Allocation>,
@@ -126,19 +115,13 @@ fn churn_by<T: Threading>(
 #[divan::bench(args = [1_000, 10_000, 100_000])]
 fn churn_usual(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
-    churn(bencher, &shared(&gpu), live, Alignments::Usual);
+    churn(bencher, &allocator(&gpu), live, Alignments::Usual);
 }
 
 #[divan::bench(args = [1_000, 10_000, 100_000])]
 fn churn_mixed(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
-    churn(bencher, &shared(&gpu), live, Alignments::Mixed);
-}
-
-#[divan::bench(args = [10_000])]
-fn churn_usual_without_locks(bencher: Bencher<'_, '_>, live: usize) {
-    let gpu = gpu();
-    churn::<Local>(bencher, &local(&gpu), live, Alignments::Usual);
+    churn(bencher, &allocator(&gpu), live, Alignments::Mixed);
 }
 
 /// As `churn_usual`, but each allocation has a name.
@@ -147,7 +130,7 @@ fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
     let named =
         AllocationCreateInfo { name: Some("terrain"), ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
-    let allocator = shared(&gpu);
+    let allocator = allocator(&gpu);
     let allocate = |needs: &_| allocator.allocate_memory(needs, &named).ok();
     churn_by(bencher, &allocator, live, Alignments::Usual, allocate);
 }
@@ -156,7 +139,7 @@ fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
 #[divan::bench(args = [1_000, 100_000])]
 fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
-    let allocator = shared(&gpu);
+    let allocator = allocator(&gpu);
     let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     let mut random = Random::new(SEED);
     let held: Vec<Allocation> = (0..live)
@@ -175,7 +158,7 @@ fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
 fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
     const COUNT: usize = 1_000;
     let gpu = gpu();
-    let allocator = shared(&gpu);
+    let allocator = allocator(&gpu);
     let pool_info =
         PoolCreateInfo { block_size: 64 << 20, max_block_count: 1, algorithm, ..PoolCreateInfo::new(0) };
     let pool = allocator.create_pool(&pool_info).expect("the null device has memory");
@@ -207,7 +190,7 @@ fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
 fn create_and_destroy_buffer(bencher: Bencher<'_, '_>) {
     const COUNT: usize = 1_000;
     let gpu = gpu();
-    let allocator = shared(&gpu);
+    let allocator = allocator(&gpu);
     let create = AllocationCreateInfo::new(MemoryUsage::Auto);
     let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {

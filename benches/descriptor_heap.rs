@@ -13,7 +13,7 @@ use sublet::descriptor::{
 };
 use sublet::retire::Clock;
 use sublet::sim::{Gpu, NullGpu, Profile};
-use sublet::{Allocator, AllocatorCreateInfo, Local, Threading};
+use sublet::{Allocator, AllocatorCreateInfo};
 
 fn main() {
     divan::main();
@@ -37,8 +37,9 @@ const RANGES: usize = 256;
 
 /// Three frames in flight, in each of which ranges of 1 to `most` slots come and go, in a heap that holds 4,096 others
 /// in between.
-fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
-    let heap = DescriptorHeap::<_, T>::new_in(Nothing);
+#[divan::bench(args = [1, 8])]
+fn allocate_retire_collect(bencher: Bencher<'_, '_>, most: u32) {
+    let heap = DescriptorHeap::new(Nothing);
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
     let mut random = fastrand::Rng::with_seed(1);
@@ -68,18 +69,6 @@ fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
     clock.shutdown();
     heap.collect(&clock).unwrap();
     assert_eq!(heap.statistics().free, before.free);
-}
-
-/// Allocate, retire and collect, with a lock.
-#[divan::bench(args = [1, 8])]
-fn allocate_retire_collect_shared(bencher: Bencher<'_, '_>, most: u32) {
-    frames::<sublet::Shared>(bencher, most);
-}
-
-/// The same without.
-#[divan::bench(args = [1, 8])]
-fn allocate_retire_collect_local(bencher: Bencher<'_, '_>, most: u32) {
-    frames::<Local>(bencher, most);
 }
 
 /// Ranges that end with their frame.
@@ -173,7 +162,7 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
 #[divan::bench(args = [256, 65_536], sample_count = 20, sample_size = 1)]
 fn free_and_join(bencher: Bencher<'_, '_>, slots: u32) {
     let fragmented = || {
-        let heap = DescriptorHeap::<_, Local>::new_in(Nothing);
+        let heap = DescriptorHeap::new(Nothing);
         let ranges: Vec<_> = (0..slots).map(|_| heap.allocate(1).unwrap()).collect();
         let (first, second): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.first() % 2 == 0);
         for range in first {
@@ -182,7 +171,7 @@ fn free_and_join(bencher: Bencher<'_, '_>, slots: u32) {
         }
         (heap, second)
     };
-    let free_all = |(heap, ranges): (DescriptorHeap<Nothing, Local>, Vec<_>)| {
+    let free_all = |(heap, ranges): (DescriptorHeap<Nothing>, Vec<_>)| {
         for range in ranges {
             // SAFETY: there is no device.
             unsafe { heap.free(black_box(range)) }.unwrap();

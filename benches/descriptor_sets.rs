@@ -10,8 +10,8 @@ use ash::vk;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use sublet::descriptor::{
-    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorSet, LocalPersistentSets, PersistentSets,
-    PersistentSetsCreateInfo, SetLayout,
+    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorSet, PersistentSets, PersistentSetsCreateInfo,
+    SetLayout,
 };
 use sublet::retire::Clock;
 use sublet::sim::{NullGpu, Profile};
@@ -79,27 +79,6 @@ fn churn(bencher: Bencher<'_, '_>, (live, layouts): (usize, usize)) {
             let set = held[place].take().unwrap();
             unsafe { sets.free(set) }.unwrap();
             held[place] = Some(unsafe { sets.allocate(&layouts[turn % layouts.len()]) }.unwrap());
-        }
-    });
-    assert!(held.into_iter().flatten().all(|set| unsafe { sets.free(set) }.is_ok()));
-    // SAFETY: nothing runs on the null device.
-    assert_eq!(unsafe { sets.destroy() }, []);
-}
-
-/// The same without locks.
-#[divan::bench]
-fn churn_local(bencher: Bencher<'_, '_>) {
-    let kit = Kit::new();
-    let layout = kit.layout();
-    let sets = LocalPersistentSets::new_local(&PersistentSetsCreateInfo::new(&kit.device));
-    let mut held: Vec<Option<DescriptorSet>> =
-        (0..10_000).map(|_| unsafe { sets.allocate(&layout) }.ok()).collect();
-    let places = places(held.len());
-    bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| {
-        for &place in &places {
-            let set = held[place].take().unwrap();
-            unsafe { sets.free(set) }.unwrap();
-            held[place] = Some(unsafe { sets.allocate(&layout) }.unwrap());
         }
     });
     assert!(held.into_iter().flatten().all(|set| unsafe { sets.free(set) }.is_ok()));

@@ -9,15 +9,9 @@ use std::cell::Cell;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use parking_lot::RawMutex as Parking;
 use parking_lot::lock_api::{self, RawMutex};
-use sublet::{Local, Shared, Threading};
-
-/// Held for short sections.
-type Core = <Shared as Threading>::RawCoreMutex;
-/// Held across calls of the driver.
-type Parking = <Shared as Threading>::RawMutex;
-/// No lock: what the loop itself costs.
-type Nothing = <Local as Threading>::RawCoreMutex;
+use sublet::private::BriefMutex as Brief;
 
 /// About what an engine touches for one allocation: a chain of words, each read to find the next.
 struct Books([u32; 64]);
@@ -48,7 +42,7 @@ fn main() {
 }
 
 /// A lock and an unlock with nothing between them.
-#[divan::bench(types = [Core, Parking, Nothing])]
+#[divan::bench(types = [Brief, Parking])]
 fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, u64>::new(0);
     let done = Cell::new(0);
@@ -62,7 +56,7 @@ fn alone_empty<R: RawMutex>(bencher: Bencher<'_, '_>) {
 }
 
 /// As an allocation and its free do it: the section reads and writes.
-#[divan::bench(types = [Core, Parking, Nothing])]
+#[divan::bench(types = [Brief, Parking])]
 fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, Books>::new(Books::new());
     bencher.counter(ItemsCount::new(ROUNDS)).bench_local(|| {
@@ -73,7 +67,7 @@ fn alone_with_books<R: RawMutex>(bencher: Bencher<'_, '_>) {
 }
 
 /// A try that succeeds.
-#[divan::bench(types = [Core, Parking, Nothing])]
+#[divan::bench(types = [Brief, Parking])]
 fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, u64>::new(0);
     let done = Cell::new(0);
@@ -89,7 +83,7 @@ fn alone_try<R: RawMutex>(bencher: Bencher<'_, '_>) {
 }
 
 /// One lock, several threads, nothing done outside it.
-#[divan::bench(types = [Core, Parking], threads = [2, 8])]
+#[divan::bench(types = [Brief, Parking], threads = [2, 8])]
 fn together_with_books<R: RawMutex + Send + Sync>(bencher: Bencher<'_, '_>) {
     let lock = lock_api::Mutex::<R, Books>::new(Books::new());
     bencher.counter(ItemsCount::new(ROUNDS_TOGETHER)).bench(|| {

@@ -39,8 +39,7 @@
  * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
  * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data. A
  * pass of a defragmentation moves its allocations when it ends; while it begins they may be used, but not freed.
- * With VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT only one thread at a time may call functions of the allocator. Virtual
- * blocks belong to no allocator, and only one thread at a time may use one. "Thread-safe" below means this.
+ * Virtual blocks belong to no allocator, and only one thread at a time may use one. "Thread-safe" below means this.
  *
  * Memory of the host. Neither an allocation nor its end asks the host's heap for memory in the steady state.
  *
@@ -313,7 +312,7 @@ VK_DEFINE_NON_DISPATCHABLE_HANDLE(VmaVirtualAllocation)
 
 /* What the program has enabled on the device, and how it uses the allocator. */
 typedef enum VmaAllocatorCreateFlagBits {
-    /* Only one thread at a time calls functions of the allocator, which then has no locks. */
+    /* Has no effect: an allocator always has its locks. One that no other thread holds is too cheap to be worth a second form. */
     VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT = 0x00000001,
     /* VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Part of Vulkan 1.1. */
     VMA_ALLOCATOR_CREATE_KHR_DEDICATED_ALLOCATION_BIT = 0x00000002,

@@ -41,7 +41,7 @@ pub(crate) mod allocation_flags {
 /// # use sublet::*;
 /// # use ash::vk;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::<Shared>::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let requirements = vk::MemoryRequirements { size: 1000, alignment: 256, memory_type_bits: !0 };
 /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
 /// assert_eq!(allocation.size(), 1000);

@@ -65,8 +65,8 @@ bitflags::bitflags! {
     /// VMA does not have.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
-        /// For the C interface, which then makes an allocator without locks. Rust ignores it, because there the type
-        /// decides: see [`LocalAllocator`](crate::LocalAllocator).
+        /// Has no effect: an allocator always has its locks. One that no other thread holds is too cheap to be worth a
+        /// second form without it.
         const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
         const KHR_DEDICATED_ALLOCATION = 0x2;

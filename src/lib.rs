@@ -10,7 +10,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | buffers, images, memory | [`Allocator`], or [`LocalAllocator`] for one thread, made from an [`AllocatorCreateInfo`] |
+//! | buffers, images, memory | [`Allocator`], made from an [`AllocatorCreateInfo`] |
 //! | saying what memory is for | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
 //! | what you get and free | [`Allocation`]: by value, so that freeing twice does not compile |
 //! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`write_slice`](Allocator::write_slice), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
@@ -89,10 +89,9 @@ pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, 
 pub use allocator::doc_example;
 pub use allocator::{
     Allocator, AllocatorCreateInfo, CollectError, CompleteMoveError, DebugSettings, Defragmentation,
-    DefragmentationPass, FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, RetiredResources,
-    SharedDefragmentation, TimelineError, Tracking,
+    DefragmentationPass, FreeMoveError, HeapBudget, Mapping, Move, RetiredResources, SharedDefragmentation,
+    TimelineError, Tracking,
 };
-pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,
     PoolCreateFlags, PoolCreateInfo, PoolParameters,

@@ -1,5 +1,5 @@
-//! What `sublet-capi` needs of the library beyond its public face. No other package may use it, and all of it may
-//! change.
+//! What `sublet-capi` and the benches need of the library beyond its public face. No other package may use it, and
+//! all of it may change.
 //!
 //! | item | why it is here |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | [`OpenDefragmentation`], [`PlannedMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`Device`], `device` | the C interface destroys resources with the allocator's functions |
 //! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and a part for each thread |
+//! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file argues all integer conversions, those of C's numbers too |
 //! | [`virtual_handle`], [`virtual_allocation`] | C names ranges by numbers |
 #![forbid(unsafe_code)]
@@ -25,7 +26,7 @@ use crate::error::{AllocationError, BeginDefragmentationError, MapError};
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 pub use crate::allocator::{CreateInside, Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::cast::{host_size, index, narrow, widen};
-pub use crate::base::sync::{CoreGuard, CoreMutex, Threading};
+pub use crate::base::sync::{BriefMutex, CoreGuard, CoreMutex};
 pub use crate::device::{Device, Requirements};
 pub use crate::virtual_block::handle::{virtual_allocation, virtual_handle};
 
@@ -45,7 +46,7 @@ macro_rules! inside {
             $(fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)?;)*
         }
 
-        impl<T: Threading> AllocatorInside for Allocator<T> {
+        impl AllocatorInside for Allocator {
             $(
                 #[inline(always)]
                 fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)? {

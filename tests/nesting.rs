@@ -12,8 +12,8 @@ use sublet::vector::{
     SharedBlockVector, VectorError,
 };
 use sublet::{
-    Allocation, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo, Local, Pool,
-    PoolCreateInfo, sim,
+    Allocation, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateInfo, Pool, PoolCreateInfo,
+    sim,
 };
 
 /// Bytes of a page.
@@ -210,7 +210,7 @@ struct Sibling<'a> {
     others: RefCell<Vec<Weak<SiblingVector<'a>>>>,
 }
 
-type SiblingVector<'a> = SharedBlockVector<Sibling<'a>, Tlsf, Local>;
+type SiblingVector<'a> = SharedBlockVector<Sibling<'a>, Tlsf>;
 
 impl Backing<Tlsf> for Sibling<'_> {
     type Block = Allocation;

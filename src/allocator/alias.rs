@@ -4,11 +4,10 @@ use ash::vk;
 
 use super::Allocator;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AliasError, CreateError};
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Creates a buffer in memory that is allocated already, `offset` bytes from the allocation's start. The buffer
     /// goes with `vkDestroyBuffer`, which does not touch the memory.
     ///

@@ -6,12 +6,11 @@ use ash::vk;
 
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError, ResourceKind};
-use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AllocatePagesError, AllocationError};
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Allocates memory that is not for a resource that the allocator knows.
     ///
     /// # Errors

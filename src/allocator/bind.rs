@@ -4,11 +4,10 @@ use ash::vk;
 
 use super::Allocator;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::device::BufferOrImage;
 use crate::error::BindError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Binds a buffer to an allocation, `offset` bytes from the allocation's start.
     ///
     /// # Errors

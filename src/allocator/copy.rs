@@ -6,10 +6,9 @@ use super::map::check_range;
 use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
 use crate::base::cast::widen;
-use crate::base::sync::Threading;
 use crate::error::MapError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Writes `source` into an allocation at `offset`, mapped for the purpose if need be, and flushes it.
     ///
     /// # Errors

@@ -8,12 +8,11 @@ use ash::vk;
 use super::route::{MADE, Miss};
 use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
-use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements, find_in_chain};
 use crate::error::{AllocationError, CreateError};
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Creates a buffer, allocates memory for it and binds the two (unless
     /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///
@@ -331,7 +330,7 @@ impl<T: Threading> Allocator<T> {
         handle: BufferOrImage,
         resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_, T>,
+        miss: Miss<'_>,
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), CreateError> {
@@ -510,7 +509,7 @@ pub trait CreateInside {
     ) -> Result<(vk::Image, Allocation), CreateError>;
 }
 
-impl<T: Threading> CreateInside for Allocator<T> {
+impl CreateInside for Allocator {
     #[inline(always)]
     unsafe fn create_buffer_as<'i>(
         &self,

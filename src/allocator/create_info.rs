@@ -117,7 +117,7 @@ impl<'a> AllocatorCreateInfo<'a> {
     ///     gpu.instance().handle(), gpu.device().handle(), gpu.physical_device(), gpu.api_version(), functions,
     /// );
     /// // SAFETY: the handles are live and outlive the allocator.
-    /// let allocator = unsafe { Allocator::<Shared>::new(&info) }?;
+    /// let allocator = unsafe { Allocator::new(&info) }?;
     /// # Ok::<(), CreateAllocatorError>(())
     /// ```
     #[must_use]

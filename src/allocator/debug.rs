@@ -9,7 +9,7 @@ use ash::vk;
 use super::Allocator;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::host_size;
-use crate::base::sync::{Mutex, Threading};
+use crate::base::sync::Mutex;
 use crate::blocks::{BlockVector, Live};
 use crate::error::{CorruptionError, DamagedAllocation, MapError};
 use crate::pool::Pool;
@@ -100,14 +100,14 @@ struct Guards {
 }
 
 /// What the settings need to know.
-pub(super) struct DebugState<T: Threading> {
+pub(super) struct DebugState {
     pub(super) settings: DebugSettings,
-    guards: Mutex<T, Guards>,
+    guards: Mutex<Guards>,
 }
 
-impl<T: Threading> DebugState<T> {
+impl DebugState {
     pub(super) fn new(settings: DebugSettings) -> Self {
-        Self { settings, guards: Mutex::<T, _>::new(Guards::default()) }
+        Self { settings, guards: Mutex::new(Guards::default()) }
     }
 
     /// Forgets what was still allocated in a vector that is gone. What was damaged there is told all the same.
@@ -128,7 +128,7 @@ fn pattern() -> impl Iterator<Item = u8> {
     MAGIC.into_iter().cycle()
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Looks at the margins of all allocations in memory types of `memory_type_bits`, in pools and without: whether
     /// something wrote beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
     ///
@@ -229,14 +229,14 @@ impl<T: Threading> Allocator<T> {
         }))
     }
 
-    fn vector_of_guard(&self, guard: &Guard) -> Result<&BlockVector<T>, MapError> {
+    fn vector_of_guard(&self, guard: &Guard) -> Result<&BlockVector, MapError> {
         self.inner.vector(guard.vector).ok_or(MapError::Foreign(crate::error::ForeignHandle::Allocation))
     }
 
     /// Maps the margin of a live allocation for as long as `look` takes.
     fn with_margin<R>(
         &self,
-        vector: &BlockVector<T>,
+        vector: &BlockVector,
         guard: &Guard,
         look: impl FnOnce(&mut [u8]) -> R,
     ) -> Result<R, MapError> {

@@ -8,12 +8,11 @@ use ash::vk;
 use super::route::Miss;
 use super::{Allocator, Resource};
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::device::{MemoryAllocateNext, Requirements};
 use crate::error::AllocationError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Allocates dedicated memory, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
     /// [`Self::allocate_memory`] with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
     ///

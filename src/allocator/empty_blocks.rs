@@ -3,11 +3,10 @@
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;
-use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Changes how many empty blocks each memory type keeps for later: what
     /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept) said until now. Blocks
     /// that are too many go back to the driver at once. Returns their bytes. Pools are left as they are.

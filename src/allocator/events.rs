@@ -7,12 +7,11 @@ use std::panic::Location;
 
 use super::request::{AllocationRequest, Resource};
 use super::route::Spot;
-use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::error::AllocationError;
 
 /// Why there is no other way than dedicated memory.
-pub(super) fn why_it_must<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
+pub(super) fn why_it_must(spot: &Spot<'_>) -> &'static str {
     let AllocationRequest { resource, info, .. } = *spot.asked;
     if spot.asked.next.is_some() {
         "chain"
@@ -26,13 +25,13 @@ pub(super) fn why_it_must<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
 }
 
 /// Why dedicated memory is better.
-pub(super) fn why_it_should<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
+pub(super) fn why_it_should(spot: &Spot<'_>) -> &'static str {
     if spot.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
 }
 
 /// An allocation is to be dedicated.
 #[cold]
-pub(super) fn dedicated<T: Threading>(spot: &Spot<'_, T>, reason: &str) {
+pub(super) fn dedicated(spot: &Spot<'_>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
         size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
@@ -44,11 +43,7 @@ pub(super) fn dedicated<T: Threading>(spot: &Spot<'_, T>, reason: &str) {
 
 /// Dedicated memory would be better, and is not had.
 #[cold]
-pub(super) fn dedicated_declined<T: Threading>(
-    spot: &Spot<'_, T>,
-    reason: &str,
-    error: Option<&AllocationError>,
-) {
+pub(super) fn dedicated_declined(spot: &Spot<'_>, reason: &str, error: Option<&AllocationError>) {
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
         size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,

@@ -4,10 +4,9 @@ use ash::vk;
 
 use super::Allocator;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::error::ExportError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// A new file descriptor for the device memory that an allocation is in, `vkGetMemoryFdKHR`.
     ///
     /// It stands for all of the memory: who imports it has to know the allocation's [`offset`](Allocation::offset) and

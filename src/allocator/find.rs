@@ -3,12 +3,11 @@
 use ash::vk;
 
 use super::{Allocator, Resource};
-use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::device::Requirements;
 use crate::error::FindMemoryTypeError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// The best memory type for an allocation, without making one.
     ///
     /// # Errors

@@ -5,7 +5,6 @@ use ash::vk;
 use super::request::AllocationRequest;
 use super::route::{Spot, Way};
 use super::{Allocator, Resource};
-use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::device::Requirements;
 use crate::error::{AllocationError, CreateError};
@@ -15,7 +14,7 @@ use crate::statistics::{Fit, FitPlace};
 struct Look;
 
 impl Look {
-    fn fit<T: Threading>(spot: &Spot<'_, T>, place: FitPlace) -> Fit {
+    fn fit(spot: &Spot<'_>, place: FitPlace) -> Fit {
         let Spot { allocator, facts, vector, .. } = *spot;
         let context = &allocator.inner.context;
         let heap_index = context.heap_of(facts.config.memory_type);
@@ -34,11 +33,11 @@ impl Look {
     }
 }
 
-impl<T: Threading> Way<T> for Look {
+impl Way for Look {
     type Answer = Fit;
     const TAKES: bool = false;
 
-    fn shared(&self, spot: &Spot<'_, T>) -> Result<Fit, AllocationError> {
+    fn shared(&self, spot: &Spot<'_>) -> Result<Fit, AllocationError> {
         let place = match spot.vector.foresee(&spot.allocator.inner.context, &spot.request)? {
             0 => FitPlace::Block,
             size => FitPlace::NewBlock { size },
@@ -47,7 +46,7 @@ impl<T: Threading> Way<T> for Look {
     }
 
     // Whether it may count as a block was looked at before.
-    fn dedicated(&self, spot: &Spot<'_, T>, _by_name: bool) -> Result<Fit, AllocationError> {
+    fn dedicated(&self, spot: &Spot<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
         let size = spot.dedicated_size();
         context.budgets.check(
@@ -59,7 +58,7 @@ impl<T: Threading> Way<T> for Look {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     fn look(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Result<Fit, AllocationError> {
         self.find_place(&Look, &AllocationRequest::checked(resource, info)?)
     }

@@ -12,7 +12,6 @@ use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::host_size;
-use crate::base::sync::{Shared, Threading};
 use crate::error::{ForeignHandle, MapError};
 
 /// A mapped allocation. While this lives the memory stays mapped and the allocation cannot be freed.
@@ -32,8 +31,8 @@ use crate::error::{ForeignHandle, MapError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub struct Mapping<'a, T: Threading = Shared> {
-    allocator: &'a Allocator<T>,
+pub struct Mapping<'a> {
+    allocator: &'a Allocator,
     allocation: &'a Allocation,
     pointer: NonNull<u8>,
     /// It is a part of another call, and not told by itself.
@@ -42,7 +41,7 @@ pub struct Mapping<'a, T: Threading = Shared> {
     unique: PhantomData<&'a mut [u8]>,
 }
 
-impl<T: Threading> Mapping<'_, T> {
+impl Mapping<'_> {
     /// Where the first byte of the allocation is.
     ///
     /// The pointer is valid for [`Self::size`] bytes while the guard lives. The device may read and write behind it.
@@ -163,7 +162,7 @@ impl<T: Threading> Mapping<'_, T> {
     }
 }
 
-impl<T: Threading> Drop for Mapping<'_, T> {
+impl Drop for Mapping<'_> {
     #[inline]
     fn drop(&mut self) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
@@ -173,7 +172,7 @@ impl<T: Threading> Drop for Mapping<'_, T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for Mapping<'_, T> {
+impl fmt::Debug for Mapping<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mapping")
             .field("allocation", self.allocation)
@@ -213,7 +212,7 @@ pub enum Visibility {
     Invalidate,
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Maps an allocation until the guard is dropped. Mappings are counted for each block, so that any number of
     /// allocations in it can be mapped at once; the driver is called the first time only, and the memory stays mapped
     /// until it is freed or [`Self::trim`] finds it unused.
@@ -221,7 +220,7 @@ impl<T: Threading> Allocator<T> {
     /// # Errors
     /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
     /// refuses.
-    pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
+    pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a>, MapError> {
         let pointer = self.count_mapping(allocation)?;
         self.record(RecordedCall::Map(allocation));
         Ok(Mapping { allocator: self, allocation, pointer, quiet: false, unique: PhantomData })
@@ -230,7 +229,7 @@ impl<T: Threading> Allocator<T> {
     /// A guard from a shared borrow, which is only read through. It is a part of another call.
     // In line, so that the guard is never written down part by part and moved as a whole.
     #[inline(always)]
-    pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
+    pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a>, MapError> {
         let pointer = match allocation.mapped.get() {
             Some(pointer) => {
                 if allocation.is_dedicated() {

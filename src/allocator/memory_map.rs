@@ -4,7 +4,6 @@
 use super::Allocator;
 use crate::allocation::{AllocationId, ResourceKind};
 use crate::base::cast::narrow;
-use crate::base::sync::Threading;
 use crate::blocks::{Annotation, BlockVector, Visited};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
@@ -23,7 +22,7 @@ fn entry(id: AllocationId, tag: Tag, annotation: Option<&Annotation>) -> Allocat
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// A picture of everything: which blocks there are, and what lies where in them.
     ///
     /// # Complexity
@@ -67,7 +66,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// `None`: the vector is not in use.
-    fn vector_map(&self, number: u32, vector: &BlockVector<T>) -> Option<VectorMap> {
+    fn vector_map(&self, number: u32, vector: &BlockVector) -> Option<VectorMap> {
         let mut map = None;
         let mut generation_now = 0;
         vector.visit(&mut |visited| {

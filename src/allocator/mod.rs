@@ -38,7 +38,7 @@ use ash::vk;
 
 use crate::allocation::{Allocation, AllocationInfo, Leak, allocation_flags};
 use crate::base::append_table::AppendTable;
-use crate::base::sync::{Local, Mutex, Shared, Threading};
+use crate::base::sync::Mutex;
 use crate::blocks::{BlockVector, Budgets, DeviceContext};
 use crate::create_info::AllocatorCreateFlags;
 use crate::device::{Device, DeviceSettings};
@@ -73,7 +73,7 @@ struct PoolNumbers {
     next: u32,
 }
 
-struct Inner<T: Threading> {
+struct Inner {
     id: u32,
     context: DeviceContext,
     types: MemoryTypeTable,
@@ -83,22 +83,22 @@ struct Inner<T: Threading> {
     /// Whether something is to be done for every allocation that the usual way does not do.
     bookkeeping: Bookkeeping,
     /// By memory type.
-    defaults: Box<[DefaultVector<T>]>,
+    defaults: Box<[DefaultVector]>,
     /// The vectors of pools. They are numbered on from the default ones.
-    pool_vectors: AppendTable<BlockVector<T>>,
-    pools: Mutex<T, PoolNumbers>,
+    pool_vectors: AppendTable<BlockVector>,
+    pools: Mutex<PoolNumbers>,
     /// That one thread gives back what is empty, for want of memory. Also across calls of the driver.
-    relief: Mutex<T, ()>,
+    relief: Mutex<()>,
     /// How often that was done.
     reliefs: AtomicU32,
-    debug: DebugState<T>,
+    debug: DebugState,
     recording: Recording,
 }
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
 ///
 /// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an
-/// [`Arc`](std::sync::Arc). [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
+/// [`Arc`](std::sync::Arc). The value itself is one pointer.
 ///
 /// Threads that contend for the blocks of a memory type get parts of them to themselves, so that they need not wait for
 /// one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
@@ -123,65 +123,8 @@ struct Inner<T: Threading> {
 /// ```
 #[doc(alias = "DeviceAllocator")]
 #[doc(alias = "VulkanAllocator")]
-pub struct Allocator<T: Threading = Shared> {
-    inner: Box<Inner<T>>,
-}
-
-/// An [`Allocator`] without locks, for programs that keep it on one thread at a time.
-///
-/// ```
-/// # use sublet::{AllocatorCreateInfo, LocalAllocator, sim};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
-/// // SAFETY: instance and device are live, and outlive the allocator.
-/// let allocator = unsafe { LocalAllocator::new_local(&info) }?;
-/// # Ok::<(), sublet::CreateAllocatorError>(())
-/// ```
-///
-/// The compiler does not let two threads share it:
-///
-/// ```compile_fail
-/// fn shared<A: Sync>() {}
-/// shared::<sublet::LocalAllocator>();
-/// ```
-#[doc(alias = "ALLOCATOR_FLAG_SINGLETHREADED")]
-pub type LocalAllocator = Allocator<Local>;
-
-impl Allocator<Shared> {
-    /// Makes an allocator that any number of threads use at once. No memory is taken yet.
-    ///
-    /// # Errors
-    /// [`CreateAllocatorError`] if a function that is needed is missing, or the version or the heap limits are wrong.
-    ///
-    /// # Safety
-    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator. It ends when it is
-    ///    dropped, or with [`destroy`](Self::destroy) or [`destroy_in_place`](Self::destroy_in_place).
-    /// 2. `info.functions` are theirs.
-    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
-    ///    enabled on the device.
-    /// 4. `info.allocation_callbacks` may be called from any thread until the allocator ends
-    ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
-    ///    `info.external_memory_handle_types` are enabled.
-    /// 5. When the allocator ends, the device no longer uses any memory that came from it.
-    #[doc(alias = "CreateAllocator")]
-    pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
-        // SAFETY: the caller's promises 1 to 5, which are those of `with_threading`.
-        unsafe { Self::with_threading(info) }
-    }
-}
-
-impl Allocator<Local> {
-    /// Makes an allocator without locks. No memory is taken yet.
-    ///
-    /// # Errors
-    /// As for [`Allocator::new`].
-    ///
-    /// # Safety
-    /// As for [`Allocator::new`].
-    pub unsafe fn new_local(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
-        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
-        unsafe { Self::with_threading(info) }
-    }
+pub struct Allocator {
+    inner: Box<Inner>,
 }
 
 /// What the flags and the version together say about the device.
@@ -202,17 +145,31 @@ fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings 
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
+    /// Makes an allocator that any number of threads use at once. No memory is taken yet.
+    ///
+    /// # Errors
+    /// [`CreateAllocatorError`] if a function that is needed is missing, or the version or the heap limits are wrong.
+    ///
     /// # Safety
-    /// As for [`Allocator::new`].
-    unsafe fn with_threading(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
+    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator. It ends when it is
+    ///    dropped, or with [`destroy`](Self::destroy) or [`destroy_in_place`](Self::destroy_in_place).
+    /// 2. `info.functions` are theirs.
+    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
+    ///    enabled on the device.
+    /// 4. `info.allocation_callbacks` may be called from any thread until the allocator ends
+    ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
+    ///    `info.external_memory_handle_types` are enabled.
+    /// 5. When the allocator ends, the device no longer uses any memory that came from it.
+    #[doc(alias = "CreateAllocator")]
+    pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         let (major, minor) =
             (vk::api_version_major(info.api_version), vk::api_version_minor(info.api_version));
         if major != 1 || minor > 4 {
             return Err(CreateAllocatorError::ApiVersion { api_version: info.api_version });
         }
-        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
+        // SAFETY: the caller's promises 1 to 3.
         let mut device = unsafe {
             let settings = settings(info, info.api_version);
             Device::new(&info.functions, info.instance, info.physical_device, info.device, settings)
@@ -238,7 +195,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's promise 4: the callbacks may be called from any thread. Nothing was made yet.
         unsafe { device.set_host_callbacks(info.allocation_callbacks) };
         device.set_memory_callbacks(info.device_memory_callbacks.clone());
-        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
+        // SAFETY: the caller's promise 4.
         unsafe { device.set_export_types(info.external_memory_handle_types) };
         if info.debug.detect_corruption && info.debug.margin == 0 {
             return Err(CreateAllocatorError::NoMargin);
@@ -262,8 +219,8 @@ impl<T: Threading> Allocator<T> {
             bookkeeping: Bookkeeping::new(info.tracking),
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
-            pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
-            relief: Mutex::<T, _>::new(()),
+            pools: Mutex::new(PoolNumbers { free: Vec::new(), next: 0 }),
+            relief: Mutex::new(()),
             reliefs: AtomicU32::new(0),
             debug: DebugState::new(info.debug),
             recording: Recording::new(info),
@@ -442,7 +399,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The vector that an allocation is in, if it lives: of a pool or scope that is gone, the memory is gone too.
-    fn live_vector_of(&self, allocation: &Allocation) -> Result<&BlockVector<T>, ForeignHandle> {
+    fn live_vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         vector.memory_size(allocation.live())?;
         Ok(vector)
@@ -450,7 +407,7 @@ impl<T: Threading> Allocator<T> {
 
     /// The vector that an allocation is in.
     #[inline]
-    fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector<T>, ForeignHandle> {
+    fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
         if allocation.allocator != self.inner.id {
             return Err(ForeignHandle::Allocation);
         }
@@ -458,7 +415,7 @@ impl<T: Threading> Allocator<T> {
     }
 }
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     /// Frees everything, and says what was still allocated. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
         self.finish_recording();
@@ -470,13 +427,13 @@ impl<T: Threading> Inner<T> {
     }
 }
 
-impl<T: Threading> Drop for Inner<T> {
+impl Drop for Inner {
     fn drop(&mut self) {
         self.shut_down();
     }
 }
 
-impl<T: Threading> fmt::Debug for Allocator<T> {
+impl fmt::Debug for Allocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Allocator")
             .field("id", &self.inner.id)

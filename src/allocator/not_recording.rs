@@ -4,7 +4,6 @@
 use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::error::AllocationError;
 use crate::pool::Scope;
@@ -19,13 +18,13 @@ impl Recording {
     }
 }
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     pub(super) fn finish_recording(&self) {
         let Recording = self.recording;
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     #[inline(always)]
     pub(super) fn record_allocation(
         &self,

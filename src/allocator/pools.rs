@@ -6,7 +6,6 @@ use super::{Allocator, Inner};
 use crate::allocation::{Leak, ResourceKind};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
-use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
@@ -16,7 +15,7 @@ use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
 /// Engines count units of a block up to this.
 pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Makes a pool, with its first blocks.
     ///
     /// # Errors
@@ -145,12 +144,12 @@ impl<T: Threading> Allocator<T> {
         self.pool_vector(pool).is_ok_and(|vector| vector.is_in_use(pool.generation))
     }
 
-    pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector<T>, ForeignHandle> {
+    pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector, ForeignHandle> {
         self.inner.vector(self.pool_facts(pool)?.vector).ok_or(ForeignHandle::Pool)
     }
 }
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     /// Checks a create-info and turns it into what a vector is made with.
     pub(super) fn new_pool_facts(&self, info: &PoolCreateInfo<'_>) -> Result<VectorFacts, CreatePoolError> {
         // Who asks for two wrong things at once is told the same one as by VMA.
@@ -212,7 +211,7 @@ impl<T: Threading> Inner<T> {
     }
 
     /// Takes a vector out of use and reports what was still allocated in it.
-    pub(super) fn deactivate(&self, number: u32, vector: &BlockVector<T>) -> Vec<Leak> {
+    pub(super) fn deactivate(&self, number: u32, vector: &BlockVector) -> Vec<Leak> {
         if vector.totals().allocation_count == 0 {
             vector.retire(&self.context);
             return Vec::new();

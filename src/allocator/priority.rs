@@ -4,11 +4,10 @@
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::error::PriorityError;
 use crate::pool::Pool;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Changes the priority of a dedicated allocation, `vkSetDeviceMemoryPriorityEXT`. What shares a block shares its
     /// priority, and is refused: put it into a pool, and change that.
     ///

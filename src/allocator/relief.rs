@@ -8,7 +8,6 @@
 use std::sync::atomic::Ordering;
 
 use super::Inner;
-use crate::base::sync::Threading;
 use crate::blocks::{Emptied, ReturnedBlock};
 use crate::error::MemoryError;
 
@@ -30,7 +29,7 @@ struct Empty {
     empty: Emptied,
 }
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     /// Makes an attempt; if it fails for want of device memory, gives back what is empty, and makes it once more.
     ///
     /// `why` tells what refused, if it was that. Nothing is given back where that cannot help.

@@ -12,7 +12,6 @@ use super::{Allocator, DefaultVector, Tracking};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::Alignment;
 use crate::base::cast::{byte, index};
-use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Grant, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
@@ -22,19 +21,19 @@ use crate::metadata::Algorithm;
 use crate::pool::{Pool, VectorFacts};
 
 /// The vector that most requests are granted from.
-type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>);
+type Usual<'a> = (&'a VectorFacts, &'a BlockVector);
 
 /// A place where an allocation may be.
-pub(super) struct Spot<'a, T: Threading> {
-    pub(super) allocator: &'a Allocator<T>,
+pub(super) struct Spot<'a> {
+    pub(super) allocator: &'a Allocator,
     pub(super) asked: &'a AllocationRequest<'a>,
     pub(super) facts: &'a VectorFacts,
-    pub(super) vector: &'a BlockVector<T>,
+    pub(super) vector: &'a BlockVector,
     /// What is asked of the vector, debug margins included.
     pub(super) request: VectorRequest,
 }
 
-impl<T: Threading> Spot<'_, T> {
+impl Spot<'_> {
     /// Bytes of dedicated memory.
     pub(super) fn dedicated_size(&self) -> u64 {
         self.asked.resource.requirements.size
@@ -42,26 +41,26 @@ impl<T: Threading> Spot<'_, T> {
 }
 
 /// What is done with the places that there may be: the first that will do is taken, or only told.
-pub(super) trait Way<T: Threading> {
+pub(super) trait Way {
     type Answer;
     /// Whether anything may be changed.
     const TAKES: bool;
 
     /// A part of a block.
-    fn shared(&self, spot: &Spot<'_, T>) -> Result<Self::Answer, AllocationError>;
+    fn shared(&self, spot: &Spot<'_>) -> Result<Self::Answer, AllocationError>;
 
     /// Dedicated memory. What was not asked for `by_name` counts as a block of a pool that has a limit.
-    fn dedicated(&self, spot: &Spot<'_, T>, by_name: bool) -> Result<Self::Answer, AllocationError>;
+    fn dedicated(&self, spot: &Spot<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
 }
 
 /// Allocates.
 struct Take;
 
-impl<T: Threading> Way<T> for Take {
+impl Way for Take {
     type Answer = Allocation;
     const TAKES: bool = true;
 
-    fn shared(&self, spot: &Spot<'_, T>) -> Result<Allocation, AllocationError> {
+    fn shared(&self, spot: &Spot<'_>) -> Result<Allocation, AllocationError> {
         let Spot { allocator, asked, facts, vector, ref request } = *spot;
         let tried = asked.tried == Some(facts.vector);
         let grant = vector.allocate(&allocator.inner.context, request, tried)?;
@@ -69,7 +68,7 @@ impl<T: Threading> Way<T> for Take {
     }
 
     #[cold]
-    fn dedicated(&self, spot: &Spot<'_, T>, by_name: bool) -> Result<Allocation, AllocationError> {
+    fn dedicated(&self, spot: &Spot<'_>, by_name: bool) -> Result<Allocation, AllocationError> {
         let Spot { allocator, asked, facts, vector, ref request } = *spot;
         let AllocationRequest { resource, info, .. } = *asked;
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
@@ -93,15 +92,15 @@ impl<T: Threading> Way<T> for Take {
 pub(super) const MADE: &str = "P5: what did not fail was made";
 
 /// Why the fast path has not allocated.
-pub(super) enum Miss<'a, T: Threading> {
+pub(super) enum Miss<'a> {
     /// Something is out of the ordinary, or is kept of every allocation. Nothing was checked.
     Unusual,
     /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
     /// way, or a strategy or an upper address is asked for.
-    NotAtOnce(Usual<'a, T>),
+    NotAtOnce(Usual<'a>),
     /// It was granted, and its block is yet to be mapped. The grant is in front, so that its small fields lie where an
     /// allocation has small ones too: the compiler writes what may be either in the pieces of both.
-    Unmapped(Grant, Usual<'a, T>),
+    Unmapped(Grant, Usual<'a>),
     /// It is to be dedicated, with this chain, and was not looked for elsewhere.
     Dedicated(MemoryAllocateNext),
 }
@@ -148,7 +147,7 @@ impl Bookkeeping {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Allocates, the fast way or the slow one.
     ///
     /// Nearly all allocations are done with [`Self::allocate_usual`]. What calls both by itself instead of calling this
@@ -185,7 +184,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_, T>,
+        miss: Miss<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
         let mut made = None;
@@ -202,7 +201,7 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
-    ) -> Result<Allocation, Miss<'a, T>> {
+    ) -> Result<Allocation, Miss<'a>> {
         let usual = self.usual_vector::<EXACT>(resource, info, keeps_books).ok_or(Miss::Unusual)?;
         // Before anything else is read: its check of alignments was made already, as the optimiser sees.
         let asked = AllocationRequest::new(resource, info);
@@ -225,11 +224,11 @@ impl<T: Threading> Allocator<T> {
     #[inline(always)]
     fn hand_out<'a>(
         &self,
-        usual: Usual<'a, T>,
+        usual: Usual<'a>,
         asked: &AllocationRequest<'_>,
         request: &VectorRequest,
         granted: Option<Grant>,
-    ) -> Result<Allocation, Miss<'a, T>> {
+    ) -> Result<Allocation, Miss<'a>> {
         match granted {
             None => Err(Miss::NotAtOnce(usual)),
             Some(grant) if request.mapped && !grant.mapped.is_mapped() => Err(Miss::Unmapped(grant, usual)),
@@ -245,7 +244,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: Resource,
         info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_, T>,
+        miss: Miss<'_>,
         caller: &'static Location<'static>,
         made: &mut Option<Allocation>,
     ) -> Result<(), AllocationError> {
@@ -270,7 +269,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        miss: Miss<'_, T>,
+        miss: Miss<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
         let context = &self.inner.context;
@@ -346,7 +345,7 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &AllocationCreateInfo<'a>,
         keeps_books: bool,
-    ) -> Option<Usual<'a, T>> {
+    ) -> Option<Usual<'a>> {
         let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
@@ -385,7 +384,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Goes through all places that there may be, in the order in which they are tried.
     #[cold]
-    pub(super) fn find_place<W: Way<T>>(
+    pub(super) fn find_place<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -420,7 +419,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Looks for a place in one memory type after the other, from the best on, until there is one. If there is none, the
     /// type that came closest says why: of several the best.
-    pub(super) fn in_best_type<W: Way<T>>(
+    pub(super) fn in_best_type<W: Way>(
         &self,
         asked: &AllocationRequest<'_>,
         place_in: impl Fn(u32) -> Result<W::Answer, AllocationError>,
@@ -484,19 +483,19 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The vector of a pool of this allocator.
-    pub(super) fn vector_at(&self, facts: &VectorFacts) -> &BlockVector<T> {
+    pub(super) fn vector_at(&self, facts: &VectorFacts) -> &BlockVector {
         self.inner.vector(facts.vector).expect("P1: a pool has a vector for as long as it lives")
     }
 
     /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if
     /// there is no other.
     #[inline]
-    pub(super) fn place_in<W: Way<T>>(
+    pub(super) fn place_in<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector<T>,
+        vector: &BlockVector,
     ) -> Result<W::Answer, AllocationError> {
         let size = asked.resource.requirements.size;
         let attempt = || self.attempt_in(way, asked, facts, vector).map_err(|error| error.asked_for(size));
@@ -521,12 +520,12 @@ impl<T: Threading> Allocator<T> {
 
     /// [`Self::place_in`] for what the driver gives as it is.
     #[inline]
-    fn attempt_in<W: Way<T>>(
+    fn attempt_in<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector<T>,
+        vector: &BlockVector,
     ) -> Result<W::Answer, AllocationError> {
         let AllocationRequest { resource, info, .. } = *asked;
         let requirements = &resource.requirements;
@@ -609,7 +608,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         asked: &AllocationRequest<'_>,
         facts: &VectorFacts,
-        vector: &BlockVector<T>,
+        vector: &BlockVector,
         grant: Grant,
         request: &VectorRequest,
         flags: u8,

@@ -7,14 +7,13 @@ use super::pools::MAX_BLOCK_SIZE;
 use super::request::AllocationRequest;
 use super::route::Way;
 use crate::base::cast::index;
-use crate::base::sync::Threading;
 use crate::blocks::BlockVector;
 use crate::create_info::PoolCreateInfo;
 use crate::error::{AllocationError, CreatePoolError, ForeignHandle, MemoryError};
 use crate::pool::{FreeScopeError, Pool, Scope, ScopeCreateInfo};
 use crate::statistics::Statistics;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Makes a lifetime scope. No memory is taken yet.
     ///
     /// # Errors
@@ -106,7 +105,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Looks for a place in the best memory type, as without a pool, but in the pools of a scope.
-    pub(super) fn place_in_scope<W: Way<T>>(
+    pub(super) fn place_in_scope<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -120,7 +119,7 @@ impl<T: Threading> Allocator<T> {
         })
     }
 
-    fn place_in_scope_s_type<W: Way<T>>(
+    fn place_in_scope_s_type<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,
@@ -144,7 +143,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The first allocation of a scope in a memory type: the scope has the pool if there is something in it.
-    fn place_in_new_pool<W: Way<T>>(
+    fn place_in_new_pool<W: Way>(
         &self,
         way: &W,
         asked: &AllocationRequest<'_>,

@@ -4,11 +4,10 @@
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::base::cast::index;
-use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Lets the calling thread have a part of the blocks of a memory type to itself from now on, as if it had contended
     /// for them with other threads. No program has to call it: threads that contend settle by themselves. It is for
     /// workers that are to be fast from the first allocation on, and for tests that are to be the same on every machine.

@@ -4,7 +4,6 @@
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::base::cast::{index, narrow};
-use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Totals, Visited, emit_all_levels};
 use crate::device::Device;
 use crate::error::ForeignHandle;
@@ -42,7 +41,7 @@ impl From<Totals> for Statistics {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     pub(crate) fn device(&self) -> &Device {
         &self.inner.context.device
     }
@@ -222,13 +221,13 @@ impl<T: Threading> Allocator<T> {
 }
 
 /// Sums over a vector, and its memory type; `None` if it is not in use.
-fn measure<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistics)> {
+fn measure(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
     let Some((memory_type, totals, sizes)) = vector.measure() else { return walk(vector) };
     Some((memory_type, DetailedStatistics::from_sizes(totals.into(), sizes)))
 }
 
 /// [`measure`] of a vector that has shards, chunk by chunk.
-fn walk<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistics)> {
+fn walk(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
     let mut memory_type = None;
     let mut all = DetailedStatistics::default();
     vector.visit(&mut |visited| match visited {

@@ -6,7 +6,6 @@ use std::panic::Location;
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::blocks::Annotation;
 use crate::create_info::AllocationCreateInfo;
 use crate::error::ForeignHandle;
@@ -59,7 +58,7 @@ impl Tracking {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Changes what the caller keeps with the allocation: in the allocation itself, as
     /// [`Allocation::set_user_data`] does, and, with [`Tracking::USER_DATA`], in what leak reports and maps show.
     ///

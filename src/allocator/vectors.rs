@@ -6,7 +6,6 @@ use super::{AllocatorCreateInfo, Inner};
 use crate::allocation::allocation_flags;
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
-use crate::base::sync::Threading;
 use crate::blocks::BlockVector;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
@@ -21,11 +20,11 @@ const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
 const BLOCK_SIZE_STEP: u64 = 32;
 
 /// The vector of a memory type.
-pub(super) struct DefaultVector<T: Threading> {
+pub(super) struct DefaultVector {
     pub(super) facts: VectorFacts,
-    pub(super) vector: BlockVector<T>,
+    pub(super) vector: BlockVector,
 }
-impl<T: Threading> Inner<T> {
+impl Inner {
     /// Puts one vector for each memory type to use.
     pub(super) fn activate_defaults(&mut self, info: &AllocatorCreateInfo<'_>) {
         let large = match info.preferred_large_heap_block_size {
@@ -71,7 +70,7 @@ impl<T: Threading> Inner<T> {
 
     /// The vector with that number.
     #[inline]
-    pub(super) fn vector(&self, number: u32) -> Option<&BlockVector<T>> {
+    pub(super) fn vector(&self, number: u32) -> Option<&BlockVector> {
         match self.defaults.get(index(number)) {
             Some(default) => Some(&default.vector),
             None => self.pool_vectors.get(self.pool_number(number)),
@@ -85,12 +84,12 @@ impl<T: Threading> Inner<T> {
     }
 
     /// All vectors: first one for each memory type, then the pools.
-    pub(super) fn vectors(&self) -> impl Iterator<Item = &BlockVector<T>> {
+    pub(super) fn vectors(&self) -> impl Iterator<Item = &BlockVector> {
         self.numbered_vectors().map(|(_, vector)| vector)
     }
 
     /// Every vector, with its number.
-    pub(super) fn numbered_vectors(&self) -> impl Iterator<Item = (u32, &BlockVector<T>)> {
+    pub(super) fn numbered_vectors(&self) -> impl Iterator<Item = (u32, &BlockVector)> {
         let defaults = self.defaults.iter().map(|default| &default.vector);
         (0..).zip(defaults.chain(self.pool_vectors.iter()))
     }

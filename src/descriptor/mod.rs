@@ -59,8 +59,7 @@ pub use pool_view::{DescriptorPoolState, DescriptorPoolView};
 pub use quirks::DescriptorQuirks;
 pub use sets::{
     AllocateDescriptorSetError, DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet,
-    LocalPersistentSets, PersistentSets, PersistentSetsCreateInfo, PersistentSetsStatistics,
-    StaleDescriptorSet,
+    PersistentSets, PersistentSetsCreateInfo, PersistentSetsStatistics, StaleDescriptorSet,
 };
 pub use sizes::DescriptorSizes;
 pub use source::DescriptorSource;

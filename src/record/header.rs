@@ -49,8 +49,6 @@ pub struct Header {
     pub process: u32,
     /// When the recording began: seconds since the beginning of 1970, UTC.
     pub started: u64,
-    /// Whether the allocator was a [`LocalAllocator`](crate::LocalAllocator).
-    pub local: bool,
     /// `deviceName`.
     pub device_name: Box<str>,
     /// `vendorID`.
@@ -104,7 +102,8 @@ impl Header {
         put.text(&self.program);
         put.number(self.process.into());
         put.number(self.started);
-        put.byte(self.local.into());
+        // Reserved: the files recorded so far have a flag here.
+        put.byte(0);
         put.text(&self.device_name);
         put.number(self.vendor_id.into());
         put.number(self.device_id.into());
@@ -155,8 +154,11 @@ impl Header {
             program: take.text()?.into(),
             process: take.small()?,
             started: take.number()?,
-            local: take.flag()?,
-            device_name: take.text()?.into(),
+            device_name: {
+                // See `encode`.
+                take.flag()?;
+                take.text()?.into()
+            },
             vendor_id: take.small()?,
             device_id: take.small()?,
             device_type: vk::PhysicalDeviceType::from_raw(i32::from_le_bytes(take.small()?.to_le_bytes())),

@@ -19,7 +19,7 @@ pub(crate) use super::payload::Cursor;
 use super::payload::{LIMIT, Payload, new_payload};
 use super::thread as threads;
 use super::writer;
-use crate::base::sync::{CoreGuard, CoreMutex, Shared};
+use crate::base::sync::{CoreGuard, CoreMutex};
 
 /// Payloads of a recording. They bound how many bytes wait for the sink.
 const PAYLOADS: usize = 16;
@@ -61,7 +61,7 @@ struct Hot {
     writer: Option<Thread>,
 }
 
-type Guard<'a> = CoreGuard<'a, Shared, Hot>;
+type Guard<'a> = CoreGuard<'a, Hot>;
 
 impl Hot {
     fn new() -> Self {
@@ -147,7 +147,7 @@ type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 /// Takes records. An allocator makes one when it first records, and uses it for all its recordings.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    hot: CoreMutex<Shared, Hot>,
+    hot: CoreMutex<Hot>,
     /// Held while a thread looks for room, and while room is made, so that no thread misses new room.
     gate: Mutex<()>,
     room: Condvar,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::allocator::Allocator;
-use crate::base::sync::Threading;
 use crate::record::error::StartRecordingError;
 
 /// The variable that names the file.
@@ -32,9 +31,7 @@ const VARIABLE: &str = "SUBLET_TRACE";
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn start_from_environment<T: Threading>(
-    allocator: &Allocator<T>,
-) -> Result<Option<PathBuf>, StartRecordingError> {
+pub fn start_from_environment(allocator: &Allocator) -> Result<Option<PathBuf>, StartRecordingError> {
     static ALLOCATORS: AtomicU32 = AtomicU32::new(0);
     let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) else {
         return Ok(None);

@@ -65,7 +65,8 @@
 //! **optional number** is a byte, 0 or 1, and after a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
 //!
 //! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is
-//! its length and its elements, whose fields are numbers. The last field is left out where the list is empty.
+//! its length and its elements, whose fields are numbers. The last field is left out where the list is empty. Before the name of the device is a flag that
+//! readers ignore.
 //!
 //! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a
 //! chunk's first: since the chunk before was closed; 0 for the head), and the fields of the table. The operation `01`

@@ -20,7 +20,6 @@ fn header() -> Header {
         program: "game".into(),
         process: 77,
         started: 1_790_000_000,
-        local: true,
         device_name: "Simulated GPU".into(),
         vendor_id: 0x10DE,
         device_id: 0x2684,

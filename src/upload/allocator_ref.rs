@@ -5,13 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::allocator::Allocator;
-use crate::base::sync::Threading;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`, with or without locks.
+/// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`.
 ///
 /// What is made with a reference cannot outlive the allocator. What is made with an `Arc` keeps it alive, and can stand
 /// beside it in one structure. Sealed: it is the same allocator at every call.
@@ -32,36 +31,27 @@ mod sealed {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait AllocatorRef: sealed::Sealed {
-    /// How the allocator may be shared.
-    type Threading: Threading;
-
     /// The allocator.
-    fn allocator(&self) -> &Allocator<Self::Threading>;
+    fn allocator(&self) -> &Allocator;
 }
 
-impl<T: Threading> sealed::Sealed for &Allocator<T> {}
-impl<T: Threading> AllocatorRef for &Allocator<T> {
-    type Threading = T;
-
-    fn allocator(&self) -> &Allocator<T> {
+impl sealed::Sealed for &Allocator {}
+impl AllocatorRef for &Allocator {
+    fn allocator(&self) -> &Allocator {
         self
     }
 }
 
-impl<T: Threading> sealed::Sealed for Arc<Allocator<T>> {}
-impl<T: Threading> AllocatorRef for Arc<Allocator<T>> {
-    type Threading = T;
-
-    fn allocator(&self) -> &Allocator<T> {
+impl sealed::Sealed for Arc<Allocator> {}
+impl AllocatorRef for Arc<Allocator> {
+    fn allocator(&self) -> &Allocator {
         self
     }
 }
 
-impl<T: Threading> sealed::Sealed for Rc<Allocator<T>> {}
-impl<T: Threading> AllocatorRef for Rc<Allocator<T>> {
-    type Threading = T;
-
-    fn allocator(&self) -> &Allocator<T> {
+impl sealed::Sealed for Rc<Allocator> {}
+impl AllocatorRef for Rc<Allocator> {
+    fn allocator(&self) -> &Allocator {
         self
     }
 }

@@ -11,7 +11,7 @@ use super::books::{Core, Placed};
 use super::grow::{Door, destroy_all, grow, grow_for, visit};
 use super::plan::EmptyingPlan;
 use super::policy::{Policy, PolicyError};
-use crate::base::sync::{Mutex, Shared, Threading};
+use crate::base::sync::Mutex;
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
 
@@ -20,8 +20,6 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// While a block is made, the other threads are served from those that there are, and give back. A thread that finds no
 /// room takes the lock for growth, **looks again**, and only then makes a block: so many threads that find the vector
 /// full together make one and not one each.
-///
-/// `T` is [`Local`](crate::Local) for a vector that one thread calls through shared references.
 ///
 /// ```
 /// # use sublet::metadata::{Alignment, Request, Span, Tlsf};
@@ -53,22 +51,22 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// assert_eq!((vector.statistics().blocks, vector.statistics().live), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct SharedBlockVector<B: Backing<M>, M: Metadata, T: Threading = Shared> {
+pub struct SharedBlockVector<B: Backing<M>, M: Metadata> {
     backing: B,
-    core: Mutex<T, Core<B, M>>,
-    growth: Mutex<T, ()>,
+    core: Mutex<Core<B, M>>,
+    growth: Mutex<()>,
 }
 
 /// The lock of the books, while a closure is inside.
-struct Locked<'a, B: Backing<M>, M: Metadata, T: Threading>(&'a Mutex<T, Core<B, M>>);
+struct Locked<'a, B: Backing<M>, M: Metadata>(&'a Mutex<Core<B, M>>);
 
-impl<B: Backing<M>, M: Metadata, T: Threading> Door<B, M> for Locked<'_, B, M, T> {
+impl<B: Backing<M>, M: Metadata> Door<B, M> for Locked<'_, B, M> {
     fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R {
         visit(&mut self.0.lock())
     }
 }
 
-impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
+impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// A vector with its first blocks. The engine has no regions yet.
     ///
     /// # Errors
@@ -76,7 +74,7 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
         let core = Core::new(engine, Policy { min_blocks: 0, ..policy });
-        let vector = Self { backing, core: Mutex::<T, _>::new(core), growth: Mutex::<T, _>::new(()) };
+        let vector = Self { backing, core: Mutex::new(core), growth: Mutex::new(()) };
         for _ in 0..policy.min_blocks {
             grow(&vector.backing, &mut vector.door(), None, |_, _| Ok(()))?;
         }
@@ -84,7 +82,7 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
         Ok(vector)
     }
 
-    fn door(&self) -> Locked<'_, B, M, T> {
+    fn door(&self) -> Locked<'_, B, M> {
         Locked(&self.core)
     }
 
@@ -251,7 +249,7 @@ impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
     }
 }
 
-impl<B: Backing<M>, M: RangeMetadata + Clone, T: Threading> SharedBlockVector<B, M, T> {
+impl<B: Backing<M>, M: RangeMetadata + Clone> SharedBlockVector<B, M> {
     /// As [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty). The lock of the books is held meanwhile, and
     /// what another thread frees later is stale in the plan.
     pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
@@ -259,14 +257,14 @@ impl<B: Backing<M>, M: RangeMetadata + Clone, T: Threading> SharedBlockVector<B,
     }
 }
 
-impl<B: Backing<M>, M: Metadata, T: Threading> Drop for SharedBlockVector<B, M, T> {
+impl<B: Backing<M>, M: Metadata> Drop for SharedBlockVector<B, M> {
     fn drop(&mut self) {
         self.core.get_mut().policy.min_blocks = 0;
         self.trim();
     }
 }
 
-impl<B: Backing<M>, M: Metadata, T: Threading> fmt::Debug for SharedBlockVector<B, M, T> {
+impl<B: Backing<M>, M: Metadata> fmt::Debug for SharedBlockVector<B, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.core.lock().fmt_as("SharedBlockVector", f)
     }

@@ -3,7 +3,6 @@
 use sublet::sim::{Gpu, Profile};
 use sublet::{
     Allocation, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, BlockSizes, CreateAllocatorError,
-    Shared,
 };
 
 use crate::common::*;
@@ -14,7 +13,7 @@ fn made<'a>(change: impl FnOnce(&mut AllocatorCreateInfo<'a>)) -> (Gpu, Allocato
     let mut info = AllocatorCreateInfo::for_gpu(&gpu);
     change(&mut info);
     // SAFETY: instance and device are live, and outlive the allocator.
-    let allocator = unsafe { Allocator::<Shared>::new(&info) }.unwrap();
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
     (gpu, allocator)
 }
 
@@ -105,7 +104,7 @@ fn more_sizes_than_memory_types_are_refused() {
     let sizes = vec![BlockSizes::default(); types + 1];
     let info = AllocatorCreateInfo { block_sizes: &sizes, ..AllocatorCreateInfo::for_gpu(&gpu) };
     // SAFETY: instance and device are live.
-    let error = unsafe { Allocator::<Shared>::new(&info) }.err();
+    let error = unsafe { Allocator::new(&info) }.err();
     assert_eq!(error, Some(CreateAllocatorError::BlockSizes { sizes: types + 1, types }));
     assert_eq!(
         error.unwrap().to_string(),
@@ -120,7 +119,7 @@ fn as_many_sizes_as_memory_types_are_taken() {
         let sizes = vec![BlockSizes { first: MIB, largest: MIB }; profile.types.len()];
         let info = AllocatorCreateInfo { block_sizes: &sizes, flags: enabled(&gpu), ..create_info(&gpu) };
         // SAFETY: instance and device are live, and outlive the allocator.
-        let allocator = unsafe { Allocator::<Shared>::new(&info) }.unwrap();
+        let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let rig = hold(Rig { allocator, gpu });
         let last = *rig.types().last().unwrap();
         let held = rig.memory(KIB, 1, &in_type(last)).unwrap();

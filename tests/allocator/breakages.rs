@@ -34,7 +34,7 @@ use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use sublet::sim::{AllocateCall, Gpu};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateFlags,
-    AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage, PoolCreateFlags, PoolCreateInfo, Shared,
+    AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -421,7 +421,7 @@ fn both_callbacks_are_called_for_both_kinds_of_memory() {
         })),
         ..create_info(&gpu)
     };
-    let rig = hold(Rig { allocator: Shared::make(&info).unwrap(), gpu });
+    let rig = hold(Rig { allocator: new_allocator(&info).unwrap(), gpu });
     let block = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
     assert_eq!(*counts.lock().unwrap(), (1, 0));
     let alone = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();

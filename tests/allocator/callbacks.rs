@@ -10,7 +10,6 @@ use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent, RawDeviceMemoryCa
 use sublet::sim::Gpu;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateInfo, MemoryUsage, PoolCreateInfo,
-    Shared,
 };
 
 use crate::common::*;
@@ -21,7 +20,7 @@ fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Rig> {
         device_memory_callbacks: Some(callbacks),
         ..create_info(&gpu)
     };
-    hold(Rig { allocator: Shared::make(&info).unwrap(), gpu })
+    hold(Rig { allocator: new_allocator(&info).unwrap(), gpu })
 }
 
 /// Every `VkDeviceMemory`, blocks and dedicated ones, and nothing else: in their order, with type and size.
@@ -102,7 +101,7 @@ fn told_after_it_was_given_and_before_it_goes() {
     // SAFETY: the functions only read what they are given, on whichever thread.
     let with = |raw| Some(unsafe { DeviceMemoryCallbacks::from_raw(raw) });
     let info = AllocatorCreateInfo { device_memory_callbacks: with(raw), ..create_info(&gpu) };
-    let allocator = Shared::make(&info).unwrap();
+    let allocator = new_allocator(&info).unwrap();
     let requirements = vk::MemoryRequirements { size: KIB, alignment: 1, memory_type_bits: !0 };
     let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
     let alone = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
@@ -117,7 +116,7 @@ fn told_after_it_was_given_and_before_it_goes() {
     // One of them alone will do.
     let raw = RawDeviceMemoryCallbacks { freeing: None, ..raw };
     let info = AllocatorCreateInfo { device_memory_callbacks: with(raw), ..create_info(&gpu) };
-    let allocator = Shared::make(&info).unwrap();
+    let allocator = new_allocator(&info).unwrap();
     let memory = allocator.allocate_memory(&requirements, &alone).unwrap();
     // SAFETY: nothing uses it.
     unsafe { allocator.free_memory(memory) }.unwrap();
@@ -167,7 +166,7 @@ fn allocation_callbacks_are_passed_to_the_driver() {
                 allocation_callbacks: Some(&callbacks),
                 ..create_info(&gpu)
             };
-            Shared::make(&info).unwrap()
+            new_allocator(&info).unwrap()
         };
         let rig = hold(Rig { allocator, gpu });
         let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();

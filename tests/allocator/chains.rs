@@ -7,7 +7,7 @@ use ash::vk::{self, ExternalMemoryHandleTypeFlags as Handles, Handle as _, Tagge
 use sublet::sim::{AllocateCall, Gpu};
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateInfo, CreateError,
-    MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Shared,
+    MemoryAllocateNext, MemoryUsage, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -47,7 +47,7 @@ fn exporting(types: Handles) -> Vec<Held<Rig>> {
             external_memory_handle_types: &[types; 32][..profile.types.len()],
             ..create_info(&gpu)
         };
-        let allocator = Shared::make(&info).unwrap();
+        let allocator = new_allocator(&info).unwrap();
         gpu.log_allocations(true);
         hold(Rig { allocator, gpu })
     };

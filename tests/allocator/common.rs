@@ -10,8 +10,8 @@ use sublet::sim::profiles::{self, Profile};
 use sublet::sim::{Gpu, LiveObjects};
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, Allocator,
-    AllocatorCreateFlags, AllocatorCreateInfo, CreateAllocatorError, CreateError, CreatePoolError, Local,
-    MemoryUsage, Pool, PoolCreateInfo, Shared, Statistics, Threading,
+    AllocatorCreateFlags, AllocatorCreateInfo, CreateAllocatorError, CreateError, CreatePoolError,
+    MemoryUsage, Pool, PoolCreateInfo, Statistics,
 };
 
 pub use crate::held::{End, Held, hold};
@@ -69,23 +69,10 @@ pub fn having(which: impl Fn(&Profile) -> bool) -> Vec<&'static Profile> {
     profiles
 }
 
-/// The two forms of allocator.
-pub trait Form: Threading {
-    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError>;
-}
-
-impl Form for Shared {
-    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError> {
-        // SAFETY: a rig keeps its GPU for longer than its allocator.
-        unsafe { Allocator::new(info) }
-    }
-}
-
-impl Form for Local {
-    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError> {
-        // SAFETY: a rig keeps its GPU for longer than its allocator.
-        unsafe { Allocator::new_local(info) }
-    }
+/// Makes an allocator that the GPU of a rig outlives.
+pub fn new_allocator(info: &AllocatorCreateInfo<'_>) -> Result<Allocator, CreateAllocatorError> {
+    // SAFETY: a rig keeps its GPU for longer than its allocator.
+    unsafe { Allocator::new(info) }
 }
 
 /// How an allocator is made for a test.
@@ -127,13 +114,13 @@ pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
 }
 
 /// An allocator on a simulated GPU. At its end nothing may be left, and the driver may have had nothing to object to.
-pub struct Rig<T: Threading = Shared> {
+pub struct Rig {
     // First, so that it goes first.
-    pub allocator: Allocator<T>,
+    pub allocator: Allocator,
     pub gpu: Gpu,
 }
 
-impl<T: Threading> End for Rig<T> {
+impl End for Rig {
     fn end(self) {
         self.validate();
         let Self { allocator, gpu } = self;
@@ -161,12 +148,6 @@ impl Rig {
     }
 
     pub fn with(gpu: Gpu, options: &Options<'_>) -> Held<Self> {
-        Rig::<Shared>::of_form(gpu, options)
-    }
-}
-
-impl<T: Form> Rig<T> {
-    pub fn of_form(gpu: Gpu, options: &Options<'_>) -> Held<Self> {
         let info = AllocatorCreateInfo {
             flags: options.flags.unwrap_or_else(|| enabled(&gpu)),
             heap_size_limits: options.heap_size_limits,
@@ -174,7 +155,7 @@ impl<T: Form> Rig<T> {
             preferred_large_heap_block_size: options.large_block,
             ..create_info(&gpu)
         };
-        let allocator = T::make(&info).unwrap();
+        let allocator = new_allocator(&info).unwrap();
         gpu.reset_calls();
         hold(Self { allocator, gpu })
     }
@@ -231,7 +212,7 @@ pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo { functions: info.functions.clone().with_entry(gpu.entry()), ..info }
 }
 
-impl<T: Threading> Rig<T> {
+impl Rig {
     /// What the device sees.
     pub fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         // SAFETY: a test looks only at what no other thread is writing.

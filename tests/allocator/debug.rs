@@ -5,14 +5,14 @@ use sublet::sim::{Gpu, Profile};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags,
     AllocatorCreateInfo, CorruptionError, CreateAllocatorError, DamagedAllocation, DebugSettings,
-    DefragmentationInfo, ForeignHandle, MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Shared, Tracking,
+    DefragmentationInfo, ForeignHandle, MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Tracking,
 };
 
 use crate::common::*;
 
 fn debugging(gpu: Gpu, debug: DebugSettings) -> Held<Rig> {
     let info = AllocatorCreateInfo { flags: enabled(&gpu), debug, ..create_info(&gpu) };
-    hold(Rig { allocator: Shared::make(&info).unwrap(), gpu })
+    hold(Rig { allocator: new_allocator(&info).unwrap(), gpu })
 }
 
 const GUARDED: DebugSettings = DebugSettings {
@@ -191,7 +191,7 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
         let gpu = Gpu::new(profile);
         let debug = DebugSettings { margin: 0, ..GUARDED };
         let info = AllocatorCreateInfo { debug, ..create_info(&gpu) };
-        assert_eq!(Shared::make(&info).unwrap_err(), CreateAllocatorError::NoMargin);
+        assert_eq!(new_allocator(&info).unwrap_err(), CreateAllocatorError::NoMargin);
     });
 }
 
@@ -335,7 +335,7 @@ fn margins_with_many_threads() {
 fn who_allocated_what_was_damaged() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { debug: GUARDED, tracking: Tracking::all(), ..create_info(&gpu) };
-    let rig = hold(Rig { allocator: Shared::make(&info).unwrap(), gpu });
+    let rig = hold(Rig { allocator: new_allocator(&info).unwrap(), gpu });
     let requirements = vk::MemoryRequirements { size: 64, alignment: 1, memory_type_bits: !0 };
     let tagged = AllocationCreateInfo { user_data: 42, ..Default::default() };
     let allocation = rig.allocator.allocate_memory(&requirements, &tagged).unwrap();

@@ -10,24 +10,24 @@ use sublet::sim::Gpu;
 use sublet::sim::profiles::Profile;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, DebugSettings,
-    Leak, Local, MemoryUsage, PoolCreateInfo, ScopeCreateInfo, Shared,
+    Leak, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
 };
 
-use super::common::{Form, on_every_profile};
+use super::common::{new_allocator, on_every_profile};
 
 const ALIVE: &str = "VUID-vkDestroyDevice-device-05137";
 
 /// The owner of a device that destroys it as programs do: there is no other object that does.
-struct Program<T: Form> {
+struct Program {
     device: ash::Device,
     /// Above or below the device: it makes no difference.
-    allocator: Allocator<T>,
+    allocator: Allocator,
     /// Whether it ends the allocator before the device.
     ends: bool,
     leaks: Arc<std::sync::Mutex<Vec<Leak>>>,
 }
 
-impl<T: Form> Drop for Program<T> {
+impl Drop for Program {
     fn drop(&mut self) {
         if self.ends {
             // SAFETY: nothing was submitted, and the allocator is only dropped from here on.
@@ -39,7 +39,7 @@ impl<T: Form> Drop for Program<T> {
 }
 
 /// Leaves an empty block behind, as the allocator of every program that freed all it had.
-fn use_memory<T: Form>(allocator: &Allocator<T>) {
+fn use_memory(allocator: &Allocator) {
     let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
     // SAFETY: the create-info is valid.
     let made = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) };
@@ -49,9 +49,9 @@ fn use_memory<T: Form>(allocator: &Allocator<T>) {
     assert_eq!(allocator.statistics().block_count, 1, "it is kept for later");
 }
 
-fn run<T: Form>(profile: &'static Profile, ends: bool) -> Vec<String> {
+fn run(profile: &'static Profile, ends: bool) -> Vec<String> {
     let gpu = Gpu::new(profile);
-    let allocator = T::make(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
+    let allocator = new_allocator(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
     use_memory(&allocator);
     drop(Program { device: gpu.device().clone(), allocator, ends, leaks: Arc::default() });
     gpu.take_messages().into_iter().map(|message| message.vuid.to_string()).collect()
@@ -59,14 +59,13 @@ fn run<T: Form>(profile: &'static Profile, ends: bool) -> Vec<String> {
 
 #[test]
 fn a_device_that_is_destroyed_before_its_allocator_is_reported() {
-    on_every_profile(|profile| assert_eq!(run::<Shared>(profile, false), [ALIVE]));
+    on_every_profile(|profile| assert_eq!(run(profile, false), [ALIVE]));
 }
 
 #[test]
 fn an_allocator_that_ended_in_place_leaves_nothing_to_its_drop() {
     on_every_profile(|profile| {
-        assert!(run::<Shared>(profile, true).is_empty());
-        assert!(run::<Local>(profile, true).is_empty());
+        assert!(run(profile, true).is_empty());
     });
 }
 
@@ -86,7 +85,7 @@ fn everything_ends_in_place_and_the_leaks_are_named() {
                 debug,
                 ..AllocatorCreateInfo::for_gpu(&gpu)
             };
-            let allocator = Shared::make(&info).unwrap();
+            let allocator = new_allocator(&info).unwrap();
             let pool = allocator
                 .create_pool(&PoolCreateInfo {
                     min_block_count: 2,
@@ -133,7 +132,7 @@ fn everything_ends_in_place_and_the_leaks_are_named() {
 #[test]
 fn the_drop_after_the_end_tells_no_leak_again() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    let mut allocator = Shared::make(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
+    let mut allocator = new_allocator(&AllocatorCreateInfo::for_gpu(&gpu)).unwrap();
     let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     let _lost = allocator.allocate_memory(&needed, &AllocationCreateInfo::default()).unwrap();
     let said = super::said::said(tracing::Level::INFO, || {

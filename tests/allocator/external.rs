@@ -5,7 +5,7 @@ use sublet::sim::{AllocateCall, Gpu};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateInfo,
     Contradiction, CreateAllocatorError, CreateError, ExportError, MemoryAllocateNext, MemoryUsage,
-    PoolCreateInfo, Shared,
+    PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -30,7 +30,7 @@ fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Held<Rig>
         external_memory_handle_types: types,
         ..create_info(&gpu)
     };
-    let allocator = Shared::make(&info).unwrap();
+    let allocator = new_allocator(&info).unwrap();
     gpu.log_allocations(true);
     hold(Rig { allocator, gpu })
 }
@@ -114,7 +114,7 @@ fn a_type_without_handle_types_exports_nothing() {
 fn too_many_handle_types() {
     let gpu = Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { external_memory_handle_types: &[OPAQUE; 2], ..create_info(&gpu) };
-    let error = Shared::make(&info).unwrap_err();
+    let error = new_allocator(&info).unwrap_err();
     assert_eq!(error, CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 2, types: 1 });
 }
 

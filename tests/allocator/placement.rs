@@ -2,7 +2,7 @@
 //! alignments, ranges), and the bytes of every live resource are compared again and again.
 
 use ash::vk;
-use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, Threading};
+use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::common::*;
 
@@ -37,14 +37,14 @@ fn edges(allocation: &Allocation) -> impl Iterator<Item = (u64, usize)> {
     .into_iter()
 }
 
-fn stamp<T: Threading>(rig: &Rig<T>, item: &Item) {
+fn stamp(rig: &Rig, item: &Item) {
     for (at, (offset, length)) in edges(&item.allocation).enumerate() {
         let bytes = pattern(item.stamp + at as u64, length);
         assert!(rig.write_memory(item.allocation.memory(), offset, &bytes));
     }
 }
 
-fn check<T: Threading>(rig: &Rig<T>, item: &Item) {
+fn check(rig: &Rig, item: &Item) {
     let single = item.allocation.size() < 48;
     for (at, (offset, length)) in edges(&item.allocation).enumerate() {
         if single && at == 0 {
@@ -55,7 +55,7 @@ fn check<T: Threading>(rig: &Rig<T>, item: &Item) {
     }
 }
 
-fn make<T: Threading>(rig: &Rig<T>, random: &mut Random, stamp: u64) -> Option<Item> {
+fn make(rig: &Rig, random: &mut Random, stamp: u64) -> Option<Item> {
     let usage = random.pick(&[
         MemoryUsage::Auto,
         MemoryUsage::Auto,
@@ -91,7 +91,7 @@ fn make<T: Threading>(rig: &Rig<T>, random: &mut Random, stamp: u64) -> Option<I
     }
 }
 
-fn destroy<T: Threading>(rig: &Rig<T>, item: Item) {
+fn destroy(rig: &Rig, item: Item) {
     match item.resource {
         Resource::Buffer(buffer) => rig.destroy_buffer((buffer, item.allocation)),
         Resource::Image(image) => rig.destroy_image((image, item.allocation)),
@@ -99,7 +99,7 @@ fn destroy<T: Threading>(rig: &Rig<T>, item: Item) {
 }
 
 /// Creates and destroys at random, and compares what is alive with what it should hold.
-fn churn<T: Threading>(rig: &Rig<T>, seed: u64, steps: u64) {
+fn churn(rig: &Rig, seed: u64, steps: u64) {
     let mut random = Random::new(seed);
     let mut items: Vec<Item> = Vec::new();
     let mut most = 0;
@@ -141,14 +141,6 @@ fn churn<T: Threading>(rig: &Rig<T>, seed: u64, steps: u64) {
 fn random_resources_never_meet() {
     on_every_gpu(|rig| {
         churn(&rig, 1, steps());
-    });
-}
-
-#[test]
-fn random_resources_never_meet_without_locks() {
-    on_every_profile(|profile| {
-        let rig = Rig::<sublet::Local>::of_form(sublet::sim::Gpu::new(profile), &Options::default());
-        churn(&rig, 2, steps() / 4);
     });
 }
 

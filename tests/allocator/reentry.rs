@@ -7,16 +7,15 @@ use std::rc::Rc;
 use ash::vk;
 use sublet::device::VulkanFunctions;
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local,
-    PoolCreateInfo,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, PoolCreateInfo,
 };
 
 use crate::common::*;
 use crate::said::listening;
 
 thread_local! {
-    /// The allocator that the hooks below ask. Without locks: where a real one would wait for ever it panics.
-    static ASKED: RefCell<Option<Rc<Allocator<Local>>>> = const { RefCell::new(None) };
+    /// The allocator that the hooks below ask. The test hangs if they are called under one of its locks.
+    static ASKED: RefCell<Option<Rc<Allocator>>> = const { RefCell::new(None) };
     static ANSWERS: Cell<u32> = const { Cell::new(0) };
     static FLUSH: Cell<Option<vk::PFN_vkFlushMappedMemoryRanges>> = const { Cell::new(None) };
     static ALLOCATE: Cell<Option<vk::PFN_vkAllocateMemory>> = const { Cell::new(None) };
@@ -37,8 +36,8 @@ fn ask() {
 }
 
 /// Runs `test` with an allocator that the hooks ask.
-fn asked(gpu: &sublet::sim::Gpu, info: &AllocatorCreateInfo<'_>, test: impl FnOnce(&Allocator<Local>)) {
-    let allocator = Rc::new(Local::make(info).unwrap());
+fn asked(gpu: &sublet::sim::Gpu, info: &AllocatorCreateInfo<'_>, test: impl FnOnce(&Allocator)) {
+    let allocator = Rc::new(new_allocator(info).unwrap());
     ANSWERS.set(0);
     ASKED.set(Some(Rc::clone(&allocator)));
     test(&allocator);

@@ -392,45 +392,6 @@ fn memory_comes_back() {
     });
 }
 
-/// A program with one thread reserves what one without locks does, at the same places, whatever other threads do
-/// elsewhere.
-#[test]
-fn one_thread_reserves_as_without_shards() {
-    fn run<T: Form>(profile: &'static Profile) -> (Vec<(u64, u64)>, u64, u64) {
-        let rig = Rig::<T>::of_form(sublet::sim::Gpu::new(profile), &Options::default());
-        let mut random = Random::new(77);
-        let mut held: Vec<Allocation> = Vec::new();
-        let mut placed = Vec::new();
-        let mut memories = Vec::new();
-        for _ in 0..4000 {
-            if random.below(5) < 3 || held.is_empty() {
-                let it = rig.memory(random.size(20), 1 << random.below(10), &in_type(0)).unwrap();
-                let memory = it.memory();
-                let known = memories.iter().position(|&known| known == memory);
-                let at = known.unwrap_or_else(|| {
-                    memories.push(memory);
-                    memories.len() - 1
-                });
-                placed.push((at as u64, it.offset()));
-                held.push(it);
-            } else {
-                let at = random.below(held.len() as u64) as usize;
-                rig.free(held.swap_remove(at));
-            }
-        }
-        let live = rig.gpu.live();
-        let result = (placed, live.memories, live.memory_bytes_by_heap.iter().sum());
-        rig.free_all(held);
-        drop(rig);
-        result
-    }
-    on_profiles(having(fast_profiles), |profile| {
-        let shared = run::<sublet::Shared>(profile);
-        assert!(shared.1 > 1);
-        assert_eq!(shared, run::<sublet::Local>(profile));
-    });
-}
-
 fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
     let info = AllocationCreateInfo::in_pool(pool);
     settled(rig, &info, threads, |_| rig.memory(3000, 64, &info).unwrap())

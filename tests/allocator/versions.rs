@@ -1,4 +1,4 @@
-//! Vulkan 1.0 to 1.4, with and without extensions, and all ways to load the functions; and the allocator without locks.
+//! Vulkan 1.0 to 1.4, with and without extensions, and all ways to load the functions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,13 +8,13 @@ use sublet::sim::Gpu;
 use sublet::sim::profiles::Profile;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateFlags,
-    AllocatorCreateInfo, CreateAllocatorError, Local, MemoryUsage, PoolCreateInfo, Shared, Threading,
+    AllocatorCreateInfo, CreateAllocatorError, MemoryUsage, PoolCreateInfo,
 };
 
 use crate::common::*;
 
 /// A little of everything.
-fn exercise<T: Threading>(rig: &Rig<T>) {
+fn exercise(rig: &Rig) {
     let staging = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM | Flags::MAPPED);
     let mut upload = rig.buffer(1000, vk::BufferUsageFlags::TRANSFER_SRC, &staging).unwrap();
     rig.allocator.copy_to_allocation(b"hello", &mut upload.1, 100).unwrap();
@@ -53,8 +53,8 @@ fn versions(test: impl Fn(&'static Profile, u32)) {
 }
 
 /// An allocator made from this create-info does its work.
-fn works<T: Form>(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
-    let allocator = T::make(info).unwrap();
+fn works(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
+    let allocator = new_allocator(info).unwrap();
     let rig = hold(Rig { allocator, gpu });
     exercise(&rig);
 }
@@ -64,16 +64,7 @@ fn every_version_with_everything_that_is_enabled() {
     versions(|profile, version| {
         let gpu = Gpu::builder(profile).api_version(version).build();
         let info = AllocatorCreateInfo { flags: enabled(&gpu), ..create_info(&gpu) };
-        works::<Shared>(gpu, &info);
-    });
-}
-
-#[test]
-fn every_version_without_locks() {
-    versions(|profile, version| {
-        let gpu = Gpu::builder(profile).api_version(version).build();
-        let info = AllocatorCreateInfo { flags: enabled(&gpu), ..create_info(&gpu) };
-        works::<Local>(gpu, &info);
+        works(gpu, &info);
     });
 }
 
@@ -82,7 +73,7 @@ fn every_version_without_flags() {
     versions(|profile, version| {
         let gpu = Gpu::builder(profile).api_version(version).build();
         let info = create_info(&gpu);
-        works::<Shared>(gpu, &info);
+        works(gpu, &info);
     });
 }
 
@@ -94,7 +85,7 @@ fn only_what_is_enabled_is_called() {
             let gpu = Gpu::builder(profile).api_version(version).build();
             let flags = if with_flags { enabled(&gpu) } else { AllocatorCreateFlags::empty() };
             let info = AllocatorCreateInfo { flags, ..create_info(&gpu) };
-            let allocator = Shared::make(&info).unwrap();
+            let allocator = new_allocator(&info).unwrap();
             let rig = hold(Rig { allocator, gpu });
             rig.gpu.reset_calls();
             exercise(&rig);
@@ -126,7 +117,7 @@ fn ash_objects_are_enough_from_version_1_1_on() {
                 gpu.api_version(),
             );
             let info = AllocatorCreateInfo { flags: enabled(&gpu), ..plain };
-            works::<Shared>(gpu, &info);
+            works(gpu, &info);
         }
     });
 }
@@ -161,7 +152,7 @@ fn one_get_proc_function_is_enough() {
             by_instance,
         );
         let info = AllocatorCreateInfo { flags: enabled(&gpu), ..info };
-        works::<Shared>(gpu, &info);
+        works(gpu, &info);
     });
 }
 
@@ -217,7 +208,7 @@ fn raw_pointers_are_enough() {
     versions(|profile, version| {
         let gpu = Gpu::builder(profile).api_version(version).build();
         let info = AllocatorCreateInfo { functions: raw(&gpu), ..create_info(&gpu) };
-        works::<Shared>(gpu, &info);
+        works(gpu, &info);
     });
 }
 
@@ -260,7 +251,7 @@ fn a_device_older_than_its_instance() {
     let functions =
         VulkanFunctions { get_physical_device_properties: Some(old_device), ..create_info(&gpu).functions };
     let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
-    let allocator = Shared::make(&info).unwrap();
+    let allocator = new_allocator(&info).unwrap();
     assert!(HOOKED.load(Ordering::Relaxed));
     let rig = hold(Rig { allocator, gpu });
     rig.gpu.reset_calls();
@@ -290,7 +281,7 @@ fn a_driver_with_wrong_heaps() {
                 preferred_large_heap_block_size,
                 ..create_info(&gpu)
             };
-            let allocator = Shared::make(&info).unwrap();
+            let allocator = new_allocator(&info).unwrap();
             let requirements = vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: !0 };
             let piece = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
             let huge = vk::MemoryRequirements { size: u64::MAX, ..requirements };

@@ -308,7 +308,7 @@ impl HeapStore for Unsteady {
 
 #[test]
 fn a_store_is_asked_for_its_slots_once() {
-    let heap = DescriptorHeap::<_, sublet::Local>::new_in(Unsteady(64.into()));
+    let heap = DescriptorHeap::new(Unsteady(64.into()));
     let statistics = heap.statistics();
     assert_eq!((statistics.capacity, statistics.transient_capacity), (64, 16));
     assert_eq!(heap.allocate(48).unwrap().indices(), 0..48);

@@ -1,7 +1,7 @@
 //! Which sets share pools.
 
 use ash::vk;
-use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, LocalPersistentSets};
+use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
 
 use crate::common::{Kit, allocate, free};
 
@@ -84,23 +84,4 @@ fn a_layout_without_descriptors_has_sets() {
         let live: Vec<_> = (0..40).map(|_| allocate(&sets, &layout)).collect();
         live.into_iter().for_each(|set| free(&sets, set));
     }
-}
-
-#[test]
-fn one_thread_alone_needs_no_locks() {
-    let kit = Kit::new();
-    let layouts = [kit.uniform(), kit.uniform()];
-    let info = sublet::descriptor::PersistentSetsCreateInfo { first_sets: 1, max_sets: 2, ..kit.info() };
-    let sets = LocalPersistentSets::new_local(&info);
-    let mut live = Vec::new();
-    for turn in 0..50 {
-        live.push(unsafe { sets.allocate(&layouts[turn % 2]) }.unwrap());
-        if turn % 3 == 0 {
-            unsafe { sets.free(live.swap_remove(turn / 2 % live.len())) }.unwrap();
-        }
-        sets.validate();
-    }
-    live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
-    sets.trim();
-    assert_eq!(unsafe { sets.destroy() }, []);
 }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use ash::vk;
-use sublet::Shared;
 use sublet::descriptor::{
     AllocateDescriptorSetError, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind,
     DescriptorQuirks, DescriptorSet, PersistentSets, PersistentSetsCreateInfo, SetLayout,
@@ -12,7 +11,7 @@ use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profil
 
 pub use crate::held::{End, Held, hold};
 
-pub type Sets = PersistentSets<Shared>;
+pub type Sets = PersistentSets;
 pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
 
 pub const POLICIES: [DescriptorPoolPolicy; 3] =

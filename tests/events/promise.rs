@@ -10,7 +10,7 @@ use sublet::sim::{DescriptorPoolPolicy, Gpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
 use sublet::{
     AllocationCreateInfo, Allocator, AllocatorCreateInfo, DebugSettings, DefragmentationInfo, PoolCreateInfo,
-    RetiredResources, Shared, Tracking,
+    RetiredResources, Tracking,
 };
 
 use crate::collect::{heard, names, rows};
@@ -116,7 +116,7 @@ fn descriptors() {
     let (device, layout) = device_and_layout(&gpu);
 
     let info = PersistentSetsCreateInfo::new(&device);
-    let persistent: PersistentSets<Shared> = PersistentSets::new(&info);
+    let persistent: PersistentSets = PersistentSets::new(&info);
     gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // A smaller pool is made instead.
     // SAFETY: the layout is of this device.

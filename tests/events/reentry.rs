@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 use sublet::descriptor::{PersistentSets, PersistentSetsCreateInfo, SetLayout};
 use sublet::sim::{Gpu, Profile};
-use sublet::{Allocation, AllocationCreateInfo, AllocatorCreateInfo, Local, LocalAllocator};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo};
 
 use crate::collect::heard_with;
 use crate::memory::{KIB, MIB, gpu, requirements};
 use crate::sets::device_and_layout;
 
 thread_local! {
-    /// The allocator that is used. Without locks: where a real one would wait for ever it panics.
-    static USED: RefCell<Option<Rc<LocalAllocator>>> = const { RefCell::new(None) };
+    /// The allocator that is used. The test hangs if it is used under one of its locks.
+    static USED: RefCell<Option<Rc<Allocator>>> = const { RefCell::new(None) };
     static HELD: RefCell<Vec<Allocation>> = const { RefCell::new(Vec::new()) };
     static MOVED: Cell<u32> = const { Cell::new(0) };
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
@@ -45,7 +45,7 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
     for refused in [false, true] {
         let gpu = gpu();
         // SAFETY: instance and device are live, and outlive the allocator.
-        let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let allocator = Rc::new(allocator);
         USED.set(Some(Rc::clone(&allocator)));
         let seen = heard_with(
@@ -112,10 +112,8 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
     assert!(MOVED.get() > 0, "nothing was moved");
 }
 
-type Sets = PersistentSets<Local>;
-
 thread_local! {
-    static SETS: RefCell<Option<Rc<(Sets, SetLayout)>>> = const { RefCell::new(None) };
+    static SETS: RefCell<Option<Rc<(PersistentSets, SetLayout)>>> = const { RefCell::new(None) };
     static TOLD: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -129,7 +127,7 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
         keep_idle_pools: 0,
         ..PersistentSetsCreateInfo::new(&device)
     };
-    let sets: Sets = PersistentSets::new_local(&info);
+    let sets = PersistentSets::new(&info);
     let both = Rc::new((sets, layout));
     SETS.set(Some(Rc::clone(&both)));
     let ask = |_: &crate::collect::Seen| {

@@ -9,7 +9,7 @@ use sublet::descriptor::{
     TransientSetsCreateInfo,
 };
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
-use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources, Shared};
+use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
 
 use crate::rig::{Recording, Rig};
 
@@ -101,7 +101,7 @@ pub(crate) fn transient_sets(rig: &Rig) -> Box<dyn Subject> {
 }
 
 struct Persistent {
-    sets: PersistentSets<Shared>,
+    sets: PersistentSets,
     layout: SetLayout,
     pipeline: Pipeline,
 }

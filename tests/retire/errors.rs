@@ -9,7 +9,7 @@ use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use sublet::retire::OtherClock;
 use sublet::{
     AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, ForeignHandle,
-    LocalAllocator, PoolCreateInfo, RetiredResources, ScopeCreateInfo,
+    PoolCreateInfo, RetiredResources, ScopeCreateInfo,
 };
 
 use super::rig::Rig;
@@ -217,21 +217,6 @@ fn a_callback_that_panics_loses_nothing_that_waits_behind() {
     assert!(rig.retired.is_empty());
     // The allocator that the callback interrupted leaves something.
     drop(rig.release());
-}
-
-#[test]
-fn an_allocator_without_locks_collects_as_well() {
-    let rig = Rig::new();
-    // SAFETY: instance and device are live, and outlive the allocator.
-    let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&rig.gpu)) }.unwrap();
-    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
-    let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
-    // SAFETY: nothing uses the memory.
-    unsafe { rig.retired.retire_memory(ticket, memory) };
-    rig.clock.discard(ticket).unwrap();
-    assert_eq!(rig.retired.collect(&allocator, &rig.clock).unwrap(), 1);
-    assert!(allocator.destroy().is_empty());
 }
 
 #[test]

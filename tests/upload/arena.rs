@@ -443,12 +443,9 @@ fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
 }
 
 #[test]
-fn allocators_without_locks_have_arenas_and_rings_too() {
+fn an_allocator_in_an_rc_has_arenas_and_rings_too() {
     use std::rc::Rc;
-    let rig = Rig::<sublet::Local>::of_form(
-        sublet::sim::Gpu::new(sublet::sim::profiles::ALL[0]),
-        &Options::default(),
-    );
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let Rig { allocator, gpu } = rig.release();
     let allocator = Rc::new(allocator);
     // SAFETY: nothing is submitted.

@@ -3,8 +3,7 @@
 use ash::vk;
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateFlags,
-    AllocatorCreateInfo, CreateError, LocalAllocator, MemoryError, MemoryUsage, PoolCreateInfo, ResourceKind,
-    Statistics,
+    AllocatorCreateInfo, CreateError, MemoryError, MemoryUsage, PoolCreateInfo, ResourceKind, Statistics,
 };
 
 use crate::{on_each_context, on_each_device};
@@ -172,27 +171,5 @@ fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
         assert!(leaks.iter().all(|leak| leak.size >= 1_000));
         assert!(leaks.iter().all(|leak| leak.kind == ResourceKind::Unknown));
         // The layer and the simulated device report memory that is left when the device goes: see `check`.
-    });
-}
-
-#[test]
-fn the_local_allocator_does_the_same() {
-    on_each_context(|context| {
-        // SAFETY: the context has made all of it, and outlives the allocator.
-        let allocator = unsafe { LocalAllocator::new_local(&context.allocator_info()) }.unwrap();
-        let buffer_info = vk::BufferCreateInfo::default().size(10_000).usage(STORAGE);
-        let host = AllocationCreateInfo {
-            flags: Flags::HOST_ACCESS_RANDOM,
-            ..AllocationCreateInfo::new(MemoryUsage::Auto)
-        };
-        // SAFETY: the create-info is valid.
-        let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &host) }.unwrap();
-        allocator.copy_to_allocation(b"alone", &mut allocation, 9_995).unwrap();
-        let mut back = [0; 5];
-        allocator.copy_from_allocation(&allocation, 9_995, &mut back).unwrap();
-        assert_eq!(&back, b"alone");
-        // SAFETY: nobody uses it.
-        unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
-        assert!(allocator.destroy().is_empty());
     });
 }

@@ -68,14 +68,14 @@ fn rust_allocator(gpu: &NullGpu) -> Allocator {
     unsafe { Allocator::new(&info) }.expect("the null device has every function")
 }
 
-fn c_allocator(gpu: &NullGpu, flags: u32) -> VmaAllocator {
+fn c_allocator(gpu: &NullGpu) -> VmaAllocator {
     let functions = VmaVulkanFunctions {
         get_instance_proc_addr: Some(gpu.entry().static_fn().get_instance_proc_addr),
         get_device_proc_addr: Some(gpu.instance().fp_v1_0().get_device_proc_addr),
         ..VmaVulkanFunctions::default()
     };
     let info = VmaAllocatorCreateInfo {
-        flags,
+        flags: 0,
         physical_device: gpu.physical_device(),
         device: gpu.device().handle(),
         preferred_large_heap_block_size: 0,
@@ -172,9 +172,9 @@ struct CChurn {
 }
 
 impl CChurn {
-    fn new(flags: u32) -> Self {
+    fn new() -> Self {
         let (gpu, (first, script)) = (gpu(), churn_script());
-        let allocator = Owned(c_allocator(&gpu, flags));
+        let allocator = Owned(c_allocator(&gpu));
         let info = c_info(1, null_mut());
         let held = first.iter().map(|needs| c_allocate(&allocator, needs, &info)).collect();
         Self { held, script, info, allocator, _gpu: gpu }
@@ -271,9 +271,9 @@ struct CFrame {
 }
 
 impl CFrame {
-    fn new(flags: u32) -> Self {
+    fn new() -> Self {
         let gpu = gpu();
-        let allocator = Owned(c_allocator(&gpu, flags));
+        let allocator = Owned(c_allocator(&gpu));
         let info = VmaPoolCreateInfo {
             memory_type_index: 0,
             flags: 4,
@@ -347,9 +347,9 @@ struct CBuffers {
 }
 
 impl CBuffers {
-    fn new(flags: u32) -> Self {
+    fn new() -> Self {
         let gpu = gpu();
-        Self { allocator: Owned(c_allocator(&gpu, flags)), _gpu: gpu }
+        Self { allocator: Owned(c_allocator(&gpu)), _gpu: gpu }
     }
 }
 
@@ -379,14 +379,11 @@ impl Round for CBuffers {
 fn work(name: &str) -> Option<Box<dyn Round>> {
     Some(match name {
         "churn-rust" => Box::new(RustChurn::new()),
-        "churn-c" => Box::new(CChurn::new(0)),
-        "churn-c-local" => Box::new(CChurn::new(1)),
+        "churn-c" => Box::new(CChurn::new()),
         "frame-rust" => Box::new(RustFrame::new()),
-        "frame-c" => Box::new(CFrame::new(0)),
-        "frame-c-local" => Box::new(CFrame::new(1)),
+        "frame-c" => Box::new(CFrame::new()),
         "buffers-rust" => Box::new(RustBuffers::new()),
-        "buffers-c" => Box::new(CBuffers::new(0)),
-        "buffers-c-local" => Box::new(CBuffers::new(1)),
+        "buffers-c" => Box::new(CBuffers::new()),
         _ => return None,
     })
 }
@@ -405,9 +402,9 @@ fn main() {
     }
     // As a test, every kind of work runs once.
     let rounds = if arguments.iter().any(|argument| argument == "--test") { 1 } else { ROUNDS };
-    println!("work      |  Rust |     C | without locks | C / Rust");
+    println!("work      |  Rust |     C | C / Rust");
     for kind in ["churn", "frame", "buffers"] {
-        let names = ["rust", "c", "c-local"].map(|interface| format!("{kind}-{interface}"));
+        let names = ["rust", "c"].map(|interface| format!("{kind}-{interface}"));
         let mut all: Vec<Box<dyn Round>> = names.iter().filter_map(|name| work(name)).collect();
         let mut times = vec![Vec::new(); all.len()];
         for _ in 0..rounds {
@@ -418,12 +415,6 @@ fn main() {
             }
         }
         let medians: Vec<f64> = times.into_iter().map(median).collect();
-        println!(
-            "{kind:9} | {:5.1} | {:5.1} | {:13.1} | {:.2}",
-            medians[0],
-            medians[1],
-            medians[2],
-            medians[1] / medians[0]
-        );
+        println!("{kind:9} | {:5.1} | {:5.1} | {:.2}", medians[0], medians[1], medians[1] / medians[0]);
     }
 }

@@ -12,7 +12,6 @@ use sublet::device::VulkanFunctions;
 use sublet::private::{AllocatorInside, RecordedCall};
 use sublet::private::{index, narrow, widen};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
-use sublet::{Local, Shared, Threading};
 
 use super::defragmentation::ContextObject;
 use super::guard::{foreign, given, misused};
@@ -25,35 +24,16 @@ use super::types::{
 
 /// An allocator with the objects of its allocations.
 #[derive(Debug)]
-pub(super) struct Front<T: Threading> {
-    pub(super) allocator: Allocator<T>,
-    pub(super) slab: Slab<T>,
+pub(super) struct Front {
+    pub(super) allocator: Allocator,
+    pub(super) slab: Slab,
     /// Whether priorities are looked at.
     pub(super) has_priorities: bool,
 }
 
-/// Which of the two kinds of allocator it is.
-#[derive(Debug)]
-pub(super) enum AnyFront {
-    Shared(Front<Shared>),
-    /// Made with `EXTERNALLY_SYNCHRONIZED`: nothing in it is locked.
-    Local(Front<Local>),
-}
-
-/// Does the same with either kind of allocator.
-macro_rules! each {
-    ($object:expr, $front:ident => $call:expr) => {
-        match &$object.front {
-            $crate::allocator::AnyFront::Shared($front) => $call,
-            $crate::allocator::AnyFront::Local($front) => $call,
-        }
-    };
-}
-pub(super) use each;
-
 /// What is behind a `VmaAllocator`.
 pub struct AllocatorObject {
-    pub(super) front: AnyFront,
+    pub(super) front: Front,
     pub(super) instance: vk::Instance,
     pub(super) physical_device: vk::PhysicalDevice,
     pub(super) device: vk::Device,
@@ -84,11 +64,11 @@ impl AllocatorObject {
         let contexts = self.contexts.take_all();
         let open = widen(contexts.len());
         for context in contexts {
-            each!(self, front => front.end_defragmentation(*context));
+            self.front.end_defragmentation(*context);
         }
         let pools = widen(self.pools.take_all().len());
         let mut allocations = 0;
-        each!(self, front => front.slab.for_each(|_, _| allocations += 1));
+        self.front.slab.for_each(|_, _| allocations += 1);
         [("defragmentations", open), ("pools", pools), ("allocations", allocations)]
     }
 }
@@ -192,7 +172,7 @@ fn usage(usage: u32) -> MemoryUsage {
 /// See `vmaEndDefragmentationPass` in the header.
 const DESTINATION_FREED: &str = "dstTmpAllocation belongs to the defragmentation: its move is not made, and srcAllocation stays where it is";
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
     ///
     /// # Safety

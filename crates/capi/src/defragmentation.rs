@@ -7,7 +7,6 @@ use ash::vk;
 
 use sublet::MapError;
 use sublet::MoveError;
-use sublet::Threading;
 use sublet::private::{AllocatorInside, OpenDefragmentation, PlannedMove};
 use sublet::{Allocation, AllocationId};
 
@@ -57,7 +56,7 @@ impl ContextObject {
     }
 }
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// An allocation that is to be moved: its handle, and what it is now. `None` if it has no handle yet: another
     /// thread is just making it.
     ///
@@ -269,7 +268,7 @@ mod tests {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
         // SAFETY: the device outlives the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-        let front = Front { allocator, slab: Slab::new(true), has_priorities: false };
+        let front = Front { allocator, slab: Slab::new(), has_priorities: false };
         let create = PoolCreateInfo { block_size: 1 << 14, ..PoolCreateInfo::new(0) };
         let pool = front.allocator.create_pool(&create).unwrap();
         let needs = vk::MemoryRequirements { size: 1 << 10, alignment: 64, memory_type_bits: !0 };

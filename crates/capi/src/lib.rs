@@ -12,9 +12,8 @@
 //! - **C1** Handles are null where the header allows it, or came from this library, and are live. A handle that was
 //!   freed is mostly noticed, and nothing relies on that. That pools, contexts and allocations belong to the allocator
 //!   that they are given with is checked before anything is done with them.
-//! - **C2** While a call frees, renames, moves or destroys what a handle is of, no other call uses the handle. An
-//!   allocator that was made with `EXTERNALLY_SYNCHRONIZED` is used by one thread at a time, and so are a virtual
-//!   block, a defragmentation context, and the name of a pool.
+//! - **C2** While a call frees, renames, moves or destroys what a handle is of, no other call uses the handle. A virtual
+//!   block, a defragmentation context, and the name of a pool are used by one thread at a time.
 //! - **C3** Pointers are null where the header allows it, or valid for what they are of: for reads where C has `const`,
 //!   for writes elsewhere, for as many elements as the header says; strings end with a zero. Vulkan's structures and
 //!   handles meet Vulkan's valid usage and belong to the allocator's device, which lives, and the device no longer uses

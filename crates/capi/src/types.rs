@@ -18,8 +18,6 @@ pub type VmaVirtualBlock = *mut super::virtual_block::BlockObject;
 /// `VmaVirtualAllocation`: 64 bits on every platform, 0 for null.
 pub type VmaVirtualAllocation = u64;
 
-/// Bit of `VmaAllocatorCreateFlags` that is no [`AllocatorCreateFlags`](sublet::AllocatorCreateFlags).
-pub const EXTERNALLY_SYNCHRONIZED: u32 = 0x1;
 /// Bit of `VmaAllocationCreateFlags`: user data is a string, to be copied as the name.
 pub const USER_DATA_COPY_STRING: u32 = 0x20;
 /// Bit of `VmaPoolCreateFlags`.

@@ -7,7 +7,6 @@ use crate::cast::index;
 use crate::flags::{HEAP_FLAGS, TYPE_FLAGS};
 use crate::writer::{Layout, Writer};
 use sublet::Allocator;
-use sublet::Threading;
 use sublet::VirtualBlock;
 use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
 
@@ -28,7 +27,7 @@ use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, Ve
 /// assert!(json.contains(line), "{json}");
 /// ```
 #[must_use]
-pub fn stats_string<T: Threading>(allocator: &Allocator<T>, detailed: bool) -> String {
+pub fn stats_string(allocator: &Allocator, detailed: bool) -> String {
     if detailed {
         return stats_string_of_map(allocator, &allocator.memory_map());
     }
@@ -38,15 +37,11 @@ pub fn stats_string<T: Threading>(allocator: &Allocator<T>, detailed: bool) -> S
 /// As [`stats_string`] with details, of a map that was made before. A program with names or data of its own can enter
 /// them in the map first, as for [`Snapshot::new`](crate::Snapshot::new).
 #[must_use]
-pub fn stats_string_of_map<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> String {
+pub fn stats_string_of_map(allocator: &Allocator, map: &MemoryMap) -> String {
     write(allocator, &map.statistics(), Some(map))
 }
 
-fn write<T: Threading>(
-    allocator: &Allocator<T>,
-    statistics: &TotalStatistics,
-    map: Option<&MemoryMap>,
-) -> String {
+fn write(allocator: &Allocator, statistics: &TotalStatistics, map: Option<&MemoryMap>) -> String {
     Writer::document(|json| {
         json.object("General", |json| write_general(json, allocator));
         json.object("Total", |json| write_statistics(json, &statistics.total));
@@ -58,7 +53,7 @@ fn write<T: Threading>(
     })
 }
 
-fn write_general<T: Threading>(json: &mut Writer, allocator: &Allocator<T>) {
+fn write_general(json: &mut Writer, allocator: &Allocator) {
     let properties = allocator.physical_device_properties();
     let memory = allocator.memory_properties();
     let version = properties.api_version;
@@ -76,7 +71,7 @@ fn write_general<T: Threading>(json: &mut Writer, allocator: &Allocator<T>) {
     json.number("memoryTypeCount", memory.memory_type_count);
 }
 
-fn write_heaps<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, statistics: &TotalStatistics) {
+fn write_heaps(json: &mut Writer, allocator: &Allocator, statistics: &TotalStatistics) {
     let memory = allocator.memory_properties();
     let types = memory.memory_types_as_slice();
     for (at, (heap, budget)) in (0..).zip(memory.memory_heaps_as_slice().iter().zip(allocator.heap_budgets()))
@@ -107,7 +102,7 @@ fn write_heaps<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, statis
     }
 }
 
-fn write_defaults<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, map: &MemoryMap) {
+fn write_defaults(json: &mut Writer, allocator: &Allocator, map: &MemoryMap) {
     // VMA has no entry for memory types that it never uses.
     let is_used = |vector: &&VectorMap| allocator.is_type_allowed(vector.memory_type_index);
     for vector in map.vectors.iter().filter(|vector| vector.pool.is_none()).filter(is_used) {

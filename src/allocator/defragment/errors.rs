@@ -6,7 +6,6 @@ use std::fmt;
 
 use super::Move;
 use crate::allocation::Allocation;
-use crate::base::sync::{Shared, Threading};
 use crate::defragment::MoveError;
 
 /// A move was not completed. It is given back, and neither it nor the allocation was changed.
@@ -34,22 +33,22 @@ use crate::defragment::MoveError;
 /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct CompleteMoveError<'p, T: Threading = Shared> {
+pub struct CompleteMoveError<'p> {
     /// What was to be completed.
-    pub unfinished: Move<'p, T>,
+    pub unfinished: Move<'p>,
     pub(super) source: Box<MoveError>,
 }
 
 /// The allocation of a move was not freed. Both are given back, unchanged.
-pub struct FreeMoveError<'p, T: Threading = Shared> {
+pub struct FreeMoveError<'p> {
     /// The move.
-    pub unfinished: Move<'p, T>,
+    pub unfinished: Move<'p>,
     /// What was to be freed.
     pub allocation: Allocation,
     pub(super) source: Box<MoveError>,
 }
 
-impl<T: Threading> CompleteMoveError<'_, T> {
+impl CompleteMoveError<'_> {
     /// Why.
     #[must_use]
     pub fn error(&self) -> MoveError {
@@ -57,7 +56,7 @@ impl<T: Threading> CompleteMoveError<'_, T> {
     }
 }
 
-impl<T: Threading> FreeMoveError<'_, T> {
+impl FreeMoveError<'_> {
     /// Why.
     #[must_use]
     pub fn error(&self) -> MoveError {
@@ -65,7 +64,7 @@ impl<T: Threading> FreeMoveError<'_, T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for CompleteMoveError<'_, T> {
+impl fmt::Debug for CompleteMoveError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompleteMoveError")
             .field("unfinished", &self.unfinished)
@@ -74,7 +73,7 @@ impl<T: Threading> fmt::Debug for CompleteMoveError<'_, T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for FreeMoveError<'_, T> {
+impl fmt::Debug for FreeMoveError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FreeMoveError")
             .field("unfinished", &self.unfinished)
@@ -84,33 +83,33 @@ impl<T: Threading> fmt::Debug for FreeMoveError<'_, T> {
     }
 }
 
-impl<T: Threading> From<CompleteMoveError<'_, T>> for MoveError {
+impl From<CompleteMoveError<'_>> for MoveError {
     /// Drops the move, which rolls back.
-    fn from(error: CompleteMoveError<'_, T>) -> Self {
+    fn from(error: CompleteMoveError<'_>) -> Self {
         *error.source
     }
 }
 
-impl<T: Threading> fmt::Display for CompleteMoveError<'_, T> {
+impl fmt::Display for CompleteMoveError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the move was not completed: {}", self.source)
     }
 }
 
-impl<T: Threading> Error for CompleteMoveError<'_, T> {
+impl Error for CompleteMoveError<'_> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.source()
     }
 }
 
-impl<T: Threading> fmt::Display for FreeMoveError<'_, T> {
+impl fmt::Display for FreeMoveError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.allocation.describe(f)?;
         write!(f, " was not freed: {}", self.source)
     }
 }
 
-impl<T: Threading> Error for FreeMoveError<'_, T> {
+impl Error for FreeMoveError<'_> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.source()
     }

@@ -14,11 +14,10 @@ pub use self::open::{OpenDefragmentation, PlannedMove};
 use self::shared::Home;
 pub use self::shared::SharedDefragmentation;
 use super::Allocator;
-use crate::base::sync::{Shared, Threading};
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Begins to defragment: default memory, pools, or both. Nothing is moved yet; [`Defragmentation::begin_pass`] says
     /// what could be.
     ///
@@ -60,7 +59,7 @@ impl<T: Threading> Allocator<T> {
     pub fn begin_defragmentation<'a>(
         &'a self,
         info: &DefragmentationInfo<'a>,
-    ) -> Result<Defragmentation<'a, T>, BeginDefragmentationError> {
+    ) -> Result<Defragmentation<'a>, BeginDefragmentationError> {
         let open = self.open_defragmentation(info)?;
         Ok(Defragmentation { allocator: self, open: Some(open), break_callback: info.break_callback })
     }
@@ -79,14 +78,14 @@ impl<T: Threading> Allocator<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping it ends it"]
-pub struct Defragmentation<'a, T: Threading = Shared> {
-    allocator: &'a Allocator<T>,
+pub struct Defragmentation<'a> {
+    allocator: &'a Allocator,
     /// `None` once it has ended.
     open: Option<OpenDefragmentation>,
     break_callback: Option<&'a dyn Fn() -> bool>,
 }
 
-impl<T: Threading> Defragmentation<'_, T> {
+impl Defragmentation<'_> {
     /// Plans what to move next, and sets aside where to. `None`: nothing is left to be moved, the break callback ended
     /// the pass before its first move, or of the last pass no move was completed, ignored or freed.
     ///
@@ -94,7 +93,7 @@ impl<T: Threading> Defragmentation<'_, T> {
     ///
     /// # Complexity
     /// O(n log n) for n allocations and blocks, of which the walk over them is under the lock.
-    pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'_, T>> {
+    pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'_>> {
         let callback = self.break_callback;
         let mut panicked = None;
         let mut stop = || {
@@ -131,7 +130,7 @@ impl<T: Threading> Defragmentation<'_, T> {
     }
 }
 
-impl<T: Threading> Drop for Defragmentation<'_, T> {
+impl Drop for Defragmentation<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
             self.allocator.close_defragmentation(open);
@@ -139,7 +138,7 @@ impl<T: Threading> Drop for Defragmentation<'_, T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for Defragmentation<'_, T> {
+impl fmt::Debug for Defragmentation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Defragmentation").field("statistics", &self.statistics()).finish_non_exhaustive()
     }
@@ -156,19 +155,19 @@ impl<T: Threading> fmt::Debug for Defragmentation<'_, T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "the moves of a pass that is dropped roll back"]
-pub struct DefragmentationPass<'p, T: Threading = Shared> {
-    moves: std::vec::IntoIter<Move<'p, T>>,
+pub struct DefragmentationPass<'p> {
+    moves: std::vec::IntoIter<Move<'p>>,
 }
 
-impl<'p, T: Threading> DefragmentationPass<'p, T> {
+impl<'p> DefragmentationPass<'p> {
     /// The moves that the iterator still has.
-    pub fn moves(&self) -> &[Move<'p, T>] {
+    pub fn moves(&self) -> &[Move<'p>] {
         self.moves.as_slice()
     }
 }
 
-impl<'p, T: Threading> Iterator for DefragmentationPass<'p, T> {
-    type Item = Move<'p, T>;
+impl<'p> Iterator for DefragmentationPass<'p> {
+    type Item = Move<'p>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.moves.next()
@@ -179,9 +178,9 @@ impl<'p, T: Threading> Iterator for DefragmentationPass<'p, T> {
     }
 }
 
-impl<T: Threading> ExactSizeIterator for DefragmentationPass<'_, T> {}
+impl ExactSizeIterator for DefragmentationPass<'_> {}
 
-impl<T: Threading> fmt::Debug for DefragmentationPass<'_, T> {
+impl fmt::Debug for DefragmentationPass<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.moves()).finish()
     }

@@ -9,7 +9,6 @@ use ash::vk;
 use super::shared::Home;
 use super::{CompleteMoveError, FreeMoveError, PlannedMove};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::base::sync::{Shared, Threading};
 use crate::device::{BufferOrImage, DriverError};
 use crate::error::{BindError, CreateError};
 
@@ -40,14 +39,14 @@ use crate::error::{BindError, CreateError};
 /// ```
 #[must_use = "a move that is dropped rolls back"]
 #[doc(alias = "DEFRAGMENTATION_MOVE")]
-pub struct Move<'p, T: Threading = Shared> {
-    home: Home<'p, T>,
+pub struct Move<'p> {
+    home: Home<'p>,
     /// `None` once it is resolved.
     planned: Option<Box<PlannedMove>>,
 }
 
-impl<'p, T: Threading> Move<'p, T> {
-    pub(super) fn new(home: Home<'p, T>, planned: PlannedMove) -> Self {
+impl<'p> Move<'p> {
+    pub(super) fn new(home: Home<'p>, planned: PlannedMove) -> Self {
         Self { home, planned: Some(Box::new(planned)) }
     }
 
@@ -263,7 +262,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub unsafe fn complete(mut self, allocation: &mut Allocation) -> Result<(), CompleteMoveError<'p, T>> {
+    pub unsafe fn complete(mut self, allocation: &mut Allocation) -> Result<(), CompleteMoveError<'p>> {
         match self.home.allocator().complete_move(self.home.open(), self.planned(), allocation, 0) {
             Ok(()) => {
                 self.planned = None;
@@ -304,7 +303,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// unsafe { moved.free(allocation) }.map_err(|error| error.error())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub unsafe fn free(mut self, allocation: Allocation) -> Result<(), FreeMoveError<'p, T>> {
+    pub unsafe fn free(mut self, allocation: Allocation) -> Result<(), FreeMoveError<'p>> {
         match self.home.allocator().free_move(self.home.open(), self.planned(), &allocation, 0) {
             Ok(()) => {
                 self.planned = None;
@@ -315,7 +314,7 @@ impl<'p, T: Threading> Move<'p, T> {
     }
 }
 
-impl<T: Threading> Drop for Move<'_, T> {
+impl Drop for Move<'_> {
     fn drop(&mut self) {
         if let Some(planned) = self.planned.take() {
             self.home.allocator().roll_back_move(self.home.open(), &planned);
@@ -323,7 +322,7 @@ impl<T: Threading> Drop for Move<'_, T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for Move<'_, T> {
+impl fmt::Debug for Move<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Move")
             .field("source", &self.source())

@@ -9,7 +9,6 @@ use super::super::Allocator;
 use super::super::recorded_call::{Outcome, RecordedCall};
 use crate::allocation::{Allocation, AllocationId, allocation_flags};
 use crate::base::cast::narrow;
-use crate::base::sync::Threading;
 use crate::blocks::{BeginError, BlockVector, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
 use crate::defragment::{
     DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,
@@ -130,7 +129,7 @@ impl From<Extent> for DefragmentationExtent {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Begins a context. The break callback of `info` is not kept: [`Self::plan_moves`] is given one each time.
     pub(crate) fn open_defragmentation(
         &self,
@@ -248,7 +247,7 @@ impl<T: Threading> Allocator<T> {
         }
     }
 
-    fn vector_of_move(&self, planned: &PlannedMove) -> Result<&BlockVector<T>, MoveError> {
+    fn vector_of_move(&self, planned: &PlannedMove) -> Result<&BlockVector, MoveError> {
         self.inner.vector(planned.vector).ok_or(MoveError::Foreign(ForeignHandle::Allocation))
     }
 

@@ -6,24 +6,23 @@ use std::sync::Arc;
 
 use super::{DefragmentationPass, Move, OpenDefragmentation};
 use crate::allocator::Allocator;
-use crate::base::sync::{Shared, Threading};
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
 /// A context and its allocator. The context ends when nobody holds it any more.
-pub(super) struct Held<T: Threading> {
-    allocator: Arc<Allocator<T>>,
+pub(super) struct Held {
+    allocator: Arc<Allocator>,
     /// `None` once it has ended.
     open: Option<OpenDefragmentation>,
 }
 
-impl<T: Threading> Held<T> {
+impl Held {
     fn open(&self) -> &OpenDefragmentation {
         self.open.as_ref().expect("a context that is held is open")
     }
 }
 
-impl<T: Threading> Drop for Held<T> {
+impl Drop for Held {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
             self.allocator.close_defragmentation(open);
@@ -32,13 +31,13 @@ impl<T: Threading> Drop for Held<T> {
 }
 
 /// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or held.
-pub(super) enum Home<'p, T: Threading> {
-    Lent(&'p Allocator<T>, &'p OpenDefragmentation),
-    Held(Arc<Held<T>>),
+pub(super) enum Home<'p> {
+    Lent(&'p Allocator, &'p OpenDefragmentation),
+    Held(Arc<Held>),
 }
 
-impl<T: Threading> Home<'_, T> {
-    pub(super) fn allocator(&self) -> &Allocator<T> {
+impl Home<'_> {
+    pub(super) fn allocator(&self) -> &Allocator {
         match self {
             Self::Lent(allocator, _) => allocator,
             Self::Held(held) => &held.allocator,
@@ -53,7 +52,7 @@ impl<T: Threading> Home<'_, T> {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// [`begin_defragmentation`](Self::begin_defragmentation) for a program that keeps context and moves in structures
     /// of its own, for as many frames as the copies take. The break callback of `info` is not called.
     ///
@@ -62,7 +61,7 @@ impl<T: Threading> Allocator<T> {
     pub fn begin_shared_defragmentation(
         self: &Arc<Self>,
         info: &DefragmentationInfo<'_>,
-    ) -> Result<SharedDefragmentation<T>, BeginDefragmentationError> {
+    ) -> Result<SharedDefragmentation, BeginDefragmentationError> {
         let open = Some(self.open_defragmentation(info)?);
         Ok(SharedDefragmentation { held: Arc::new(Held { allocator: Arc::clone(self), open }) })
     }
@@ -97,17 +96,17 @@ impl<T: Threading> Allocator<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping it ends it"]
-pub struct SharedDefragmentation<T: Threading = Shared> {
-    held: Arc<Held<T>>,
+pub struct SharedDefragmentation {
+    held: Arc<Held>,
 }
 
-impl<T: Threading> SharedDefragmentation<T> {
+impl SharedDefragmentation {
     /// As [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass); `None` also while
     /// [`has_moves`](Self::has_moves).
     ///
     /// # Complexity
     /// As there.
-    pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'static, T>> {
+    pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'static>> {
         let Held { allocator, open } = Arc::get_mut(&mut self.held)?;
         let planned = allocator.plan_moves(open.as_mut()?, &mut || false).into_iter();
         let home = |held| Home::Held(Arc::clone(held));
@@ -128,7 +127,7 @@ impl<T: Threading> SharedDefragmentation<T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for SharedDefragmentation<T> {
+impl fmt::Debug for SharedDefragmentation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedDefragmentation")
             .field("statistics", &self.statistics())

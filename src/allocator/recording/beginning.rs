@@ -7,7 +7,6 @@ use super::{Created, KnownScope};
 use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
 use crate::base::cast::index;
-use crate::base::sync::{Local, Threading};
 use crate::blocks::{Annotation, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
 use crate::metadata::Chunk;
@@ -17,7 +16,7 @@ use crate::record::header::{Header, Heap, MemoryType};
 use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
 use crate::record::recorder::{Opening, fitting, length};
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     pub(super) fn header(&self) -> Header {
         let device = &self.context.device;
         let &Created {
@@ -39,7 +38,6 @@ impl<T: Threading> Inner<T> {
             program: name.to_string_lossy().into(),
             process: std::process::id(),
             started: now.as_secs(),
-            local: std::any::TypeId::of::<T>() == std::any::TypeId::of::<Local>(),
             device_name: device_name.into(),
             vendor_id: properties.vendor_id,
             device_id: properties.device_id,

@@ -18,7 +18,6 @@ use super::recorded_call::{Outcome, RecordedCall};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::base::cast::nanoseconds;
-use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
 use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
@@ -67,7 +66,7 @@ macro_rules! call_writer {
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
     ) => {
-        impl<T: Threading> Allocator<T> {
+        impl Allocator {
             /// Writes the record of a call. Where it is known which, nothing is left of the others.
             #[inline(always)]
             fn put_call(&self, call: RecordedCall<'_>) {
@@ -175,7 +174,7 @@ fn needs(resource: &Resource) -> RawNeeds {
     }
 }
 
-impl<T: Threading> Inner<T> {
+impl Inner {
     #[inline(always)]
     fn wanted<'a>(&self, info: &AllocationCreateInfo<'a>, has_chain: bool) -> RawWanted<'a> {
         RawWanted {
@@ -225,7 +224,7 @@ impl<T: Threading> Inner<T> {
     }
 }
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Records all calls from now on, as the file that [`trace`](crate::trace) describes, into a sink: a file, mostly.
     /// It gets large pieces, from a thread of its own; a buffer around it gains nothing.
     ///

@@ -12,7 +12,6 @@ use parking_lot::{Mutex, const_mutex};
 pub use self::error::{CollectError, TimelineError};
 use super::Allocator;
 use crate::allocation::Allocation;
-use crate::base::sync::Threading;
 use crate::device::BufferOrImage;
 use crate::pool::{DestroyPoolError, FreeScopeError, Pool, Scope};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
@@ -209,11 +208,7 @@ impl RetiredResources {
     /// # Complexity
     /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
     #[doc(alias = "runGarbageCollection")]
-    pub fn collect<T: Threading>(
-        &self,
-        allocator: &Allocator<T>,
-        clock: &ClockView,
-    ) -> Result<usize, CollectError> {
+    pub fn collect(&self, allocator: &Allocator, clock: &ClockView) -> Result<usize, CollectError> {
         let mut other_clock = None;
         let batch = self.take(|queue, items| {
             other_clock = queue.collect(clock, |item| items.push_back(item)).err();
@@ -243,7 +238,7 @@ impl RetiredResources {
     /// assert_eq!(unsafe { retired.drain(&allocator) }?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub unsafe fn drain<T: Threading>(&self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
+    pub unsafe fn drain(&self, allocator: &Allocator) -> Result<usize, CollectError> {
         let batch = self.take(|queue, items| items.extend(queue.drain()));
         // SAFETY: the caller's promise: the device is idle (`vkDeviceWaitIdle`) or lost, and recordings that use what
         // waits are not submitted any more.
@@ -283,9 +278,9 @@ impl Batch<'_> {
     ///
     /// # Safety
     /// The device uses none of it any more, and what was promised when it was retired is true.
-    unsafe fn free<T: Threading>(
+    unsafe fn free(
         mut self,
-        allocator: &Allocator<T>,
+        allocator: &Allocator,
         other_clock: Option<OtherClock>,
     ) -> Result<usize, CollectError> {
         let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new(), other_clock };

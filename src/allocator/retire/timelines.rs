@@ -4,11 +4,10 @@ use ash::vk;
 
 use super::TimelineError;
 use crate::allocator::Allocator;
-use crate::base::sync::Threading;
 use crate::device::{Device, MissingFunction};
 use crate::retire::{Clock, LaneId};
 
-impl<T: Threading> Allocator<T> {
+impl Allocator {
     /// Tells a clock how far timeline semaphores got: reads the semaphore of each lane that has something in flight.
     ///
     /// Lanes that are not listed are left alone: those of frames with fences, for example.

@@ -7,7 +7,6 @@ use super::super::events::{PendingEvents, emit_above_limit};
 use super::state::Core;
 use super::{Annotation, BlockVector, Grant, Live};
 use crate::base::align::Alignment;
-use crate::base::sync::Threading;
 use crate::base::sync::atomic::Ordering;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
@@ -51,7 +50,7 @@ impl VectorRequest {
     }
 }
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Gives the calling thread a shard, if this vector lends. Says whether it does.
     pub(crate) fn settle(&self) -> bool {
         let lends = self.core.lock().lending().is_some();

@@ -9,7 +9,6 @@ use std::panic::Location;
 
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, FOREIGN, Live};
-use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Metadata};
 
@@ -76,7 +75,7 @@ pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnO
     }
 }
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Changes what is kept of an allocation.
     pub(crate) fn annotate(
         &self,

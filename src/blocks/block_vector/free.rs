@@ -5,11 +5,10 @@ use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unma
 use super::shard::{Loan, Shard};
 use super::state::{Active, Aftermath};
 use super::{BlockVector, Emptied, FOREIGN, Live};
-use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::metadata::Key;
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Takes an allocation back. A block that is empty now may go back to the driver.
     #[inline(always)]
     pub(crate) fn free(
@@ -98,7 +97,7 @@ impl<T: Threading> BlockVector<T> {
 
     /// The shard that a live allocation is in; `None`: the core.
     #[inline]
-    pub(super) fn shard_of(&self, live: Live) -> Result<Option<&Shard<T>>, ForeignHandle> {
+    pub(super) fn shard_of(&self, live: Live) -> Result<Option<&Shard>, ForeignHandle> {
         if live.shard == 0 {
             return Ok(None);
         }

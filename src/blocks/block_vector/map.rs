@@ -4,10 +4,9 @@
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
 use super::super::mapped_pointer::MappedPointer;
 use super::{BlockVector, FOREIGN, Live};
-use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
     ///
     /// The answer is where the **memory** begins, not the allocation.

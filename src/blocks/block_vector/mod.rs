@@ -64,7 +64,7 @@ use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::sync::{CoreMutex, Mutex, Threading};
+use crate::base::sync::{CoreMutex, Mutex};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Tag};
 use crate::pool::VectorConfig;
@@ -160,12 +160,12 @@ impl<V> Deref for Apart<V> {
 }
 
 /// See the module's documentation.
-pub(crate) struct BlockVector<T: Threading> {
-    core: Apart<CoreMutex<T, Core>>,
-    shards: Shards<T>,
-    growth: Mutex<T, ()>,
-    mappings: Mutex<T, ()>,
-    dedicated: Mutex<T, DedicatedList>,
+pub(crate) struct BlockVector {
+    core: Apart<CoreMutex<Core>>,
+    shards: Shards,
+    growth: Mutex<()>,
+    mappings: Mutex<()>,
+    dedicated: Mutex<DedicatedList>,
     /// There is, or was, memory in it.
     had_memory: AtomicBool,
 }
@@ -173,15 +173,15 @@ pub(crate) struct BlockVector<T: Threading> {
 /// The allocation is not one of this vector's.
 const FOREIGN: ForeignHandle = ForeignHandle::Allocation;
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// A vector that is not in use yet.
     pub(crate) fn unused() -> Self {
         Self {
-            core: Apart(CoreMutex::<T, _>::new(Core::default())),
+            core: Apart(CoreMutex::new(Core::default())),
             shards: Shards::none(),
-            growth: Mutex::<T, _>::new(()),
-            mappings: Mutex::<T, _>::new(()),
-            dedicated: Mutex::<T, _>::new(DedicatedList::default()),
+            growth: Mutex::new(()),
+            mappings: Mutex::new(()),
+            dedicated: Mutex::new(DedicatedList::default()),
             had_memory: AtomicBool::new(false),
         }
     }

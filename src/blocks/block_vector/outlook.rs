@@ -3,11 +3,10 @@
 
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, VectorRequest};
-use crate::base::sync::Threading;
 use crate::error::AllocationError;
 use crate::metadata::Metadata;
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Bytes of the block that the driver would be asked for, 0 if one that there is has room. Nothing is changed, and
     /// nothing is kept from other threads: it is a guess, and right as long as nobody else is at work.
     pub(crate) fn foresee(

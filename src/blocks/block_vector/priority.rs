@@ -3,10 +3,9 @@
 
 use super::super::device_block::{DeviceContext, set_memory_priority};
 use super::{BlockVector, FOREIGN, Live};
-use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, PriorityError};
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Changes the priority of every block and dedicated allocation, and of those to come.
     pub(crate) fn set_priority(
         &self,

@@ -14,7 +14,7 @@ use super::state::Refused;
 use super::{FOREIGN, Grant, Live, VectorRequest};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
-use crate::base::sync::{CoreGuard, CoreMutex, Threading};
+use crate::base::sync::{CoreGuard, CoreMutex};
 use crate::error::ForeignHandle;
 use crate::metadata::{
     Algorithm, Chunk, Key, LEAST_FOR_SLABS, Metadata, RegionId, Request, Strategy, Tlsf, Usage,
@@ -476,8 +476,8 @@ impl Open {
 }
 
 /// A shard: what its lock guards, and the door for what other threads give back.
-pub(super) struct Shard<T: Threading> {
-    state: CoreMutex<T, ShardState>,
+pub(super) struct Shard {
+    state: CoreMutex<ShardState>,
     returns: Returns,
 }
 
@@ -486,21 +486,21 @@ const LOOK_EVERY: u32 = 16;
 /// How often it looks whether it is the only one that has settled and works: once in so many allocations and frees.
 pub(super) const LOOK_AROUND_EVERY: u32 = 1 << 16;
 
-impl<T: Threading> Shard<T> {
+impl Shard {
     pub(super) fn new() -> Self {
-        Self { state: CoreMutex::<T, _>::new(ShardState::default()), returns: Returns::new() }
+        Self { state: CoreMutex::new(ShardState::default()), returns: Returns::new() }
     }
 
     /// What was left before this call is taken back when it returns, unless another thread that came before is about to
     /// leave something still: then that thread, or the next who comes, sees to it.
-    pub(super) fn lock(&self) -> CoreGuard<'_, T, ShardState> {
+    pub(super) fn lock(&self) -> CoreGuard<'_, ShardState> {
         let mut state = self.state.lock();
         self.take_returns(&mut state);
         state
     }
 
     /// As [`Self::lock`], or `None` if it would have to wait.
-    pub(super) fn try_lock(&self) -> Option<CoreGuard<'_, T, ShardState>> {
+    pub(super) fn try_lock(&self) -> Option<CoreGuard<'_, ShardState>> {
         let mut state = self.state.try_lock()?;
         self.take_returns(&mut state);
         Some(state)
@@ -541,7 +541,7 @@ impl<T: Threading> Shard<T> {
 
     /// As [`Self::lock`], but what was left stays where it is.
     #[cfg(all(loom, test))]
-    pub(super) fn lock_as_it_is(&self) -> CoreGuard<'_, T, ShardState> {
+    pub(super) fn lock_as_it_is(&self) -> CoreGuard<'_, ShardState> {
         self.state.lock()
     }
 

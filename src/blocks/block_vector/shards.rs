@@ -9,26 +9,26 @@ use super::Apart;
 use super::shard::Shard;
 use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
-use crate::base::sync::{Threading, thread_token};
+use crate::base::sync::thread_token;
 
 /// Shards of a vector at most: the bits of a word. Threads beyond that share. In a model fewer, because it looks at
 /// each.
 pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS };
 
 /// A shard, on cache lines of its own.
-type Room<T> = OnceLock<Box<Apart<Shard<T>>>>;
+type Room = OnceLock<Box<Apart<Shard>>>;
 
-struct Table<T: Threading> {
+struct Table {
     /// Bit `i`: the threads of which the token is `i` modulo [`SHARDS`] have settled.
     settled: AtomicU64,
     /// The shard that was looked at last. Apart: it is written, and what is beside it is read on every call.
     looked_at: Apart<AtomicU32>,
-    shards: [Room<T>; index(SHARDS)],
+    shards: [Room; index(SHARDS)],
 }
 
 /// See the module's documentation.
-pub(super) struct Shards<T: Threading> {
-    table: OnceLock<Box<Table<T>>>,
+pub(super) struct Shards {
+    table: OnceLock<Box<Table>>,
 }
 
 /// Shard 0 is the core, in handles.
@@ -36,7 +36,7 @@ fn at(shard: u8) -> usize {
     usize::from(shard).wrapping_sub(1)
 }
 
-impl<T: Threading> Shards<T> {
+impl Shards {
     pub(super) fn none() -> Self {
         Self { table: OnceLock::new() }
     }
@@ -72,26 +72,26 @@ impl<T: Threading> Shards<T> {
 
     /// The shard with that number, if it was made.
     #[inline]
-    pub(super) fn get(&self, shard: u8) -> Option<&Shard<T>> {
+    pub(super) fn get(&self, shard: u8) -> Option<&Shard> {
         self.table.get()?.shards.get(at(shard))?.get().map(|shard| &shard.0)
     }
 
     /// The shard with that number, if it was made, and whether the calling thread is at home there, if it has settled.
     #[inline]
-    pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard<T>, bool)> {
+    pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard, bool)> {
         let is_home = number(thread_token::current() % SHARDS) == shard;
         Some((self.get(shard)?, is_home))
     }
 
     /// All shards that were made, with their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &Shard<T>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &Shard)> {
         let table = self.table.get();
         let shards = table.into_iter().flat_map(|table| (0..).zip(&table.shards));
         shards.filter_map(|(at, shard)| shard.get().map(|shard| (number(at), &shard.0)))
     }
 
     /// Another shard than the last time, if there is one that nobody works on.
-    pub(super) fn next_to_look_at(&self) -> Option<&Shard<T>> {
+    pub(super) fn next_to_look_at(&self) -> Option<&Shard> {
         let table = self.table.get()?;
         let settled = table.settled.load(Ordering::Relaxed);
         if settled == 0 {

@@ -7,11 +7,10 @@ use super::shard::ShardState;
 use super::state::is_loan;
 use super::{Annotation, BlockVector, Totals, Visited};
 use crate::base::cast::index;
-use crate::base::sync::Threading;
 use crate::base::sync::atomic::Ordering;
 use crate::metadata::{Chunk, Key, Metadata, RegionId, Sizes};
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Sums over blocks, shards and dedicated allocations. O(shards).
     pub(crate) fn totals(&self) -> Totals {
         self.totals_and_type().map_or_else(Totals::default, |(_, totals)| totals)

@@ -3,10 +3,9 @@
 
 use super::super::device_block::{DeviceContext, unmap_memory};
 use super::{BlockVector, FOREIGN, Live};
-use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Takes an allocation back that was made for something that has failed. A block that was made for it goes back to
     /// the driver, if nobody has got anything in it since. All others stay: what was empty before is empty again, and
     /// kept. A mapping that was made for it ends, if nobody else uses it.

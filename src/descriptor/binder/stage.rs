@@ -8,7 +8,6 @@ use super::plan::{BindingPlan, SetPlan, Way, offset_alignment};
 use super::point::Point;
 use super::{BindPoint, Binder, StageError};
 use crate::base::cast::{index, widen};
-use crate::base::sync::Threading;
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::Descriptor;
 use crate::descriptor::heap::{BindlessStore, DescriptorHeap};
@@ -272,11 +271,11 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1).
-    pub fn stage_heap<H: AllocatorRef, T: Threading>(
+    pub fn stage_heap<H: AllocatorRef>(
         &mut self,
         point: BindPoint,
         set: u32,
-        heap: &DescriptorHeap<BindlessStore<H>, T>,
+        heap: &DescriptorHeap<BindlessStore<H>>,
         frame: u32,
     ) -> Result<(), StageError> {
         match heap.buffer_info() {

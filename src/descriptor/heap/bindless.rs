@@ -19,7 +19,6 @@ use super::native::NativeStore;
 use super::set::SetStore;
 use super::slot::HeapSlot;
 use super::store::HeapStore;
-use crate::base::sync::{Shared, Threading};
 use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
@@ -78,7 +77,7 @@ use crate::upload::AllocatorRef;
 #[doc(alias = "SetDescriptorHeaps")]
 #[doc(alias = "BindlessAllocator")]
 #[doc(alias = "BindlessDescriptorPool")]
-pub type BindlessHeap<A, T = Shared> = DescriptorHeap<BindlessStore<A>, T>;
+pub type BindlessHeap<A> = DescriptorHeap<BindlessStore<A>>;
 
 /// What a [`BindlessHeap`] is made of. A later version may add kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -167,7 +166,7 @@ impl<A: AllocatorRef> BindlessStore<A> {
     /// Makes the store that the device is best at.
     ///
     /// # Safety
-    /// As for [`BindlessHeap::create_in`].
+    /// As for [`BindlessHeap::create`].
     unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -228,25 +227,7 @@ impl<A: AllocatorRef> BindlessStore<A> {
 const MOST: usize = 4;
 
 impl<A: AllocatorRef> BindlessHeap<A> {
-    /// Makes a heap in the form that the device is best at, which any number of threads use.
-    ///
-    /// # Errors
-    /// As [`create_in`](Self::create_in).
-    ///
-    /// # Safety
-    /// As for [`create_in`](Self::create_in).
-    pub unsafe fn create(
-        device: &DescriptorDevice,
-        allocator: A,
-        info: &BindlessHeapCreateInfo<'_>,
-    ) -> Result<Self, CreateHeapError> {
-        // SAFETY: the caller makes the promises of `create_in`, which are this function's.
-        unsafe { Self::create_in(device, allocator, info) }
-    }
-}
-
-impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
-    /// Makes a heap in the form that the device is best at and that `T` says.
+    /// Makes a heap in the form that the device is best at.
     ///
     /// # Errors
     /// [`CreateHeapError`]: a type without a default, features that are missing, limits, or the driver's answer.
@@ -254,13 +235,13 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     ///
     /// # Safety
     /// What the defaults name is live, of this device, and stays so until the heap is destroyed.
-    pub unsafe fn create_in(
+    pub unsafe fn create(
         device: &DescriptorDevice,
         allocator: A,
         info: &BindlessHeapCreateInfo<'_>,
     ) -> Result<Self, CreateHeapError> {
         // SAFETY: the caller makes the promises of `BindlessStore::new`, which are this function's.
-        unsafe { BindlessStore::new(device, allocator, info) }.map(Self::new_in)
+        unsafe { BindlessStore::new(device, allocator, info) }.map(Self::new)
     }
 
     /// What the heap is made of.

@@ -15,7 +15,7 @@ use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::cast::narrow;
-use crate::base::sync::{CoreMutex, Mutex, Shared, Threading};
+use crate::base::sync::{CoreMutex, Mutex};
 use crate::retire::{ClockView, OtherClock, ReserveError, Ticket};
 
 /// The number of the next heap.
@@ -34,8 +34,7 @@ pub(super) fn next_id() -> u32 {
 /// heap for buffers and images and one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a
 /// command buffer and stay bound.
 ///
-/// With [`Shared`] any number of threads use it at once: a short lock, not held while the driver is called. With
-/// [`Local`](crate::Local) there is none.
+/// Any number of threads use it at once: its short lock is not held while the driver is called.
 ///
 /// # Growing
 /// With [`HeapCreateInfo::max_slots`](super::HeapCreateInfo::max_slots) a full heap grows: [`allocate`](Self::allocate)
@@ -118,30 +117,23 @@ pub(super) fn next_id() -> u32 {
 #[doc(alias = "GPUDescriptorHeap")]
 #[doc(alias = "ID3D12DescriptorHeap")]
 #[doc(alias = "DescriptorTable")]
-pub struct DescriptorHeap<S, T: Threading = Shared> {
-    slots: CoreMutex<T, Slots>,
+pub struct DescriptorHeap<S> {
+    slots: CoreMutex<Slots>,
     /// Whoever makes the store larger holds it.
-    growing: Mutex<T, ()>,
+    growing: Mutex<()>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
-    dropped: CoreMutex<T, Vec<DescriptorRange>>,
+    dropped: CoreMutex<Vec<DescriptorRange>>,
     store: S,
 }
 
 impl<S: HeapStore> DescriptorHeap<S> {
-    /// A heap that any number of threads use.
+    /// Makes a heap over `store`.
     pub fn new(store: S) -> Self {
-        Self::new_in(store)
-    }
-}
-
-impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
-    /// A heap in the form that `T` says: `DescriptorHeap::<_, Local>::new_in(store)`.
-    pub fn new_in(store: S) -> Self {
         // Asked once: a store of the program's own may answer differently the next time.
         let all = store.slots();
         let transient = store.transient().min(all);
         let slots = Slots::new(next_id(), all - transient, transient, store.max_slots());
-        let (growing, dropped) = (Mutex::<T, _>::new(()), CoreMutex::new(Vec::new()));
+        let (growing, dropped) = (Mutex::new(()), CoreMutex::new(Vec::new()));
         Self { slots: CoreMutex::new(slots), growing, dropped, store }
     }
 
@@ -500,7 +492,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     }
 }
 
-impl<S: fmt::Debug, T: Threading> fmt::Debug for DescriptorHeap<S, T> {
+impl<S: fmt::Debug> fmt::Debug for DescriptorHeap<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DescriptorHeap").field("store", &self.store).finish_non_exhaustive()
     }

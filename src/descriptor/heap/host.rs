@@ -14,7 +14,7 @@ use super::heap::next_id;
 use super::range::{DescriptorRange, DescriptorRangeId, ForeignDescriptorRange};
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::{host_size, index, widen};
-use crate::base::sync::{Mutex, Shared};
+use crate::base::sync::Mutex;
 use crate::metadata::{Alignment, Buddy, Key, Metadata, Request, Span};
 use crate::vector::{
     Backing, BlockVector, Granted, Growth, NextBlock, Outlook, Policy, Refusal, VectorError,
@@ -108,7 +108,7 @@ struct Live {
 struct Shelves {
     growth: Growth,
     /// Which slots of the heap are whose block's: one region of as many as there may be.
-    names: Mutex<Shared, Buddy>,
+    names: Mutex<Buddy>,
     format: Format,
 }
 
@@ -275,7 +275,7 @@ impl HostHeap {
         let named = names.add_region(&max_slots.into());
         debug_assert!(named.is_ok(), "the names are made for one region of this size");
         let growth = Growth::fixed(block.into());
-        let shelves = Shelves { growth, names: Mutex::<Shared, _>::new(names), format };
+        let shelves = Shelves { growth, names: Mutex::new(names), format };
         let policy = Policy { max_units: max_slots.into(), ..Policy::default() };
         let vector = BlockVector::new(shelves, Buddy::new(max_slots.into(), 1), policy);
         Ok(Self {

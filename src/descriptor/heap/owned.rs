@@ -9,7 +9,6 @@ use super::error::HeapError;
 use super::heap::DescriptorHeap;
 use super::range::{DescriptorRange, DescriptorRangeId};
 use super::store::HeapStore;
-use crate::base::sync::Threading;
 
 mod sealed {
     pub trait Sealed {}
@@ -31,8 +30,8 @@ pub trait HeapRef: sealed::Sealed {
     fn drop_range(&self, range: DescriptorRange);
 }
 
-impl<S: HeapStore, T: Threading> sealed::Sealed for &DescriptorHeap<S, T> {}
-impl<S: HeapStore, T: Threading> HeapRef for &DescriptorHeap<S, T> {
+impl<S: HeapStore> sealed::Sealed for &DescriptorHeap<S> {}
+impl<S: HeapStore> HeapRef for &DescriptorHeap<S> {
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         self.allocate(count)
     }
@@ -42,8 +41,8 @@ impl<S: HeapStore, T: Threading> HeapRef for &DescriptorHeap<S, T> {
     }
 }
 
-impl<S: HeapStore, T: Threading> sealed::Sealed for Arc<DescriptorHeap<S, T>> {}
-impl<S: HeapStore, T: Threading> HeapRef for Arc<DescriptorHeap<S, T>> {
+impl<S: HeapStore> sealed::Sealed for Arc<DescriptorHeap<S>> {}
+impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         self.allocate(count)
     }

@@ -24,7 +24,6 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// ```
 /// use std::cell::RefCell;
 /// use sublet::descriptor::{Descriptor, DescriptorHeap, HeapStore, HeapWriteError};
-/// use sublet::Local;
 ///
 /// struct Written(RefCell<Vec<u32>>);
 ///
@@ -38,7 +37,7 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 ///     }
 /// }
 ///
-/// let heap = DescriptorHeap::<_, Local>::new_in(Written(RefCell::default()));
+/// let heap = DescriptorHeap::new(Written(RefCell::default()));
 /// let range = heap.allocate(4)?;
 /// let sampler = Descriptor::Sampler(ash::vk::Sampler::null());
 /// // SAFETY: this store looks at nothing.

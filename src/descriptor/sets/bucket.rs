@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::books::{Books, LayoutKey};
 use super::error::AllocateDescriptorSetError;
-use crate::base::sync::{Mutex, Threading};
+use crate::base::sync::Mutex;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorCounts, SetLayout};
 
@@ -74,20 +74,20 @@ impl<'a> Ask<'a> {
 
 /// One bucket. Never moves, and is used again for another shape once it has no pools.
 #[derive(Debug)]
-pub(super) struct Bucket<T: Threading> {
+pub(super) struct Bucket {
     /// Also what Vulkan wants: a pool is used by one thread at a time
     /// (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host synchronisation of `descriptorPool`), so its sets
     /// are allocated and freed under this lock. One lock for all pools of a bucket, and not one for each: which pool
     /// serves is decided by looking at all of them, and that and the call together take less than 0.1 microseconds.
-    pub(super) books: Mutex<T, Books<Shape, DescriptorPool>>,
+    pub(super) books: Mutex<Books<Shape, DescriptorPool>>,
     /// Held while a pool is made, which takes a hundred times as long. Other threads go on with the pools there are; one
     /// that finds no set waits here, and then looks again.
-    pub(super) growing: Mutex<T, ()>,
+    pub(super) growing: Mutex<()>,
 }
 
-impl<T: Threading> Bucket<T> {
+impl Bucket {
     pub(super) fn new() -> Self {
-        Self { books: Mutex::<T, _>::new(Books::default()), growing: Mutex::<T, _>::new(()) }
+        Self { books: Mutex::new(Books::default()), growing: Mutex::new(()) }
     }
 }
 

@@ -29,7 +29,7 @@ mod supply;
 mod tests;
 
 pub use self::error::AllocateDescriptorSetError;
-pub use self::persistent::{LocalPersistentSets, PersistentSets};
+pub use self::persistent::PersistentSets;
 pub use self::set::{
     DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
 };

@@ -14,15 +14,14 @@ use super::settings::{PersistentSetsCreateInfo, Sizing};
 use super::statistics::PersistentSetsStatistics;
 use crate::base::append_table::AppendTable;
 use crate::base::cast::index;
-use crate::base::sync::{Local, Mutex, Shared, Threading};
+use crate::base::sync::Mutex;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorDevice, DescriptorPoolView, SetLayout};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
 ///
-/// All methods take `&self`. [`LocalPersistentSets`] has no locks and is not `Sync`. For sets that live for a
-/// frame there are cheaper ways.
+/// All methods take `&self`. For sets that live for a frame there are cheaper ways.
 ///
 /// # How sets are kept
 ///
@@ -56,14 +55,14 @@ use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "DescriptorSetAllocator")]
-pub struct PersistentSets<T: Threading = Shared> {
+pub struct PersistentSets {
     pub(super) device: DescriptorDevice,
     pub(super) id: u32,
     pub(super) sizing: Sizing,
     pub(super) keep_idle: u32,
-    pub(super) buckets: AppendTable<Bucket<T>>,
-    pub(super) registry: Mutex<T, Registry>,
-    waiting: Mutex<T, Waiting>,
+    pub(super) buckets: AppendTable<Bucket>,
+    pub(super) registry: Mutex<Registry>,
+    waiting: Mutex<Waiting>,
     /// Pools that live.
     pub(super) pools: AtomicU32,
     /// Pools that were ever made: their names.
@@ -80,38 +79,10 @@ struct Waiting {
     done: Vec<(u32, u32)>,
 }
 
-/// [`PersistentSets`] without locks, for programs that keep them on one thread at a time.
-///
-/// ```
-#[doc = example_setup!()]
-/// let local = LocalPersistentSets::new_local(&PersistentSetsCreateInfo::new(&device));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// ```compile_fail
-/// fn shared<A: Sync>() {}
-/// shared::<sublet::descriptor::LocalPersistentSets>();
-/// ```
-pub type LocalPersistentSets = PersistentSets<Local>;
-
-impl PersistentSets<Shared> {
+impl PersistentSets {
     /// Makes an allocator that any number of threads use at once. No pool is made yet.
     #[must_use]
     pub fn new(info: &PersistentSetsCreateInfo) -> Self {
-        Self::with_threading(info)
-    }
-}
-
-impl PersistentSets<Local> {
-    /// Makes an allocator without locks. No pool is made yet.
-    #[must_use]
-    pub fn new_local(info: &PersistentSetsCreateInfo) -> Self {
-        Self::with_threading(info)
-    }
-}
-
-impl<T: Threading> PersistentSets<T> {
-    fn with_threading(info: &PersistentSetsCreateInfo) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
         Self {
             device: info.device.clone(),
@@ -119,8 +90,8 @@ impl<T: Threading> PersistentSets<T> {
             sizing: Sizing::new(info),
             keep_idle: info.keep_idle_pools,
             buckets: AppendTable::new(),
-            registry: Mutex::<T, _>::new(Registry::default()),
-            waiting: Mutex::<T, _>::new(Waiting::default()),
+            registry: Mutex::new(Registry::default()),
+            waiting: Mutex::new(Waiting::default()),
             pools: AtomicU32::new(0),
             made: AtomicU64::new(0),
             hand: AtomicU32::new(0),
@@ -395,7 +366,7 @@ impl<T: Threading> PersistentSets<T> {
     }
 }
 
-impl<T: Threading> Drop for PersistentSets<T> {
+impl Drop for PersistentSets {
     fn drop(&mut self) {
         self.trim();
         let (mut pools, mut retired) = (0_usize, 0);
@@ -414,7 +385,7 @@ impl<T: Threading> Drop for PersistentSets<T> {
     }
 }
 
-impl<T: Threading> fmt::Debug for PersistentSets<T> {
+impl fmt::Debug for PersistentSets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PersistentSets")
             .field("id", &self.id)

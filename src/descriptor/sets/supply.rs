@@ -10,7 +10,6 @@ use super::error::AllocateDescriptorSetError;
 use super::persistent::PersistentSets;
 use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
-use crate::base::sync::Threading;
 use crate::descriptor::events::{self, PoolEvent, What};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted, keeps_limit};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
@@ -39,7 +38,7 @@ struct Visit {
 #[derive(Debug)]
 struct Moved;
 
-impl<T: Threading> PersistentSets<T> {
+impl PersistentSets {
     /// One set.
     ///
     /// # Safety
@@ -114,7 +113,7 @@ impl<T: Threading> PersistentSets<T> {
     #[cold]
     unsafe fn grow(
         &self,
-        bucket: &Bucket<T>,
+        bucket: &Bucket,
         at: u32,
         ask: &Ask<'_>,
         left: u32,
@@ -130,7 +129,7 @@ impl<T: Threading> PersistentSets<T> {
     /// As for [`Self::allocate_one`].
     unsafe fn grow_in_turn(
         &self,
-        bucket: &Bucket<T>,
+        bucket: &Bucket,
         at: u32,
         ask: &Ask<'_>,
         mut left: u32,
@@ -209,7 +208,7 @@ impl<T: Threading> PersistentSets<T> {
     /// As for [`Self::allocate_one`].
     unsafe fn visit(
         &self,
-        bucket: &Bucket<T>,
+        bucket: &Bucket,
         at: u32,
         ask: &Ask<'_>,
         want: u32,
@@ -509,7 +508,7 @@ impl<T: Threading> PersistentSets<T> {
     }
 
     /// A bucket without pools is free for another shape.
-    fn vacate(&self, bucket: &Bucket<T>) {
+    fn vacate(&self, bucket: &Bucket) {
         let mut registry = self.registry.lock();
         // A thread that makes a pool for it relies on its shape.
         let Some(_growing) = bucket.growing.try_lock() else { return };

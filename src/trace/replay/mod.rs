@@ -24,7 +24,6 @@ use super::{AllocationNumber, PoolNumber, Record, Trace};
 use crate::allocation::{Allocation, AllocationInfo};
 use crate::allocator::Allocator;
 use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
-use crate::base::sync::{Shared, Threading};
 use crate::pool::{Pool, Scope};
 use placements::Placements;
 use translate::Translation;
@@ -108,9 +107,9 @@ pub struct ReplayedPool {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping it frees everything that it has made"]
-pub struct Replay<'a, T: Threading = Shared> {
+pub struct Replay<'a> {
     trace: &'a Trace,
-    allocator: &'a Allocator<T>,
+    allocator: &'a Allocator,
     /// The index of the next record.
     next: usize,
     translation: Translation,
@@ -126,10 +125,10 @@ pub struct Replay<'a, T: Threading = Shared> {
     report: ReplayReport,
 }
 
-impl<'a, T: Threading> Replay<'a, T> {
+impl<'a> Replay<'a> {
     /// Prepares a replay, without a call yet. The allocator keeps what it has allocated already, and the figures of
     /// memory include it.
-    pub fn new(trace: &'a Trace, allocator: &'a Allocator<T>) -> Self {
+    pub fn new(trace: &'a Trace, allocator: &'a Allocator) -> Self {
         let heaps = allocator.heap_statistics().len();
         let report = ReplayReport {
             calls: vec![CallReport::default(); CallKind::ALL.len()],
@@ -229,13 +228,13 @@ impl<'a, T: Threading> Replay<'a, T> {
     }
 }
 
-impl<T: Threading> Drop for Replay<'_, T> {
+impl Drop for Replay<'_> {
     fn drop(&mut self) {
         self.free_all();
     }
 }
 
-impl<T: Threading> fmt::Debug for Replay<'_, T> {
+impl fmt::Debug for Replay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replay")
             .field("next", &self.next)

@@ -6,11 +6,10 @@ use super::play::timed;
 use super::{CallKind, Context, Held, Owner, Replay};
 use crate::allocator::defragment::PlannedMove;
 use crate::base::cast::index;
-use crate::base::sync::Threading;
 use crate::defragment::DefragmentationInfo;
 use crate::pool::Pool;
 
-impl<T: Threading> Replay<'_, T> {
+impl Replay<'_> {
     pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
         let pools: Vec<&Pool> = begin.pools.iter().filter_map(|pool| self.pools.get(&pool.0)).collect();
         let missing = begin.pools.len() - pools.len();

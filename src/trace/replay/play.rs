@@ -8,7 +8,6 @@ use super::super::{Allocate, AllocateFailed, Event, Existing, Failure, Needs, Wa
 use super::{CallKind, Footprint, Held, Owner, Replay, hands};
 use crate::allocation::Allocation;
 use crate::allocator::Resource;
-use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::Requirements;
 use crate::statistics::Statistics;
@@ -30,7 +29,7 @@ pub(super) fn timed<R>(call: impl FnOnce() -> R) -> (R, Duration) {
     (result, start.elapsed())
 }
 
-impl<T: Threading> Replay<'_, T> {
+impl Replay<'_> {
     pub(super) fn play(&mut self, event: &Event) {
         match event {
             Event::Existing(existing) => self.existing(existing),

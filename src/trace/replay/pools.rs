@@ -4,7 +4,6 @@
 use super::super::{Event, PoolSettings, ScopeSettings};
 use super::play::timed;
 use super::{CallKind, Owner, Replay, hands};
-use crate::base::sync::Threading;
 use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
@@ -12,7 +11,7 @@ use crate::pool::{Pool, Scope, ScopeCreateInfo};
 /// The most blocks that a pool begins with. A file may ask for more than any program would, and each is made singly.
 const MOST_BLOCKS: u32 = 1 << 16;
 
-impl<T: Threading> Replay<'_, T> {
+impl Replay<'_> {
     pub(super) fn create_pool(&mut self, number: u32, settings: &PoolSettings) {
         let info = PoolCreateInfo {
             memory_type_index: self.translation.one(settings.memory_type_index),

@@ -126,7 +126,7 @@ fn a_shared_vector_goes_on_after_a_panic() {
         let desk = Rc::new(Desk::default());
         let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
         let policy = Policy { empty_blocks_kept: 0, ..Policy::default() };
-        let vector = SharedBlockVector::<_, _, crate::Shared>::new(numbers, Tlsf::exact(64), policy).unwrap();
+        let vector = SharedBlockVector::new(numbers, Tlsf::exact(64), policy).unwrap();
         desk.panics.set(Some(call));
         let result = catch_unwind(AssertUnwindSafe(|| {
             let granted = vector.allocate(&units(8)).unwrap();

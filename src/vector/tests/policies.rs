@@ -121,7 +121,7 @@ fn a_minimum_above_a_maximum_is_refused() {
         let desk = Rc::new(Desk::default());
         let numbers = || Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
         let own = BlockVector::new(numbers(), Tlsf::exact(64), policy).err();
-        let shared = SharedBlockVector::<_, _, crate::Local>::new(numbers(), Tlsf::exact(64), policy).err();
+        let shared = SharedBlockVector::new(numbers(), Tlsf::exact(64), policy).err();
         assert_eq!((desk.blocks(), own), (0, shared), "nothing is left");
         own
     };

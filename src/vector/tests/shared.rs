@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 
 use super::*;
-use crate::base::sync::{Local, Shared};
 
 /// Blocks whose making takes until somebody says so.
 struct Slow {
@@ -45,7 +44,7 @@ fn others_go_on_while_a_block_is_made() {
     let (go_on, may_go_on) = mpsc::sync_channel(8);
     let slow = Slow { made: AtomicU32::new(0), started, go_on: Mutex::new(may_go_on) };
     let policy = Policy { min_blocks: 1, ..Policy::default() };
-    let vector = SharedBlockVector::<_, _, Shared>::new(slow, Tlsf::exact(64), policy).unwrap();
+    let vector = SharedBlockVector::new(slow, Tlsf::exact(64), policy).unwrap();
     let half = vector.allocate(&units(32)).unwrap();
     std::thread::scope(|scope| {
         let grow = || vector.allocate(&units(40)).unwrap();
@@ -70,7 +69,7 @@ fn threads_that_find_it_full_together_make_one_block() {
     let (started, has_started) = mpsc::sync_channel(8);
     let (go_on, may_go_on) = mpsc::sync_channel(8);
     let slow = Slow { made: AtomicU32::new(1), started, go_on: Mutex::new(may_go_on) };
-    let vector = SharedBlockVector::<_, _, Shared>::new(slow, Tlsf::exact(64), Policy::default()).unwrap();
+    let vector = SharedBlockVector::new(slow, Tlsf::exact(64), Policy::default()).unwrap();
     let all: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| vector.allocate(&units(16)).unwrap())).collect();
         has_started.recv().unwrap();
@@ -101,7 +100,7 @@ fn threads_allocate_and_free() {
             Ok(())
         }
     }
-    let vector = SharedBlockVector::<_, _, Shared>::new(Plain, Tlsf::exact(1024), Policy::default()).unwrap();
+    let vector = SharedBlockVector::new(Plain, Tlsf::exact(1024), Policy::default()).unwrap();
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let vector = &vector;
@@ -123,13 +122,11 @@ fn threads_allocate_and_free() {
     assert_eq!((vector.statistics().live, vector.trim()), (0, 1));
 }
 
-/// Without locks, through shared references.
 #[test]
 fn one_thread_may_share_a_vector_with_itself() {
     let desk = Rc::new(Desk::default());
     let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
-    let vector =
-        SharedBlockVector::<_, Tlsf, Local>::new(numbers, Tlsf::exact(64), Policy::default()).unwrap();
+    let vector = SharedBlockVector::<_, Tlsf>::new(numbers, Tlsf::exact(64), Policy::default()).unwrap();
     let granted = vector.allocate(&units(8)).unwrap();
     let offset = vector.with_block(granted.key(), |_, span| span.offset).unwrap();
     assert_eq!((offset, vector.span(granted.key()).unwrap().size), (0, 8));
@@ -144,7 +141,7 @@ fn one_thread_may_share_a_vector_with_itself() {
 fn a_shared_vector_has_plans_and_a_name() {
     let desk = Rc::new(Desk::default());
     let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
-    let vector: SharedBlockVector<_, Tlsf, Local> =
+    let vector: SharedBlockVector<_, Tlsf> =
         SharedBlockVector::new(numbers, Tlsf::exact(64), Policy::default()).unwrap();
     vector.set_name(Some("meshes"));
     assert_eq!(vector.name().as_deref(), Some("meshes"));
@@ -165,7 +162,7 @@ fn a_shared_vector_destroys_its_first_blocks_when_it_is_dropped() {
     let desk = Rc::new(Desk::default());
     let numbers = Numbers { desk: Rc::clone(&desk), growth: Growth::fixed(64) };
     let policy = Policy { min_blocks: 2, ..Policy::default() };
-    let vector = SharedBlockVector::<_, _, Local>::new(numbers, Tlsf::exact(64), policy).unwrap();
+    let vector = SharedBlockVector::new(numbers, Tlsf::exact(64), policy).unwrap();
     vector.free(vector.allocate(&units(8)).unwrap()).unwrap();
     assert_eq!((vector.trim(), desk.blocks()), (0, 2), "they stay");
     drop(vector);

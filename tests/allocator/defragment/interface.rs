@@ -332,18 +332,6 @@ fn a_callback_that_panics_loses_nothing() {
     rig.destroy_pool(pool);
 }
 
-/// On one thread without locks, it is the same.
-#[test]
-fn without_locks() {
-    let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
-    let rig = Rig::<sublet::Local>::of_form(gpu, &Options::default());
-    let (pool, mut held) = sparse_pool(&rig, 0, Flags::empty());
-    let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
-    assert_eq!(run(rig.allocator.begin_defragmentation(&info).unwrap(), &mut held).blocks_freed, 2);
-    rig.free_all(held);
-    rig.destroy_pool(pool);
-}
-
 /// The place of a move is bound and used like any other, and the driver finds nothing wrong with it.
 #[test]
 fn resources_are_made_on_the_new_place() {

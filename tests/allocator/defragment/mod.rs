@@ -7,7 +7,7 @@ use ash::vk;
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationId,
     BeginDefragmentationError, Defragmentation, DefragmentationAlgorithm, DefragmentationInfo, MemoryUsage,
-    Move, MoveError, Pool, PoolCreateFlags, PoolCreateInfo, Threading,
+    Move, MoveError, Pool, PoolCreateFlags, PoolCreateInfo,
 };
 
 use crate::common::*;
@@ -24,14 +24,14 @@ fn place(held: &[Allocation], id: AllocationId) -> usize {
     held.iter().position(|allocation| allocation.id() == id).expect("a move of what is held")
 }
 
-fn complete<T: Threading>(moved: Move<'_, T>, allocation: &mut Allocation) {
+fn complete(moved: Move<'_>, allocation: &mut Allocation) {
     // SAFETY: nothing is bound to it, or the device is done with what is.
     unsafe { moved.complete(allocation) }.unwrap();
 }
 
 /// Passes until there is nothing left to do.
-fn run<T: Threading>(
-    mut defragmentation: Defragmentation<'_, T>,
+fn run(
+    mut defragmentation: Defragmentation<'_>,
     held: &mut [Allocation],
 ) -> sublet::DefragmentationStatistics {
     while let Some(pass) = defragmentation.begin_pass() {
@@ -44,7 +44,7 @@ fn run<T: Threading>(
 }
 
 /// A pool with four blocks of 1 MiB, in each of which a fourth is used.
-fn sparse_pool<T: Form>(rig: &Rig<T>, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
+fn sparse_pool(rig: &Rig, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
     let flags_of_pool = PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY;
     let info = PoolCreateInfo { block_size: MIB, flags: flags_of_pool, ..PoolCreateInfo::new(memory_type) };
     let pool = rig.pool(&info).unwrap();

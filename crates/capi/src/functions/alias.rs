@@ -2,7 +2,6 @@
 
 use ash::vk;
 
-use crate::allocator::each;
 use crate::guard::{answer, exported, given, is_missing};
 use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocator};
@@ -33,7 +32,7 @@ macro_rules! aliasing {
                 return vk::Result::ERROR_INITIALIZATION_FAILED;
             };
             // SAFETY: C3.
-            match each!(object, front => unsafe { front.allocator.$create(allocation, offset, info) }) {
+            match unsafe { object.front.allocator.$create(allocation, offset, info) } {
                 Ok(made) => {
                     // SAFETY: C3; it was checked for null.
                     unsafe { handle.write(made) };

@@ -2,20 +2,17 @@
 
 use ash::vk;
 
-use crate::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
+use crate::allocator::{AllocatorObject, Front, functions, memory_counts};
 use crate::guard::{answer, exported, given, is_missing, leaked, misused, refused};
 use crate::held::Held;
 use crate::slab::Slab;
-use crate::types::{
-    DeviceMemoryFunction, EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo,
-};
+use crate::types::{DeviceMemoryFunction, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo};
 use crate::{log, settings};
 use sublet::AllocatorCreateFlags;
 use sublet::CreateAllocatorError;
-use sublet::Threading;
 use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use sublet::private::index;
-use sublet::{Allocator, AllocatorCreateInfo, LocalAllocator};
+use sublet::{Allocator, AllocatorCreateInfo};
 
 /// The flags that VMA knows; the Rust interface knows more.
 const KNOWN_FLAGS: u32 = 0x3FF;
@@ -81,27 +78,16 @@ unsafe fn make(
             functions,
         )
     };
-    let front = if info.flags & EXTERNALLY_SYNCHRONIZED == 0 {
-        // SAFETY: C3.
-        let allocator = unsafe { Allocator::new(&rust) }?;
-        AnyFront::Shared(front(allocator, flags, true))
-    } else {
-        // SAFETY: C3.
-        let allocator = unsafe { LocalAllocator::new_local(&rust) }?;
-        AnyFront::Local(front(allocator, flags, false))
-    };
+    // SAFETY: C3.
+    let allocator = unsafe { Allocator::new(&rust) }?;
     // A recording that fails to start is logged. The allocator works without it.
     #[cfg(feature = "trace")]
-    let _ = match &front {
-        AnyFront::Shared(front) => sublet::trace::start_from_environment(&front.allocator),
-        AnyFront::Local(front) => sublet::trace::start_from_environment(&front.allocator),
-    };
-    let (properties, memory_properties) = match &front {
-        AnyFront::Shared(front) => facts(&front.allocator),
-        AnyFront::Local(front) => facts(&front.allocator),
-    };
+    let _ = sublet::trace::start_from_environment(&allocator);
+    let properties = Box::new(*allocator.physical_device_properties());
+    let memory_properties = Box::new(allocator.memory_properties());
+    let has_priorities = flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY);
     Ok(AllocatorObject {
-        front,
+        front: Front { allocator, slab: Slab::new(), has_priorities },
         instance: info.instance,
         physical_device: info.physical_device,
         device: info.device,
@@ -116,17 +102,6 @@ unsafe fn make(
 fn untyped(function: DeviceMemoryFunction) -> sublet::device::DeviceMemoryFunction {
     // SAFETY: the two types differ in what the first parameter points to, and in nothing that a call can see.
     unsafe { std::mem::transmute::<DeviceMemoryFunction, sublet::device::DeviceMemoryFunction>(function) }
-}
-
-fn front<T: Threading>(allocator: Allocator<T>, flags: AllocatorCreateFlags, shared: bool) -> Front<T> {
-    let has_priorities = flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY);
-    Front { allocator, slab: Slab::new(shared), has_priorities }
-}
-
-fn facts<T: Threading>(
-    allocator: &Allocator<T>,
-) -> (Box<vk::PhysicalDeviceProperties>, Box<vk::PhysicalDeviceMemoryProperties>) {
-    (Box::new(*allocator.physical_device_properties()), Box::new(allocator.memory_properties()))
 }
 
 /// The result for an allocator that is not made. VMA asserts in all these cases and has none.
@@ -236,7 +211,7 @@ exported! {
     fn vmaSetCurrentFrameIndex(allocator: VmaAllocator, frame_index: u32) {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("vmaSetCurrentFrameIndex", allocator) } {
-            each!(object, front => front.allocator.set_current_frame_index(frame_index));
+            object.front.allocator.set_current_frame_index(frame_index);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocator::{AllocatorObject, each};
+use crate::allocator::AllocatorObject;
 use crate::guard::{exported, given};
 use crate::refusal::success_or_logged;
 use crate::slab::Slot;
@@ -24,7 +24,7 @@ pub(super) unsafe fn both<'a>(
     // SAFETY: C1.
     let object = unsafe { given(function, allocator.cast_const()) }?;
     // SAFETY: C1, C2.
-    let slot = each!(object, front => unsafe { front.own(function, allocation) })?;
+    let slot = unsafe { object.front.own(function, allocation) }?;
     Some((object, slot, slot.allocation()))
 }
 
@@ -35,10 +35,8 @@ macro_rules! bind {
         let Some((object, _, allocation)) = (unsafe { both($name, $allocator, $allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        success_or_logged($name, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.allocator.$bind(allocation, $($argument),*) }
-        }))
+        // SAFETY: C3.
+        success_or_logged($name, unsafe { object.front.allocator.$bind(allocation, $($argument),*) })
     }};
 }
 

@@ -2,7 +2,6 @@
 
 use ash::vk;
 
-use crate::allocator::each;
 use crate::guard::{exported, given};
 use crate::refusal::success_or_logged;
 use crate::types::{VmaAllocator, VmaPool};
@@ -28,7 +27,7 @@ exported! {
         const NAME: &str = "vmaCheckCorruption";
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_FEATURE_NOT_PRESENT };
-        checked(NAME, each!(object, front => front.allocator.check_corruption(memory_type_bits)))
+        checked(NAME, object.front.allocator.check_corruption(memory_type_bits))
     }
 
     /// Looks at the margins in a pool.
@@ -38,6 +37,6 @@ exported! {
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_FEATURE_NOT_PRESENT };
         // SAFETY: C2.
         let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return vk::Result::ERROR_UNKNOWN };
-        checked(NAME, each!(object, front => front.allocator.check_pool_corruption(pool.pool())))
+        checked(NAME, object.front.allocator.check_pool_corruption(pool.pool()))
     }
 }

@@ -2,7 +2,6 @@
 
 use ash::vk;
 
-use crate::allocator::each;
 use crate::defragmentation::ContextObject;
 use crate::guard::{answer, exported, given, misused, refused};
 use crate::types::{
@@ -56,7 +55,7 @@ exported! {
             max_allocations_per_pass: info.max_allocations_per_pass,
             ..DefragmentationInfo::default()
         };
-        match each!(object, front => front.allocator.open_defragmentation(&asked)) {
+        match object.front.allocator.open_defragmentation(&asked) {
             Ok(open) => {
                 let user_data = Pointer(info.break_callback_user_data);
                 let callback = info.break_callback.map(|callback| (callback, user_data));
@@ -90,7 +89,7 @@ exported! {
         if context.has_open_pass() {
             misused(NAME, "a pass is open");
         }
-        let known = each!(object, front => front.end_defragmentation(*context));
+        let known = object.front.end_defragmentation(*context);
         // SAFETY: C3.
         unsafe { answer(statistics, known) };
     }
@@ -117,7 +116,7 @@ exported! {
         if context.has_open_pass() {
             misused(NAME, "the pass before is open");
         }
-        each!(object, front => front.begin_pass(context));
+        object.front.begin_pass(context);
         let moves = context.moves();
         let told = VmaDefragmentationPassMoveInfo {
             move_count: narrow(moves.len()),
@@ -148,7 +147,7 @@ exported! {
             unsafe { std::slice::from_raw_parts(pass.moves, index(pass.move_count)) }.to_vec()
         });
         // SAFETY: C1 to C3.
-        let result = each!(object, front => unsafe { front.end_pass(NAME, context, told.as_deref()) });
+        let result = unsafe { object.front.end_pass(NAME, context, told.as_deref()) };
         // SAFETY: C3.
         unsafe {
             answer(pass, VmaDefragmentationPassMoveInfo { move_count: 0, moves: std::ptr::null_mut() });

@@ -2,16 +2,15 @@
 
 use ash::vk;
 
-use crate::allocator::{Front, each};
+use crate::allocator::Front;
 use crate::guard::{answer, exported, refused};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::ExportError;
-use sublet::Threading;
 
 use super::bind::both;
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// # Safety
     /// C1 to C3.
     unsafe fn export(
@@ -55,10 +54,8 @@ exported! {
             return vk::Result::ERROR_UNKNOWN;
         };
         let handle_type = vk::ExternalMemoryHandleTypeFlags::OPAQUE_WIN32;
-        each!(object, front => {
-            // SAFETY: C1 to C3.
-            unsafe { front.export(NAME, allocation, handle_type, target_process, handle) }
-        })
+        // SAFETY: C1 to C3.
+        unsafe { object.front.export(NAME, allocation, handle_type, target_process, handle) }
     }
 
     /// Exports the memory of an allocation as a handle of some type.
@@ -74,9 +71,7 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        each!(object, front => {
-            // SAFETY: C1 to C3.
-            unsafe { front.export(NAME, allocation, handle_type, target_process, handle) }
-        })
+        // SAFETY: C1 to C3.
+        unsafe { object.front.export(NAME, allocation, handle_type, target_process, handle) }
     }
 }

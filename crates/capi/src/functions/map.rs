@@ -4,13 +4,12 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocator::{Front, each};
+use crate::allocator::Front;
 use crate::guard::{answer, exported, given, is_missing, misused};
 use crate::refusal::{failed, success_or_logged};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;
-use sublet::Threading;
 use sublet::private::{AllocatorInside, RecordedCall, Visibility};
 use sublet::private::{host_size, index};
 
@@ -23,26 +22,26 @@ fn is_nothing(allocation: &Allocation, size: u64) -> bool {
 }
 
 /// Ends a mapping when it goes out of scope.
-struct Mapped<'a, T: Threading> {
-    front: &'a Front<T>,
+struct Mapped<'a> {
+    front: &'a Front,
     allocation: &'a Allocation,
 }
 
-impl<T: Threading> Drop for Mapped<'_, T> {
+impl Drop for Mapped<'_> {
     fn drop(&mut self) {
         let unmapped = self.front.allocator.uncount_mapping(self.allocation);
         debug_assert!(unmapped.is_ok());
     }
 }
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// Maps an allocation for as long as the answer lives; where `size` bytes from `offset` on are.
     fn mapped<'a>(
         &'a self,
         allocation: &'a Allocation,
         offset: u64,
         size: u64,
-    ) -> Result<(Mapped<'a, T>, *mut u8, usize), MapError> {
+    ) -> Result<(Mapped<'a>, *mut u8, usize), MapError> {
         let outside = MapError::OutOfRange { offset, size, allocation_size: allocation.size() };
         if allocation.size().checked_sub(offset).is_none_or(|rest| size > rest) {
             return Err(outside);
@@ -101,8 +100,8 @@ impl<T: Threading> Front<T> {
 ///
 /// # Safety
 /// C1 to C3.
-unsafe fn ranges<'a, T: Threading>(
-    front: &Front<T>,
+unsafe fn ranges<'a>(
+    front: &Front,
     function: &'static str,
     count: u32,
     allocations: *const VmaAllocation,
@@ -156,11 +155,11 @@ unsafe fn make_visible(
     if is_nothing(allocation, size) {
         // For a recording it is something: on another device it may be.
         if size != 0 && offset < allocation.size() {
-            each!(object, front => front.allocator.record(RecordedCall::made_visible(visibility, range)));
+            object.front.allocator.record(RecordedCall::made_visible(visibility, range));
         }
         return vk::Result::SUCCESS;
     }
-    success_or_logged(function, each!(object, front => front.allocator.make_visible(visibility, &[range])))
+    success_or_logged(function, object.front.allocator.make_visible(visibility, &[range]))
 }
 
 /// Flushes or invalidates what three lists of C's describe.
@@ -176,13 +175,12 @@ unsafe fn make_all_visible(
 ) -> vk::Result {
     // SAFETY: C1.
     let Some(object) = (unsafe { given(function, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
-    each!(object, front => {
-        // SAFETY: C1 to C3.
-        let Some(ranges) = (unsafe { ranges(front, function, count, allocations, offsets, sizes) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        success_or_logged(function, front.allocator.make_visible(visibility, &ranges))
-    })
+    // SAFETY: C1 to C3.
+    let Some(ranges) = (unsafe { ranges(&object.front, function, count, allocations, offsets, sizes) })
+    else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
+    success_or_logged(function, object.front.allocator.make_visible(visibility, &ranges))
 }
 
 exported! {
@@ -193,7 +191,7 @@ exported! {
         let Some((object, slot, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        match each!(object, front => front.allocator.map_memory(allocation)) {
+        match object.front.allocator.map_memory(allocation) {
             Ok(pointer) => {
                 let pointer = pointer.as_ptr();
                 slot.count_map(pointer);
@@ -214,7 +212,7 @@ exported! {
             return misused(NAME, "the allocation is not mapped");
         }
         // SAFETY: the slot has counted a mapping that was not ended yet.
-        if let Err(error) = each!(object, front => unsafe { front.allocator.unmap_memory(allocation) }) {
+        if let Err(error) = unsafe { object.front.allocator.unmap_memory(allocation) } {
             let _ = failed(NAME, &error);
         }
     }
@@ -273,10 +271,8 @@ exported! {
         let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, is_missing(NAME, source)) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.copy_in(source.cast(), allocation, offset, size) }
-        }))
+        // SAFETY: C3.
+        success_or_logged(NAME, unsafe { object.front.copy_in(source.cast(), allocation, offset, size) })
     }
 
     /// Copies bytes of an allocation to the host.
@@ -295,9 +291,7 @@ exported! {
         let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, is_missing(NAME, target)) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        success_or_logged(NAME, each!(object, front => {
-            // SAFETY: C3.
-            unsafe { front.copy_out(allocation, offset, target.cast(), size) }
-        }))
+        // SAFETY: C3.
+        success_or_logged(NAME, unsafe { object.front.copy_out(allocation, offset, target.cast(), size) })
     }
 }

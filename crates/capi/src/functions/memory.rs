@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use ash::vk;
 
-use crate::allocator::{Front, address, create_info, describe, each, given_info};
+use crate::allocator::{Front, address, create_info, describe, given_info};
 use crate::guard::{answer, exported, foreign, given, is_missing, misused};
 use crate::refusal::failed;
 use crate::types::{
@@ -13,7 +13,6 @@ use crate::types::{
 };
 use sublet::FindMemoryTypeError;
 use sublet::MemoryAllocateNext;
-use sublet::Threading;
 use sublet::private::{AllocatorInside, Requirements, Resource};
 
 use super::bind::both;
@@ -37,7 +36,7 @@ unsafe fn answer_found(
     result
 }
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// `vmaAllocateMemory`.
     ///
     /// # Safety
@@ -76,21 +75,21 @@ impl<T: Threading> Front<T> {
 macro_rules! find_for {
     ($name:literal, $allocator:ident, $resource:ident, $info:ident, $found:ident, $find:ident) => {{
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) }) else {
+        let (Some(object), Some(info)) =
+            (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) })
+        else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
         // SAFETY: C3.
         let Some(resource) = (unsafe { given($name, $resource) }) else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            let answered = unsafe { front.allocator.$find(resource, &asked) };
-            // SAFETY: C3.
-            unsafe { answer_found($name, answered, $found) }
-        })
+        // SAFETY: C1.
+        let asked = unsafe { create_info(info, object.front.has_priorities) };
+        // SAFETY: C3.
+        let answered = unsafe { object.front.allocator.$find(resource, &asked) };
+        // SAFETY: C3.
+        unsafe { answer_found($name, answered, $found) }
     }};
 }
 
@@ -103,26 +102,26 @@ macro_rules! allocate_for {
         // SAFETY: C3.
         unsafe { answer($allocation, std::ptr::null_mut()) };
         // SAFETY: C1, C3.
-        let (Some(object), Some(info)) = (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) }) else {
+        let (Some(object), Some(info)) =
+            (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) })
+        else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         if $resource == $null || $allocation.is_null() {
             misused($name, concat!(stringify!($resource), " and pAllocation must not be null"));
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            match unsafe { front.allocator.$allocate($resource, &asked) } {
-                Ok(allocated) => {
-                    // SAFETY: C3.
-                    unsafe { front.publish(&allocated, info, $allocation, $description) };
-                    vk::Result::SUCCESS
-                }
-                Err(error) => failed($name, &error),
+        // SAFETY: C1.
+        let asked = unsafe { create_info(info, object.front.has_priorities) };
+        // SAFETY: C3.
+        match unsafe { object.front.allocator.$allocate($resource, &asked) } {
+            Ok(allocated) => {
+                // SAFETY: C3.
+                unsafe { object.front.publish(&allocated, info, $allocation, $description) };
+                vk::Result::SUCCESS
             }
-        })
+            Err(error) => failed($name, &error),
+        }
     }};
 }
 
@@ -139,13 +138,11 @@ exported! {
         let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given_info(NAME, info) }) else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            let answered = front.allocator.find_memory_type_index(memory_type_bits, &asked);
-            // SAFETY: C3.
-            unsafe { answer_found(NAME, answered, found) }
-        })
+        // SAFETY: C1.
+        let asked = unsafe { create_info(info, object.front.has_priorities) };
+        let answered = object.front.allocator.find_memory_type_index(memory_type_bits, &asked);
+        // SAFETY: C3.
+        unsafe { answer_found(NAME, answered, found) }
     }
 
     /// Finds the best memory type for a buffer.
@@ -190,7 +187,7 @@ exported! {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         // SAFETY: C1 to C3; the handle was checked.
-        each!(object, front => unsafe { front.allocate(requirements, info, allocation, description) })
+        unsafe { object.front.allocate(requirements, info, allocation, description) }
     }
 
     /// Allocates memory that is the allocation's own.
@@ -213,23 +210,21 @@ exported! {
         let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, is_missing(NAME, allocation)) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
-        each!(object, front => {
-            // SAFETY: C1.
-            let asked = unsafe { create_info(info, front.has_priorities) };
-            // SAFETY: C3.
-            let next = unsafe { MemoryAllocateNext::new(next) };
-            // As for `vmaAllocateMemory`.
-            let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
-            let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*requirements };
-            match front.allocator.allocate_dedicated_memory(&needed, &asked, next) {
-                Ok(allocated) => {
-                    // SAFETY: C3.
-                    unsafe { front.publish(&allocated, info, allocation, description) };
-                    vk::Result::SUCCESS
-                }
-                Err(error) => failed(NAME, &error),
+        // SAFETY: C1.
+        let asked = unsafe { create_info(info, object.front.has_priorities) };
+        // SAFETY: C3.
+        let next = unsafe { MemoryAllocateNext::new(next) };
+        // As for `vmaAllocateMemory`.
+        let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
+        let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*requirements };
+        match object.front.allocator.allocate_dedicated_memory(&needed, &asked, next) {
+            Ok(allocated) => {
+                // SAFETY: C3.
+                unsafe { object.front.publish(&allocated, info, allocation, description) };
+                vk::Result::SUCCESS
             }
-        })
+            Err(error) => failed(NAME, &error),
+        }
     }
 
     /// Allocates several pieces of memory that are alike: all, or none.
@@ -262,13 +257,13 @@ exported! {
                 if descriptions.is_null() { descriptions } else { descriptions.wrapping_add(at) };
             let handle = allocations.wrapping_add(at);
             // SAFETY: C1 to C3; the handle is one of the program's.
-            let result = each!(object, front => unsafe { front.allocate(requirements, info, handle, description) });
+            let result = unsafe { object.front.allocate(requirements, info, handle, description) };
             if result != vk::Result::SUCCESS {
                 for handle in (0..at).rev().map(|at| allocations.wrapping_add(at)) {
                     // SAFETY: it was written above.
                     let allocation = unsafe { handle.replace(std::ptr::null_mut()) };
                     // SAFETY: nobody else has seen the allocation.
-                    each!(object, front => unsafe { front.free(NAME, allocation) });
+                    unsafe { object.front.free(NAME, allocation) };
                 }
                 return result;
             }
@@ -306,7 +301,7 @@ exported! {
         // SAFETY: C1.
         if let Some(object) = unsafe { given(NAME, allocator) } {
             // SAFETY: C1 to C3.
-            each!(object, front => unsafe { front.free(NAME, allocation) });
+            unsafe { object.front.free(NAME, allocation) };
         }
     }
 
@@ -323,7 +318,7 @@ exported! {
             // SAFETY: C3.
             let allocation = unsafe { allocations.wrapping_add(at).read() };
             // SAFETY: C1 to C3.
-            each!(object, front => unsafe { front.free(NAME, allocation) });
+            unsafe { object.front.free(NAME, allocation) };
         }
     }
 
@@ -341,7 +336,7 @@ exported! {
         const NAME: &str = "vmaGetAllocationInfo2";
         // SAFETY: C1, C2.
         let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
-        match each!(object, front => front.allocator.allocation_info(slot.allocation())) {
+        match object.front.allocator.allocation_info(slot.allocation()) {
             Ok(known) => {
                 let dedicated_memory = vk::Bool32::from(known.dedicated);
                 let block_size = known.memory_size;
@@ -359,7 +354,7 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         // SAFETY: C1, C2.
-        each!(object, front => unsafe { front.set_user_data(NAME, allocation, address(user_data)) });
+        unsafe { object.front.set_user_data(NAME, allocation, address(user_data)) };
     }
 
     /// Names an allocation.
@@ -367,7 +362,7 @@ exported! {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("vmaSetAllocationName", allocator) } {
             // SAFETY: C1 to C3.
-            each!(object, front => unsafe { front.name(allocation, name) });
+            unsafe { object.front.name(allocation, name) };
         }
     }
 

@@ -4,7 +4,6 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
-use crate::allocator::each;
 use crate::guard::{answer, exported, foreign, given, leaked, misused, refused};
 use crate::pool::PoolObject;
 use crate::types::{
@@ -39,31 +38,29 @@ exported! {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
         let linear = info.flags & POOL_LINEAR_ALGORITHM != 0;
-        each!(object, front => {
-            let asked = PoolCreateInfo {
-                flags: PoolCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS),
-                algorithm: if linear { Algorithm::Linear } else { Algorithm::Tlsf },
-                block_size: info.block_size,
-                min_block_count: blocks(info.min_block_count),
-                max_block_count: blocks(info.max_block_count),
-                priority: if front.has_priorities { info.priority } else { 0.5 },
-                min_allocation_alignment: info.min_allocation_alignment,
-                // SAFETY: C3: the chain is valid for as long as the pool lives.
-                memory_allocate_next: unsafe { MemoryAllocateNext::new(info.memory_allocate_next) },
-                ..PoolCreateInfo::new(info.memory_type_index)
-            };
-            match front.allocator.create_pool(&asked) {
-                Ok(made) => {
-                    // SAFETY: C3; it was checked for null.
-                    unsafe { pool.write(object.pools.give(PoolObject::new(made))) };
-                    vk::Result::SUCCESS
-                }
-                Err(error) => {
-                    let misuse = matches!(error, CreatePoolError::Alignment { .. } | CreatePoolError::Priority { .. });
-                    refused(NAME, &error, misuse, error.vk_result())
-                }
+        let asked = PoolCreateInfo {
+            flags: PoolCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS),
+            algorithm: if linear { Algorithm::Linear } else { Algorithm::Tlsf },
+            block_size: info.block_size,
+            min_block_count: blocks(info.min_block_count),
+            max_block_count: blocks(info.max_block_count),
+            priority: if object.front.has_priorities { info.priority } else { 0.5 },
+            min_allocation_alignment: info.min_allocation_alignment,
+            // SAFETY: C3: the chain is valid for as long as the pool lives.
+            memory_allocate_next: unsafe { MemoryAllocateNext::new(info.memory_allocate_next) },
+            ..PoolCreateInfo::new(info.memory_type_index)
+        };
+        match object.front.allocator.create_pool(&asked) {
+            Ok(made) => {
+                // SAFETY: C3; it was checked for null.
+                unsafe { pool.write(object.pools.give(PoolObject::new(made))) };
+                vk::Result::SUCCESS
             }
-        })
+            Err(error) => {
+                let misuse = matches!(error, CreatePoolError::Alignment { .. } | CreatePoolError::Priority { .. });
+                refused(NAME, &error, misuse, error.vk_result())
+            }
+        }
     }
 
     /// Destroys a pool.
@@ -76,7 +73,7 @@ exported! {
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         let Some(pool) = object.pools.take(NAME, pool).map(|pool| pool.into_pool()) else { return };
         // SAFETY: C3: the device no longer uses what is in the pool.
-        match each!(object, front => unsafe { front.allocator.destroy_pool(pool) }) {
+        match unsafe { object.front.allocator.destroy_pool(pool) } {
             Ok(leaks) if leaks.is_empty() => {}
             Ok(leaks) => leaked(NAME, "pool", "allocations", widen(leaks.len())),
             Err(error) => foreign(NAME, &error),
@@ -90,7 +87,7 @@ exported! {
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         // SAFETY: C2.
         let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
-        match each!(object, front => front.allocator.pool_statistics(pool.pool())) {
+        match object.front.allocator.pool_statistics(pool.pool()) {
             // SAFETY: C3.
             Ok(known) => unsafe { answer(statistics, VmaStatistics::from(&known)) },
             Err(error) => foreign(NAME, &error),
@@ -108,7 +105,7 @@ exported! {
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         // SAFETY: C2.
         let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
-        match each!(object, front => front.allocator.calculate_pool_statistics(pool.pool())) {
+        match object.front.allocator.calculate_pool_statistics(pool.pool()) {
             // SAFETY: C3.
             Ok(known) => unsafe { answer(statistics, VmaDetailedStatistics::from(&known)) },
             Err(error) => foreign(NAME, &error),
@@ -138,7 +135,7 @@ exported! {
         // SAFETY: C3.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
         let text = name.as_deref().map(CStr::to_string_lossy);
-        if let Err(error) = each!(object, front => front.allocator.set_pool_name(pool.pool(), text.as_deref())) {
+        if let Err(error) = object.front.allocator.set_pool_name(pool.pool(), text.as_deref()) {
             foreign(NAME, &error);
         }
         // SAFETY: C2.

@@ -4,13 +4,12 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocator::{Front, create_info, each, given_info};
+use crate::allocator::{Front, create_info, given_info};
 use crate::guard::{answer, exported, given, misused};
 use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
 use sublet::AllocationCreateInfo;
 use sublet::MemoryAllocateNext;
-use sublet::Threading;
 use sublet::private::{AllocatorInside, CreateInside};
 
 /// Alters what the structure asks for: see each use.
@@ -41,7 +40,7 @@ impl Also {
 /// a condition on the create-info, and what is said of it.
 macro_rules! creating {
     ($name:ident, $handle:ty, $info:ty, $create:ident, $dedicated:ident, $null:literal $(, $refuse:expr, $why:literal)?) => {
-        impl<T: Threading> Front<T> {
+        impl Front {
             /// # Safety
             /// C1 to C3; neither `made` nor `handle` is null.
             #[inline(always)]
@@ -113,7 +112,7 @@ macro_rules! creating {
                 return vk::Result::ERROR_FEATURE_NOT_PRESENT;
             })?
             // SAFETY: C1 to C3; the answers were checked.
-            each!(object, front => unsafe { front.$name(function, resource_info, info, also, answers) })
+            unsafe { object.front.$name(function, resource_info, info, also, answers) }
         }
     };
 }
@@ -141,19 +140,17 @@ macro_rules! destroy {
     ($name:literal, $allocator:ident, $resource:ident, $null:expr, $allocation:ident, $destroy:ident) => {{
         // SAFETY: C1.
         if let Some(object) = unsafe { given($name, $allocator) } {
-            each!(object, front => {
-                // Whose it is decides about the resource, too: destroyed with the memory before, or by another
-                // allocator's device. SAFETY: C1, C2.
-                if !$allocation.is_null() && unsafe { front.own($name, $allocation) }.is_none() {
-                    return;
-                }
-                if $resource != $null {
-                    // SAFETY: C3.
-                    unsafe { front.allocator.device().$destroy($resource) };
-                }
-                // SAFETY: C1 to C3.
-                unsafe { front.free($name, $allocation) };
-            });
+            // Whose it is decides about the resource, too: destroyed with the memory before, or by another
+            // allocator's device. SAFETY: C1, C2.
+            if !$allocation.is_null() && unsafe { object.front.own($name, $allocation) }.is_none() {
+                return;
+            }
+            if $resource != $null {
+                // SAFETY: C3.
+                unsafe { object.front.allocator.device().$destroy($resource) };
+            }
+            // SAFETY: C1 to C3.
+            unsafe { object.front.free($name, $allocation) };
         }
     }};
 }

@@ -2,7 +2,6 @@
 
 use ash::vk;
 
-use crate::allocator::each;
 use crate::guard::{answer, exported, given, misused};
 use crate::types::{VmaAllocator, VmaBudget, VmaDetailedStatistics, VmaStatistics, VmaTotalStatistics};
 use sublet::HeapBudget;
@@ -55,7 +54,7 @@ exported! {
             memory_heap: [none; vk::MAX_MEMORY_HEAPS],
             total: none,
         };
-        let known = each!(object, front => front.allocator.calculate_statistics());
+        let known = object.front.allocator.calculate_statistics();
         total.total = VmaDetailedStatistics::from(&known.total);
         for (to, known) in total.memory_type.iter_mut().zip(&known.memory_types) {
             *to = VmaDetailedStatistics::from(known);
@@ -75,7 +74,7 @@ exported! {
         if budgets.is_null() {
             return misused(NAME, "pBudgets must not be null");
         }
-        for (at, known) in each!(object, front => front.allocator.heap_budgets()).iter().enumerate() {
+        for (at, known) in object.front.allocator.heap_budgets().iter().enumerate() {
             // SAFETY: C3: the list has an element for each heap.
             unsafe { budgets.wrapping_add(at).write(VmaBudget::from(known)) };
         }

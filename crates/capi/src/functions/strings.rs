@@ -5,10 +5,9 @@ use std::ffi::c_char;
 
 use ash::vk;
 
-use crate::allocator::{Front, each};
+use crate::allocator::Front;
 use crate::guard::{answer, exported, given};
 use crate::types::{VmaAllocator, VmaVirtualBlock};
-use sublet::Threading;
 
 /// Bytes before a text that say how many there are in all: a program may write into the text, and shorten it.
 const HEADER: usize = size_of::<usize>();
@@ -39,7 +38,7 @@ unsafe fn free(text: *mut c_char) {
     }
 }
 
-impl<T: Threading> Front<T> {
+impl Front {
     /// The report, with what C keeps with the allocations.
     fn stats_string(&self, detailed: bool) -> String {
         if !detailed {
@@ -64,7 +63,7 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given("vmaBuildStatsString", allocator) }) else { return };
         // As in VMA: one and nothing else asks for details.
-        let json = each!(object, front => front.stats_string(detailed_map == vk::TRUE));
+        let json = object.front.stats_string(detailed_map == vk::TRUE);
         // SAFETY: C3.
         unsafe { answer(text, into_c(json)) };
     }

@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use sublet::Allocation;
 use sublet::private::index;
-use sublet::private::{CoreGuard, CoreMutex, Threading, thread_token};
+use sublet::private::{CoreGuard, CoreMutex, thread_token};
 
 use super::types::VmaAllocation;
 
 #[cfg(test)]
 mod tests;
 
-/// Stripes of a slab, of which one that is not shared uses the first. A power of two.
+/// Stripes of a slab. A power of two.
 const STRIPES: usize = 64;
 /// Slots of a stripe's first chunk; each further chunk has twice as many, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 32;
@@ -236,42 +236,33 @@ struct Free {
 unsafe impl Send for Free {}
 
 #[repr(align(128))]
-struct Stripe<T: Threading> {
-    free: CoreMutex<T, Free>,
+struct Stripe {
+    free: CoreMutex<Free>,
 }
 
 /// All the objects of one allocator.
-pub(super) struct Slab<T: Threading> {
+pub(super) struct Slab {
     id: u32,
-    /// Whether each thread has its stripe.
-    shared: bool,
     /// Of fixed size, so that no look is checked.
-    stripes: Box<[Stripe<T>; STRIPES]>,
+    stripes: Box<[Stripe; STRIPES]>,
 }
 
-impl<T: Threading> fmt::Debug for Slab<T> {
+impl fmt::Debug for Slab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slab").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl<T: Threading> Slab<T> {
-    /// For threads that share it, or for a program that has one.
-    pub(super) fn new(shared: bool) -> Self {
+impl Slab {
+    pub(super) fn new() -> Self {
         static SLABS: AtomicU32 = AtomicU32::new(0);
         let id = SLABS.fetch_add(1, Ordering::Relaxed);
         let stripe = |_| Stripe { free: CoreMutex::new(Free { head: std::ptr::null(), chunks: Vec::new() }) };
-        Self { id, shared, stripes: Box::new(std::array::from_fn(stripe)) }
-    }
-
-    /// The calling thread's stripe.
-    #[inline(always)]
-    fn home(&self) -> u32 {
-        if self.shared { thread_token() } else { 0 }
+        Self { id, stripes: Box::new(std::array::from_fn(stripe)) }
     }
 
     #[inline(always)]
-    fn stripe(&self, number: u32) -> &Stripe<T> {
+    fn stripe(&self, number: u32) -> &Stripe {
         &self.stripes[index(number) % STRIPES]
     }
 
@@ -281,7 +272,7 @@ impl<T: Threading> Slab<T> {
     /// The allocation is not used again where it is.
     #[inline(always)]
     pub(super) unsafe fn insert(&self, allocation: &Allocation) -> VmaAllocation {
-        let home = self.home();
+        let home = thread_token();
         let stripe = self.stripe(home);
         let mut free = stripe.free.lock();
         if free.head.is_null() {
@@ -384,11 +375,11 @@ impl<T: Threading> Slab<T> {
     }
 }
 
-impl<T: Threading> Stripe<T> {
+impl Stripe {
     /// More slots, made while nobody waits for them.
     #[cold]
     #[inline(never)]
-    fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, T, Free> {
+    fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, Free> {
         let chunks = self.free.lock().chunks.len();
         let slots = (FIRST_CHUNK << chunks.min(DOUBLINGS)).min(LARGEST_CHUNK);
         let chunk = (0..slots).map(|_| Slot::new(slab, stripe)).collect();

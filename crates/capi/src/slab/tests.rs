@@ -9,7 +9,6 @@ use super::*;
 use sublet::AllocationCreateInfo;
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo};
-use sublet::{Local, Shared};
 
 fn gpu() -> Gpu {
     Gpu::new(Profile::by_name("lavapipe").unwrap())
@@ -21,13 +20,13 @@ fn allocate(allocator: &Allocator, mark: u64) -> Allocation {
     allocator.allocate_memory(&needs, &info).unwrap()
 }
 
-fn insert<T: Threading>(slab: &Slab<T>, allocation: &Allocation) -> VmaAllocation {
+fn insert(slab: &Slab, allocation: &Allocation) -> VmaAllocation {
     // SAFETY: it is not used again.
     unsafe { slab.insert(allocation) }
 }
 
 /// Frees allocation and slot, as `vmaFreeMemory` does; says whether the handle was one.
-fn free<T: Threading>(allocator: &Allocator, slab: &Slab<T>, handle: VmaAllocation) -> bool {
+fn free(allocator: &Allocator, slab: &Slab, handle: VmaAllocation) -> bool {
     // SAFETY: the slab lives, and nobody else uses the handle.
     let Some(slot) = (unsafe { slab.own(handle) }) else { return false };
     // SAFETY: no device uses it.
@@ -47,7 +46,7 @@ fn a_handle_is_good_until_it_is_freed() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let (slab, other) = (Slab::<Shared>::new(true), Slab::<Shared>::new(true));
+    let (slab, other) = (Slab::new(), Slab::new());
     let first = insert(&slab, &allocate(&allocator, 1));
     assert_eq!(mark_of(first), Some(1));
     assert!(!free(&allocator, &other, first), "another slab took the slot");
@@ -72,7 +71,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::<Local>::new(false);
+    let slab = Slab::new();
     let first = insert(&slab, &allocate(&allocator, 1));
     // SAFETY: the slab lives, and nobody else uses the handle.
     let slot = unsafe { Slot::of(first) }.unwrap();
@@ -105,7 +104,7 @@ fn slots_are_walked_once_each() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::<Shared>::new(true);
+    let slab = Slab::new();
     let count = if cfg!(miri) { 100 } else { 5_000 };
     let mut handles: VecDeque<_> =
         (0..count).map(|mark| insert(&slab, &allocate(&allocator, mark))).collect();
@@ -132,7 +131,7 @@ fn threads_free_what_others_have_made() {
     let gpu = gpu();
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let slab = Slab::<Shared>::new(true);
+    let slab = Slab::new();
     let rounds: u64 = if cfg!(miri) { 50 } else { 2_000 };
     let (allocator, slab) = (&allocator, &slab);
     thread::scope(|scope| {

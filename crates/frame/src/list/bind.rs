@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ash::vk;
+use sublet::Allocator;
 use sublet::descriptor::{
     BindPoint, Binder, BindlessHeap, BufferDescriptor, Descriptor, DescriptorKind, ImageDescriptor,
     StageError,
 };
 use sublet::upload::AllocatorRef;
-use sublet::{Allocator, Threading};
 
 use super::bound::{INDICES, Slot, Target, VERTICES};
 use super::error::{check_multiple, check_range};
@@ -291,11 +291,11 @@ impl CommandList {
     /// ([`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image)), or [frozen](crate::Frames::freeze), and lives
     /// as long.
     #[doc(alias = "SetDescriptorHeaps")]
-    pub unsafe fn bind_heap<A: AllocatorRef, T: Threading>(
+    pub unsafe fn bind_heap<A: AllocatorRef>(
         &mut self,
         point: BindPoint,
         set: u32,
-        heap: &BindlessHeap<A, T>,
+        heap: &BindlessHeap<A>,
         frame: u32,
     ) -> Result<(), ListError> {
         self.bind_given(point, set, |binder| binder.stage_heap(point, set, heap, frame))

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
-use sublet::Threading;
 use sublet::descriptor::{
     DescriptorHeap, DescriptorPoolState, DescriptorPoolView, HeapStatistics, HeapStore, HostHeap,
     PersistentSets, SlotRun, SlotState, TransientSets,
@@ -206,11 +205,7 @@ impl Snapshot {
     /// # unsafe { heap.into_store().destroy() };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn add_descriptor_heap<S: HeapStore, T: Threading>(
-        &mut self,
-        name: &str,
-        heap: &DescriptorHeap<S, T>,
-    ) {
+    pub fn add_descriptor_heap<S: HeapStore>(&mut self, name: &str, heap: &DescriptorHeap<S>) {
         let map = DescriptorHeapMap::new(name, &heap.statistics(), |visit| heap.walk(visit));
         self.descriptor_heaps.push(map);
     }
@@ -222,7 +217,7 @@ impl Snapshot {
     }
 
     /// Adds the pools of sets that stay, under a name of the program's. O(sets).
-    pub fn add_descriptor_sets<T: Threading>(&mut self, name: &str, sets: &PersistentSets<T>) {
+    pub fn add_descriptor_sets(&mut self, name: &str, sets: &PersistentSets) {
         let statistics = sets.statistics();
         let mut each = Vec::new();
         sets.walk_pools(|pool| each.push(pool.into()));

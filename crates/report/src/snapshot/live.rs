@@ -12,7 +12,6 @@ use super::{Snapshot, text};
 use crate::flags::{HEAP_FLAGS, TYPE_FLAGS, words};
 use crate::words::file_and_line;
 use sublet::Allocator;
-use sublet::Threading;
 use sublet::{AllocationEntry, MemoryMap, VectorMap};
 
 impl Snapshot {
@@ -21,7 +20,7 @@ impl Snapshot {
     /// # Complexity
     /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait: for tools, not for every frame.
     #[must_use]
-    pub fn of<T: Threading>(allocator: &Allocator<T>) -> Self {
+    pub fn of(allocator: &Allocator) -> Self {
         Self::new(allocator, &allocator.memory_map())
     }
 
@@ -41,7 +40,7 @@ impl Snapshot {
     /// assert_eq!(snapshot.allocations().next().unwrap().entry.name.as_deref(), Some("level 3"));
     /// ```
     #[must_use]
-    pub fn new<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> Self {
+    pub fn new(allocator: &Allocator, map: &MemoryMap) -> Self {
         let memory = allocator.memory_properties();
         let heaps = memory.memory_heaps_as_slice().iter().zip(allocator.heap_budgets());
         let types = memory.memory_types_as_slice().iter();

@@ -6,9 +6,9 @@ use loom::thread;
 
 use crate::base::append_table::AppendTable;
 use crate::base::sync::model::{Outcomes, Watched, check};
-use crate::base::sync::{CoreMutex, Shared, thread_token};
+use crate::base::sync::{CoreMutex, thread_token};
 
-type Lock = CoreMutex<Shared, Watched<u32>>;
+type Lock = CoreMutex<Watched<u32>>;
 
 fn new_lock() -> Arc<Lock> {
     Arc::new(Lock::new(Watched::new(0)))

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::append_table::AppendTable;
-use crate::base::sync::{CoreMutex, Local, Shared};
+use crate::base::sync::CoreMutex;
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 20_000;
@@ -49,7 +49,7 @@ fn on_all_threads(run: impl Fn(u64) + Sync) {
     assert!(started.elapsed() < PROMPTLY, "{:?}", started.elapsed());
 }
 
-type Lock = CoreMutex<Shared, Books>;
+type Lock = CoreMutex<Books>;
 
 #[test]
 fn counts_are_exact_with_more_threads_than_processors() {
@@ -119,21 +119,6 @@ fn a_held_lock_refuses() {
     shared.try_lock().unwrap().enter();
     shared.lock().enter();
     assert_eq!(shared.lock().count, 2);
-
-    let local = CoreMutex::<Local, _>::new(0_u32);
-    let guard = local.lock();
-    assert!(local.try_lock().is_none());
-    drop(guard);
-    *local.try_lock().unwrap() += 1;
-    assert_eq!(*local.lock(), 1);
-}
-
-#[test]
-#[should_panic(expected = "entered again")]
-fn a_lock_without_a_lock_does_not_wait_for_itself() {
-    let local = CoreMutex::<Local, _>::new(());
-    let _guard = local.lock();
-    let _second = local.lock();
 }
 
 #[test]

@@ -22,7 +22,6 @@ use super::super::device_block::DeviceContext;
 use super::super::mapped_pointer::MappedPointer;
 use super::{Annotation, BlockVector, Live};
 use crate::base::align::Alignment;
-use crate::base::sync::Threading;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
 /// How many moves may not fit into what is left of a pass's bytes before the pass ends.
@@ -185,7 +184,7 @@ pub(crate) struct Extent {
     pub(crate) largest_free: u64,
 }
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Begins a context on this vector; `generation` of a pool.
     pub(crate) fn begin_compaction(
         &self,

@@ -10,7 +10,6 @@ use super::super::{BlockVector, Live};
 use super::ranges::FreeRange;
 use crate::base::align::Alignment;
 use crate::base::cast::index;
-use crate::base::sync::Threading;
 use crate::metadata::{RegionId, Tag};
 
 /// An allocation that could be moved.
@@ -83,7 +82,7 @@ impl Draft {
     }
 }
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Looks at the vector. `None`: it is not in that use any more. O(chunks), under the locks.
     pub(super) fn draw(&self, generation: u32) -> Option<Picture> {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();

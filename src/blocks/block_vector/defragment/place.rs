@@ -7,11 +7,10 @@ use super::super::annotations::annotate;
 use super::super::state::Aftermath;
 use super::super::{Annotation, BlockVector, FOREIGN, Grant, Live};
 use super::{Compaction, Emptied, Planned};
-use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};
 use crate::metadata::{Key, Metadata, RegionId, Tag};
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Sets a place aside, if it is free still and what it is for is where it was. The place is mapped if the source's
     /// block is.
     #[allow(clippy::too_many_arguments, reason = "what is moved, and to where")]

@@ -17,14 +17,13 @@ use super::picture::{BlockPicture, Candidate, Picture};
 use super::ranges::{FreeRange, Ranges, Taken, below};
 use super::{Compaction, Effort, PassBudget, Planned};
 use crate::base::align::Alignment;
-use crate::base::sync::Threading;
 use crate::blocks::device_block::DeviceContext;
 use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
 use crate::metadata::{Key, RegionId, Tag};
 
 /// One pass over one vector.
-struct Planner<'a, 'b, T: Threading> {
-    vector: &'a BlockVector<T>,
+struct Planner<'a, 'b> {
+    vector: &'a BlockVector,
     context: &'a DeviceContext,
     compaction: &'a mut Compaction,
     budget: &'a mut PassBudget<'b>,
@@ -38,7 +37,7 @@ struct Planner<'a, 'b, T: Threading> {
     min_alignment: Alignment,
 }
 
-impl<T: Threading> BlockVector<T> {
+impl BlockVector {
     /// Plans moves as far as the budget goes, and adds them to `moves`.
     pub(crate) fn plan(
         &self,
@@ -77,7 +76,7 @@ impl<T: Threading> BlockVector<T> {
     }
 }
 
-impl<T: Threading> Planner<'_, '_, T> {
+impl Planner<'_, '_> {
     fn run(&mut self) {
         let emptied = self.empty_blocks();
         match self.compaction.effort {

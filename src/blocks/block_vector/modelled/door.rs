@@ -13,7 +13,7 @@ use crate::metadata::RegionId;
 const NUMBER: u8 = 1;
 
 /// A shard with that many allocations, in a loan that it does not keep when it has nothing else.
-fn shard(allocations: usize) -> (Arc<Shard<Shared>>, Vec<Live>) {
+fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
     let shard = Shard::new();
     let loan = Loan {
         key: Key(NonZeroU64::MIN),
@@ -30,7 +30,7 @@ fn shard(allocations: usize) -> (Arc<Shard<Shared>>, Vec<Live>) {
     (Arc::new(shard), lives)
 }
 
-fn allocate(shard: &Shard<Shared>) -> Live {
+fn allocate(shard: &Shard) -> Live {
     let mut surplus = Vec::new();
     let granted = shard.place(&request(KIB), NUMBER, &mut surplus);
     assert!(surplus.is_empty());
@@ -38,7 +38,7 @@ fn allocate(shard: &Shard<Shared>) -> Live {
 }
 
 /// Frees them. Whether the loan is not needed any more.
-fn free(shard: &Shard<Shared>, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
+fn free(shard: &Shard, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
     let mut surplus = Vec::new();
     for live in lives {
         let freed = if is_home { shard.free_at_home(live) } else { shard.free_elsewhere(live) };
@@ -50,12 +50,12 @@ fn free(shard: &Shard<Shared>, lives: impl IntoIterator<Item = Live>, is_home: b
     !surplus.is_empty()
 }
 
-fn spawn_free(shard: &Arc<Shard<Shared>>, lives: Vec<Live>) -> JoinHandle<bool> {
+fn spawn_free(shard: &Arc<Shard>, lives: Vec<Live>) -> JoinHandle<bool> {
     spawn(shard, move |shard| free(shard, lives, false))
 }
 
 /// Nothing waits at the door, and the one loan was given away once.
-fn check_empty(shard: &Shard<Shared>, given: &[bool]) {
+fn check_empty(shard: &Shard, given: &[bool]) {
     let state = shard.lock_as_it_is();
     assert_eq!(state.usage().used_chunks, 0, "a key that nobody takes");
     state.validate();
@@ -89,7 +89,7 @@ fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
 fn loom_a_key_waits_for_the_own_thread() {
     check_deep(|| {
         let (shard, mut lives) = shard(3);
-        let used = |shard: &Shard<Shared>| shard.lock_as_it_is().usage().used_chunks;
+        let used = |shard: &Shard| shard.lock_as_it_is().usage().used_chunks;
         assert!(!free(&shard, lives.pop(), false));
         assert_eq!(used(&shard), 3);
         let looked = (0..16).find(|_| {

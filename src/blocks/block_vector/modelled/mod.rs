@@ -12,7 +12,7 @@ use loom::thread::JoinHandle;
 
 use super::*;
 use crate::base::sync::model::{Outcomes, check, check_deep, spawn_deep};
-use crate::base::sync::{Shared, thread_token};
+use crate::base::sync::thread_token;
 use crate::metadata::{Algorithm, Alignment, Strategy};
 
 const KIB: u64 = 1 << 10;

@@ -4,7 +4,7 @@
 use super::super::shards::{SHARDS, Shards};
 use super::*;
 
-fn shards() -> Arc<Shards<Shared>> {
+fn shards() -> Arc<Shards> {
     Arc::new(Shards::none())
 }
 
@@ -13,7 +13,7 @@ fn shards() -> Arc<Shards<Shared>> {
 fn loom_two_settle_at_once() {
     check(|| {
         let shards = shards();
-        let settle = |shards: &Shards<Shared>, token| {
+        let settle = |shards: &Shards, token| {
             thread_token::pretend(token);
             assert_eq!(shards.home(), 0);
             let number = shards.settle();
@@ -40,7 +40,7 @@ fn loom_two_that_share_settle_at_once() {
     let outcome = outcomes.clone();
     check(move || {
         let shards = shards();
-        let enter = |shards: &Shards<Shared>| {
+        let enter = |shards: &Shards| {
             let mut state = shards.get(shards.settle())?.try_lock()?;
             state.is_quiet();
             Some(())
@@ -104,7 +104,7 @@ fn loom_each_shard_is_looked_at_in_turn() {
         thread_token::pretend(2);
         shards.settle();
         let at = |number| std::ptr::from_ref(shards.get(number).unwrap());
-        let next = |shards: &Shards<Shared>| shards.next_to_look_at().map(std::ptr::from_ref);
+        let next = |shards: &Shards| shards.next_to_look_at().map(std::ptr::from_ref);
         assert_eq!([next(&shards), next(&shards)], [Some(at(3)); 2]);
         let other = spawn(&shards, move |shards| {
             thread_token::pretend(0);

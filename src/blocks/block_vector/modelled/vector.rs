@@ -14,7 +14,7 @@ struct Device {
 
 /// A vector, and the GPU that it is on.
 struct Rig {
-    vector: BlockVector<Shared>,
+    vector: BlockVector,
     device: std::sync::Arc<Device>,
 }
 

@@ -17,7 +17,7 @@ mod stress;
 use super::*;
 use crate::base::align::Alignment;
 use crate::base::cast::{index, widen};
-use crate::base::sync::{Local, Shared, thread_token};
+use crate::base::sync::thread_token;
 use crate::error::{AllocationError, MapError};
 use crate::metadata::{Algorithm, Metadata, Strategy};
 use sublet_sim::{Gpu, profiles::Profile};
@@ -83,8 +83,8 @@ impl Held {
 }
 
 /// A vector on a simulated GPU.
-struct Rig<T: Threading = Shared> {
-    vector: BlockVector<T>,
+struct Rig {
+    vector: BlockVector,
     context: DeviceContext,
     gpu: Gpu,
     config: VectorConfig,
@@ -92,17 +92,11 @@ struct Rig<T: Threading = Shared> {
 }
 
 impl Rig {
-    fn new(config: VectorConfig) -> Self {
-        Rig::<Shared>::of_form(config)
-    }
-}
-
-impl<T: Threading> Rig<T> {
     /// All its memory is visible to the host.
-    fn of_form(config: VectorConfig) -> Self {
+    fn new(config: VectorConfig) -> Self {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
         let context = DeviceContext::of(&gpu);
-        let vector = BlockVector::<T>::unused();
+        let vector = BlockVector::unused();
         let generation = vector.activate(&context, config, None).unwrap();
         thread_token::pose_as(0);
         Self { vector, context, gpu, config, generation }
@@ -260,7 +254,7 @@ fn cases(default: u64) -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-impl BlockVector<Shared> {
+impl BlockVector {
     /// The name of an allocation.
     fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
         Ok(self.annotation(live)?.name)

@@ -130,11 +130,12 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// A program with one thread gets no shards: its placements, and so its blocks, are those of an engine alone.
-fn alone_is_as_without_shards<T: Threading>() {
+/// A program with one thread gets no shard: its placements, and so its blocks, are those of an engine alone.
+#[test]
+fn one_thread_gets_no_shard() {
     let steps = steps();
     let expected = placed_by_an_engine(&steps);
-    let rig = Rig::<T>::of_form(VectorConfig { empty_blocks_kept: u32::MAX, ..config() });
+    let rig = Rig::new(VectorConfig { empty_blocks_kept: u32::MAX, ..config() });
     let mut memories = BTreeMap::new();
     let mut held = Vec::new();
     let mut placed = Vec::new();
@@ -156,12 +157,6 @@ fn alone_is_as_without_shards<T: Threading>() {
     assert_eq!((rig.vector.shards.iter().count(), rig.lent()), (0, (0, 0)));
     rig.free_all(held);
     rig.finish();
-}
-
-#[test]
-fn one_thread_gets_no_shard() {
-    alone_is_as_without_shards::<Shared>();
-    alone_is_as_without_shards::<Local>();
 }
 
 /// A thread settles when it found the core contended eight times within 1024 allocations.

@@ -33,7 +33,7 @@ fn buffer(size: u64) -> VectorRequest {
     asked(BUFFER, size, 16)
 }
 
-impl<T: Threading> Rig<T> {
+impl Rig {
     fn begin(&self, effort: Effort) -> Compaction {
         self.vector.begin_compaction(&self.context, Some(self.generation), effort).unwrap()
     }
