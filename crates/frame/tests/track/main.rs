@@ -10,6 +10,7 @@ mod minimal;
 mod program;
 mod random;
 mod revoke;
+mod states;
 
 /// How many programs each test runs. `SUBLET_CASES` says how many.
 fn cases() -> u64 {

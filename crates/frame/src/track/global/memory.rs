@@ -159,6 +159,7 @@ impl State {
         }
         let mut write = a.write | b.write;
         let (mut readers, mut visible) = (a.readers | b.readers, [Scope::NONE; 2]);
+        let mut unordered = if a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
         if a.readers.is_empty() == b.readers.is_empty() {
             // S3: it is visible to those to whom both are. Nothing was written where there is no write.
             let shown = |sync: &Sync, scope| sync.write.is_empty() || sync.visible.contains(&scope);
@@ -167,11 +168,12 @@ impl State {
                 .visible
                 .map(|scope| if shown(a, scope) && shown(b, scope) { scope } else { Scope::NONE });
         } else {
-            // S1: the readers of one have not waited for the write of the other.
+            // S1: the readers of one have not waited for the write of the other. The stages of the readers are now
+            // among those of the write, and an unordered write must wait for readers.
             write.stages |= readers;
             readers = Stages::NONE;
+            unordered = vk::AccessFlags2::NONE;
         }
-        let unordered = if a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
         Some(Self {
             sync: Sync { write, readers, visible, layout: a.layout, owner: a.owner, unordered },
             queue: self.queue,

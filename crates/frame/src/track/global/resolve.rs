@@ -243,6 +243,9 @@ impl Meeting<'_> {
                 sync.readers = state.other_readers;
             }
             state.sync = sync;
+            // The submission that waits stands for the write from now on: `written` counts submissions of `queue`, which
+            // becomes this one also where the use only reads.
+            state.written = self.serial;
         }
         (state.others, state.other_readers) = (0, Stages::NONE);
         if foreign || others != 0 { stages } else { Stages::NONE }
