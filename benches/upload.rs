@@ -10,7 +10,7 @@ use divan::{Bencher, black_box};
 use sublet::metadata::{Alignment, Linear, Metadata, RegionId, Regions, Request};
 use sublet::retire::Clock;
 use sublet::sim::{Gpu, Profile};
-use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 fn main() {
@@ -58,25 +58,6 @@ fn in_arena(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadArena<&Allocato
     assert_eq!((statistics.pages, statistics.free_pages, statistics.peak_used), (1, 1, BYTES));
 }
 
-fn in_ring(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadRing<&Allocator>)) {
-    let gpu = gpu();
-    let allocator = allocator(&gpu);
-    // SAFETY: nothing is submitted.
-    let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(BYTES)) }.unwrap();
-    let clock = Clock::new();
-    let lane = clock.add_lane().unwrap();
-    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
-        for _ in 0..COUNT {
-            upload(&mut ring);
-        }
-        let ticket = clock.open(lane);
-        ring.flush(ticket).unwrap();
-        clock.discard(ticket).unwrap();
-        ring.collect(&clock).unwrap();
-    });
-    assert_eq!((ring.statistics().free, ring.statistics().peak), (BYTES, BYTES));
-}
-
 #[divan::bench]
 fn copy_alone(bencher: Bencher<'_, '_>) {
     let source = black_box([7_u8; SIZE]);
@@ -111,29 +92,6 @@ fn arena_write_value(bencher: Bencher<'_, '_>) {
 fn arena_allocate(bencher: Bencher<'_, '_>) {
     in_arena(bencher, |arena| {
         black_box(arena.allocate(black_box(256), 256).unwrap().offset);
-    });
-}
-
-#[divan::bench]
-fn ring_write(bencher: Bencher<'_, '_>) {
-    let source = [7_u8; SIZE];
-    in_ring(bencher, |ring| {
-        black_box(ring.write(black_box(&source[..]), 256).unwrap().offset);
-    });
-}
-
-#[divan::bench]
-fn ring_write_value(bencher: Bencher<'_, '_>) {
-    let source = Constants([[1.0; 4]; 16]);
-    in_ring(bencher, |ring| {
-        black_box(ring.write_value(black_box(&source), 256).unwrap().offset);
-    });
-}
-
-#[divan::bench]
-fn ring_allocate(bencher: Bencher<'_, '_>) {
-    in_ring(bencher, |ring| {
-        black_box(ring.allocate(black_box(256), 256).unwrap().offset);
     });
 }
 

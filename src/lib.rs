@@ -21,7 +21,7 @@
 //! | everything of one level, freed at once | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
-//! | uploading bytes to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
+//! | uploading bytes to the device | [`upload::UploadArena`]: see [`guide::uploads`] |
 //! | descriptor sets, heaps, and binding them | [`descriptor`]: see [`guide::descriptors`] |
 //! | maps of the memory as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
 //! | recordings of a program's calls, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |

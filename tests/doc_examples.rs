@@ -33,7 +33,7 @@ const TEACHING: &[&str] = &[
 ];
 
 /// Types whose methods are obvious.
-const OBVIOUS: &[&str] = &["Granted", "LaneId", "UploadRingCreateInfo", "VulkanFunctions"];
+const OBVIOUS: &[&str] = &["Granted", "LaneId", "VulkanFunctions"];
 
 /// Public methods whose use is a sequence that the signature does not show, as `file: method`.
 const SEQUENCES: &[&str] = &[
@@ -83,8 +83,8 @@ const SEQUENCES: &[&str] = &[
     "src/retire/queue.rs: collect",
     "src/trace/environment.rs: start_from_environment",
     "src/trace/replay/simulated.rs: create_info",
-    "src/upload/methods.rs: wait_for_room",
-    "src/upload/methods.rs: write_with",
+    "src/upload/arena/allocate.rs: wait_for_room",
+    "src/upload/arena/allocate.rs: write_with",
     "src/virtual_block/mod.rs: walk",
 ];
 

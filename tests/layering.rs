@@ -106,7 +106,6 @@ const UNSAFE_FILES: &[&str] = &[
     "upload/arena/mod.rs",
     "upload/arena/pages.rs",
     "upload/backing.rs",
-    "upload/ring/mod.rs",
     "upload/buffers.rs",
 ];
 

@@ -17,7 +17,7 @@ use sublet::descriptor::{
 };
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::sim::{Gpu, Profile};
-use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources, ScopeCreateInfo,
@@ -48,7 +48,6 @@ struct Program<'a> {
     lane: LaneId,
     retired: RetiredResources,
     arena: UploadArena<&'a Allocator>,
-    ring: UploadRing<&'a Allocator>,
     layouts: [SetLayout; 2],
     transient: TransientSets,
     persistent: PersistentSets,
@@ -77,8 +76,6 @@ impl<'a> Program<'a> {
         let info = UploadArenaCreateInfo { page_size: 64 << 10, ..Default::default() };
         // SAFETY: nothing is submitted.
         let arena = unsafe { UploadArena::new(allocator, &info) }.unwrap();
-        // SAFETY: as above.
-        let ring = unsafe { UploadRing::new(allocator, &UploadRingCreateInfo::new(1 << 20)) }.unwrap();
         // SAFETY: instance and device outlive what is made from the value.
         let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(gpu)) }.unwrap();
         let types = &[DescriptorKind::StorageBuffer];
@@ -90,7 +87,6 @@ impl<'a> Program<'a> {
             lane,
             retired: RetiredResources::new(),
             arena,
-            ring,
             layouts: [layout(gpu, 1), layout(gpu, 5)],
             transient: TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap(),
             persistent: PersistentSets::new(&PersistentSetsCreateInfo::new(&device)),
@@ -177,7 +173,7 @@ impl<'a> Program<'a> {
     fn uploads(&mut self, random: &mut fastrand::Rng) {
         for _ in 0..8 {
             self.arena.write_slice(&vec![1_u8; random.usize(1..4000)], 16).unwrap();
-            self.ring.write_value(&[0.5_f32; 16], 256).unwrap();
+            self.arena.write_value(&[0.5_f32; 16], 256).unwrap();
         }
     }
 
@@ -213,7 +209,6 @@ impl<'a> Program<'a> {
     fn collect(&mut self) {
         self.retired.collect(self.allocator, &self.clock).unwrap();
         self.arena.collect(&self.clock).unwrap();
-        self.ring.collect(&self.clock).unwrap();
         self.transient.collect(&self.clock).unwrap();
         self.persistent.collect(&self.clock).unwrap();
         self.heap.collect(&self.clock).unwrap();
@@ -228,7 +223,6 @@ impl<'a> Program<'a> {
         self.uploads(random);
         self.descriptors(ticket, random);
         self.arena.flush(ticket).unwrap();
-        self.ring.flush(ticket).unwrap();
         self.transient.flush(ticket).unwrap();
         self.clock.end_frame(ticket).unwrap();
     }
@@ -301,7 +295,7 @@ impl<'a> Program<'a> {
     }
 
     fn end(self) {
-        let Self { gpu, transient, persistent, heap, arena, ring, layouts, .. } = self;
+        let Self { gpu, transient, persistent, heap, arena, layouts, .. } = self;
         // SAFETY: nothing was submitted, here and below.
         unsafe { transient.destroy() };
         // SAFETY: as above.
@@ -310,8 +304,6 @@ impl<'a> Program<'a> {
         unsafe { heap.into_store().destroy() };
         // SAFETY: as above.
         unsafe { arena.destroy() };
-        // SAFETY: as above.
-        unsafe { ring.destroy() };
         for layout in &layouts {
             // SAFETY: no set of the layout is left.
             unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };

@@ -36,7 +36,7 @@ bitflags::bitflags! {
         /// [`AllocationCreateInfo::user_data`](crate::AllocationCreateInfo::user_data), and what
         /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) makes of it.
         const USER_DATA = 0x1;
-        /// The place in the program that called the function that allocated. Buffers of arenas, rings and descriptor
+        /// The place in the program that called the function that allocated. Buffers of arenas and descriptor
         /// heaps are of the place that made those.
         const CALLER = 0x2;
     }

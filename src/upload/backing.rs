@@ -1,4 +1,4 @@
-//! A mapped buffer: what a page and a ring are made of.
+//! A mapped buffer: what a page is made of.
 //!
 //! Invariants:
 //! - B1: while there is an allocation, it is mapped for as long as it lives, and `pointer` is valid for `size` bytes.

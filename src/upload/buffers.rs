@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::allocator_ref::AllocatorRef;
 use super::backing::Backing;
-use super::create_info::UploadMemory;
+use super::create_info::{UploadArenaCreateInfo, UploadMemory};
 use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
 use crate::allocator::Resource;
@@ -33,23 +33,9 @@ pub(super) struct Ranges(Vec<vk::MappedMemoryRange<'static>>);
 // SAFETY: the only pointers in it are the ends of chains, which are null: `Buffers::add_range` alone adds to it.
 unsafe impl Send for Ranges {}
 
-/// What both an arena and a ring are asked for.
-pub(super) struct BuffersInfo<'a> {
-    pub(super) size: u64,
-    pub(super) usage: vk::BufferUsageFlags,
-    pub(super) device_address: bool,
-    pub(super) memory: UploadMemory,
-    pub(super) pool: Option<&'a Arc<Pool>>,
-    pub(super) name: Option<&'a str>,
-    /// Who made the arena or ring: all its buffers are of that place, whoever made it grow.
-    pub(super) caller: &'static Location<'static>,
-}
-
 /// Where memory is allocated.
 #[derive(Debug)]
 enum Origin {
-    /// The allocator's default blocks.
-    Default,
     /// Pools that go with the source: one for each memory type that was needed. Their blocks are pages.
     Own {
         block_size: u64,
@@ -79,22 +65,24 @@ pub(super) struct Buffers<A: AllocatorRef> {
     /// The highest power of two that all buffers' mappings and addresses begin at a multiple of.
     pub(super) most_alignment: u64,
     name: Option<Box<str>>,
+    /// The place that made the arena: all buffers are attributed to it, whichever call made the arena grow.
     caller: &'static Location<'static>,
 }
 
 impl<A: AllocatorRef> Buffers<A> {
-    /// Checks what is asked, and answers with the size of a buffer: rounded up to `nonCoherentAtomSize`.
+    /// Checks what is asked, and answers with the size of a page: rounded up to `nonCoherentAtomSize`.
     ///
     /// # Safety
     /// The usages are valid for the device.
     pub(super) unsafe fn new(
         allocator: A,
-        asked: &BuffersInfo<'_>,
+        asked: &UploadArenaCreateInfo<'_>,
+        caller: &'static Location<'static>,
     ) -> Result<(Self, u64), CreateUploadError> {
         let owner = allocator.allocator();
         let device = owner.device();
-        let bad_size = CreateUploadError::Size { size: asked.size };
-        let size = device.atom.align_up(asked.size).filter(|&size| size > 0).ok_or(bad_size)?;
+        let bad_size = CreateUploadError::Size { size: asked.page_size };
+        let size = device.atom.align_up(asked.page_size).filter(|&size| size > 0).ok_or(bad_size)?;
         if host_size(size).and_then(|size| isize::try_from(size).ok()).is_none() {
             return Err(bad_size);
         }
@@ -111,7 +99,7 @@ impl<A: AllocatorRef> Buffers<A> {
             return Err(CreateUploadError::DeviceAddress);
         }
         let usage = if addresses { asked.usage | address } else { asked.usage };
-        let (origin, memory_types) = match asked.pool {
+        let (origin, memory_types) = match &asked.pool {
             Some(pool) => {
                 owner.pool_facts(pool).map_err(|_| CreateUploadError::ForeignPool)?;
                 let memory_type = pool.memory_type_index();
@@ -129,7 +117,7 @@ impl<A: AllocatorRef> Buffers<A> {
                 let info = vk::BufferCreateInfo::default().size(size).usage(usage);
                 // SAFETY: the caller's own promise; the size is not zero.
                 let memory_types = unsafe { choose(&allocator, &info, asked.memory) }?;
-                (Origin::Default, memory_types)
+                (Origin::Own { block_size: 0, pools: Box::default() }, memory_types)
             }
         };
         let alignments = Alignments::of(device);
@@ -143,19 +131,19 @@ impl<A: AllocatorRef> Buffers<A> {
             base_alignment,
             most_alignment: base_alignment,
             name: asked.name.map(Box::from),
-            caller: asked.caller,
+            caller,
             allocator,
         };
         Ok((source, size))
     }
 
-    /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given
-    /// one. Other memory types get one when they are needed.
+    /// Makes the pool of the first memory type, with blocks of `count` buffers of `size` bytes, unless a pool was given.
+    /// Other memory types get one when they are needed.
     ///
     /// # Safety
     /// The usages are valid for the device.
     pub(super) unsafe fn own_pool(&mut self, size: u64, count: u32) -> Result<(), CreateUploadError> {
-        if !matches!(self.origin, Origin::Default) {
+        if matches!(self.origin, Origin::Given(_)) {
             return Ok(());
         }
         let owner = self.allocator.allocator();
@@ -295,7 +283,6 @@ impl<A: AllocatorRef> Buffers<A> {
             Origin::Own { .. } if alone => {
                 AllocationCreateInfo { flags: host.flags | Flags::DEDICATED_MEMORY, ..host }
             }
-            Origin::Default => host,
             Origin::Own { pools, .. } => AllocationCreateInfo { pool: pools[at].as_ref(), ..host },
             Origin::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
@@ -357,8 +344,8 @@ impl<A: AllocatorRef> Buffers<A> {
     /// # Safety
     /// The device no longer uses any of the source's buffers. Nothing more is made.
     pub(super) unsafe fn close(&mut self) {
-        if let Origin::Own { pools, .. } = std::mem::replace(&mut self.origin, Origin::Default) {
-            for pool in pools.into_iter().flatten() {
+        if let Origin::Own { pools, .. } = &mut self.origin {
+            for pool in std::mem::take(pools).into_iter().flatten() {
                 // SAFETY: the caller's own promise.
                 let leaks = unsafe { self.allocator.allocator().destroy_pool(pool) };
                 debug_assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "a page was forgotten");

@@ -1,4 +1,4 @@
-//! How arenas and rings are to be made.
+//! How arenas are to be made.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -33,16 +33,6 @@ pub enum UploadMemory {
     /// The host's memory wherever there is any that is not the device's.
     PreferHost,
 }
-
-/// Every usage that version 1.0 has for bytes that a device only reads.
-pub(super) const READ_USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
-    vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
-        | vk::BufferUsageFlags::UNIFORM_BUFFER.as_raw()
-        | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
-        | vk::BufferUsageFlags::INDEX_BUFFER.as_raw()
-        | vk::BufferUsageFlags::VERTEX_BUFFER.as_raw()
-        | vk::BufferUsageFlags::INDIRECT_BUFFER.as_raw(),
-);
 
 /// How an [`UploadArena`](super::UploadArena) is to be made.
 #[derive(Clone, Debug)]
@@ -83,7 +73,12 @@ impl Default for UploadArenaCreateInfo<'_> {
     fn default() -> Self {
         Self {
             page_size: 2 << 20,
-            usage: READ_USAGES,
+            usage: vk::BufferUsageFlags::TRANSFER_SRC
+                | vk::BufferUsageFlags::UNIFORM_BUFFER
+                | vk::BufferUsageFlags::STORAGE_BUFFER
+                | vk::BufferUsageFlags::INDEX_BUFFER
+                | vk::BufferUsageFlags::VERTEX_BUFFER
+                | vk::BufferUsageFlags::INDIRECT_BUFFER,
             device_address: false,
             oversize: Oversize::default(),
             memory_limit: None,
@@ -94,38 +89,6 @@ impl Default for UploadArenaCreateInfo<'_> {
             idle_collects: Some(120),
             own_pages_kept: 0,
             share_pages: false,
-            name: None,
-        }
-    }
-}
-
-/// How an [`UploadRing`](super::UploadRing) is to be made.
-#[derive(Clone, Debug)]
-pub struct UploadRingCreateInfo<'a> {
-    /// Bytes of the ring, rounded up to `nonCoherentAtomSize`.
-    pub size: u64,
-    /// What the buffer is used for.
-    pub usage: vk::BufferUsageFlags,
-    /// As in [`UploadArenaCreateInfo`].
-    pub device_address: bool,
-    /// Which memory the ring is in. The pool decides if there is one.
-    pub memory: UploadMemory,
-    /// Where the memory comes from; `None` for the allocator's default blocks.
-    pub pool: Option<Arc<Pool>>,
-    /// Shown in maps and leak reports.
-    pub name: Option<&'a str>,
-}
-
-impl UploadRingCreateInfo<'_> {
-    /// A ring for everything that a device reads in version 1.0.
-    #[must_use]
-    pub fn new(size: u64) -> Self {
-        Self {
-            size,
-            usage: READ_USAGES,
-            device_address: false,
-            memory: UploadMemory::default(),
-            pool: None,
             name: None,
         }
     }

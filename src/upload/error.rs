@@ -1,4 +1,4 @@
-//! Why there is no arena, no ring, or no room in one.
+//! Why there is no arena, or no room in one.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,17 +8,16 @@ use crate::device::DriverError;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
 use crate::retire::{MixedClocks, OtherClock, Ticket};
 
-/// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left
-/// behind.
+/// Why an [`UploadArena`](super::UploadArena) was not made. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateUploadError {
-    /// The size of a page or of the ring is zero, or more than the host can address.
+    /// The size of a page is zero, or more than the host can address.
     Size {
         /// What was asked for, in bytes.
         size: u64,
     },
-    /// A page or a ring is one buffer, and the device has none above `max`: its `maxBufferSize`
+    /// A page is one buffer, and the device has none above `max`: its `maxBufferSize`
     /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
     BufferTooLarge {
         /// What was asked for, in bytes.
@@ -56,17 +55,15 @@ pub enum CreateUploadError {
     MemoryType(FindMemoryTypeError),
     /// There is no pool for the pages.
     Pool(CreatePoolError),
-    /// There is no buffer for the ring.
-    Buffer(CreateError),
 }
 
 impl fmt::Display for CreateUploadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Size { size } => write!(f, "{size} bytes are no size for a page or a ring"),
+            Self::Size { size } => write!(f, "{size} bytes are no size for a page"),
             Self::BufferTooLarge { size, max } => write!(
                 f,
-                "a page or a ring of {size} bytes is above maxBufferSize, which is {max} on this device"
+                "a page of {size} bytes is above maxBufferSize, which is {max} on this device"
             ),
             Self::NoUsage => f.write_str("the buffers are not to be used for anything"),
             Self::Limit { memory_limit, page_size } => {
@@ -85,7 +82,6 @@ impl fmt::Display for CreateUploadError {
             ),
             Self::MemoryType(error) => write!(f, "there is no memory type for uploads: {error}"),
             Self::Pool(error) => write!(f, "there is no pool for the pages: {error}"),
-            Self::Buffer(error) => write!(f, "there is no buffer for the ring: {error}"),
         }
     }
 }
@@ -95,7 +91,6 @@ impl Error for CreateUploadError {
         match self {
             Self::MemoryType(error) => error.source(),
             Self::Pool(error) => error.source(),
-            Self::Buffer(error) => error.source(),
             _ => None,
         }
     }
@@ -112,13 +107,12 @@ pub enum UploadError {
         /// What was asked for.
         alignment: u64,
     },
-    /// No page and no ring begins at a multiple of as much, in its mapping and in the device's addresses: at most the
-    /// page of a host is sure.
+    /// Pages are not aligned to as much in their mapping and in the device's addresses. Only the page size of the host
+    /// is certain.
     AlignmentTooLarge {
         /// What was asked for.
         alignment: u64,
-        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment),
-        /// [`UploadRing::max_alignment`](super::UploadRing::max_alignment).
+        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment).
         max: u64,
     },
     /// More was to be reserved in an arena than the heaps have that pages may be in.
@@ -130,25 +124,13 @@ pub enum UploadError {
         /// Bytes of those heaps together.
         heaps: u64,
     },
-    /// More was asked for than the whole ring; or more than a page, and [`Oversize::Error`](super::Oversize::Error)
-    /// refuses that; or more than the host can address.
+    /// More was asked for than a page, and [`Oversize::Error`](super::Oversize::Error) refuses that; or more than the
+    /// host can address.
     Oversize {
         /// What was asked for, in bytes.
         size: u64,
-        /// Bytes of the ring, or of a page.
+        /// Bytes of a page.
         max: u64,
-    },
-    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the
-    /// ring by itself.
-    Full {
-        /// What was asked for, in bytes.
-        size: u64,
-        /// The alignment that was asked for.
-        alignment: u64,
-        /// Free bytes in all.
-        free: u64,
-        /// Bytes of the largest free run. An upload is never split.
-        largest_free: u64,
     },
     /// Another page would be more than the limit allows. Collecting pages helps.
     MemoryLimit {
@@ -172,7 +154,6 @@ impl UploadError {
             // What is more than the limit alone has no room at any time.
             Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
             Self::Page(error) => may_pass(error),
-            Self::Full { .. } => true,
             _ => false,
         }
     }
@@ -212,12 +193,8 @@ impl fmt::Display for UploadError {
                 "{bytes} bytes were to be reserved beside pages of {reserved}, and the heaps for pages have {heaps}"
             ),
             Self::Oversize { size, max } => {
-                write!(f, "an upload of {size} bytes is larger than a page or a ring of {max}")
+                write!(f, "an upload of {size} bytes is larger than a page of {max}")
             }
-            Self::Full { size, alignment, free, largest_free } => write!(
-                f,
-                "no room for {size} bytes, aligned to {alignment}: of {free} free bytes at most {largest_free} are together"
-            ),
             Self::MemoryLimit { memory_limit, in_use, needed } => write!(
                 f,
                 "with {in_use} bytes in use, a page of {needed} would be more than the limit of {memory_limit}"

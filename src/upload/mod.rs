@@ -2,19 +2,9 @@
 //!
 //! Constants of a draw, the vertices of particles and of the user interface, staging for copies: bytes that are written
 //! once, used once, and gone when the device is done with the recording. Making a buffer for each would cost a thousand
-//! times what they cost to write. Both types here own buffers that stay mapped, and give out parts of them:
-//!
-//! | | [`UploadArena`] | [`UploadRing`] |
-//! |---|---|---|
-//! | memory | pages, made when they are needed | one buffer of a fixed size |
-//! | full | another page, up to a limit | an error, or a wait for the oldest recording |
-//! | becomes free | each page when its recordings are done, in any order | in the order in which it was written: the oldest recording holds up all behind it |
-//! | larger than a page | a page of its own, or an error | an error if it is larger than the ring |
-//! | bound as | a few buffers | one buffer: dynamic offsets are all it takes |
-//! | for | uploads whose amount nobody knows; one arena for each recording thread | streams with a known bound |
-//!
-//! Both work with a [`Clock`](crate::retire::Clock), which knows when the device is done with what, from fences or from
-//! timeline semaphores:
+//! times what they cost to write. An [`UploadArena`] owns buffers that stay mapped, its pages, and gives out parts of
+//! them. A [`Clock`](crate::retire::Clock) says when the device is done with a recording, from fences or from timeline
+//! semaphores, and the pages of that recording become free:
 //!
 //! ```
 //! use ash::vk;
@@ -60,9 +50,8 @@
 //! for bytes that are only copied from, it takes the host's. Both is write-combined on most devices: write in order,
 //! and do not read.
 //!
-//! Where that heap has no room, pages and rings go to the next memory type that the allocator would choose for them,
-//! one of another heap: the statistics say how many did. A pool that is given has one memory type, and no other is
-//! tried.
+//! Where that heap has no room, pages go to the next memory type that the allocator would choose for them, in another
+//! heap: the statistics say how many did. A pool that is given has one memory type, and no other is tried.
 //!
 //! # Threads
 //! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the
@@ -75,15 +64,12 @@ mod backing;
 mod buffers;
 mod create_info;
 mod error;
-mod methods;
 mod piece;
-mod ring;
 mod statistics;
 
 pub use allocator_ref::AllocatorRef;
 pub use arena::UploadArena;
-pub use create_info::{Oversize, UploadArenaCreateInfo, UploadMemory, UploadRingCreateInfo};
+pub use create_info::{Oversize, UploadArenaCreateInfo, UploadMemory};
 pub use error::{CreateUploadError, FlushError, UploadError, WaitError};
 pub use piece::{Alignments, Upload};
-pub use ring::UploadRing;
-pub use statistics::{ArenaStatistics, RingStatistics};
+pub use statistics::ArenaStatistics;

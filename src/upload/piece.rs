@@ -10,8 +10,8 @@ use crate::device::Device;
 
 /// Bytes of a mapped buffer that are the caller's until the recording that uses them is done.
 ///
-/// Only names of a place: copying it copies no bytes, and nothing has to be given back. It is valid until the page or
-/// the piece of the ring that it is in is collected.
+/// Only names of a place: copying it copies no bytes, and nothing has to be given back. It is valid until its page is
+/// collected.
 ///
 /// ```
 /// # use sublet::{*, upload::*};
@@ -58,8 +58,7 @@ impl Upload {
 
 /// What the device wants offsets in buffers to be multiples of, by what the bytes are for. Units: bytes, powers of two.
 ///
-/// Made by [`UploadArena::alignments`](super::UploadArena::alignments) and
-/// [`UploadRing::alignments`](super::UploadRing::alignments).
+/// Made by [`UploadArena::alignments`](super::UploadArena::alignments).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Alignments {

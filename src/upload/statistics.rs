@@ -1,4 +1,4 @@
-//! Figures of arenas and rings.
+//! Figures of arenas.
 #![forbid(unsafe_code)]
 
 /// What an [`UploadArena`](super::UploadArena) has and uses. Units: bytes, where it does not say otherwise.
@@ -36,28 +36,4 @@ pub struct ArenaStatistics {
     pub tail: u64,
     /// Bytes left in the page that uploads go to.
     pub rest: u64,
-}
-
-/// What an [`UploadRing`](super::UploadRing) has and uses. Units: bytes, where it does not say otherwise.
-///
-/// `used + padding + tail + free` is the size of the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct RingStatistics {
-    /// Bytes of the ring.
-    pub size: u64,
-    /// Recordings that were flushed and are not collected.
-    pub pieces: usize,
-    /// Bytes that were asked for and are not collected.
-    pub used: u64,
-    /// Bytes lost to alignment.
-    pub padding: u64,
-    /// Bytes at the end of the ring that were left because the next upload did not fit there.
-    pub tail: u64,
-    /// Bytes that nobody has.
-    pub free: u64,
-    /// The most that was not [`free`](Self::free) when a recording was flushed.
-    pub peak: u64,
-    /// Whether the ring is in another memory type than the best, because there was no room in that one's heap.
-    pub is_fallback: bool,
 }

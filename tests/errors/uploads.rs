@@ -37,16 +37,14 @@ pub(crate) fn all() -> Vec<Told> {
         CreateUploadError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
         CreateUploadError::MemoryType(FindMemoryTypeError::Resource(DRIVER)),
         CreateUploadError::Pool(CreatePoolError::BlockCounts { min: 1002, max: 1001 }),
-        CreateUploadError::Buffer(full),
     ]));
-    let no_room = UploadError::Full { size: 1001, alignment: 256, free: 1002, largest_free: 1003 };
+    let no_room = UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 };
     all.extend(each([
         UploadError::ZeroSize,
         UploadError::Alignment { alignment: 1003 },
         UploadError::AlignmentTooLarge { alignment: 1002, max: 1001 },
         UploadError::Reserve { bytes: 1003, reserved: 1002, heaps: 1001 },
         UploadError::Oversize { size: 1002, max: 1001 },
-        UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 },
         UploadError::Page(full),
         no_room,
     ]));

@@ -190,13 +190,12 @@ fn the_device_is_lost(model: BindingModel, make: Make) {
 #[test]
 fn one_clock_serves_all_of_them() {
     let rig = Rig::new(BindingModel::Sets);
-    let makes: [Make; 7] = [
+    let makes: [Make; 6] = [
         subjects::resources,
         subjects::transient_sets,
         subjects::persistent_sets,
         subjects::heap_slots,
         subjects::arena_pages,
-        subjects::ring_pieces,
         subjects::binder,
     ];
     let mut all = makes.map(|make| make(&rig));
@@ -234,11 +233,10 @@ fn one_clock_serves_all_of_them() {
 /// Everything that may be dropped at any time. Who makes a `PersistentSets` or a heap's store has promised not to.
 #[test]
 fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
-    let makes: [(BindingModel, Make); 6] = [
+    let makes: [(BindingModel, Make); 5] = [
         (BindingModel::Sets, subjects::resources),
         (BindingModel::Sets, subjects::transient_sets),
         (BindingModel::Sets, subjects::arena_pages),
-        (BindingModel::Sets, subjects::ring_pieces),
         (BindingModel::Sets, subjects::binder),
         (BindingModel::Buffer, subjects::binder),
     ];
@@ -329,7 +327,6 @@ subjects! {
     persistent_sets: Sets, subjects::persistent_sets;
     slots_of_a_heap: Sets, subjects::heap_slots;
     pages_of_an_arena: Sets, subjects::arena_pages;
-    pieces_of_a_ring: Sets, subjects::ring_pieces;
     sets_of_a_binder: Sets, subjects::binder;
     bytes_of_a_binder: Buffer, subjects::binder;
 }

@@ -8,7 +8,7 @@ use sublet::descriptor::{
     PersistentSets, PersistentSetsCreateInfo, PipelineLayoutInfo, SetLayout, SetStore, TransientSets,
     TransientSetsCreateInfo,
 };
-use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources};
 
 use crate::rig::{Recording, Rig};
@@ -216,38 +216,15 @@ impl Subject for UploadArena<Arc<Allocator>> {
     }
 }
 
+/// Room for 16 pages: one that never came back would be found.
 pub(crate) fn arena_pages(rig: &Rig) -> Box<dyn Subject> {
-    let info = UploadArenaCreateInfo { page_size: 2048, idle_collects: None, ..Default::default() };
+    let info = UploadArenaCreateInfo {
+        page_size: 2048,
+        memory_limit: Some(16 * 2048),
+        idle_collects: None,
+        ..Default::default()
+    };
     Box::new(unsafe { UploadArena::new(Arc::clone(&rig.allocator), &info) }.unwrap())
-}
-
-impl Subject for UploadRing<Arc<Allocator>> {
-    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
-        let upload = self.write(&bytes(recording), 4).unwrap();
-        rig.copy(recording, &upload);
-        self.flush(recording.ticket).unwrap();
-        self.validate();
-    }
-
-    fn collect(&mut self, rig: &Rig) -> usize {
-        let count = UploadRing::collect(self, &rig.clock).unwrap();
-        self.validate();
-        count
-    }
-
-    fn waits(&self) -> Option<bool> {
-        Some(self.statistics().pieces > 0)
-    }
-
-    fn destroy(self: Box<Self>, _: &Rig) {
-        unsafe { UploadRing::destroy(*self) };
-    }
-}
-
-/// Room for 16 recordings.
-pub(crate) fn ring_pieces(rig: &Rig) -> Box<dyn Subject> {
-    let info = UploadRingCreateInfo::new(16 << 10);
-    Box::new(unsafe { UploadRing::new(Arc::clone(&rig.allocator), &info) }.unwrap())
 }
 
 struct Bound {

@@ -1,9 +1,7 @@
 //! Arenas, and what they do with their pages.
 
 use sublet::retire::Clock;
-use sublet::upload::{
-    Oversize, UploadArena, UploadArenaCreateInfo, UploadError, UploadRing, UploadRingCreateInfo,
-};
+use sublet::upload::{Oversize, UploadArena, UploadArenaCreateInfo, UploadError};
 
 use crate::common::*;
 use crate::said::said;
@@ -61,7 +59,7 @@ fn pointers_are_aligned_as_the_device_wants_offsets() {
     });
 }
 
-/// Pages behind one another in a block, of a size that is no multiple of anything; rings behind something small.
+/// Pages behind one another in a block, of a size that is no multiple of anything; and behind something small.
 #[test]
 fn offset_pointer_and_address_are_all_aligned_as_asked() {
     on_every_gpu(|rig| {
@@ -88,16 +86,19 @@ fn offset_pointer_and_address_are_all_aligned_as_asked() {
             drop(arena);
             memory_type
         };
-        let wish = sublet::AllocationCreateInfo { memory_type_bits: 1 << memory_type, ..Default::default() };
+        let pool = std::sync::Arc::new(rig.pool(&sublet::PoolCreateInfo::new(memory_type)).unwrap());
+        let wish = sublet::AllocationCreateInfo::in_pool(&pool);
         let requirements = ash::vk::MemoryRequirements { size: 64, alignment: 64, memory_type_bits: !0 };
         let before = rig.allocator.allocate_memory(&requirements, &wish).unwrap();
-        let mut ring =
-            ring(&rig, &UploadRingCreateInfo { device_address, ..UploadRingCreateInfo::new(100_000) });
+        let info = UploadArenaCreateInfo { pool: Some(pool.clone()), device_address, ..small(100_000) };
+        let mut arena = arena(&rig, &info);
         for alignment in (0..=12).map(|bits| 1 << bits) {
-            check(ring.allocate(100, alignment).unwrap(), alignment);
+            check(arena.allocate(100, alignment).unwrap(), alignment);
         }
-        drop(ring);
+        assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+        drop((arena, info));
         rig.free(before);
+        rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
     });
 }
 
@@ -443,21 +444,16 @@ fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
 }
 
 #[test]
-fn an_allocator_in_an_rc_has_arenas_and_rings_too() {
+fn an_allocator_in_an_rc_has_arenas_too() {
     use std::rc::Rc;
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let Rig { allocator, gpu } = rig.release();
     let allocator = Rc::new(allocator);
     // SAFETY: nothing is submitted.
     let mut arena = unsafe { UploadArena::new(Rc::clone(&allocator), &small(4096)) }.unwrap();
-    // SAFETY: as above.
-    let mut ring = unsafe { UploadRing::new(&*allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
     arena.write(b"sublet", 1).unwrap();
-    ring.write(b"sublet", 1).unwrap();
     // SAFETY: nothing was submitted.
     unsafe { arena.destroy() };
-    // SAFETY: as above.
-    unsafe { ring.destroy() };
     drop(allocator);
     assert!(gpu.finish().is_empty());
 }
@@ -487,21 +483,16 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
     assert!(text.contains("with uploads that were never flushed"), "{text}");
     assert!(text.contains("pages=3 unflushed=3 bytes=12288"), "{text}");
     assert_eq!(rig.allocator.statistics().allocation_count, leaked);
-    let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
-    ring.allocate(1, 1).unwrap();
-    let text = said(Level::INFO, || drop(ring.release()));
-    assert!(text.contains("with uploads that were never flushed") && text.contains("bytes=4096"), "{text}");
     let Rig { allocator, gpu } = rig.release();
     allocator.destroy();
     drop(gpu.take_messages());
 }
 
-/// Rings as well; the documentation shows that neither can be shared.
+/// The documentation shows that they cannot be shared.
 #[test]
 fn arenas_can_be_sent_to_their_thread() {
     fn sendable<T: Send>() {}
     sendable::<UploadArena<&sublet::Allocator>>();
     sendable::<UploadArena<std::sync::Arc<sublet::Allocator>>>();
-    sendable::<UploadRing<&sublet::Allocator>>();
     sendable::<sublet::upload::Upload>();
 }

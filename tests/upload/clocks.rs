@@ -1,7 +1,7 @@
 //! Tickets of another clock: an error, and no endless wait.
 
 use sublet::retire::{Clock, MixedClocks, OtherClock, Ticket};
-use sublet::upload::{FlushError, UploadArenaCreateInfo, UploadRingCreateInfo, WaitError};
+use sublet::upload::{FlushError, UploadArenaCreateInfo, WaitError};
 
 use crate::common::*;
 use crate::support::*;
@@ -38,31 +38,4 @@ fn an_arena_says_that_it_waits_for_another_clock() {
     assert_eq!(arena.collect(&clock), Ok(1));
     arena.validate();
     drop(arena.release());
-}
-
-#[test]
-fn a_ring_says_that_it_waits_for_another_clock() {
-    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
-    let (clock, other) = (Clock::new(), Clock::new());
-    let (lane, other_lane) = (clock.add_lane().unwrap(), other.add_lane().unwrap());
-    let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
-    let foreign = other.open(other_lane);
-    ring.allocate(3000, 1).unwrap();
-    ring.flush(foreign).unwrap();
-    ring.allocate(1000, 1).unwrap();
-    let own = clock.open(lane);
-    let before = ring.statistics();
-    let mixed = MixedClocks { ticket: own, waiting: foreign };
-    assert_eq!(ring.flush(own), Err(FlushError::MixedClocks(mixed)));
-    assert_eq!(ring.statistics(), before);
-    let told = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
-    assert_eq!(ring.collect(&clock), Err(told));
-    assert_eq!(ring.allocate_or_wait(200, 1, &clock, no_wait), Err(WaitError::OtherClock(told)));
-    other.discard(foreign).unwrap();
-    assert_eq!(ring.collect(&other), Ok(1));
-    ring.flush(own).unwrap();
-    clock.discard(own).unwrap();
-    assert_eq!(ring.collect(&clock), Ok(1));
-    ring.validate();
-    drop(ring.release());
 }

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use sublet::retire::Clock;
-use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
+use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError};
 
 use crate::common::*;
 use crate::support::*;
@@ -15,13 +15,11 @@ const PER_FRAME: u64 = 16_384;
 
 /// Runs frames that upload at random, and checks what the device has copied of them. Nothing is executed before its
 /// fence is waited for, so that whoever writes a page too early is found out.
-fn frames<U>(
+fn frames(
     rig: &Rig,
-    uploader: &mut U,
-    collect: impl Fn(&mut U, &Clock),
-    write: impl Fn(&mut U, &[u8], u64) -> Upload,
-    finish: impl Fn(&mut U, sublet::retire::Ticket),
-    most: u64,
+    arena: &mut Arena<'_>,
+    write: impl Fn(&mut Arena<'_>, &[u8], u64) -> Upload,
+    finish: impl Fn(&mut Arena<'_>, sublet::retire::Ticket),
 ) {
     let mut random = Random::new(7);
     let clock = Clock::new();
@@ -32,16 +30,17 @@ fn frames<U>(
         let slot = (frame % SLOTS) as usize;
         copies.wait(slot);
         let ticket = clock.begin_frame(lane, slot as u32);
-        collect(uploader, &clock);
+        arena.collect(&clock).unwrap();
+        arena.validate();
         let mut uploads = Vec::new();
         let mut at = frame * PER_FRAME;
-        let end = at + most.min(PER_FRAME);
+        let end = at + PER_FRAME;
         while at + 1 < end {
             let largest = random.pick(&[700, 700, 700, 700, 700, 700, 700, 9000]);
             let size = 1 + random.below((end - at).min(largest));
             let bytes: Vec<u8> = (0..size).map(|_| random.next() as u8).collect();
             let alignment = 1 << random.below(9);
-            let upload = write(uploader, &bytes, alignment);
+            let upload = write(arena, &bytes, alignment);
             assert_eq!((upload.offset % alignment, upload.size), (0, size));
             for (target, &byte) in expected[at as usize..].iter_mut().zip(&bytes) {
                 *target = Some(byte);
@@ -49,14 +48,15 @@ fn frames<U>(
             uploads.push((upload, at));
             at += size;
         }
-        finish(uploader, ticket);
+        finish(arena, ticket);
         copies.submit(slot, &uploads);
         clock.end_frame(ticket).unwrap();
         assert!(rig.gpu.pending_submissions() > 0, "the device is to be late");
     }
     let copied = copies.finish();
     clock.idle();
-    collect(uploader, &clock);
+    arena.collect(&clock).unwrap();
+    arena.validate();
     for (at, (expected, copied)) in expected.iter().zip(&copied).enumerate() {
         if let Some(byte) = expected {
             assert_eq!(copied, byte, "byte {} of frame {}", at as u64 % PER_FRAME, at as u64 / PER_FRAME);
@@ -80,13 +80,8 @@ fn the_device_reads_what_was_written_to_an_arena() {
                 frames(
                     rig,
                     &mut arena,
-                    |arena, clock| {
-                        arena.collect(clock).unwrap();
-                        arena.validate();
-                    },
                     |arena, bytes, alignment| arena.write(bytes, alignment).unwrap(),
                     |arena, ticket| arena.flush(ticket).unwrap(),
-                    PER_FRAME,
                 );
                 assert_eq!(arena.statistics().used, 0);
             }
@@ -104,10 +99,6 @@ fn the_device_reads_what_was_kept_and_made_visible() {
             frames(
                 rig,
                 &mut arena,
-                |arena, clock| {
-                    arena.collect(clock).unwrap();
-                    arena.validate();
-                },
                 |arena, bytes, alignment| {
                     let upload = arena.write(bytes, alignment).unwrap();
                     given.borrow_mut().push(upload);
@@ -117,31 +108,8 @@ fn the_device_reads_what_was_kept_and_made_visible() {
                     arena.keep(ticket).unwrap();
                     arena.make_visible(&given.take()).unwrap();
                 },
-                PER_FRAME,
             );
             assert_eq!(arena.statistics().used, 0);
-        });
-    });
-}
-
-#[test]
-fn the_device_reads_what_was_written_to_a_ring() {
-    on_every_profile(|profile| {
-        everywhere(profile, |rig, pool| {
-            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(40_000) });
-            frames(
-                rig,
-                &mut ring,
-                |ring, clock| {
-                    ring.collect(clock).unwrap();
-                    ring.validate();
-                },
-                |ring, bytes, alignment| ring.write(bytes, alignment).unwrap(),
-                |ring, ticket| ring.flush(ticket).unwrap(),
-                // Little enough for what is lost to alignment, and at the end of the ring, to fit too.
-                5000,
-            );
-            assert_eq!(ring.statistics().free, ring.statistics().size);
         });
     });
 }
@@ -152,26 +120,22 @@ fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
     let flushed = std::cell::Cell::new(0);
     on_every_profile(|profile| {
         everywhere(profile, |rig, pool| {
-            let info = UploadArenaCreateInfo { pool: pool.clone(), share_pages: true, ..small(4096) };
+            let info = UploadArenaCreateInfo { pool, share_pages: true, ..small(4096) };
             let mut arena = arena(rig, &info);
-            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(4096) });
             let coherent = is_coherent(rig, arena.memory_type_index());
             flushed.set(flushed.get() + usize::from(!coherent));
             let atom = if coherent { 1 } else { profile.limits.non_coherent_atom_size };
             let mut time = Time::new();
-            let mut ends = (0, 0);
+            let mut end = 0_u64;
             for _ in 0..5 {
-                let (shared, piece) = (arena.write(&[1; 10], 1).unwrap(), ring.write(&[1; 10], 1).unwrap());
-                assert_eq!((shared.offset, piece.offset), ends);
-                ends = (shared.offset + 10, piece.offset + 10);
-                ends = (ends.0.next_multiple_of(atom), ends.1.next_multiple_of(atom));
+                let upload = arena.write(&[1; 10], 1).unwrap();
+                assert_eq!(upload.offset, end);
+                end = (upload.offset + 10).next_multiple_of(atom);
                 arena.flush(time.submitted()).unwrap();
-                ring.flush(time.submitted()).unwrap();
             }
             assert_eq!(arena.statistics().pages, 1);
-            time.finish(10);
+            time.finish(5);
             arena.collect(&time.clock).unwrap();
-            ring.collect(&time.clock).unwrap();
         });
     });
     assert!(flushed.get() > 1, "there is a profile with such memory");
@@ -232,8 +196,7 @@ fn what_panics_while_it_fills_leaves_everything_in_order() {
 fn flushing_is_one_call_of_the_driver_or_none() {
     on_every_profile(|profile| {
         everywhere(profile, |rig, pool| {
-            let mut arena = arena(rig, &UploadArenaCreateInfo { pool: pool.clone(), ..small(4096) });
-            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(4096) });
+            let mut arena = arena(rig, &UploadArenaCreateInfo { pool, ..small(4096) });
             let mut time = Time::new();
             let calls = u64::from(!is_coherent(rig, arena.memory_type_index()));
             for size in [4000, 4000, 4000, 10_000] {
@@ -247,21 +210,6 @@ fn flushing_is_one_call_of_the_driver_or_none() {
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             time.finish(2);
             arena.collect(&time.clock).unwrap();
-            for at in 1..8 {
-                // Some of these go round the end: two ranges.
-                ring.write(&[1; 700], 1).unwrap();
-                ring.write(&[1; 700], 1).unwrap();
-                rig.gpu.reset_calls();
-                ring.flush(time.submitted()).unwrap();
-                assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-                ring.flush(time.submitted()).unwrap();
-                assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-                // The last one is not done.
-                time.finish(2 * at);
-                ring.collect(&time.clock).unwrap();
-            }
-            time.finish(100);
-            ring.collect(&time.clock).unwrap();
         });
     });
 }

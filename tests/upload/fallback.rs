@@ -1,10 +1,7 @@
 //! Where uploads go when the best heap is full, and when no heap has room.
 
 use ash::vk;
-use sublet::upload::{
-    CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadError, UploadMemory, UploadRing,
-    UploadRingCreateInfo,
-};
+use sublet::upload::{CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadError, UploadMemory};
 use sublet::{CreateError, PoolCreateInfo};
 
 use crate::common::*;
@@ -80,33 +77,28 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
     assert!(seen > 0, "a device with two such heaps is needed");
 }
 
+/// A pool says which memory type, and there is no other.
 #[test]
-fn a_ring_that_the_best_heap_cannot_hold_is_in_another_one() {
+fn an_arena_with_a_pool_stays_in_its_memory_type() {
+    let seen = std::cell::Cell::new(0);
     on_every_profile(|profile| {
         let Some((best, limits)) = limits(profile, 4096) else { return };
+        seen.set(seen.get() + 1);
         let rig = Rig::with(
             sublet::sim::Gpu::new(profile),
             &Options { heap_size_limits: &limits, ..Options::default() },
         );
-        let info =
-            UploadRingCreateInfo { memory: UploadMemory::PreferDevice, ..UploadRingCreateInfo::new(8192) };
-        let mut made = ring(&rig, &info);
-        assert!(made.statistics().is_fallback);
-        assert_ne!(rig.heap_of(made.memory_type_index()), rig.heap_of(best));
-        made.write(&[1; 8192], 1).unwrap();
-        made.flush(Time::new().submitted()).unwrap();
-        drop(made);
-        // A pool says which memory type, and there is no other.
         let pool = std::sync::Arc::new(rig.pool(&PoolCreateInfo::new(best)).unwrap());
-        let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(8192) };
-        // SAFETY: the usages are those of version 1.0.
-        let refused = unsafe { UploadRing::new(&rig.allocator, &info) }.unwrap_err();
-        assert!(matches!(refused, CreateUploadError::Buffer(_)), "{refused:?}");
-        let CreateUploadError::Buffer(reason) = refused else { return };
+        let info = UploadArenaCreateInfo { pool: Some(pool.clone()), ..small(8192) };
+        let mut made = arena(&rig, &info);
+        let refused = made.allocate(1, 1).unwrap_err();
+        let UploadError::Page(reason) = refused else { panic!("{refused:?}") };
         assert!(refused.to_string().contains(&reason.to_string()), "{refused}");
-        drop(info);
+        assert_eq!(made.statistics().pages, 0);
+        drop((made, info));
         rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
     });
+    assert!(seen.get() > 0, "a device with two such heaps is needed");
 }
 
 #[test]
@@ -142,7 +134,7 @@ fn a_reserve_that_fails_half_way_changes_nothing() {
 }
 
 #[test]
-fn no_page_and_no_ring_is_above_the_largest_buffer() {
+fn no_page_is_above_the_largest_buffer() {
     let mut seen = 0;
     let count = std::cell::RefCell::new(&mut seen);
     on_every_gpu(|rig| {
@@ -162,13 +154,11 @@ fn no_page_and_no_ring_is_above_the_largest_buffer() {
         assert_eq!(made.statistics().pages, 0);
         drop(made.release());
         // SAFETY: the usages are those of version 1.0.
-        let error = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(size)) }.unwrap_err();
+        let error = unsafe { UploadArena::new(&rig.allocator, &small(size)) }.unwrap_err();
         assert!(
             matches!(error, CreateUploadError::BufferTooLarge { max: limit, .. } if limit == max),
             "{error:?}"
         );
-        // SAFETY: as above.
-        let error = unsafe { UploadArena::new(&rig.allocator, &small(size)) }.unwrap_err();
         assert!(error.to_string().contains("above maxBufferSize"), "{error}");
     });
     assert!(seen > 0, "a device with a limit is needed");
@@ -189,17 +179,17 @@ fn a_flush_ends_where_what_was_written_ends() {
             let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
             let pool_info = PoolCreateInfo { block_size: 65_536, ..PoolCreateInfo::new(memory_type) };
             let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
-            let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(65_536) };
+            let pool_of = Some(pool.clone());
+            let info = UploadArenaCreateInfo { pool: pool_of, share_pages: true, ..small(65_536) };
             let mut time = Time::new();
-            let mut ring = ring(&rig, &info);
-            for _ in 0..4 {
-                ring.write(&[3; 16_384], 1).unwrap();
-                ring.flush(time.submitted()).unwrap();
+            let mut arena = arena(&rig, &info);
+            for at in 0..4 {
+                assert_eq!(arena.write(&[3; 16_384], 1).unwrap().offset, at * 16_384);
+                arena.flush(time.submitted()).unwrap();
                 // The driver complains of ranges that go over the end of the memory.
                 rig.gpu.assert_silent();
             }
-            drop(ring);
-            drop(info);
+            drop((arena, info));
             rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
         },
     );

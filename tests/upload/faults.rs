@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use ash::vk;
-use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory};
 
 use crate::common::*;
 use crate::support::*;
@@ -96,7 +96,7 @@ fn every_call_may_fail_and_nothing_stays() {
 }
 
 #[test]
-fn arenas_and_rings_that_are_not_made_leave_nothing() {
+fn arenas_that_are_not_made_leave_nothing() {
     on_every_profile(|profile| {
         for call in CALLS {
             for result in RESULTS {
@@ -108,14 +108,6 @@ fn arenas_and_rings_that_are_not_made_leave_nothing() {
                     Ok(arena) => drop(arena),
                     Err(error) => assert_eq!(driver_result(&error), Some(result)),
                 };
-                // SAFETY: as above.
-                match unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(4096)) } {
-                    Ok(ring) => {
-                        assert_eq!(call, "vkFlushMappedMemoryRanges");
-                        drop(ring);
-                    }
-                    Err(error) => assert_eq!(driver_result(&error), Some(result), "{call}: {error:?}"),
-                };
                 rig.gpu.faults().clear();
                 rig.allocator.trim();
                 assert!(rig.gpu.live().is_empty(), "{call}: {:?}", rig.gpu.live());
@@ -125,7 +117,7 @@ fn arenas_and_rings_that_are_not_made_leave_nothing() {
 }
 
 #[test]
-fn a_ring_whose_flush_fails_is_finished_later() {
+fn an_arena_whose_flush_fails_is_finished_later() {
     on_profiles(
         having(|profile| {
             profile
@@ -139,24 +131,24 @@ fn a_ring_whose_flush_fails_is_finished_later() {
             let pool_info =
                 sublet::PoolCreateInfo { block_size: 65_536, ..sublet::PoolCreateInfo::new(memory_type) };
             let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
-            let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(4096) };
-            let mut ring = ring(&rig, &info);
+            let info = UploadArenaCreateInfo { pool: Some(pool.clone()), ..small(4096) };
+            let mut arena = arena(&rig, &info);
             let mut time = Time::new();
-            let upload = ring.write(&[3; 100], 1).unwrap();
+            let upload = arena.write(&[3; 100], 1).unwrap();
             rig.gpu.faults().fail_nth("vkFlushMappedMemoryRanges", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-            let before = ring.statistics();
-            let error = ring.flush(time.submitted()).unwrap_err();
+            let before = arena.statistics();
+            let error = arena.flush(time.submitted()).unwrap_err();
             assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
-            assert_eq!(ring.statistics(), before);
-            ring.flush(time.submitted()).unwrap();
+            assert_eq!(arena.statistics(), before);
+            arena.flush(time.submitted()).unwrap();
             let copies = Copies::new(&rig, 100, 1);
             copies.wait(0);
             copies.submit(0, &[(upload, 0)]);
             assert_eq!(copies.finish()[..100], [3; 100]);
             time.finish(100);
-            ring.collect(&time.clock).unwrap();
-            ring.validate();
-            drop((ring, info));
+            arena.collect(&time.clock).unwrap();
+            arena.validate();
+            drop((arena, info));
             rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
         },
     );

@@ -103,6 +103,29 @@ fn whoever_waits_gets_the_oldest_recordings_pages() {
     });
 }
 
+/// Each wait frees one page, and the upload needs two.
+#[test]
+fn a_large_upload_waits_for_as_many_recordings_as_it_needs() {
+    on_every_gpu(|rig| {
+        let mut time = Time::new();
+        let mut arena = arena(&rig, &limited(4));
+        for _ in 0..4 {
+            arena.write(&[1; 4096], 1).unwrap();
+            arena.flush(time.submitted()).unwrap();
+        }
+        let waits = Cell::new(0);
+        let wait = |_: Ticket| {
+            waits.set(waits.get() + 1);
+            time.finish(waits.get());
+            Ok::<(), vk::Result>(())
+        };
+        arena.wait_for_room(8192, 1, &time.clock, wait).unwrap();
+        assert_eq!((waits.get(), arena.statistics().used), (2, 2 * 4096), "nothing is given out yet");
+        arena.allocate_or_wait(8192, 1, &time.clock, wait).unwrap();
+        assert_eq!((waits.get(), arena.statistics().reserved), (2, 4 * 4096));
+    });
+}
+
 #[test]
 fn what_is_done_already_is_not_waited_for() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);

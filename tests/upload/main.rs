@@ -1,5 +1,4 @@
-//! Uploads from outside, on every simulated GPU: arenas and rings, judged by what the device reads and by the driver's
-//! reports.
+//! Uploads from outside, on every simulated GPU, judged by what the device reads and by the driver's reports.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -27,4 +26,3 @@ mod faults;
 mod limits;
 mod memory;
 mod model;
-mod ring;

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use ash::vk;
-use sublet::upload::{
-    CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo,
-};
+use sublet::upload::{CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadMemory};
 use sublet::{Algorithm, AllocatorCreateFlags, PoolCreateInfo};
 
 use crate::common::*;
@@ -45,12 +43,10 @@ fn the_choice_can_be_overridden_both_ways() {
         let usable = rig.types_with(HOST_VISIBLE, PROTECTED);
         for (memory, wanted) in [(UploadMemory::PreferDevice, true), (UploadMemory::PreferHost, false)] {
             let arena = arena(&rig, &UploadArenaCreateInfo { memory, ..small(4096) });
-            let ring = ring(&rig, &UploadRingCreateInfo { memory, ..UploadRingCreateInfo::new(4096) });
             let memory_type = arena.memory_type_index();
-            assert_eq!(ring.memory_type_index(), memory_type);
             let possible = usable.iter().any(|&kind| is_near(&rig, kind) == wanted);
             assert_eq!(is_near(&rig, memory_type) == wanted, possible, "{memory:?}");
-            drop((arena, ring));
+            drop(arena.release());
         }
     });
 }
@@ -70,28 +66,21 @@ fn what_is_only_copied_from_stays_in_the_hosts_memory() {
 fn addresses_are_those_of_the_buffer_plus_the_offset() {
     on_every_gpu(|rig| {
         let info = UploadArenaCreateInfo { device_address: true, ..small(4096) };
-        let ring_info = UploadRingCreateInfo { device_address: true, ..UploadRingCreateInfo::new(4096) };
         if !enabled(&rig.gpu).contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) {
             // SAFETY: what is not enabled is found out.
             let error = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap_err();
             assert_eq!(error, CreateUploadError::DeviceAddress);
-            // SAFETY: as above.
-            let error = unsafe { UploadRing::new(&rig.allocator, &ring_info) }.unwrap_err();
-            assert_eq!(error, CreateUploadError::DeviceAddress);
             return;
         }
         let mut arena = arena(&rig, &info);
-        let mut ring = ring(&rig, &ring_info);
         for _ in 0..3 {
             arena.allocate(3000, 1).unwrap();
-            ring.allocate(100, 1).unwrap();
-            for upload in [arena.allocate(64, 64).unwrap(), ring.allocate(64, 64).unwrap()] {
-                let info = vk::BufferDeviceAddressInfo::default().buffer(upload.buffer);
-                // SAFETY: the buffer is live and has the usage.
-                let base = unsafe { rig.gpu.device().get_buffer_device_address(&info) };
-                assert_ne!(base, 0);
-                assert_eq!(upload.address, Some(base + upload.offset));
-            }
+            let upload = arena.allocate(64, 64).unwrap();
+            let info = vk::BufferDeviceAddressInfo::default().buffer(upload.buffer);
+            // SAFETY: the buffer is live and has the usage.
+            let base = unsafe { rig.gpu.device().get_buffer_device_address(&info) };
+            assert_ne!(base, 0);
+            assert_eq!(upload.address, Some(base + upload.offset));
         }
         let mut plain = crate::support::arena(&rig, &small(4096));
         assert_eq!(plain.allocate(1, 1).unwrap().address, None);
@@ -139,9 +128,6 @@ fn what_cannot_be_is_refused_with_nothing_made() {
         };
         for page_size in [0, u64::MAX, u64::MAX - 63, 1 << 63] {
             assert_eq!(refused(&small(page_size)), CreateUploadError::Size { size: page_size });
-            // SAFETY: as above.
-            let ring = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(page_size)) };
-            assert_eq!(ring.unwrap_err(), CreateUploadError::Size { size: page_size });
         }
         assert_eq!(
             refused(&UploadArenaCreateInfo { usage: vk::BufferUsageFlags::empty(), ..small(4096) }),

@@ -1,29 +1,20 @@
-//! Arenas and rings for tests, and a queue whose submissions are held back.
+//! Arenas for tests, and a queue whose submissions are held back.
 
 use std::sync::Arc;
 
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};
-use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo};
 use sublet::{Allocation, Allocator, Pool, PoolCreateInfo};
 
 use crate::common::*;
 
 pub type Arena<'a> = UploadArena<&'a Allocator>;
-pub type Ring<'a> = UploadRing<&'a Allocator>;
 
 impl End for Arena<'_> {
     fn end(self) {
         self.validate();
         // SAFETY: the test has waited for whatever it submitted.
-        unsafe { self.destroy() };
-    }
-}
-
-impl End for Ring<'_> {
-    fn end(self) {
-        self.validate();
-        // SAFETY: as for arenas.
         unsafe { self.destroy() };
     }
 }
@@ -36,11 +27,6 @@ pub fn arena<'a>(rig: &'a Rig, info: &UploadArenaCreateInfo<'_>) -> Held<Arena<'
 /// An arena with pages of that size, which are made and given back by nobody but the tests.
 pub fn small(page_size: u64) -> UploadArenaCreateInfo<'static> {
     UploadArenaCreateInfo { page_size, idle_collects: None, ..Default::default() }
-}
-
-pub fn ring<'a>(rig: &'a Rig, info: &UploadRingCreateInfo<'_>) -> Held<Ring<'a>> {
-    // SAFETY: as for arenas.
-    hold(unsafe { UploadRing::new(&rig.allocator, info) }.unwrap())
 }
 
 /// Runs a test with a pool in each memory type that the host can write, and once without a pool.

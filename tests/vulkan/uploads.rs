@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use ash::vk;
 use sublet::retire::Clock;
-use sublet::upload::{
-    Upload, UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo,
-};
+use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo, UploadMemory};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateInfo,
 };
@@ -96,24 +94,8 @@ fn the_device_reads_what_was_uploaded() {
                 // SAFETY: the device is idle.
                 unsafe { arena.destroy() };
             }
-            let info = UploadRingCreateInfo {
-                pool: Some(Arc::clone(&pool)),
-                ..UploadRingCreateInfo::new(5 * PER_FRAME as u64)
-            };
-            // SAFETY: as for the arenas.
-            let mut ring = unsafe { UploadRing::new(bench.allocator, &info) }.unwrap();
-            frames(bench, |clock, ticket, pieces| {
-                ring.collect(clock).unwrap();
-                let uploads = pieces.iter().map(|piece| ring.write(piece, 64).unwrap()).collect();
-                ring.flush(ticket).unwrap();
-                ring.validate();
-                uploads
-            });
-            // SAFETY: the device is idle.
-            unsafe { ring.destroy() };
-            drop(info);
             let pool = Arc::into_inner(pool).unwrap();
-            // SAFETY: as above.
+            // SAFETY: the device is idle.
             assert!(unsafe { bench.allocator.destroy_pool(pool) }.unwrap().is_empty());
         }
     });
@@ -121,7 +103,7 @@ fn the_device_reads_what_was_uploaded() {
 
 /// With addresses where there are any, and in the memory of the arena's own choice.
 #[test]
-fn arenas_and_rings_choose_their_memory() {
+fn arenas_choose_their_memory() {
     on_each_device(|bench| {
         let device_address =
             bench.context.allocator_flags().contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
@@ -130,19 +112,13 @@ fn arenas_and_rings_choose_their_memory() {
                 UploadArenaCreateInfo { memory, device_address, pages_per_block: 3, ..Default::default() };
             // SAFETY: the usages need nothing enabled, and nothing is submitted.
             let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
-            let info = UploadRingCreateInfo { memory, device_address, ..UploadRingCreateInfo::new(1 << 20) };
-            // SAFETY: as above.
-            let mut ring = unsafe { UploadRing::new(bench.allocator, &info) }.unwrap();
             for size in [100_000, 2 << 20, 3 << 20] {
                 let upload = arena.write(&vec![1; size], arena.alignments().any).unwrap();
                 assert_eq!(upload.address.is_some(), device_address);
                 assert_eq!(upload.address.unwrap_or(0) % arena.alignments().any, 0);
             }
-            assert!(ring.write(&[1; 1000], 16).unwrap().address.unwrap_or(16) % 16 == 0);
             // SAFETY: nothing was submitted.
             unsafe { arena.destroy() };
-            // SAFETY: as above.
-            unsafe { ring.destroy() };
         }
     });
 }

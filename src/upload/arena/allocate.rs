@@ -6,12 +6,11 @@ use std::mem::MaybeUninit;
 use super::pages::{Page, PageId};
 use super::{NO_PAGE, UploadArena};
 use crate::base::cast::{host_size, widen};
-use crate::retire::{ClockView, OtherClock, Ticket};
+use crate::retire::{ClockView, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
 use crate::upload::create_info::Oversize;
 use crate::upload::error::{UploadError, WaitError};
-use crate::upload::methods::{Room, upload_methods};
 use crate::upload::piece::{Alignments, Upload, padding};
 
 /// Room for `size` bytes in a page; `None`, and nothing happens, if there is not. The size is not zero, and the
@@ -30,15 +29,178 @@ fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
     Some(page.backing.upload(offset, size))
 }
 
-upload_methods!(
-    UploadArena,
-    " # let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
- # let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;"
-);
+impl<A: AllocatorRef> UploadArena<A> {
+    /// What offsets are to be multiples of, by what the bytes are for.
+    #[inline]
+    #[must_use]
+    pub fn alignments(&self) -> Alignments {
+        self.buffers.alignments
+    }
 
-impl<A: AllocatorRef> Room for UploadArena<A> {
-    /// Every upload goes through here, and nearly all of them end here: the current page has room. `then` is told of
-    /// the buffer.
+    /// The largest alignment of an upload: 4096, or more if the device wants more of offsets. Less if the driver mapped
+    /// a page at a place that is aligned to less.
+    #[inline]
+    #[must_use]
+    pub fn max_alignment(&self) -> u64 {
+        self.buffers.most_alignment
+    }
+
+    /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.
+    ///
+    /// # Errors
+    /// [`UploadError`]: nothing was changed.
+    ///
+    /// # Complexity
+    /// O(1), and calls of the driver if the arena needs another page.
+    #[inline]
+    pub fn allocate(&mut self, size: u64, alignment: u64) -> Result<Upload, UploadError> {
+        self.place(size, alignment, |_, upload| upload)
+    }
+
+    /// Copies `bytes` to where the device can read them.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`].
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8], alignment: u64) -> Result<Upload, UploadError> {
+        self.write_slice(bytes, alignment)
+    }
+
+    /// Copies a value, with its padding as it is, to where the device can read it. The alignment is at least that of
+    /// `T`.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for a type without a size.
+    #[inline]
+    pub fn write_value<T: Copy>(&mut self, value: &T, alignment: u64) -> Result<Upload, UploadError> {
+        self.write_slice(std::slice::from_ref(value), alignment)
+    }
+
+    /// Copies values one behind the other, as they are in the slice. The alignment is at least that of `T`.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for an empty slice.
+    #[inline]
+    pub fn write_slice<T: Copy>(&mut self, values: &[T], alignment: u64) -> Result<Upload, UploadError> {
+        // An alignment that is not a power of two remains an error, also below that of `T`.
+        let least = widen(align_of::<T>());
+        let alignment = if alignment.is_power_of_two() { alignment.max(least) } else { alignment };
+        self.place(widen(size_of_val(values)), alignment, |backing, upload| {
+            backing.write(&upload, values);
+            upload
+        })
+    }
+
+    /// Gives `size` bytes to `fill`, which writes them in place. Before, they hold anything, for example an earlier
+    /// upload. Reading them may be very slow.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`].
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let (gpu, allocator) = sublet::doc_example();
+    /// # let mut uploads = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// let upload = uploads.write_with(1000, 4, |bytes| {
+    ///     for (at, byte) in (0_u8..).zip(&mut bytes[..100]) {
+    ///         byte.write(at);
+    ///     }
+    /// })?;
+    /// assert_eq!(upload.size, 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn write_with(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    ) -> Result<Upload, UploadError> {
+        self.place(size, alignment, |backing, upload| {
+            fill(backing.bytes(&upload));
+            upload
+        })
+    }
+
+    /// Waits until the next upload of this size and alignment finds room, within
+    /// [`memory_limit`](crate::upload::UploadArenaCreateInfo::memory_limit) and in the heap.
+    ///
+    /// Calls `wait` with the oldest ticket that holds a page. `wait` blocks until the device is done with that
+    /// recording, and tells the clock. If the clock then does not say that the ticket is done, the result is an error:
+    /// the wait is bounded.
+    ///
+    /// # Errors
+    /// [`WaitError`]: no ticket is left to wait for, `wait` failed, or the clock was not told.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::*, upload::*};
+    /// # let (gpu, allocator) = sublet::doc_example();
+    /// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
+    /// // SAFETY: the usages need nothing enabled, and the clock says the truth.
+    /// let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let wait = |ticket: Ticket| {
+    ///     // vkWaitSemaphores goes here.
+    ///     clock.completed(ticket.lane(), 1);
+    ///     Ok::<(), ash::vk::Result>(())
+    /// };
+    /// let ticket = clock.open(lane);
+    /// uploads.write(&[1; 4096], 1)?;
+    /// uploads.flush(ticket)?;
+    /// clock.submit(ticket, 1)?;
+    /// uploads.wait_for_room(100, 4, &clock, wait)?;
+    /// uploads.write(&[2; 100], 4)?;
+    /// # unsafe { uploads.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_for_room<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &ClockView,
+        mut wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<(), WaitError<W>> {
+        // Bounded: each turn but the last takes tickets out of the queue, and none puts any in.
+        loop {
+            let error = match self.make_ready(size, alignment) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if !error.may_pass() {
+                return Err(WaitError::NoRoom(error));
+            }
+            match self.take_back(clock).0 {
+                Ok(0) => {}
+                Err(other) if other.collected == 0 => return Err(WaitError::OtherClock(other)),
+                _ => continue,
+            }
+            let Some(ticket) = self.retire.oldest() else {
+                return Err(WaitError::NoRoom(error));
+            };
+            wait(ticket).map_err(WaitError::Wait)?;
+            if matches!(self.take_back(clock).0, Ok(0)) {
+                return Err(WaitError::NoProgress { ticket });
+            }
+        }
+    }
+
+    /// [`Self::wait_for_room`], then [`Self::allocate`].
+    ///
+    /// # Errors
+    /// As for [`Self::wait_for_room`].
+    pub fn allocate_or_wait<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &ClockView,
+        wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<Upload, WaitError<W>> {
+        self.wait_for_room(size, alignment, clock, wait)?;
+        self.allocate(size, alignment).map_err(WaitError::NoRoom)
+    }
+
+    /// Finds room and passes its buffer to `then`. The fast path: the current page has room.
     #[inline(always)]
     fn place<R>(
         &mut self,
@@ -68,20 +230,6 @@ impl<A: AllocatorRef> Room for UploadArena<A> {
         Ok(then(&mut slot.backing, upload))
     }
 
-    fn make_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
-        self.make_page_ready(size, alignment)
-    }
-
-    fn recycle(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
-        self.take_back(clock).0
-    }
-
-    fn oldest(&self) -> Option<Ticket> {
-        self.retire.oldest()
-    }
-}
-
-impl<A: AllocatorRef> UploadArena<A> {
     /// A page that has room, or the reason why there is none. Everything is in order afterwards, but that the page is
     /// not yet used; only whoever takes bytes of it calls.
     #[cold]
@@ -128,8 +276,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// Sees to it that there is a page with room. Changes no page that there is; makes at most one.
-    fn make_page_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
+    /// Ensures that a page has room. Changes no existing page, and makes at most one.
+    fn make_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
         let page_size = self.page_size();
         if size == 0 {
             return Err(UploadError::ZeroSize);

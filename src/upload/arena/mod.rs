@@ -17,7 +17,7 @@ use std::panic::Location;
 
 use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
-use super::buffers::{Buffers, BuffersInfo, Ranges};
+use super::buffers::{Buffers, Ranges};
 use super::create_info::{Oversize, UploadArenaCreateInfo};
 use super::error::{CreateUploadError, UploadError, is_shortage, may_pass};
 use super::statistics::ArenaStatistics;
@@ -108,6 +108,8 @@ const NO_PAGE: PageId = PageId::MAX;
 #[doc(alias = "BufferPool")]
 #[doc(alias = "BufferBlock")]
 #[doc(alias = "UploadManager")]
+#[doc(alias = "DynamicUploadHeap")]
+#[doc(alias = "GPURingBuffer")]
 pub struct UploadArena<A: AllocatorRef> {
     pages: Pages,
     /// Where uploads go: neither free nor in `touched`.
@@ -148,17 +150,8 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// 3. A pool that is given outlives the arena's pages.
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
-        let asked = BuffersInfo {
-            size: info.page_size,
-            usage: info.usage,
-            device_address: info.device_address,
-            memory: info.memory,
-            pool: info.pool.as_ref(),
-            name: info.name,
-            caller: Location::caller(),
-        };
         // SAFETY: the caller's own promise.
-        let (mut buffers, page_size) = unsafe { Buffers::new(allocator, &asked) }?;
+        let (mut buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
         if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
             return Err(CreateUploadError::Limit { memory_limit, page_size });
         }
