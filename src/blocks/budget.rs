@@ -1,7 +1,7 @@
-//! How much memory of each heap is taken, and how much may be.
+//! Memory used and allowed in each heap.
 //!
-//! The counters change only when the driver is asked for memory or given some back, which is rare and slow anyway. So
-//! nothing here is on the path of an allocation that finds room, and nothing of it needs a lock.
+//! The counters change only with driver allocations and frees, which are rare and slow. An allocation from an existing
+//! block does not touch them. They need no lock.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -12,53 +12,53 @@ use crate::base::cast::index;
 use crate::device::Device;
 use crate::error::MemoryError;
 
-/// After so many calls that take or give memory, the driver's own figures are asked for again.
+/// The driver's figures are queried again after this many allocations and frees.
 const CALLS_BETWEEN_QUERIES: u32 = 30;
 
-/// What one heap holds and may hold, in bytes.
+/// Usage and limits of one heap, in bytes.
 #[derive(Debug)]
 struct Heap {
     /// The heap's size, or the program's limit where that is lower.
     size: u64,
-    /// Whether `size` is a limit that the program set, to be enforced before the driver is asked.
+    /// True if `size` is a limit that the program set. It is enforced before the driver is called.
     limited: bool,
-    /// Bytes of the live `VkDeviceMemory` objects, and of those that the driver is being asked for.
+    /// Bytes of the live `VkDeviceMemory` objects, including those being allocated now.
     memory_bytes: AtomicU64,
-    /// Bytes that the driver ever gave, and that it was ever asked to take back: sums that only grow, and wrap.
+    /// Bytes that the driver has ever allocated, and ever been asked to free. Both only grow, and wrap.
     given: AtomicU64,
     taken_back: AtomicU64,
-    /// What the driver said last, and the bytes that were surely in it.
+    /// The figures of the last query, and the bytes of ours that they include for certain.
     fetched_usage: AtomicU64,
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
-    /// The [`Step`] that was told last.
+    /// The [`Step`] that was reported last.
     told: AtomicU8,
 }
 
-/// The books of all heaps.
+/// Usage of all heaps.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     heaps: Vec<Heap>,
     from_driver: bool,
     live_memory: AtomicU32,
     max_live_memory: u32,
-    /// The most bytes of one `VkDeviceMemory`.
+    /// The largest allowed size of one `VkDeviceMemory`.
     max_memory_size: u64,
-    /// Whether the driver may be asked for more than `max_live_memory`.
+    /// True if more than `max_live_memory` objects may be requested.
     exceeds_max: bool,
     calls_since_query: AtomicU32,
-    /// Whether it was told that most of `max_live_memory` is live.
+    /// True if the event for nearing `max_live_memory` was emitted.
     is_near_told: AtomicBool,
 }
 
-/// Bytes in use and bytes that may be used.
+/// Usage and budget of a heap, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeapLevel {
     pub(crate) usage: u64,
     pub(crate) budget: u64,
 }
 
-/// How much of a heap's budget is in use: the shares of it that are told when they are passed.
+/// The share of a heap's budget that is in use. Passing one of these shares emits an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Step {
     Below,
@@ -73,7 +73,7 @@ impl Step {
     fn of(level: HeapLevel) -> Self {
         let reached = |percent: u128| u128::from(level.usage) * 100 >= u128::from(level.budget) * percent;
         match () {
-            // A heap without a budget, of which nothing is in use, is not full.
+            // A heap with neither budget nor usage is not full.
             () if level.usage > level.budget => Self::Passed,
             () if level.usage == 0 || !reached(80) => Self::Below,
             () if !reached(90) => Self::Eighty,
@@ -81,7 +81,7 @@ impl Step {
         }
     }
 
-    /// The share that it begins with.
+    /// The percentage at which this step begins.
     pub(super) fn percent(self) -> u32 {
         match self {
             Self::Below => 0,
@@ -91,7 +91,7 @@ impl Step {
         }
     }
 
-    /// The next higher one.
+    /// The next higher step.
     pub(super) fn above(self) -> Self {
         match self {
             Self::Below => Self::Eighty,
@@ -110,23 +110,23 @@ impl Step {
     }
 }
 
-/// Devices that allow at least this many allocations are not expected to run out of them.
+/// A device that allows at least this many allocations is not expected to run out of them.
 const PLENTY_OF_ALLOCATIONS: u32 = u32::MAX / 4;
 
-/// 80 % of a number of bytes, rounded down. In two parts: a heap may be larger than an eighth of `u64::MAX`.
+/// 80 % of a number of bytes, rounded down. Multiplying first would overflow above an eighth of `u64::MAX`.
 const fn eight_tenths(bytes: u64) -> u64 {
     bytes / 10 * 8 + bytes % 10 * 8 / 10
 }
 
 impl HeapLevel {
-    /// What may still be taken.
+    /// Bytes that may still be allocated.
     pub(crate) fn free(self) -> u64 {
         self.budget.saturating_sub(self.usage)
     }
 }
 
 impl Budgets {
-    /// `limits`: bytes for each heap, `vk::WHOLE_SIZE` for none; may be shorter than the list of heaps.
+    /// `limits` has bytes for each heap, `vk::WHOLE_SIZE` for no limit. It may be shorter than the list of heaps.
     pub(crate) fn new(device: &Device, limits: &[u64]) -> Self {
         let heaps = device.memory_heaps().iter().enumerate().map(|(at, heap)| {
             let limit = limits.get(at).copied().unwrap_or(vk::WHOLE_SIZE);
@@ -161,7 +161,7 @@ impl Budgets {
         self.heaps[index(heap)].size
     }
 
-    /// Lets the driver be asked for more `VkDeviceMemory` objects than it says that it has room for.
+    /// Allows more `VkDeviceMemory` objects than the driver's limit.
     pub(crate) fn exceed_max_live_memory(&mut self) {
         self.exceeds_max = true;
     }
@@ -171,16 +171,16 @@ impl Budgets {
         (self.live_memory.load(Ordering::Relaxed), self.max_live_memory)
     }
 
-    /// Whether the device allows few allocations, and three quarters of them live: the last quarter is kept for those
-    /// that cannot do without.
+    /// Returns true if the device allows few allocations and three quarters of them are live. The last quarter is
+    /// reserved for requests that have no alternative.
     pub(crate) fn is_near_max_live_memory(&self) -> bool {
         let (live, most) = self.live_memory();
-        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does
-        // not overflow.
+        // Multiplying before dividing avoids reserving too much if the limit is no multiple of four. Values below 2^30
+        // cannot overflow.
         most < PLENTY_OF_ALLOCATIONS && live > most * 3 / 4
     }
 
-    /// [`Self::live_memory`], if it has come near its limit since the last time that this was asked.
+    /// [`Self::live_memory`], if it came near its limit since the last call.
     pub(super) fn count_came_near(&self) -> Option<(u32, u32)> {
         let is_near = self.is_near_max_live_memory();
         let was_near = self.is_near_told.swap(is_near, Ordering::Relaxed);
@@ -192,19 +192,19 @@ impl Budgets {
         self.heaps[index(heap)].memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// From which step to which the heap's usage has gone since the last time that this was asked, and the usage.
-    /// `None` if it is where it was.
+    /// The step at the last call, the step now, and the level. Returns `None` if the step did not change.
     pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
         let told = &self.heaps[index(heap)].told;
         loop {
-            // Before the level: who has told of another one meanwhile has seen a later one, and the exchange fails.
+            // Loaded before the level: if another thread reports a step meanwhile, it saw a later level, and the
+            // exchange fails.
             let before = told.load(Ordering::Acquire);
             let level = self.level(heap);
             let now = Step::of(level);
             if before == now.number() {
                 return None;
             }
-            // Of two threads that look at once, one tells.
+            // If two threads look at once, only one reports.
             let entered = told.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_ok() {
                 return Step::ALL.get(usize::from(before)).map(|&before| (before, now, level));
@@ -212,7 +212,7 @@ impl Budgets {
         }
     }
 
-    /// Asks the driver for its figures. Without VK_EXT_memory_budget there are none.
+    /// Queries the driver's figures. Does nothing without VK_EXT_memory_budget.
     #[inline]
     pub(crate) fn refresh(&self, device: &Device) {
         if self.from_driver {
@@ -229,11 +229,11 @@ impl Budgets {
         let Some(fetched) = device.budgets() else { return };
         self.calls_since_query.store(0, Ordering::Relaxed);
         for (at, heap) in self.heaps.iter().enumerate() {
-            // What was given before the driver was asked and not taken back until now is in its figure. What changed
-            // hands meanwhile, or is about to, may be counted twice until the next time, but never not at all.
+            // The driver's figures include all memory allocated before the query and not freed until now. Memory that
+            // changes hands meanwhile may be counted twice until the next query, but is never missed.
             let taken_back = heap.taken_back.load(Ordering::Acquire);
             let surely_live = given[at].wrapping_sub(taken_back);
-            // Below zero, if more was given and taken back again meanwhile.
+            // Negative if memory was allocated and freed again during the query.
             let surely_live = if surely_live > u64::MAX / 2 { 0 } else { surely_live };
             heap.fetched_usage.store(fetched.heap_usage[at], Ordering::Relaxed);
             heap.fetched_budget.store(fetched.heap_budget[at], Ordering::Relaxed);
@@ -241,22 +241,22 @@ impl Budgets {
         }
     }
 
-    /// [`Self::refresh`] if enough has changed hands since the last time.
+    /// Calls [`Self::refresh`] if enough allocations and frees happened since the last query.
     pub(crate) fn refresh_if_stale(&self, device: &Device) {
         if self.calls_since_query.load(Ordering::Relaxed) >= CALLS_BETWEEN_QUERIES {
             self.refresh(device);
         }
     }
 
-    /// Usage and budget now: the driver's last word, corrected by what this allocator took and gave back since.
+    /// Usage and budget now: the driver's last figures, corrected by what this allocator allocated and freed since.
     ///
-    /// Without the driver's word: what this allocator holds, and 80 % of the heap.
+    /// Without the driver's figures, these are the bytes of this allocator and 80 % of the heap.
     pub(crate) fn level(&self, heap: u32) -> HeapLevel {
         let heap = &self.heaps[index(heap)];
         self.level_with(heap, heap.memory_bytes.load(Ordering::Relaxed))
     }
 
-    /// The level of a heap if the live `VkDeviceMemory` objects have `bytes`.
+    /// The level of a heap if its live `VkDeviceMemory` objects have `bytes`.
     fn level_with(&self, heap: &Heap, bytes: u64) -> HeapLevel {
         let guess = eight_tenths(heap.size);
         if !self.from_driver {
@@ -273,27 +273,27 @@ impl Budgets {
         }
     }
 
-    /// Whether one `VkDeviceMemory` in the heap may have so many bytes at all.
+    /// Checks that one `VkDeviceMemory` of `size` bytes fits the heap at all.
     fn check_size(&self, heap: u32, size: u64) -> Result<(), MemoryError> {
         let heap_size = self.heap_size(heap);
         if size > heap_size { Err(MemoryError::HeapTooSmall { size, heap, heap_size }) } else { Ok(()) }
     }
 
-    /// `maxMemoryAllocationSize`, if `size` is above it. No block is; a request is, if the program says so. Some drivers
-    /// grant it all the same, so that they are asked.
+    /// Returns `maxMemoryAllocationSize` if `size` exceeds it. Blocks never do. A request may, and some drivers grant
+    /// it, so it is still passed on.
     pub(crate) fn exceeded_by(&self, size: u64) -> Option<u64> {
         (size > self.max_memory_size).then_some(self.max_memory_size)
     }
 
-    /// The most bytes that a block in the heap may have.
+    /// The largest size of a block in the heap.
     pub(crate) fn max_block_size(&self, heap: u32) -> u64 {
         self.heap_size(heap).min(self.max_memory_size)
     }
 
-    /// Enters `size` bytes into the books before the driver is asked for them.
+    /// Reserves `size` bytes before the driver is called.
     ///
     /// # Errors
-    /// Nothing is entered if the heap, the program's limit on it, its budget (if `within_budget`) or the number of live
+    /// Reserves nothing if the heap, the program's limit on it, its budget (if `within_budget`) or the number of live
     /// objects does not allow it.
     pub(crate) fn reserve(
         &self,
@@ -308,7 +308,7 @@ impl Budgets {
             self.refresh_if_stale(device);
         }
         let below_limit = |sum: u64| !heap.limited || sum <= heap.size;
-        // Checked and entered in one step: of two threads that both fit alone only one may get the last bytes.
+        // Checked and reserved in one step: if two threads compete for the last bytes, only one gets them.
         let entered = heap.memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bytes| {
             let sum = bytes.checked_add(size).filter(|&sum| below_limit(sum))?;
             let HeapLevel { usage, budget } = self.level_with(heap, bytes);
@@ -316,7 +316,7 @@ impl Budgets {
             fits.then_some(sum)
         });
         if let Err(used) = entered {
-            // Told before a heap's limit, as by VMA: that may be met by asking for less.
+            // Reported before a heap's limit, as in VMA: the caller can meet a heap limit with a smaller request.
             if !within_budget && self.live_memory.load(Ordering::Relaxed) >= self.max_live_memory {
                 return Err(MemoryError::TooManyAllocations { limit: self.max_live_memory });
             }
@@ -326,7 +326,7 @@ impl Budgets {
             let HeapLevel { usage, budget } = self.level_with(heap, used);
             return Err(MemoryError::OverBudget { size, heap: heap_index, usage, budget });
         }
-        // Not counted and taken back: meanwhile others would find one place less than there is.
+        // An increment followed by a rollback would make other threads see one object too many.
         let counted = self.live_memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
             let most = if self.exceeds_max { u32::MAX } else { self.max_live_memory };
             (count < most).then(|| count + 1)
@@ -339,7 +339,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// What [`Self::reserve`] would answer now. Nothing is entered.
+    /// Returns what [`Self::reserve`] would return now. Reserves nothing.
     pub(crate) fn check(&self, heap_index: u32, size: u64, within_budget: bool) -> Result<(), MemoryError> {
         let heap = &self.heaps[index(heap_index)];
         self.check_size(heap_index, size)?;
@@ -359,8 +359,8 @@ impl Budgets {
         }
     }
 
-    /// Whether the limits that are known would let `needed` be reserved if `returned` had been given back: bytes, and
-    /// `VkDeviceMemory` objects. A heap of which the driver gave no more holds what it has.
+    /// Returns true if the known limits would allow `needed` after `returned` was freed. Both are bytes and
+    /// `VkDeviceMemory` objects. A full heap (the driver refused more) can only reuse what it holds.
     pub(crate) fn would_allow(
         &self,
         heap_index: u32,
@@ -379,17 +379,17 @@ impl Budgets {
         fits_heap && fits_budget && (self.exceeds_max || count <= u64::from(most))
     }
 
-    /// The driver gave the `size` bytes that were reserved.
+    /// Counts `size` reserved bytes that the driver allocated.
     pub(crate) fn count_given(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);
     }
 
-    /// The driver will be asked to take `size` bytes back.
+    /// Counts `size` bytes that the driver is about to free.
     pub(crate) fn count_taken_back(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].taken_back.fetch_add(size, Ordering::Release);
     }
 
-    /// Takes `size` bytes off the books: the driver has them back, or did not give them.
+    /// Ends the reservation of `size` bytes: the driver freed them, or did not allocate them.
     pub(crate) fn release(&self, heap: u32, size: u64) {
         let heap = &self.heaps[index(heap)];
         heap.memory_bytes.fetch_sub(size, Ordering::Relaxed);

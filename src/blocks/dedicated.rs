@@ -1,4 +1,4 @@
-//! The dedicated allocations of one memory type or pool: each a `VkDeviceMemory` of its own.
+//! The dedicated allocations of one memory type or pool. Each has its own `VkDeviceMemory`.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -15,17 +15,16 @@ use crate::metadata::{BadKey, Key, Tag};
 #[derive(Debug)]
 pub(crate) struct Dedicated {
     pub(crate) block: DeviceBlock,
-    /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for
-    /// blocks.
+    /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for blocks.
     pub(crate) map_count: u64,
-    /// It was [reserved](DedicatedList::reserve): nobody asked for it by name, so that it counts as a block of its
-    /// pool.
+    /// True if it was [reserved](DedicatedList::reserve). The caller did not ask for dedicated memory, so it counts as
+    /// a block of its pool.
     pub(crate) counts: bool,
     pub(crate) tag: Tag,
     pub(crate) annotation: Annotation,
 }
 
-/// Slots with a generation each, so that a stale key is found out.
+/// Slots with generations, which detect stale keys.
 #[derive(Debug, Default)]
 pub(crate) struct DedicatedList {
     slots: Vec<(u32, Option<Dedicated>)>,
@@ -33,7 +32,7 @@ pub(crate) struct DedicatedList {
     last_generation: u32,
     count: u64,
     bytes: u64,
-    /// Those that count as blocks of a pool with a limit, and those that are to come.
+    /// Allocations that count as blocks of a limited pool, including reserved ones.
     counted: u32,
 }
 
@@ -49,22 +48,22 @@ fn join(at: u32, generation: u32) -> Key {
 }
 
 impl DedicatedList {
-    /// How many count as blocks.
+    /// The number of allocations that count as blocks.
     pub(crate) fn counted(&self) -> u32 {
         self.counted
     }
 
-    /// Counts one before the driver is asked for it.
+    /// Counts one before the driver is called.
     pub(crate) fn reserve(&mut self) {
         self.counted += 1;
     }
 
-    /// What was reserved does not come, or is gone.
+    /// Ends a reservation: its allocation failed, or was freed.
     pub(crate) fn unreserve(&mut self) {
         self.counted = self.counted.saturating_sub(1);
     }
 
-    /// Takes `dedicated` in.
+    /// Inserts `dedicated`.
     pub(crate) fn insert(&mut self, dedicated: Dedicated) -> Key {
         self.last_generation = self.last_generation.wrapping_add(1);
         self.count += 1;
@@ -83,7 +82,7 @@ impl DedicatedList {
         join(at, self.last_generation)
     }
 
-    /// Takes it out again.
+    /// Removes an allocation.
     pub(crate) fn remove(&mut self, key: Key) -> Result<Dedicated, BadKey> {
         self.get_mut(key)?;
         let (at, _) = split(key).ok_or(BadKey)?;
@@ -105,7 +104,7 @@ impl DedicatedList {
         }
     }
 
-    /// Forgets the mappings that nobody uses, and says of which memory.
+    /// Clears the mappings without users and returns their memory, which the caller then unmaps.
     pub(crate) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
         let idle =
             |dedicated: &&mut Dedicated| dedicated.map_count == 0 && dedicated.block.mapped().is_mapped();
@@ -117,19 +116,19 @@ impl DedicatedList {
         .collect()
     }
 
-    /// Number and bytes.
+    /// The number of allocations and their bytes.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.count, self.bytes)
     }
 
-    /// All of them with their keys, in the order of their slots.
+    /// All allocations with their keys, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Dedicated)> {
         (0..)
             .zip(&self.slots)
             .filter_map(|(at, (generation, dedicated))| Some((join(at, *generation), dedicated.as_ref()?)))
     }
 
-    /// Takes all of them out.
+    /// Removes all allocations.
     pub(crate) fn drain(&mut self) -> Vec<Dedicated> {
         self.free.clear();
         self.count = 0;

@@ -1,4 +1,4 @@
-//! One `VkDeviceMemory`, with the books kept: the only gate through which memory is taken from the driver.
+//! One `VkDeviceMemory` and its accounting. All device memory is allocated here.
 
 use ash::vk;
 
@@ -11,7 +11,7 @@ use crate::device::{Device, DriverAllocation, DriverError};
 use crate::error::MemoryError;
 use crate::metadata::Key;
 
-/// What every vector of an allocator works with.
+/// The state that all vectors of an allocator share.
 #[derive(Debug)]
 pub(crate) struct DeviceContext {
     pub(crate) device: Device,
@@ -27,7 +27,7 @@ impl DeviceContext {
 
 #[cfg(test)]
 impl DeviceContext {
-    /// For a simulated GPU, which has to live as long.
+    /// The context of a simulated GPU, which must outlive it.
     pub(crate) fn of(gpu: &sublet_sim::Gpu) -> Self {
         let functions = crate::device::VulkanFunctions::default().with_entry(gpu.entry());
         let settings = crate::device::DeviceSettings {
@@ -49,37 +49,37 @@ impl DeviceContext {
     }
 }
 
-/// The device's side of a memory. For tests that may not be unsafe; their threads have no bytes in common.
+/// Reads device memory from the device's side, for tests without `unsafe` code. No other thread accesses these bytes.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn peek(gpu: &sublet_sim::Gpu, memory: vk::DeviceMemory, at: u64, size: usize) -> Option<Vec<u8>> {
     // SAFETY: see above.
     unsafe { gpu.read_memory(memory, at, size) }
 }
 
-/// The same for writing.
+/// Writes device memory from the device's side. See [`peek`].
 #[cfg(all(test, not(loom)))]
 pub(crate) fn poke(gpu: &sublet_sim::Gpu, memory: vk::DeviceMemory, at: u64, bytes: &[u8]) -> bool {
     // SAFETY: see above.
     unsafe { gpu.write_memory(memory, at, bytes) }
 }
 
-/// A live `VkDeviceMemory`. It has to be given to [`Self::destroy`]; dropping it leaks the memory.
+/// A live `VkDeviceMemory`. [`Self::destroy`] frees it; dropping it leaks the memory.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct DeviceBlock {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) size: u64,
     memory_type: u32,
-    /// Memory of its own for one allocation.
+    /// The memory belongs to one allocation.
     dedicated: bool,
     mapped: MappedPointer,
-    /// The allocation that it was mapped for, which ends the mapping if it is undone and nobody else uses it.
+    /// The allocation that caused the mapping. Undoing it ends the mapping if there is no other user.
     mapped_for: Option<Key>,
 }
 
 impl DeviceBlock {
-    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it. What came of it is to be told
-    /// when no lock is held.
+    /// Allocates memory from the driver if the heap, its limits and (`within_budget`) its budget allow it. The caller
+    /// emits `events` after it has released its locks.
     pub(crate) fn allocate(
         context: &DeviceContext,
         what: &DriverAllocation,
@@ -112,32 +112,32 @@ impl DeviceBlock {
         }
     }
 
-    /// Gives the memory back to the driver, mapped or not, and tells so: no lock is held. `pool` is the pool's name.
+    /// Frees the memory, mapped or not, and emits the event. The caller holds no lock. `pool` is the pool's name.
     pub(crate) fn destroy(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
         let span = tracing::debug_span!(target: "sublet::block", "destroy_block", size = self.size);
         let _entered = span.enter();
         self.give_back(context).emit(context, pool);
     }
 
-    /// Gives the memory back to the driver, mapped or not. It is to be told when no lock is held.
+    /// Frees the memory, mapped or not. The caller emits the event after it has released its locks.
     pub(super) fn give_back(self, context: &DeviceContext) -> ReturnedBlock {
         let heap = context.heap_of(self.memory_type);
         let watch = Watch::start(is_heard());
         context.budgets.count_taken_back(heap, self.size);
-        // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
-        // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
+        // SAFETY: `self` is the only owner of the memory and is consumed here. The caller that freed the last
+        // allocation in it promises that the device no longer uses it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
         let Self { memory, size, memory_type, dedicated, .. } = self;
         ReturnedBlock { memory, described: (memory_type, size, dedicated), watch }
     }
 
-    /// Where the memory is mapped now.
+    /// The address where the memory is mapped now.
     pub(crate) fn mapped(&self) -> MappedPointer {
         self.mapped
     }
 
-    /// Maps the memory, which nobody else knows of yet or whose mapping the caller alone may change.
+    /// Maps the memory. No other thread knows it yet, or the caller has exclusive access to its mapping.
     pub(crate) fn map(&mut self, context: &DeviceContext) -> Result<(), DriverError> {
         if !self.mapped.is_mapped() {
             self.mapped = map_memory(context, self.memory)?;
@@ -145,19 +145,19 @@ impl DeviceBlock {
         Ok(())
     }
 
-    /// Sets where the memory is mapped, after [`map_memory`] or before [`unmap_memory`].
+    /// Sets the mapped address, after [`map_memory`] or before [`unmap_memory`].
     pub(crate) fn set_mapped(&mut self, mapped: MappedPointer) {
         self.mapped = mapped;
         self.mapped_for = None;
     }
 
-    /// [`Self::set_mapped`], for an allocation that may be undone.
+    /// Like [`Self::set_mapped`], for an allocation that may be undone.
     pub(crate) fn set_mapped_for(&mut self, mapped: MappedPointer, key: Key) {
         self.mapped = mapped;
         self.mapped_for = Some(key);
     }
 
-    /// Forgets the mapping if it was made for this allocation. Says whether it was: then it is to be ended.
+    /// Clears the mapping if it was made for this allocation. Returns true if so; the caller then unmaps the memory.
     pub(crate) fn forget_mapped_for(&mut self, key: Key) -> bool {
         let was = self.mapped.is_mapped() && self.mapped_for == Some(key);
         if was {
@@ -167,7 +167,7 @@ impl DeviceBlock {
     }
 }
 
-/// A `VkDeviceMemory` that the driver has back, which is not told yet.
+/// A `VkDeviceMemory` that was freed and whose event is not emitted yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct ReturnedBlock {
@@ -181,20 +181,20 @@ impl ReturnedBlock {
         self.described.1
     }
 
-    /// Tells it: no lock is held. `pool` is the pool's name.
+    /// Emits the event. The caller holds no lock. `pool` is the pool's name.
     pub(crate) fn emit(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
         emit_destroyed(context, self.memory, self.described, &self.watch, pool);
     }
 }
 
-/// Changes the priority of `memory`. The caller holds the lock that who frees memory waits for.
+/// Changes the priority of `memory`. The caller holds a lock that every free of this memory waits for.
 pub(crate) fn set_memory_priority(context: &DeviceContext, memory: vk::DeviceMemory, priority: f32) {
-    // SAFETY: the memory is live: it is in the books of its vector, and whoever takes it out waits for the caller
-    // before it goes (VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter).
+    // SAFETY: the memory is live: its vector lists it, and a thread that removes it waits for the caller before it
+    // frees it (VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter).
     unsafe { context.device.set_memory_priority(memory, priority) };
 }
 
-/// Maps all of `memory`. The caller holds the lock under which the mappings of its vector change.
+/// Maps all of `memory`. The caller holds the `mappings` lock of its vector.
 pub(crate) fn map_memory(
     context: &DeviceContext,
     memory: vk::DeviceMemory,
@@ -205,7 +205,7 @@ pub(crate) fn map_memory(
     unsafe { context.device.map_memory(memory) }.map(MappedPointer::new)
 }
 
-/// Unmaps `memory`. The caller holds the lock under which the mappings of its vector change.
+/// Unmaps `memory`. The caller holds the `mappings` lock of its vector.
 pub(crate) fn unmap_memory(context: &DeviceContext, memory: vk::DeviceMemory) {
     // SAFETY: the memory is live and mapped, which the vector checked; its count of users is zero, and the lock of the
     // vector's mappings keeps other threads out (VUID-vkUnmapMemory-memory-00689).

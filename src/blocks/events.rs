@@ -1,5 +1,5 @@
-//! What is told of device memory. It is told when no lock is held that an allocation needs: a subscriber may ask the
-//! allocator, and even allocate. So what happens under a lock is noted, and told afterwards.
+//! Events of device memory. A subscriber may call the allocator, and even allocate. So events are collected under
+//! locks, and emitted after the locks are released.
 #![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
@@ -10,40 +10,40 @@ use crate::base::cast::narrow;
 use crate::base::watch::Watch;
 use crate::error::MemoryError;
 
-/// One `VkDeviceMemory` that was asked for, and what is known of it.
+/// One attempt to allocate a `VkDeviceMemory`, and its outcome.
 #[derive(Debug)]
 struct Attempt {
     memory_type: u32,
     size: u64,
-    /// Memory of its own for one allocation, and not a block that many share.
+    /// The memory is for one allocation, not a block that many share.
     dedicated: bool,
     outcome: Result<Given, MemoryError>,
 }
 
-/// The driver gave memory.
+/// Memory that the driver allocated.
 #[derive(Debug)]
 struct Given {
     memory: vk::DeviceMemory,
-    /// What the call took; 0 if nobody listened as it began.
+    /// Duration of the call; 0 if there was no subscriber when it began.
     nanoseconds: u64,
-    /// `VkDeviceMemory` objects that live now.
+    /// The number of live `VkDeviceMemory` objects.
     blocks: u32,
-    /// Bytes of those in the heap.
+    /// Bytes of the live objects in this heap.
     heap_bytes: u64,
 }
 
-/// What has happened and is not told yet.
+/// Events that are collected but not emitted yet.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct PendingEvents(Vec<Attempt>);
 
-/// Whether somebody listens to what is told of blocks.
+/// Returns true if a subscriber listens to block events.
 pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::block", tracing::Level::DEBUG)
 }
 
 impl PendingEvents {
-    /// The driver was asked, or was not.
+    /// Records an attempt, including one that failed before the driver was called.
     #[cold]
     pub(super) fn asked(
         &mut self,
@@ -63,7 +63,7 @@ impl PendingEvents {
         self.0.push(Attempt { memory_type, size, dedicated, outcome });
     }
 
-    /// Tells it. `pool` is the pool's name.
+    /// Emits the events. `pool` is the pool's name.
     #[cold]
     pub(super) fn emit(
         self,
@@ -116,7 +116,7 @@ impl Attempt {
     }
 }
 
-/// The driver will be asked for more than `limit`, its `maxMemoryAllocationSize`.
+/// Warns that the driver is about to be asked for more than `limit`, its `maxMemoryAllocationSize`.
 #[cold]
 pub(super) fn emit_above_limit(context: &DeviceContext, memory_type: u32, size: u64, limit: u64) {
     tracing::warn!(
@@ -126,7 +126,7 @@ pub(super) fn emit_above_limit(context: &DeviceContext, memory_type: u32, size: 
     );
 }
 
-/// The driver has `size` bytes back. `pool` is the pool's name.
+/// Emits that the driver freed `size` bytes. `pool` is the pool's name.
 #[cold]
 pub(super) fn emit_destroyed(
     context: &DeviceContext,
@@ -151,23 +151,23 @@ pub(super) fn emit_destroyed(
     emit_levels(context, heap);
 }
 
-/// Whether somebody listens to what is told of levels.
+/// Returns true if a subscriber listens to budget events.
 #[inline]
 fn are_levels_heard() -> bool {
     tracing::enabled!(target: "sublet::budget", tracing::Level::WARN)
 }
 
-/// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what
-/// the device allows.
+/// Emits an event if a heap's usage passed a share of its budget since the last call, or if the number of blocks came
+/// near the device's limit.
 #[cold]
 fn emit_levels(context: &DeviceContext, heap: u32) {
-    // Else nobody would ever be told of what was passed before somebody listened.
+    // Without a subscriber the steps stay unreported, so that a later subscriber learns of them.
     if are_levels_heard() {
         emit_heard_levels(context, heap);
     }
 }
 
-/// [`emit_levels`], where somebody listens.
+/// [`emit_levels`], if there is a subscriber.
 #[cold]
 fn emit_heard_levels(context: &DeviceContext, heap: u32) {
     if let Some((before, now, HeapLevel { usage, budget })) = context.budgets.step_taken(heap) {
@@ -200,7 +200,7 @@ fn emit_heard_levels(context: &DeviceContext, heap: u32) {
 /// [`emit_levels`] for all heaps.
 #[inline]
 pub(crate) fn emit_all_levels(context: &DeviceContext) {
-    // Asked once: a call for each heap is more than all the rest of what may come every frame.
+    // One check for all heaps: a check for each would cost more than the rest of a call that may run every frame.
     if are_levels_heard() {
         for heap in 0..narrow(context.device.memory_heaps().len()) {
             emit_heard_levels(context, heap);

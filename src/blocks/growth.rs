@@ -1,4 +1,4 @@
-//! How a vector gets another block: of which size, and out of which memory.
+//! Growth of a vector: the size of a new block, and its allocation.
 #![forbid(unsafe_code)]
 
 use super::device_block::{DeviceBlock, DeviceContext};
@@ -10,29 +10,29 @@ use crate::vector::policy::grown;
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;
-/// Over the budget, blocks shrink down to this part of the preferred size, so that small allocations go on sharing
-/// blocks instead of becoming one driver call each.
+/// Over the budget, blocks shrink to no less than this fraction of the preferred size. Small allocations then still
+/// share blocks, instead of costing one driver call each.
 const LEAST_PART: u64 = 64;
 
-/// A vector's wish for a block.
+/// Parameters of a new block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
     pub(crate) config: VectorConfig,
-    /// What has to fit, in bytes.
+    /// Bytes that must fit.
     pub(crate) needed: u64,
-    /// Bytes of the largest block that there is.
+    /// Bytes of the largest existing block.
     pub(crate) largest_block: u64,
-    /// The first block is as large as any: one that is divided in order is not searched, and what does not fit its end
-    /// needs another; and where none may follow, none that is larger can.
+    /// The first block already has the full size. Linear algorithms need this, because a request that does not fit at
+    /// the end needs another block. So do vectors with a single block, because no larger one can follow.
     pub(crate) full_sized: bool,
     pub(crate) within_budget: bool,
 }
 
 impl Growth {
-    /// Asks the driver for a block, for a smaller one if it refuses, and so on.
+    /// Allocates a block. If the driver refuses, tries smaller sizes.
     ///
-    /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or
-    /// the request would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    /// Managed sizes start small unless `full_sized` is set. They double while a block of that size exists, or while
+    /// the request would fill more than half. So a new vector on a large heap gets 32, 64, 128 and then 256 MiB.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
@@ -41,7 +41,7 @@ impl Growth {
         self.try_sizes(context, |size| self.ask(context, size, events))
     }
 
-    /// Bytes of the block that [`Self::allocate`] would ask the driver for, if the books allow one.
+    /// The size of the block that [`Self::allocate`] would request, if the limits allow one.
     pub(crate) fn foresee(&self, context: &DeviceContext) -> Result<u64, MemoryError> {
         let heap = context.heap_of(self.config.memory_type);
         self.try_sizes(context, |size| context.budgets.check(heap, size, self.within_budget).map(|()| size))
@@ -66,8 +66,8 @@ impl Growth {
         while size > free && size / 2 >= least {
             size /= 2;
         }
-        // Half of a block would be too small, and half of this one may stay unused: over the budget nobody else has
-        // the use of it. A full-sized block may be the only one, for more than this request.
+        // Half of this size would be too small, so up to half of the block might stay unused. That is not acceptable
+        // over the budget. A full-sized block may be the only one, so it serves later requests too.
         if size > free && !self.full_sized {
             size = least;
         }
@@ -79,7 +79,7 @@ impl Growth {
         }
     }
 
-    /// Asks the driver for a block of `size` bytes.
+    /// Allocates a block of `size` bytes.
     pub(crate) fn ask(
         &self,
         context: &DeviceContext,

@@ -1,14 +1,14 @@
-//! The host's view of device memory: a pointer that may travel between threads.
+//! A host pointer to device memory that may move between threads.
 
 use std::ptr::NonNull;
 
-/// Where a `VkDeviceMemory`, or an allocation in it, is mapped; or that it is not.
+/// The address where a `VkDeviceMemory` or an allocation in it is mapped, or none.
 ///
-/// Only an address: whoever reads or writes through it has to argue for it.
+/// This is only an address. Code that reads or writes through it must justify the access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MappedPointer(Option<NonNull<u8>>);
 
-// SAFETY: an address is only a number here; every access through it is argued where it happens.
+// SAFETY: this type only stores an address. Every access through it is justified where it happens.
 unsafe impl Send for MappedPointer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for MappedPointer {}
@@ -28,9 +28,9 @@ impl MappedPointer {
         self.0
     }
 
-    /// The place `offset` bytes further on; unmapped stays unmapped.
+    /// The address `offset` bytes further on. Unmapped stays unmapped.
     ///
-    /// The result is only an address: it is inside the mapping if `offset` is inside the memory.
+    /// The result is inside the mapping only if `offset` is inside the memory.
     pub(crate) fn at(self, offset: u64) -> Self {
         let Ok(offset) = usize::try_from(offset) else {
             return Self::UNMAPPED;

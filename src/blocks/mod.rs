@@ -1,4 +1,4 @@
-//! The only floor where an offset meets a `VkDeviceMemory`: vectors of blocks, dedicated memory, mappings and budgets.
+//! The only layer that maps an offset to a `VkDeviceMemory`: vectors of blocks, dedicated memory, mappings and budgets.
 
 mod block_vector;
 mod budget;

@@ -1,11 +1,11 @@
-//! What an engine carries for an allocation, in 30 bits: enough to report it, and to move it.
+//! The 30 bits that an engine stores for an allocation: enough to report it and to move it.
 //!
 //! ```text
 //!   bit   29  27 26     23 22                    0
 //!        | kind | alignment |        usage        |
 //! ```
 //!
-//! No kind is all ones, so that no allocation has the tag of a loan.
+//! No kind is all ones, so no allocation has the tag of a leased range.
 #![forbid(unsafe_code)]
 
 use crate::base::align::Alignment;
@@ -15,11 +15,11 @@ use crate::metadata::Tag;
 const USAGE_BITS: u32 = 23;
 /// Bits for the alignment.
 const ALIGNMENT_BITS: u32 = 4;
-/// Where the kind begins.
+/// The lowest bit of the kind.
 const KIND_SHIFT: u32 = USAGE_BITS + ALIGNMENT_BITS;
-/// Alignments up to 2 to the power of this are not told apart.
+/// Alignments up to two to this power share one step.
 const LEAST_LOG2: u32 = 4;
-/// The step that stands for 512 KiB and everything above.
+/// The step for 512 KiB and everything above.
 const LAST_STEP: u32 = (1 << ALIGNMENT_BITS) - 1;
 const LEAST_MASK: u64 = (1 << LEAST_LOG2) - 1;
 const LAST: u64 = 1 << (LEAST_LOG2 + LAST_STEP);
@@ -28,7 +28,7 @@ const LINEAR: [u32; 2] = [1, 3];
 
 const _: () = assert!((7 << KIND_SHIFT) | ((1 << KIND_SHIFT) - 1) == Tag::MASK);
 
-/// Kind, up to 6, and usage.
+/// Packs a kind, at most 6, and a usage.
 #[inline]
 pub(crate) const fn tag_of(kind: u32, usage: u32) -> Tag {
     Tag((kind << KIND_SHIFT) | (usage & ((1 << USAGE_BITS) - 1)))
@@ -39,22 +39,22 @@ pub(crate) const fn kind_of(tag: Tag) -> u32 {
     tag.0 >> KIND_SHIFT
 }
 
-/// The usage in a tag: the lowest 23 bits of it.
+/// The lowest 23 bits of the usage in a tag.
 pub(crate) const fn usage_of(tag: Tag) -> u32 {
     tag.0 & ((1 << USAGE_BITS) - 1)
 }
 
-/// A tag that also says at which alignment the memory was asked for: nobody else keeps it.
+/// Adds the requested alignment to a tag. It is stored nowhere else.
 #[inline]
 pub(crate) const fn with_alignment(tag: Tag, alignment: Alignment) -> Tag {
-    // As bits, which every allocation pays for: the least alignment is rounded up to, and the last step is a bit that
-    // comes before all above it.
+    // Branchless, because every allocation runs this. Small alignments round up to the least step. The bit of `LAST`
+    // bounds `trailing_zeros` for larger ones.
     let told = ((alignment.get() + LEAST_MASK) & !LEAST_MASK) | LAST;
     Tag(tag.0 | (told.trailing_zeros() - LEAST_LOG2) << USAGE_BITS)
 }
 
-/// An alignment that is not below the one that the memory at `offset` was asked for with: 16 where it was less, and
-/// where it may be above 512 KiB, the one that `offset` has.
+/// An alignment no smaller than the requested one of the memory at `offset`. Returns 16 if less was requested. If it
+/// may exceed 512 KiB, returns the alignment of `offset`.
 pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> Alignment {
     let step = tag.0 >> USAGE_BITS & LAST_STEP;
     if step < LAST_STEP {
@@ -64,7 +64,7 @@ pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> Alignment {
     Alignment::from_log2(if offered < 63 { offered } else { 63 })
 }
 
-/// Whether it is one of those that share no granularity page with linear resources.
+/// Returns true if the resource must share no granularity page with linear resources.
 #[inline]
 pub(crate) fn needs_whole_pages(tag: Tag) -> bool {
     !LINEAR.contains(&(tag.0 >> KIND_SHIFT))
@@ -81,7 +81,7 @@ mod tests {
                 let tag = with_alignment(tag_of(kind, 0x7f_ffff), Alignment::from_log2(log2));
                 assert_eq!((kind_of(tag), usage_of(tag)), (kind, 0x7f_ffff));
                 assert!(tag.0 < Tag::MASK, "the tag of a loan");
-                // At an offset that the alignment has given.
+                // The offset has the requested alignment.
                 let told = alignment_of(tag, 3 << log2).get().trailing_zeros();
                 assert_eq!(told, log2.max(4));
             }

@@ -1,4 +1,4 @@
-//! Getting memory out of a vector: out of the core or a shard, out of a new block, or dedicated.
+//! Allocation from a vector: from the core, a shard, a new block, or dedicated memory.
 #![forbid(unsafe_code)]
 
 use super::super::dedicated::Dedicated;
@@ -13,13 +13,13 @@ use crate::error::{AllocationError, Contradiction, MapError};
 use crate::metadata::{Request, Strategy, Tag};
 use crate::pool::VectorConfig;
 
-/// What is asked of a vector: first what an engine is asked for, then how far the vector goes for it.
+/// A request to a vector: the fields for an engine, and the limits that the vector observes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorRequest {
     pub(crate) size: u64,
     pub(crate) alignment: Alignment,
     pub(crate) tag: Tag,
-    /// The resource may be optimal: it gets whole granularity pages, so that no linear one shares a page with it.
+    /// The resource may be optimal. It gets whole granularity pages, so that no linear resource shares a page with it.
     pub(crate) whole_pages: bool,
     /// The allocation stays mapped for its whole life.
     pub(crate) mapped: bool,
@@ -30,7 +30,7 @@ pub(crate) struct VectorRequest {
 }
 
 impl VectorRequest {
-    /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
+    /// Size and alignment of the request to an engine. Sizes that would overflow stay as they are; they fit nowhere.
     #[inline(always)]
     pub(super) fn placed(&self, granularity: Alignment, min_alignment: Alignment) -> (u64, Alignment) {
         let (mut size, mut alignment) = (self.size, self.alignment.max(min_alignment));
@@ -41,7 +41,7 @@ impl VectorRequest {
         (size, alignment)
     }
 
-    /// What an engine is asked for.
+    /// The request to an engine.
     #[inline]
     pub(super) fn of_engine(&self, granularity: Alignment, min_alignment: Alignment) -> Request {
         let Self { strategy, upper, tag, .. } = *self;
@@ -51,7 +51,7 @@ impl VectorRequest {
 }
 
 impl BlockVector {
-    /// Gives the calling thread a shard, if this vector lends. Says whether it does.
+    /// Assigns a shard to the calling thread, if this vector leases ranges. Returns true if it does.
     pub(crate) fn settle(&self) -> bool {
         let lends = self.core.lock().lending().is_some();
         lends && self.shards.settle() != 0
@@ -63,8 +63,9 @@ impl BlockVector {
         self.shards.home()
     }
 
-    /// The fast path: grants a balanced request from below out of the core, if no other thread holds the lock. The
-    /// caller maps the block where `mapped` asks for it. `None`: the caller continues with [`Self::place_at_once`].
+    /// The fast path: allocates from the core, with the balanced strategy from below, if no other thread holds the
+    /// lock. The caller maps the block if `mapped` is set. On `None`, the caller continues with
+    /// [`Self::place_at_once`].
     #[inline(always)]
     pub(crate) fn grant(&self, request: VectorRequest) -> Option<Grant> {
         let mut guard = self.core.try_lock()?;
@@ -82,21 +83,21 @@ impl BlockVector {
         Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
-    /// [`Self::grant`], out of the shard of the calling thread. A function of its own, so that who is in no shard keeps
-    /// its registers.
+    /// [`Self::grant`] from the shard of the calling thread. Not inlined, to keep registers free for threads without a
+    /// shard.
     #[inline(never)]
     pub(crate) fn grant_in_shard(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
         self.shards.get(home)?.grant(request, home)
     }
 
-    /// Grants memory out of a block that there is. `None` changes nothing.
+    /// Allocates from an existing block. `None` changes nothing.
     #[inline(never)]
     pub(crate) fn place_at_once(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
         let home = self.shards.home();
         let grant = if home == 0 {
             match self.core.try_lock() {
                 Some(mut core) => core.place(request).ok()??,
-                // Somebody else has the core: wait for it, or move away from it if that happens often.
+                // Another thread holds the core: wait for it, or move to a shard if that happens often.
                 None => {
                     let mut core = self.core.lock();
                     if core.count_contention()
@@ -115,8 +116,8 @@ impl BlockVector {
         self.finish(context, grant, request).ok()
     }
 
-    /// [`Self::place_at_once`] for a request that may take no block: the error says what there is. `None`: there are
-    /// shards, which have to be asked as well.
+    /// [`Self::place_at_once`] for a request that may not create a block. The error reports the free space. Returns
+    /// `None` if there are shards, which the caller has to try as well.
     pub(crate) fn place_or_refuse(
         &self,
         context: &DeviceContext,
@@ -126,14 +127,14 @@ impl BlockVector {
         if self.shards.iter().next().is_some() {
             return None;
         }
-        // They count where the number of blocks is limited.
+        // Dedicated allocations count where the number of blocks is limited.
         let dedicated = if is_limited { self.counted_dedicated() } else { 0 };
-        // Bound first: `finish` may call the driver.
+        // A separate statement releases the lock first: `finish` may call the driver.
         let placed = self.core.lock().place_or_refuse(request, dedicated);
         Some(placed.and_then(|grant| self.finish(context, grant, request)))
     }
 
-    /// Grants memory out of a shard.
+    /// Allocates from a shard.
     #[inline]
     fn place_in_shard(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
         let shard = self.shards.get(home)?;
@@ -148,14 +149,14 @@ impl BlockVector {
         granted.or_else(|| self.place_in_loan(context, home, request))
     }
 
-    /// Sends the calling thread back to the core if no other that has settled has allocated or freed anything since it
-    /// looked last: the core is faster for one. All go with it, as those that have ended cannot by themselves.
+    /// Moves the calling thread back to the core if no other shard was used since the last check: the core is faster
+    /// for one thread. All threads move, because threads that have ended cannot do so themselves.
     #[cold]
     fn goes_back(&self, context: &DeviceContext, home: u8) -> bool {
-        // Before the look: who settles in between stays.
+        // Read before the checks: a thread that gets a shard in between keeps it.
         let settled = self.shards.settled();
         let others = self.shards.iter().filter(|&(number, _)| number != home);
-        // Each is asked, so that the next look is at the time since this one.
+        // No short circuit: each check starts a new period for its shard.
         let is_alone = others.fold(true, |alone, (_, shard)| shard.was_left_alone() & alone);
         if is_alone {
             self.shards.unsettle(settled);
@@ -164,7 +165,7 @@ impl BlockVector {
         is_alone
     }
 
-    /// Gets a shard another loan and grants memory out of that; what no shard serves, out of the core.
+    /// Leases another range for a shard and allocates from it. A request that shards do not serve goes to the core.
     #[cold]
     fn place_in_loan(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
         let lending = {
@@ -179,15 +180,15 @@ impl BlockVector {
         let mut sizes = shard.lock().next_loans(&lending, request);
         let loan = {
             let mut core = self.core.lock();
-            // Rather a small loan than the one allocation out of the core: who comes once comes again, and every visit
-            // costs the core's own thread as much as this one.
+            // A small range is better than one allocation from the core. The thread will likely come again, and each
+            // visit slows the core's own thread as much as this one does.
             match sizes.find_map(|size| core.lend(size)) {
                 Some(loan) => loan,
                 None => return core.place(request).ok()?,
             }
         };
         match shard.add_loan(&lending, loan) {
-            // What is too much is given back another time.
+            // A surplus range is returned later.
             Ok(()) => shard.lock().place(request, home, true),
             Err(loan) => {
                 self.give_back(context, &loan);
@@ -196,7 +197,7 @@ impl BlockVector {
         }
     }
 
-    /// Grants memory out of wherever there is some, out of a new block if need be. `tried`: nothing is granted at once.
+    /// Allocates from any memory, or from a new block. `tried` means that existing blocks were tried already.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
@@ -206,7 +207,7 @@ impl BlockVector {
         let in_any_shard =
             || self.shards.iter().find_map(|(number, shard)| shard.lock().place(request, number, true));
         match self.place_or_grow(context, request, tried) {
-            // Better a place in another thread's shard than none.
+            // A place in another thread's shard is better than a failure.
             Err(error) if error.is_shortage() => match in_any_shard() {
                 Some(grant) => self.finish(context, grant, request),
                 None => {
@@ -238,17 +239,17 @@ impl BlockVector {
         if let Some(grant) = granted {
             return self.finish(context, grant, request);
         }
-        // Who may not grow the vector learns it here, and does not wait for one who does.
+        // A request that may not grow the vector fails here, and does not wait for a thread that may.
         let dedicated = self.counted_dedicated();
         self.core.lock().check_growth(request, dedicated)?;
         self.grow(context, request)
     }
 
-    /// Takes a block from the driver.
+    /// Grows the vector by a block, and allocates from it.
     #[cold]
     fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
-        // Not only around the driver's call: a subscriber that allocates as the span begins must not find `growth`
-        // taken.
+        // The span covers more than the driver call: a subscriber that allocates as the span begins must not find
+        // `growth` locked.
         let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
         let _entered = span.enter();
         let mut events = None;
@@ -263,7 +264,7 @@ impl BlockVector {
         self.finish(context, granted?, request)
     }
 
-    /// [`Self::grow`] under its lock: nothing is told. The block comes back where it did not help.
+    /// [`Self::grow`] under its lock, without emitting events. Returns the block if it did not help.
     #[allow(clippy::type_complexity, reason = "what `place_in_new` answers")]
     fn grow_in_turn(
         &self,
@@ -272,11 +273,11 @@ impl BlockVector {
         events: &mut Option<(u32, PendingEvents)>,
     ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
         let _growth_lock = self.growth.lock();
-        // Until this thread lets go of the lock it can only become less.
+        // While this thread holds the lock, this count can only decrease.
         let dedicated = self.counted_dedicated();
         let growth = {
             let mut core = self.core.lock();
-            // Another thread may have grown the vector, or freed something, since.
+            // Another thread may have grown the vector or freed memory meanwhile.
             if let Some(grant) = core.place(request)? {
                 return Ok((Ok(grant), None));
             }
@@ -288,7 +289,7 @@ impl BlockVector {
         Ok(self.core.lock().place_in_new(block, request))
     }
 
-    /// A pool that may have no more blocks is full.
+    /// Emits that a pool reached its maximum number of blocks.
     fn emit_exhausted(&self, error: &AllocationError) {
         let AllocationError::Full {
             size,
@@ -301,7 +302,7 @@ impl BlockVector {
         else {
             return;
         };
-        // 0: the caller wanted no other block. Else, only a pool has a limit.
+        // 0 means that the request allowed no new block. Otherwise only a pool has a limit.
         if max_block_count == 0 || !tracing::enabled!(target: "sublet::pool", tracing::Level::DEBUG) {
             return;
         }
@@ -315,7 +316,7 @@ impl BlockVector {
         );
     }
 
-    /// Adds what is free in shards to the figures of an error.
+    /// Adds the free space in shards to the figures of an error.
     pub(super) fn with_shards(&self, mut error: AllocationError) -> AllocationError {
         if let AllocationError::Full { free, largest_free, .. } = &mut error {
             for (_, shard) in self.shards.iter() {
@@ -328,7 +329,7 @@ impl BlockVector {
         error
     }
 
-    /// Maps the block if the allocation is to be mapped and the block is not.
+    /// Maps the block if the request needs it and the block is unmapped.
     pub(crate) fn finish(
         &self,
         context: &DeviceContext,
@@ -362,24 +363,24 @@ impl BlockVector {
         self.dedicated.lock().counted()
     }
 
-    /// Whether there may be a dedicated allocation that nobody asked for by name: it counts as a block.
+    /// Checks that the limit allows one more dedicated allocation that counts as a block.
     pub(crate) fn check_dedicated(&self, request: &VectorRequest) -> Result<(), AllocationError> {
         let dedicated = self.counted_dedicated();
         let checked = self.core.lock().check_count(request, dedicated);
         checked.map_err(|error| self.with_shards(error))
     }
 
-    /// [`Self::check_dedicated`], and counts it.
+    /// [`Self::check_dedicated`], and counts the allocation.
     fn reserve_dedicated(&self, request: &VectorRequest) -> Result<(), AllocationError> {
-        // Who makes a block has counted what there is.
+        // A thread that creates a block has counted the dedicated allocations under this lock.
         let _growth_lock = self.growth.lock();
         self.check_dedicated(request)?;
         self.dedicated.lock().reserve();
         Ok(())
     }
 
-    /// Makes a dedicated allocation. `None` in `priority` is the vector's own. What was not asked for `by_name` counts
-    /// as a block where their number is limited.
+    /// Makes a dedicated allocation. `None` in `priority` means the vector's priority. If the caller did not ask for
+    /// dedicated memory (`by_name`), the allocation counts as a block where their number is limited.
     pub(crate) fn dedicate(
         &self,
         context: &DeviceContext,
@@ -421,7 +422,7 @@ impl BlockVector {
         Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
     }
 
-    /// The memory of a dedicated allocation, mapped if it is to be.
+    /// Allocates the memory of a dedicated allocation, and maps it if the request needs it.
     fn make_dedicated(
         &self,
         context: &DeviceContext,

@@ -1,4 +1,4 @@
-//! What is kept of an allocation besides its place: in a table beside the engine, so that who keeps nothing pays
+//! Optional data of an allocation. It lives in a table beside the engine, so that allocations without annotations cost
 //! nothing.
 #![forbid(unsafe_code)]
 
@@ -12,15 +12,15 @@ use super::{BlockVector, FOREIGN, Live};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Metadata};
 
-/// What is kept of one allocation.
+/// The optional data of one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Annotation {
     pub(crate) name: Option<Box<str>>,
-    /// The caller's own number, where such are tracked.
+    /// The caller's own number, if such numbers are tracked.
     pub(crate) user_data: Option<u64>,
-    /// Where it was allocated, where that is tracked.
+    /// The code location of the allocation, if tracked.
     pub(crate) caller: Option<&'static Location<'static>>,
-    /// The place is set aside for a move, and nobody's allocation yet.
+    /// The place is reserved for a move, and not allocated yet.
     pub(crate) is_set_aside: bool,
 }
 
@@ -34,8 +34,8 @@ impl Annotation {
 /// The annotations of an engine's allocations. None of them is empty.
 pub(super) type Annotations = HashMap<Key, Annotation, BuildHasherDefault<KeyHasher>>;
 
-/// Hashes keys by one multiplication. Engines make them, so that nobody can choose keys that collide, and those of live
-/// chunks differ in their lower bits.
+/// Hashes keys by one multiplication. Engines create the keys, so nobody can choose colliding ones, and live keys
+/// differ in their lower bits.
 #[derive(Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -56,7 +56,7 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Changes the annotation of a live key, of which there need not be one yet.
+/// Changes the annotation of a live key, and creates it if needed.
 pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnOnce(&mut Annotation)) {
     match annotations.entry(key) {
         Entry::Occupied(mut annotation) => {
@@ -76,7 +76,7 @@ pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnO
 }
 
 impl BlockVector {
-    /// Changes what is kept of an allocation.
+    /// Changes the annotation of an allocation.
     pub(crate) fn annotate(
         &self,
         live: Live,
@@ -97,7 +97,7 @@ impl BlockVector {
         Ok(())
     }
 
-    /// What is kept of an allocation.
+    /// The annotation of an allocation.
     pub(crate) fn annotation(&self, live: Live) -> Result<Annotation, ForeignHandle> {
         if live.dedicated {
             return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.annotation.clone());
@@ -111,14 +111,14 @@ impl BlockVector {
         Ok(active.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
-    /// What is kept of an allocation, and the bytes of the `VkDeviceMemory` that it is in.
-    // In line, so that it need not be written down and moved.
+    /// The annotation of an allocation, and the bytes of its `VkDeviceMemory`.
+    // Inlined, to avoid a copy of the result.
     #[inline(always)]
     pub(crate) fn annotation_and_memory_size(&self, live: Live) -> Result<(Annotation, u64), ForeignHandle> {
         if live.dedicated || live.shard != 0 {
             return Ok((self.annotation(live)?, self.memory_size(live)?));
         }
-        // The usual case, with one lock and one look.
+        // The common case needs one lock and one lookup.
         let mut core = self.core.lock();
         let active = core.use_of(live.generation)?;
         let region = active.engine.region_of(live.key).ok_or(FOREIGN)?;
@@ -126,25 +126,25 @@ impl BlockVector {
         Ok((active.annotations.get(&live.key).cloned().unwrap_or_default(), memory_size))
     }
 
-    /// Names an allocation, or takes its name away.
+    /// Sets or clears the name of an allocation.
     pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
         let name = name.map(Box::from);
         self.annotate(live, |annotation| annotation.name = name)
     }
 
-    /// Names the pool that this vector is, or takes its name away.
+    /// Sets or clears the name of the pool.
     pub(crate) fn set_pool_name(&self, generation: u32, name: Option<&str>) -> Result<(), ForeignHandle> {
         let mut core = self.core.lock();
         core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.name = name.map(Box::from);
         Ok(())
     }
 
-    /// The name of the pool that this vector is.
+    /// The name of the pool.
     pub(crate) fn pool_name(&self) -> Option<Box<str>> {
         self.core.lock().active.as_ref().and_then(|active| active.name.clone())
     }
 
-    /// Changes how many empty blocks are kept, and gives back those that are too many now. Returns their bytes.
+    /// Changes how many empty blocks are kept, and frees the surplus. Returns the bytes freed.
     pub(crate) fn set_empty_blocks_kept(
         &self,
         context: &DeviceContext,
@@ -158,7 +158,7 @@ impl BlockVector {
             active.config.empty_blocks_kept = kept;
             active.heeds_frees = true;
         }
-        // Blocks whose last chunks are loans that nobody uses are empty too.
+        // Blocks that hold only unused leased ranges are empty too.
         Ok(self.reclaim(context).unwrap_or(0) + self.give_empty_blocks_back(context, kept))
     }
 }

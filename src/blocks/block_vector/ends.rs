@@ -1,5 +1,5 @@
-//! The ends of blocks that end within a granularity page. What ends with its block shares the rest of that page with
-//! nothing, so that its size need not be rounded up to whole pages.
+//! Placement at the end of a block whose size is no multiple of the granularity. An allocation that reaches the end
+//! shares the last page with nothing after it, so its size need not be rounded up to whole pages.
 #![forbid(unsafe_code)]
 
 use super::VectorRequest;
@@ -8,7 +8,7 @@ use crate::base::cast::{index, narrow};
 use crate::metadata::{Key, RegionId, Request};
 
 impl Active {
-    /// Places what is to have whole pages at the end of a block: everything from its offset on.
+    /// Places a request for whole pages at the end of a block, and takes everything from its offset on.
     #[cold]
     pub(super) fn place_at_end(&mut self, request: &VectorRequest) -> Option<(Key, RegionId, u64)> {
         if !self.has_partial_pages {
@@ -20,7 +20,7 @@ impl Active {
         })
     }
 
-    /// Whether [`Self::place_at_end`] has room.
+    /// Returns true if [`Self::place_at_end`] would succeed.
     pub(super) fn fits_at_end(&self, request: &VectorRequest) -> bool {
         let fits = |region| {
             self.end_of(region, request).is_some_and(|(at, tail)| self.engine.fits_tail(region, at, &tail))
@@ -32,8 +32,8 @@ impl Active {
         (0..narrow(self.blocks.len())).map(RegionId)
     }
 
-    /// The place in one block, free or not: the last offset from which on there are enough bytes, and a request for all
-    /// of these. `None` if the block ends with a page.
+    /// The last offset of one block with enough bytes behind it, free or not, and a request for all of these bytes.
+    /// `None` if the block ends on a page boundary.
     fn end_of(&self, region: RegionId, request: &VectorRequest) -> Option<(u64, Request)> {
         let capacity = self.blocks.get(index(region.0))?.as_ref()?.memory.size;
         if !request.whole_pages || capacity & self.config.granularity.mask() == 0 {

@@ -1,4 +1,4 @@
-//! Giving memory back: allocations to the vector, loans to the core, blocks to the driver.
+//! Freeing: allocations return to the vector, leased ranges to the core, and blocks to the driver.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
@@ -9,7 +9,7 @@ use crate::error::ForeignHandle;
 use crate::metadata::Key;
 
 impl BlockVector {
-    /// Takes an allocation back. A block that is empty now may go back to the driver.
+    /// Frees an allocation. If its block is empty now, the driver may get it back.
     #[inline(always)]
     pub(crate) fn free(
         &self,
@@ -17,7 +17,7 @@ impl BlockVector {
         live: Live,
         mapped: bool,
     ) -> Result<(), ForeignHandle> {
-        // Part by part: as a whole it would be in memory for those who do not go there.
+        // Destructured, so that the fast path does not store it in memory.
         let Live { generation, key, dedicated, shard } = live;
         if u8::from(dedicated) | shard != 0 {
             return self.free_outside(context, key, generation, shard, dedicated);
@@ -28,7 +28,7 @@ impl BlockVector {
             let (region, is_empty) = active.engine.take_back(key).ok_or(FOREIGN)?;
             if mapped {
                 let block = active.block_mut(region);
-                // A program that unmapped once too often must not take the allocator down with it.
+                // Saturating: a program that unmaps once too often must not make the allocator panic.
                 block.map_count = block.map_count.saturating_sub(1);
             }
             active.after_free(context, key, region, is_empty)
@@ -47,8 +47,7 @@ impl BlockVector {
         }
     }
 
-    /// If nothing is allocated in any shard, all loans come home: they would keep blocks alive in which there is
-    /// nothing.
+    /// Returns all leased ranges if no shard has an allocation: they would keep empty blocks alive.
     #[cold]
     fn give_idle_loans_back(&self, context: &DeviceContext) {
         if self.shards.are_idle() {
@@ -56,7 +55,7 @@ impl BlockVector {
         }
     }
 
-    /// [`Self::free`] of what the core has not granted.
+    /// [`Self::free`] for an allocation outside the core.
     #[inline(never)]
     fn free_outside(
         &self,
@@ -78,14 +77,14 @@ impl BlockVector {
         Ok(())
     }
 
-    /// Gives back the loans that a shard does not keep, and looks whether another has such.
+    /// Returns the leased ranges that a shard does not keep, and checks another shard for unused ranges.
     #[cold]
     pub(super) fn give_surplus_back(&self, context: &DeviceContext, surplus: &[Loan]) {
         for loan in surplus {
             self.give_back(context, loan);
         }
         self.look_for_quiet_shard(context);
-        // One block stays anyway, and what comes and goes in that shall not fetch its loan each time.
+        // One block stays anyway. Allocations that come and go in it should not lease their range each time.
         if self.shards.are_idle() && self.has_only_loans() {
             self.reclaim(context);
         }
@@ -95,7 +94,7 @@ impl BlockVector {
         self.core.lock().active.as_ref().is_some_and(Active::has_only_loans)
     }
 
-    /// The shard that a live allocation is in; `None`: the core.
+    /// The shard of a live allocation, or `None` for the core.
     #[inline]
     pub(super) fn shard_of(&self, live: Live) -> Result<Option<&Shard>, ForeignHandle> {
         if live.shard == 0 {
@@ -104,9 +103,9 @@ impl BlockVector {
         self.shards.get(live.shard).map(Some).ok_or(FOREIGN)
     }
 
-    /// Gives the core a loan back in which nothing is allocated. Returns the bytes that the driver got back.
+    /// Returns an empty leased range to the core. Returns the number of bytes freed to the driver.
     pub(super) fn give_back(&self, context: &DeviceContext, loan: &Loan) -> u64 {
-        // Bound first: the driver must not be called with the guard alive.
+        // A separate statement releases the lock before the driver call.
         let emptied = self.core.lock().take_back(context, loan);
         let Some(block) = emptied else { return 0 };
         let bytes = block.size;
@@ -114,8 +113,8 @@ impl BlockVector {
         bytes
     }
 
-    /// Takes empty loans from one shard, another each time, if nobody has used it since the last look. So what a thread
-    /// leaves behind when it turns to something else comes back, at the price of one look now and then.
+    /// Takes empty leased ranges from one shard, if it was not used since the last check. Each call checks another
+    /// shard. Ranges that an idle thread left behind return this way, at the price of an occasional check.
     pub(super) fn look_for_quiet_shard(&self, context: &DeviceContext) {
         let mut loans = Vec::new();
         if let Some(mut shard) = self.shards.next_to_look_at().and_then(Shard::try_lock) {
@@ -128,7 +127,8 @@ impl BlockVector {
         }
     }
 
-    /// Takes all empty loans from all shards. `None` if there were none, else the bytes that the driver got back.
+    /// Takes all empty leased ranges from all shards. Returns `None` if there were none, else the number of bytes freed
+    /// to the driver.
     pub(super) fn reclaim(&self, context: &DeviceContext) -> Option<u64> {
         let mut loans = Vec::new();
         self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
@@ -137,23 +137,23 @@ impl BlockVector {
 
     #[cold]
     fn free_dedicated(&self, context: &DeviceContext, key: Key) -> Result<(), ForeignHandle> {
-        // Bound first: a guard in the scrutinee would be held across the driver's call.
+        // A separate statement: a guard in the scrutinee would be held across the driver call.
         let removed = self.dedicated.lock().remove(key);
         self.destroy_block(context, removed.map_err(|_| FOREIGN)?.block);
         Ok(())
     }
 
-    /// Gives back memory that was taken out of the books.
+    /// Frees memory that was removed from the vector.
     #[cold]
     pub(super) fn destroy_block(&self, context: &DeviceContext, block: DeviceBlock) {
-        // `trim` may be about to unmap it. It cannot begin to any more, so that waiting once is enough, and others may
-        // map while the driver frees.
+        // `trim` may be unmapping this block. No new unmapping of it can begin, so waiting once is enough, and others
+        // may map while the driver frees.
         drop(self.mappings.lock());
         block.destroy(context, || self.pool_name());
     }
 
-    /// Memory type and number and bytes of the blocks that could go back because nothing is in them, if the vector is
-    /// in use and of a memory type that is wanted. Loans in which nothing is allocated come home before.
+    /// Returns the memory type, and the number and bytes of the blocks that are empty and could be freed. Returns
+    /// `None` if the vector is unused or `wants` rejects its memory type. Empty leased ranges return first.
     pub(crate) fn gather_empty(&self, wants: impl FnOnce(u32) -> bool) -> Option<(u32, Emptied)> {
         let memory_type = self.config(None)?.memory_type;
         if !wants(memory_type) {
@@ -166,9 +166,10 @@ impl BlockVector {
         Some((memory_type, core.active.as_ref()?.empties()))
     }
 
-    /// Gives empty blocks back, but for the first ones of a pool. They are to be told when no lock is held.
+    /// Frees empty blocks, except the first ones of a pool. The caller emits the events after it has released its
+    /// locks.
     pub(crate) fn return_empty(&self, context: &DeviceContext) -> Vec<ReturnedBlock> {
-        // Bound first: the driver must not be called with the guard alive.
+        // A separate statement releases the lock before the driver call.
         let emptied =
             self.core.lock().active.as_mut().map_or_else(Vec::new, |active| active.take_empty_blocks(0));
         // See `destroy_block`.
@@ -176,7 +177,7 @@ impl BlockVector {
         emptied.into_iter().map(|block| block.give_back(context)).collect()
     }
 
-    /// Gives empty blocks back and unmaps what nobody has mapped. Returns the bytes given back.
+    /// Frees empty blocks and unmaps memory that has no users of its mapping. Returns the bytes freed.
     pub(crate) fn trim(&self, context: &DeviceContext) -> u64 {
         let reclaimed = self.reclaim(context).unwrap_or(0);
         let mappings = self.mappings.lock();
@@ -195,10 +196,9 @@ impl BlockVector {
         reclaimed + bytes
     }
 
-    /// Gives empty blocks back until `keep` of them, or the first blocks of a pool, are left. Returns the bytes given
-    /// back.
+    /// Frees empty blocks until `keep` of them, or the first blocks of a pool, are left. Returns the bytes freed.
     pub(super) fn give_empty_blocks_back(&self, context: &DeviceContext, keep: u32) -> u64 {
-        // Bound first: the driver must not be called with the guard alive.
+        // A separate statement releases the lock before the driver call.
         let emptied =
             self.core.lock().active.as_mut().map_or_else(Vec::new, |active| active.take_empty_blocks(keep));
         let bytes = emptied.iter().map(|block| block.size).sum();

@@ -1,4 +1,4 @@
-//! Mappings and sizes: what is asked about the memory of one live allocation.
+//! Mappings and sizes of the memory of one live allocation.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
@@ -7,9 +7,9 @@ use super::{BlockVector, FOREIGN, Live};
 use crate::error::{ForeignHandle, MapError};
 
 impl BlockVector {
-    /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
+    /// Counts one more user of the mapping of `live`'s memory, and maps the memory if necessary.
     ///
-    /// The answer is where the **memory** begins, not the allocation.
+    /// Returns the address where the **memory** begins, not the allocation.
     #[inline]
     pub(crate) fn map(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
         let mapped = self.with_memory(live, |memory, map_count| {
@@ -25,7 +25,7 @@ impl BlockVector {
         })
     }
 
-    /// Counts one user of the mapping less. The memory stays mapped until it is freed or trimmed.
+    /// Counts one user less. The memory stays mapped until it is freed or trimmed.
     #[inline]
     pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
         self.with_memory(live, |_, map_count| {
@@ -34,9 +34,9 @@ impl BlockVector {
         })?
     }
 
-    /// Maps the memory of an allocation in a shard for as long as it and its neighbours in the shard live.
+    /// Maps the memory of an allocation in a shard. The mapping lasts as long as the leased range has allocations.
     ///
-    /// The answer is where the **memory** begins.
+    /// Returns the address where the **memory** begins.
     #[cold]
     pub(super) fn map_for_shard(
         &self,
@@ -47,13 +47,13 @@ impl BlockVector {
         let Some(shard) = self.shard_of(live)? else { return Ok(mapped) };
         let is_news = shard.lock().set_mapped(live, mapped)?;
         if !is_news {
-            // Another thread has done the same; the loan counts as one user.
+            // Another thread has done the same; the range counts as one user.
             self.unmap(live)?;
         }
         Ok(mapped)
     }
 
-    /// Maps the memory of `live`, whose map count says already that it is in use.
+    /// Maps the memory of `live`. Its map count already includes the caller.
     #[cold]
     pub(super) fn map_memory(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
         let _mappings = self.mappings.lock();
@@ -66,19 +66,19 @@ impl BlockVector {
         Ok(mapped)
     }
 
-    /// Bytes of the `VkDeviceMemory` that the allocation is in.
+    /// Bytes of the `VkDeviceMemory` that holds the allocation.
     pub(crate) fn memory_size(&self, live: Live) -> Result<u64, ForeignHandle> {
         self.with_memory(live, |memory, _| memory.size)
     }
 
-    /// Whether this use of the vector lasts: as long as it does, so does what is in blocks and was not freed.
+    /// Returns true if this use of the vector lasts. While it does, unfreed allocations in its blocks are live.
     #[inline]
     pub(crate) fn has_use(&self, generation: u32) -> bool {
         self.core.lock().use_of(generation).is_ok()
     }
 
-    /// Counts one more user of a mapping that there is, so that nobody ends it. Gives the bytes of the `VkDeviceMemory`
-    /// that the allocation is in. Paired with [`Self::unmap`].
+    /// Counts one more user of an existing mapping, so that it does not end. Returns the bytes of the `VkDeviceMemory`
+    /// that holds the allocation. Paired with [`Self::unmap`].
     pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
         self.with_memory(live, |memory, map_count| {
             if !memory.mapped().is_mapped() {
@@ -89,7 +89,7 @@ impl BlockVector {
         })?
     }
 
-    /// Calls `look` with the memory of a live allocation and the number of users of its mapping.
+    /// Calls `look` with the memory of a live allocation and the user count of its mapping.
     #[inline(always)]
     fn with_memory<R>(
         &self,
@@ -101,7 +101,7 @@ impl BlockVector {
             let dedicated = list.get_mut(live.key).map_err(|_| FOREIGN)?;
             return Ok(look(&mut dedicated.block, &mut dedicated.map_count));
         }
-        // Not both locks at once: a live allocation stays in its block, of whomever the locks are.
+        // The locks need not overlap: a live allocation stays in its block.
         let in_shard = match self.shard_of(live)? {
             Some(shard) => Some(shard.lock().block_of(live)?),
             None => None,

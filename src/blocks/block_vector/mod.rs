@@ -1,31 +1,31 @@
 //! The blocks of one memory type or pool, and the engine that divides them.
 //!
-//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that contend for it
-//! get **shards**, which divide ranges that the core has lent them; `shards.rs` says who gets one, `shard.rs` what it
-//! does, `returns.rs` what becomes of an allocation that another thread frees.
+//! A vector used by one thread is its **core**: an engine and the list of blocks. Threads that contend for the core get
+//! **shards**, which divide ranges leased from the core. `shards.rs` assigns shards to threads, `shard.rs` implements
+//! them, and `returns.rs` handles allocations that another thread frees.
 //!
 //! ```text
 //!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `BlockVector::grant`
-//!                   |                    \-- contended: count that, wait, or settle
-//!                   \-- n --> shard n: lock --> its engine --> no room: a loan, out of the core
-//!                 no room: empty loans come back --> growth: look again, ask the driver
-//!
-//!   free          the handle says whose key it is: the core's, the caller's own shard's, or another's (at its door)
+//!                   |                    \-- contended: count that, wait, or get a shard
+//!                   \-- n --> shard n: lock --> its engine --> full: lease a range of the core
+//!                 full: empty leased ranges return --> growth: try again, call the driver
+//! 
+//!   free          by the owner in the handle: the core, the caller's own shard, or another shard (through its ring)
 //! ```
 //!
 //! Each lock has one purpose:
 //!
-//! | lock | guards | across a call of the driver |
+//! | lock | guards | held over a driver call |
 //! |---|---|---|
 //! | `core` | the engine, the list of blocks, their map counts | never |
-//! | one for each shard | the shard's engine, its loans | never |
-//! | `growth` | that one thread makes a block: who finds the vector full takes it, **looks again**, and only then asks the driver | yes |
-//! | `mappings` | mapping and unmapping; who is about to free a block waits for it once | yes |
+//! | one for each shard | the shard's engine, its leased ranges | never |
+//! | `growth` | one thread at a time makes a block: a thread that finds the vector full takes it, **tries again**, and only then calls the driver | yes |
+//! | `mappings` | mapping and unmapping; a thread that is about to free a block waits for it once | yes |
 //! | `dedicated` | the list of dedicated allocations | never |
 //!
-//! `core` and those of the shards are for brief sections: no call of the driver, no event, no code of the caller's.
-//! They are taken in this order, so that nobody waits in a circle: `growth` or `mappings`, shards by their numbers,
-//! `core`; `dedicated` is held with none but `mappings`. An allocation that finds room, and a free, hold one at a time.
+//! Sections under `core` and the shard locks are brief: no driver call, no event, no code of the caller. The lock order
+//! prevents deadlocks: `growth` or `mappings`, then shards by number, then `core`. `dedicated` is held with no other
+//! lock but `mappings`. A successful allocation from an existing block and a free hold one lock at a time.
 #![forbid(unsafe_code)]
 
 mod allocate;
@@ -69,7 +69,7 @@ use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Tag};
 use crate::pool::VectorConfig;
 
-/// What a vector granted. In this order, for `Miss::Unmapped` of the allocator.
+/// A granted allocation. The allocator's `Miss::Unmapped` depends on the order of fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Grant {
@@ -81,13 +81,13 @@ pub(crate) struct Grant {
     pub(crate) mapped: MappedPointer,
 }
 
-/// Names one allocation of one vector.
+/// Identifies one allocation of one vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     pub(crate) generation: u32,
     pub(crate) key: Key,
     pub(crate) dedicated: bool,
-    /// Whose key it is: a shard's, or the core's if 0.
+    /// The owner of the key: a shard, or the core if 0.
     pub(crate) shard: u8,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Counts dedicated allocations, which are blocks as well.
+    /// Adds dedicated allocations, which count as blocks as well.
     fn add_dedicated(&mut self, count: u64, bytes: u64) {
         self.block_count += count;
         self.block_bytes += bytes;
@@ -110,19 +110,19 @@ impl Totals {
     }
 }
 
-/// What a visitor of a vector is shown.
+/// An item that a visitor of a vector receives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Visited<'a> {
-    /// Comes first, if the vector is in use.
+    /// Comes first if the vector is in use.
     Vector {
         config: &'a VectorConfig,
         generation: u32,
         /// The pool's name.
         name: Option<&'a str>,
     },
-    /// A block begins; its chunks follow in the order of their offsets.
+    /// A block. Its chunks follow in the order of their offsets.
     Block {
-        /// Counted from the first block of this use of the vector on.
+        /// Numbered from the first block of this use of the vector.
         id: u32,
         memory: vk::DeviceMemory,
         size: u64,
@@ -130,7 +130,7 @@ pub(crate) enum Visited<'a> {
     },
     Chunk {
         chunk: Chunk,
-        /// Whose key it is, as in [`Live`].
+        /// The owner of the key, as in [`Live`].
         shard: u8,
         annotation: Option<&'a Annotation>,
     },
@@ -144,8 +144,8 @@ pub(crate) enum Visited<'a> {
     },
 }
 
-/// On cache lines of its own: what one thread writes must not be in the way of what all threads read. Processors fetch
-/// lines in pairs.
+/// A value on its own cache lines, so that one thread's writes do not slow the reads of others. Two lines, because
+/// processors prefetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<V>(V);
@@ -166,11 +166,11 @@ pub(crate) struct BlockVector {
     growth: Mutex<()>,
     mappings: Mutex<()>,
     dedicated: Mutex<DedicatedList>,
-    /// There is, or was, memory in it.
+    /// The vector has, or had, memory.
     had_memory: AtomicBool,
 }
 
-/// The allocation is not one of this vector's.
+/// The allocation does not belong to this vector.
 const FOREIGN: ForeignHandle = ForeignHandle::Allocation;
 
 impl BlockVector {
@@ -186,7 +186,7 @@ impl BlockVector {
         }
     }
 
-    /// Puts the vector to use, with its first blocks. On failure it stays unused and the driver has everything back.
+    /// Activates the vector with its first blocks. On failure it stays unused, and all blocks are freed.
     pub(crate) fn activate(
         &self,
         context: &DeviceContext,
@@ -211,7 +211,7 @@ impl BlockVector {
         begun
     }
 
-    /// Takes the vector out of use. Allocations that are still live are shown to `leak`; their memory is freed.
+    /// Deactivates the vector and frees its memory. Calls `leak` for each allocation that is still live.
     pub(crate) fn deactivate(&self, context: &DeviceContext, leak: &mut dyn FnMut(Visited<'_>)) {
         self.visit(&mut |visited| match visited {
             Visited::Chunk { chunk: Chunk { used: Some(_), .. }, .. } | Visited::Dedicated { .. } => {
@@ -222,7 +222,7 @@ impl BlockVector {
         self.retire(context);
     }
 
-    /// Takes the vector out of use and frees its memory, whatever is allocated in it.
+    /// Deactivates the vector and frees its memory, live allocations included.
     pub(crate) fn retire(&self, context: &DeviceContext) {
         self.shards.unsettle(u64::MAX);
         self.shards.iter().for_each(|(_, shard)| shard.close());
@@ -235,13 +235,13 @@ impl BlockVector {
         blocks.into_iter().chain(dedicated).for_each(|block| block.destroy(context, || name.clone()));
     }
 
-    /// Whether the vector is in that use.
+    /// Returns true if the vector is in the use `generation`.
     pub(crate) fn is_in_use(&self, generation: u32) -> bool {
         let core = self.core.lock();
         generation == core.generation && core.active.as_ref().is_some()
     }
 
-    /// What the vector was made with; `None` if it is not in use, or in another use than `generation`.
+    /// The vector's configuration; `None` if it is not in use, or if `generation` does not match.
     pub(crate) fn config(&self, generation: Option<u32>) -> Option<VectorConfig> {
         let core = self.core.lock();
         if generation.is_some_and(|generation| generation != core.generation) {

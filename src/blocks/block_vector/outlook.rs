@@ -1,4 +1,4 @@
-//! Where an allocation would go, without making it.
+//! Queries where an allocation would go.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::DeviceContext;
@@ -7,8 +7,8 @@ use crate::error::AllocationError;
 use crate::metadata::Metadata;
 
 impl BlockVector {
-    /// Bytes of the block that the driver would be asked for, 0 if one that there is has room. Nothing is changed, and
-    /// nothing is kept from other threads: it is a guess, and right as long as nobody else is at work.
+    /// Bytes of the block that would be allocated from the driver, 0 if an existing block has room. Changes and
+    /// reserves nothing: other threads may invalidate the answer at any time.
     pub(crate) fn foresee(
         &self,
         context: &DeviceContext,
@@ -36,7 +36,7 @@ impl BlockVector {
         }
     }
 
-    /// Bytes that are free, and that one allocation could have at the most.
+    /// Free bytes, and the size of the largest possible allocation.
     pub(crate) fn free_bytes(&self) -> (u64, u64) {
         let (mut free, mut largest) = (0, 0);
         if let Some(active) = self.core.lock().active.as_ref() {

@@ -1,4 +1,4 @@
-//! Priorities that change while memory lives.
+//! Changing the priority of live memory.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceContext, set_memory_priority};
@@ -6,7 +6,7 @@ use super::{BlockVector, FOREIGN, Live};
 use crate::error::{ForeignHandle, PriorityError};
 
 impl BlockVector {
-    /// Changes the priority of every block and dedicated allocation, and of those to come.
+    /// Changes the priority of every existing and future block and dedicated allocation.
     pub(crate) fn set_priority(
         &self,
         context: &DeviceContext,
@@ -14,9 +14,10 @@ impl BlockVector {
         priority: f32,
     ) -> Result<(), ForeignHandle> {
         self.core.lock().use_of(generation).map_err(|_| ForeignHandle::Pool)?.config.priority = priority;
-        // A block that is being made has the old priority, and is not in the list yet.
+        // A block that is being created still has the old priority and is not in the list yet.
         drop(self.growth.lock());
-        // Who is about to free a block waits for this lock: what is in the lists stays live until it is released.
+        // A thread that is about to free a block waits for this lock. So the listed memory stays live until its
+        // release.
         let _mappings = self.mappings.lock();
         let mut memories = Vec::new();
         {
@@ -39,7 +40,7 @@ impl BlockVector {
         if !live.dedicated {
             return Err(PriorityError::NotDedicated);
         }
-        // See above: its pool may be destroyed meanwhile.
+        // As in `set_priority`: its pool may be destroyed meanwhile.
         let _mappings = self.mappings.lock();
         let memory = self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.block.memory;
         set_memory_priority(context, memory, priority);

@@ -1,8 +1,8 @@
-//! The door through which other threads give back what a shard granted.
+//! A ring of allocations of a shard that other threads have freed.
 //!
-//! Who frees in another thread's shard would have to take its lock, and with the lock fetch a dozen cache lines that
-//! the other thread needs again in a moment. Instead the key is left in a ring, and whoever holds the lock of the shard
-//! takes what is there: its own thread now and then, every other visitor always.
+//! Freeing into another thread's shard would take its lock and move a dozen cache lines that the owner needs again
+//! soon. Instead the key goes into a ring. A thread that holds the shard's lock drains the ring: the owner
+//! occasionally, every other thread always.
 //!
 //! ```text
 //!   slots      . . k k k k . .      one lock-free push for each key
@@ -10,8 +10,8 @@
 //!                 head    tail      `head` moves under the shard's lock only
 //! ```
 //!
-//! A key that nobody takes must not keep memory from becoming empty. So the door closes when the shard has hardly more
-//! live allocations than there are keys in the ring: [`Left::Now`] sends the caller in, to take them all.
+//! A key in the ring must not keep memory from becoming empty. So the ring has a limit that depends on the number of
+//! live allocations. At the limit, [`Left::Now`] makes the caller take the lock and drain the ring.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -21,20 +21,20 @@ use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering, Turn, fence};
 use crate::metadata::Key;
 
-/// Keys that the ring has room for.
+/// Capacity of the ring.
 const ROOM: u32 = if cfg!(all(loom, test)) { 4 } else { 256 };
-/// When so many wait, the shard's own thread does not come often enough...
+/// The queue limit for shards with few live allocations: at this length the owner does not drain often enough.
 const ENOUGH: u32 = if cfg!(all(loom, test)) { 2 } else { 32 };
-/// ...or so many, while more than [`PLENTY`] are live: who goes in fetches the cache lines of the whole shard.
+/// The queue limit if more than [`PLENTY`] are live: draining fetches the cache lines of the whole shard.
 const MOST: u32 = if cfg!(all(loom, test)) { 3 } else { 192 };
 const PLENTY: u32 = if cfg!(all(loom, test)) { 3 } else { 512 };
 /// Keys that are taken at once.
 pub(super) const BATCH: usize = if cfg!(all(loom, test)) { 2 } else { 32 };
 
-// No more wait than are live. And positions wrap where the ring does.
+// The limit never exceeds the number of live allocations. A power of two makes positions wrap with the ring.
 const _: () = assert!(ENOUGH < MOST && MOST < ROOM && MOST <= PLENTY && ROOM.is_power_of_two());
 
-/// How many keys may not wait any more where so many allocations are live.
+/// The queue length at which the ring must be drained, for `live` allocations.
 #[inline]
 pub(super) const fn limit(live: u32) -> u32 {
     if live > PLENTY {
@@ -46,33 +46,33 @@ pub(super) const fn limit(live: u32) -> u32 {
     }
 }
 
-/// What became of a key.
+/// The outcome of leaving a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {
-    /// It lies in the ring, and the shard's own thread will find it.
+    /// The key is in the ring; the owner will find it.
     There,
-    /// It lies in the ring, and the caller has to take the lock and empty it.
+    /// The key is in the ring; the caller has to take the lock and drain it.
     Now,
-    /// It was not taken: the caller has to take the lock and free it.
+    /// The key is not in the ring; the caller has to take the lock and free it.
     No,
 }
 
-/// What only the holder of the lock writes.
+/// Fields that only the holder of the shard's lock writes.
 #[derive(Debug)]
 struct Inside {
     head: AtomicU32,
     /// See [`limit`].
     limit: AtomicU32,
-    /// The use of the vector that keys have to be of.
+    /// The use of the vector whose keys the ring accepts.
     generation: AtomicU32,
 }
 
-/// A place in the ring.
+/// One slot of the ring.
 #[derive(Debug)]
 struct Slot {
-    /// Zero: nothing, or not yet.
+    /// Zero: empty, or reserved but not written yet.
     key: AtomicU64,
-    /// Of the one who leaves a key here, then of the one who takes it.
+    /// Checks exclusive access: first of the thread that leaves a key, then of the thread that takes it.
     turn: Turn,
 }
 
@@ -101,12 +101,12 @@ impl Returns {
         &self.slots[index(at % ROOM)]
     }
 
-    /// Leaves a key of that use of the vector. Lock-free.
+    /// Leaves a key of the use `generation`. Lock-free.
     pub(super) fn leave(&self, key: Key, generation: u32) -> Left {
         if self.inside.generation.load(Ordering::Relaxed) != generation {
             return Left::No;
         }
-        // Acquire: the slot was emptied before `head` moved past it. Loaded first: `tail` is not behind it then.
+        // Acquire: the slot was emptied before `head` moved past it. Loaded first, so that `tail` is not behind `head`.
         let head = self.inside.head.load(Ordering::Acquire);
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
@@ -125,14 +125,14 @@ impl Returns {
         }
         let slot = self.slot(tail);
         slot.turn.touch();
-        // Release: what the caller did to the memory comes before what the next who gets it does.
+        // Release: the caller's accesses to the memory happen before those of its next owner.
         slot.key.store(key.0.get(), Ordering::Release);
-        // Pairs with the one in `publish_live`: of a thread that leaves the last key but one and of one that frees the
-        // last allocation but these, at least one sees the other.
+        // Pairs with the fence in `publish_live`. One thread leaves the last key but one, another frees the last
+        // allocation outside the ring: at least one sees the other's write.
         fence(Ordering::SeqCst);
-        // All that have a place by now: others may have come later and gone, and found this key not written yet.
+        // Includes all reserved slots: other threads may have reserved later and left, before this key was written.
         let end = self.tail.load(Ordering::Relaxed);
-        // Acquire: what was told before `head` moved. See `pass`.
+        // Acquire: sees the limit that was published before `head` moved. See `pass`.
         let waiting = end.wrapping_sub(self.inside.head.load(Ordering::Acquire));
         if waiting >= self.inside.limit.load(Ordering::Relaxed) {
             return Left::Now;
@@ -140,24 +140,24 @@ impl Returns {
         Left::There
     }
 
-    /// Whether a key may be taken.
+    /// Returns true if a key can be taken.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         self.slot(self.inside.head.load(Ordering::Relaxed)).key.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes the keys that were left first, as far as they were written: the holder of the shard's lock, who alone may
-    /// call this, does not wait for another thread. How many there were; [`Self::pass`] comes next.
+    /// Takes the oldest keys that are written, and returns their number; the caller then calls [`Self::pass`]. Only the
+    /// holder of the shard's lock may call this. It does not wait for other threads.
     ///
-    /// Several at once, because they lie in cache lines of the thread that left them, which are fetched at the same time
-    /// so. And `head` moves once for all of them: who leaves keys reads it each time.
+    /// Takes several at once: they lie in cache lines of other threads, whose fetches then overlap. `head` moves once
+    /// for all of them, which matters because every leaving thread reads it.
     #[inline]
     pub(super) fn take(&self, keys: &mut [Option<Key>; BATCH]) -> u32 {
         let head = self.inside.head.load(Ordering::Relaxed);
         let mut taken = 0;
         for key in keys {
             let slot = self.slot(head.wrapping_add(taken));
-            // Zero is also what the slot holds whose place was taken but whose key was not written yet.
+            // Zero is also the value of a reserved slot whose key is not written yet.
             let Some(left) = NonZeroU64::new(slot.key.load(Ordering::Acquire)) else { break };
             slot.turn.touch();
             slot.key.store(0, Ordering::Relaxed);
@@ -167,36 +167,34 @@ impl Returns {
         taken
     }
 
-    /// Gives the places of so many keys that were taken away again; so many allocations are live now. Only for the
-    /// holder of the lock.
+    /// Releases the slots of `taken` keys; `live` allocations remain. Only the holder of the lock may call this.
     pub(super) fn pass(&self, taken: u32, live: u32) {
-        // Before `head`: who leaves a key meanwhile must not find too few waiting for what it believes to be live. It
-        // would not come in, and whoever is here now may be one who cannot give loans back.
+        // Before `head`: otherwise a leaving thread could see the old limit with the new, shorter queue. It would not
+        // drain, and the current holder may be unable to return leased ranges.
         self.inside.limit.store(limit(live), Ordering::Relaxed);
         let head = self.inside.head.load(Ordering::Relaxed);
         self.inside.head.store(head.wrapping_add(taken), Ordering::Release);
     }
 
-    /// Tells how many keys may not wait any more now that so many allocations of the shard are live, those in the ring
-    /// included. Whether the ring has as many, so that the holder of the lock, whose call this is, has to empty it. It
-    /// can: there is a key to be taken.
+    /// Publishes the queue limit for `live` allocations, including those in the ring. Returns true if the limit is
+    /// reached and a key can be taken; the lock holder must then drain the queue.
     pub(super) fn publish_live(&self, live: u32) -> bool {
         self.inside.limit.store(limit(live), Ordering::Relaxed);
         // See `leave`.
         fence(Ordering::SeqCst);
         let head = self.inside.head.load(Ordering::Relaxed);
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        // Who has the first place but has not written its key yet is not waited for: it has the fence before it still,
-        // and then sees what was told here.
+        // Does not wait for a thread that reserved the first slot but has not written its key. That thread still has
+        // its fence ahead, and then sees the limit that was published here.
         waiting != 0 && waiting >= limit(live) && self.slot(head).key.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether nothing was live when it was told last.
+    /// Returns true if the last published number of live allocations was 0.
     pub(super) fn is_idle(&self) -> bool {
         self.inside.limit.load(Ordering::Relaxed) == 0
     }
 
-    /// Opens the door for keys of a use of the vector, and closes it for all others.
+    /// Accepts keys of the use `generation` only.
     pub(super) fn open_for(&self, generation: u32) {
         self.inside.generation.store(generation, Ordering::Relaxed);
     }

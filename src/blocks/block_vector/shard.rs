@@ -1,8 +1,8 @@
-//! A part of a vector that, as long as threads keep to their own, only one of them works on.
+//! A part of a vector that one thread uses without contention.
 //!
-//! A shard divides **loans**: ranges of the vector's blocks that the core has set aside for it. To the core a loan is
-//! one used chunk; to the shard it is a region of an engine of its own. Loans start small and grow with what the shard
-//! holds, so that many shards do not reserve much more than one would.
+//! A shard divides **leased ranges** of the vector's blocks. To the core such a range is one used chunk; to the shard
+//! it is a region of its own engine. Ranges start small and grow with the shard's total, so that many shards do not
+//! reserve much more than one would.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -21,33 +21,33 @@ use crate::metadata::{
 };
 use crate::pool::VectorConfig;
 
-/// Bytes of a shard's first loan.
+/// Bytes of a shard's first range.
 const FIRST_LOAN: u64 = 1 << 20;
-/// The most bytes of a loan, as far as blocks are large enough.
+/// The most bytes of a range, if blocks are large enough.
 const LARGEST_LOAN: u64 = 16 << 20;
-/// A loan is at most this part of a block.
+/// A range is at most this fraction of a block.
 const LOANS_IN_A_BLOCK: u64 = 16;
-/// A new loan is this part of what the shard has already.
+/// A new range is this fraction of what the shard has already.
 const GROWTH: u64 = 4;
-/// The most that a shard divides is this part of the largest loan.
+/// Shards serve requests up to this fraction of the largest range.
 const LARGEST_PART: u64 = 8;
-/// The least part of a new loan that the request it is for may be.
+/// A new range has at least this many times the size of the request that needs it.
 const NEEDED_PART: u64 = 4;
-/// Loans start at a multiple of this, and so every smaller alignment within a loan is one within its block.
+/// Ranges start at a multiple of this. So each smaller alignment within a range is also one within its block.
 const LOAN_ALIGNMENT: Alignment = Alignment::from_log2(16);
 
-/// What is lent to the shards of one vector, if anything.
+/// Parameters for leasing ranges to the shards of one vector.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lending {
     largest_loan: u64,
     granularity: Alignment,
     min_alignment: Alignment,
-    /// Whether the core has slabs, and so the shards.
+    /// True if the core uses slabs, and so do the shards.
     has_slabs: bool,
 }
 
 impl Lending {
-    /// `None` for vectors whose order of placement matters, or whose blocks are too small to be worth it.
+    /// `None` for vectors whose order of placement matters, or whose blocks are too small for leasing.
     pub(super) fn of(config: &VectorConfig) -> Option<Self> {
         let largest_loan = LARGEST_LOAN.min(config.block_size / LOANS_IN_A_BLOCK);
         let is_possible = config.algorithm == Algorithm::Tlsf
@@ -59,15 +59,15 @@ impl Lending {
         is_possible.then_some(Self { largest_loan, granularity, min_alignment, has_slabs })
     }
 
-    /// Whether shards divide requests like this one. Large ones are rare for what they cost anyway, and those that ask
-    /// for the best place mean the best of all.
+    /// Returns true if shards serve requests like this one. Large requests are rare, and requests for the best place
+    /// must see the whole vector.
     #[inline]
     pub(super) fn serves(&self, request: &VectorRequest) -> bool {
         self.serves_size(request.size, request.alignment)
             && matches!(request.strategy, Strategy::Balanced | Strategy::MinTime)
     }
 
-    /// As [`Self::serves`], of a request without a strategy.
+    /// [`Self::serves`], without the strategy.
     #[inline]
     fn serves_size(&self, size: u64, alignment: Alignment) -> bool {
         size <= self.largest_loan / LARGEST_PART && alignment <= LOAN_ALIGNMENT
@@ -82,58 +82,58 @@ impl Lending {
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Loan {
-    /// Of the chunk in the core's engine.
+    /// The key of its chunk in the core's engine.
     pub(super) key: Key,
-    /// The use of the vector in which it was lent.
+    /// The use of the vector in which it was leased.
     pub(super) generation: u32,
     pub(super) block: RegionId,
     pub(super) memory: vk::DeviceMemory,
     /// Bytes from the start of the block.
     pub(super) base: u64,
     pub(super) size: u64,
-    /// Where the block is mapped; [`MappedPointer::UNMAPPED`] until something in the loan wants to stay mapped. From
-    /// then on the loan counts as one user of the block's mapping, for as long as it lasts.
+    /// Where the block is mapped; [`MappedPointer::UNMAPPED`] until an allocation in the range needs a persistent
+    /// mapping. From then on the range counts as one user of the block's mapping until it is returned.
     pub(super) mapped: MappedPointer,
 }
 
-/// What is in use: an engine, and the loans that it divides.
+/// The state of a shard in use: an engine, and the ranges that it divides.
 #[derive(Debug)]
 struct Open {
     lending: Lending,
     engine: Tlsf,
     /// By region.
     loans: Vec<Option<Loan>>,
-    /// Bytes of all loans.
+    /// Bytes of all ranges.
     bytes: u64,
-    /// Loans in which nothing is allocated.
+    /// The number of empty ranges.
     empty: u32,
     annotations: Annotations,
-    /// What the engine has refused last, and how it was then.
+    /// The last request that the engine refused, and the counters at that time.
     refused: Option<Refused>,
 }
 
-/// What the lock of a shard guards. With the lock it fits into a cache line.
+/// The state under a shard's lock. Together with the lock it fits into a cache line.
 #[derive(Debug, Default)]
 pub(super) struct ShardState {
-    /// The use of the vector that `open` is of.
+    /// The use of the vector to which `open` belongs.
     generation: u32,
-    /// Allocations that were granted and not taken back yet.
+    /// Live allocations, including those in the ring.
     live: u32,
-    /// The limit that other threads were told last.
+    /// The queue limit that was published last.
     told: u32,
-    /// Counts what the shard's own thread does here, and wraps.
+    /// Counts operations of the shard's own thread; wraps.
     uses: u32,
-    /// `uses` when somebody looked whether this shard is quiet.
+    /// The value of `uses` at the last check for a quiet shard.
     seen: u32,
-    /// `uses` when another thread looked whether it is alone.
+    /// The value of `uses` when another thread last checked whether it is alone.
     seen_from_outside: u32,
-    /// `uses` when the shard's own thread looked whether it is alone.
+    /// The value of `uses` when the shard's own thread last checked whether it is alone.
     looked_around: u32,
     /// Boxed: most vectors never have a shard.
     open: Option<Box<Open>>,
 }
 
-/// The books of a shard, and the generation of its first loan.
+/// The counters of a shard, and the generation of its first range.
 #[cfg(all(test, not(loom)))]
 pub(super) struct Books<'a> {
     pub(super) bytes: &'a mut u64,
@@ -150,7 +150,7 @@ impl ShardState {
         self.open.as_deref_mut().ok_or(FOREIGN)
     }
 
-    /// Whether a loan has room for the request; `any`: also for one that is usually none for a shard.
+    /// Returns true if a range has room for the request. `any` also admits requests that shards usually do not serve.
     pub(super) fn fits(&self, request: &VectorRequest, any: bool) -> bool {
         let Some(open) = self.open.as_deref() else { return false };
         let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
@@ -158,19 +158,19 @@ impl ShardState {
         is_served && open.engine.fits(&Request { strategy: Strategy::Balanced, ..wanted }) == Ok(true)
     }
 
-    /// `None`: no loan has room, or the request is none for a shard. `any`: also one that is usually none, for a vector
-    /// that has no other place left.
+    /// Returns `None` if no range has room, or if shards do not serve the request. `any` also admits requests that
+    /// shards usually do not serve, for a vector without any other free place.
     #[inline]
     pub(super) fn place(&mut self, request: &VectorRequest, shard: u8, any: bool) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
-        // Beyond that alignment, a multiple within the loan is none within the block.
+        // For larger alignments, a multiple within the range is not one within the block.
         let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
         if !is_served {
             return None;
         }
         let mut wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
         if any {
-            // One look for the lowest offset would make every other call keep the order of offsets.
+            // One search for the lowest offset would make every later call maintain the order of offsets.
             wanted.strategy = Strategy::Balanced;
         }
         let asked = Refused { wanted, uses: self.uses, usage: open.engine.usage() };
@@ -186,7 +186,8 @@ impl ShardState {
         Some(open.granted(key, span.region, span.offset, request.mapped, self.generation, shard))
     }
 
-    /// No loan has room for the request, and the engine is not asked again until that may have changed.
+    /// Records that no range has room for the request, so that the engine is not asked again until that may have
+    /// changed.
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, request: &VectorRequest) {
@@ -198,14 +199,14 @@ impl ShardState {
         }
     }
 
-    /// Takes an allocation back. Whether that emptied a loan.
+    /// Frees an allocation. Returns true if that emptied a range.
     #[inline(always)]
     fn free(&mut self, live: Live) -> Result<bool, ForeignHandle> {
         self.open_of(live)?;
         self.take_back(live.key)
     }
 
-    /// Takes back an allocation of this use of the vector. Whether that emptied a loan.
+    /// Frees an allocation of the current use of the vector. Returns true if that emptied a range.
     #[inline(always)]
     fn take_back(&mut self, key: Key) -> Result<bool, ForeignHandle> {
         let open = self.open.as_deref_mut().ok_or(FOREIGN)?;
@@ -218,13 +219,13 @@ impl ShardState {
         Ok(is_empty)
     }
 
-    /// Whether there are more empty loans than are kept.
+    /// Returns true if there are more empty ranges than are kept.
     #[inline]
     pub(super) fn has_surplus(&self) -> bool {
         self.open.as_deref().is_some_and(|open| open.empty > open.kept(self.live))
     }
 
-    /// Takes the empty loans that are not kept.
+    /// Takes the empty ranges that are not kept.
     #[cold]
     pub(super) fn take_surplus(&mut self, taken: &mut Vec<Loan>) {
         if let Some(open) = self.open.as_deref_mut() {
@@ -232,7 +233,7 @@ impl ShardState {
         }
     }
 
-    /// Bytes of the loans, the best size first, that would help with a request that found no room.
+    /// Sizes of ranges that would make room for a request, the best first.
     pub(super) fn next_loans(
         &self,
         lending: &Lending,
@@ -246,7 +247,7 @@ impl ShardState {
         std::iter::successors(Some(best), |size| Some(size / 2)).take_while(move |&size| size >= least)
     }
 
-    /// Takes a loan in. It comes back if there can be no more.
+    /// Adds a range. Returns it if the engine accepts no more.
     fn add_loan(&mut self, lending: &Lending, loan: Loan) -> Result<(), Loan> {
         if self.generation != loan.generation {
             self.close();
@@ -277,37 +278,37 @@ impl ShardState {
         Ok(())
     }
 
-    /// Takes all loans in which nothing is allocated.
+    /// Takes all empty ranges.
     pub(super) fn take_empty(&mut self, taken: &mut Vec<Loan>) {
         if let Some(open) = self.open.as_deref_mut() {
             open.take_empty(0, taken);
         }
     }
 
-    /// Whether nothing happened since the last look.
+    /// Returns true if the shard was not used since the last call.
     pub(super) fn is_quiet(&mut self) -> bool {
         let is_quiet = self.uses == self.seen;
         self.seen = self.uses;
         is_quiet
     }
 
-    /// Whether it is time to look whether the shard's own thread is alone.
+    /// Returns true if the shard's own thread should check whether it is alone.
     const fn is_time_to_look_around(&self) -> bool {
         self.uses.wrapping_sub(self.looked_around) >= LOOK_AROUND_EVERY
     }
 
-    /// Forgets everything; the core takes its blocks back anyway.
+    /// Drops all state. The core takes its blocks back separately.
     fn close(&mut self) {
         self.open = None;
         self.live = 0;
     }
 
-    /// The block that an allocation is in.
+    /// The block that holds an allocation.
     pub(super) fn block_of(&mut self, live: Live) -> Result<RegionId, ForeignHandle> {
         self.open_of(live)?.loan_of(live.key).map(|loan| loan.block)
     }
 
-    /// Tells the loan of an allocation where its block is mapped. `false` if it knew.
+    /// Sets where the block of an allocation's range is mapped. Returns false if the range was mapped already.
     pub(super) fn set_mapped(&mut self, live: Live, mapped: MappedPointer) -> Result<bool, ForeignHandle> {
         let loan = self.open_of(live)?.loan_of(live.key)?;
         let is_news = !loan.mapped.is_mapped();
@@ -332,7 +333,7 @@ impl ShardState {
         Ok(open.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
-    /// Sums over the loans.
+    /// Sums over the ranges.
     pub(super) fn usage(&self) -> Usage {
         self.open.as_deref().map_or(Usage::default(), |open| open.engine.usage())
     }
@@ -341,13 +342,13 @@ impl ShardState {
         self.open.as_deref().map_or(0, |open| open.engine.largest_free())
     }
 
-    /// Every loan, by the key that the core knows it under.
+    /// Every range, with its key in the core.
     pub(super) fn loans(&self) -> impl Iterator<Item = (Key, RegionId)> {
         let loans = self.open.as_deref().map_or(&[][..], |open| &open.loans);
         (0..).zip(loans).filter_map(|(id, loan)| loan.as_ref().map(|loan| (loan.key, RegionId(id))))
     }
 
-    /// Shows the chunks of one loan, with offsets in its block, and their annotations.
+    /// Visits the chunks of one range, with offsets in the block, and their annotations.
     pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Annotation>)) {
         let Some(open) = self.open.as_deref() else { return };
         let Some(loan) = open.loans.get(index(region.0)).and_then(Option::as_ref) else { return };
@@ -357,14 +358,14 @@ impl ShardState {
         });
     }
 
-    /// The memory of each loan that counts as a user of its mapping.
+    /// The memory of each range that counts as a user of its mapping.
     #[cfg(all(test, not(loom)))]
     pub(super) fn mapped_loans(&self) -> Vec<vk::DeviceMemory> {
         let loans = self.open.iter().flat_map(|open| open.loans.iter().flatten());
         loans.filter(|loan| loan.mapped.is_mapped()).map(|loan| loan.memory).collect()
     }
 
-    /// What `validate` looks at, for damage.
+    /// The fields that `validate` checks, for tests that damage them.
     #[cfg(all(test, not(loom)))]
     pub(super) fn books(&mut self) -> Books<'_> {
         let open = self.open.as_deref_mut().expect("a shard in use");
@@ -377,16 +378,16 @@ impl ShardState {
         }
     }
 
-    /// No further loan is taken in.
+    /// Makes the engine reject further ranges.
     #[cfg(all(test, not(loom)))]
     pub(super) fn refuse_loans(&mut self) {
         self.open.as_deref_mut().expect("a shard in use").engine.set_max_slots(0);
     }
 
-    /// Checks the books of this shard.
+    /// Checks the state of this shard.
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// Panics with the violated invariant.
     pub(super) fn validate(&self) {
         let Some(open) = self.open.as_deref() else { return };
         open.engine.validate();
@@ -456,15 +457,14 @@ impl Open {
         Some(loan)
     }
 
-    /// How many empty loans stay while `live` allocations do. One does as long as it may be needed in a moment, that
-    /// is: while others are in use, or if it is the first, which is small. A shard that has nothing to do holds nothing
-    /// else.
+    /// The number of empty ranges to keep while `live` allocations exist. One is kept if it may be needed soon: while
+    /// other ranges are in use, or if it is the first, which is small. An idle shard keeps nothing else.
     #[inline]
     fn kept(&self, live: u32) -> u32 {
         u32::from(live > 0 || self.bytes <= FIRST_LOAN)
     }
 
-    /// Takes empty loans, the youngest first, until `kept` of them are left.
+    /// Takes empty ranges, the newest first, until `kept` of them are left.
     fn take_empty(&mut self, kept: u32, taken: &mut Vec<Loan>) {
         for region in (0..narrow(self.loans.len())).rev() {
             if self.empty <= kept {
@@ -475,15 +475,15 @@ impl Open {
     }
 }
 
-/// A shard: what its lock guards, and the door for what other threads give back.
+/// A shard: the state under its lock, and the ring for other threads' frees.
 pub(super) struct Shard {
     state: CoreMutex<ShardState>,
     returns: Returns,
 }
 
-/// How often a shard's own thread looks for what was left at its door: once in so many allocations.
+/// The own thread checks the ring once in this many allocations.
 const LOOK_EVERY: u32 = 16;
-/// How often it looks whether it is the only one that has settled and works: once in so many allocations and frees.
+/// The own thread checks whether it is the only active thread with a shard once in this many operations.
 pub(super) const LOOK_AROUND_EVERY: u32 = 1 << 16;
 
 impl Shard {
@@ -491,22 +491,22 @@ impl Shard {
         Self { state: CoreMutex::new(ShardState::default()), returns: Returns::new() }
     }
 
-    /// What was left before this call is taken back when it returns, unless another thread that came before is about to
-    /// leave something still: then that thread, or the next who comes, sees to it.
+    /// Locks the shard and drains its ring. On return, all keys left before this call are freed. The exception are keys
+    /// behind a slot that another thread has reserved but not written; that thread or a later one frees them.
     pub(super) fn lock(&self) -> CoreGuard<'_, ShardState> {
         let mut state = self.state.lock();
         self.take_returns(&mut state);
         state
     }
 
-    /// As [`Self::lock`], or `None` if it would have to wait.
+    /// [`Self::lock`], or `None` if it would have to wait.
     pub(super) fn try_lock(&self) -> Option<CoreGuard<'_, ShardState>> {
         let mut state = self.state.try_lock()?;
         self.take_returns(&mut state);
         Some(state)
     }
 
-    /// Allocates for the shard's own thread what is usual. `None` says nothing.
+    /// The fast path for the shard's own thread. On `None`, the caller tries the slow path.
     #[inline(always)]
     pub(super) fn grant(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
@@ -534,18 +534,18 @@ impl Shard {
         Some(granted)
     }
 
-    /// Whether nothing is allocated in it: a guess, without the lock.
+    /// Returns true if nothing seems to be allocated. An estimate without the lock.
     pub(super) fn is_idle(&self) -> bool {
         self.returns.is_idle()
     }
 
-    /// As [`Self::lock`], but what was left stays where it is.
+    /// [`Self::lock`], without draining the ring.
     #[cfg(all(loom, test))]
     pub(super) fn lock_as_it_is(&self) -> CoreGuard<'_, ShardState> {
         self.state.lock()
     }
 
-    /// Allocates for the shard's own thread. Loans that are not needed any more are added to `surplus`.
+    /// Allocates for the shard's own thread. Adds ranges that are no longer needed to `surplus`.
     #[inline]
     pub(super) fn place(
         &self,
@@ -569,7 +569,7 @@ impl Shard {
         granted
     }
 
-    /// Whether it is time to look whether the shard's own thread is alone. Then it is not for a while.
+    /// Returns true if the own thread should check whether it is alone, and starts the next period.
     pub(super) fn begins_to_look_around(&self) -> bool {
         let mut state = self.state.lock();
         let is_time = state.is_time_to_look_around();
@@ -579,27 +579,28 @@ impl Shard {
         is_time
     }
 
-    /// Whether its thread has done nothing here since this was asked last. A thread that is here now has.
+    /// Returns true if its thread did nothing here since the last call. A thread that holds the lock now counts as
+    /// active.
     pub(super) fn was_left_alone(&self) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
         let uses = state.uses;
         std::mem::replace(&mut state.seen_from_outside, uses) == uses
     }
 
-    /// Takes an allocation of the shard's own thread back. Whether loans may be empty now, for
+    /// Frees an allocation for the shard's own thread. Returns true if there may be empty ranges for
     /// [`Self::take_surplus`].
     #[inline(always)]
     pub(super) fn free_at_home(&self, live: Live) -> Result<bool, ForeignHandle> {
         let mut state = self.state.lock();
         state.uses = state.uses.wrapping_add(1);
         let has_emptied = state.free(live)?;
-        // Who tells may find keys, and take them.
+        // Publishing may drain the ring.
         let has_told = self.publish_live(&mut state);
         Ok(has_emptied || (has_told && state.has_surplus()))
     }
 
-    /// Leaves an allocation for the shard's own thread, which the caller is not, or takes it back. Whether loans may be
-    /// empty now, for [`Self::take_surplus`].
+    /// Frees an allocation for another thread: leaves it in the ring, or takes the lock. Returns true if there may be
+    /// empty ranges for [`Self::take_surplus`].
     #[inline(never)]
     pub(super) fn free_elsewhere(&self, live: Live) -> Result<bool, ForeignHandle> {
         let left = self.returns.leave(live.key, live.generation);
@@ -613,7 +614,7 @@ impl Shard {
         freed.map(|has_emptied| has_emptied || state.has_surplus())
     }
 
-    /// Takes the loans that are not needed any more: if the shard's thread has gone back to the core, all empty ones.
+    /// Takes the ranges that are no longer needed. Takes all empty ones if the shard's thread has returned to the core.
     #[cold]
     pub(super) fn take_surplus(&self, is_settled: bool) -> Vec<Loan> {
         let mut surplus = Vec::new();
@@ -626,7 +627,7 @@ impl Shard {
         surplus
     }
 
-    /// Takes a loan in. It comes back if there can be no more.
+    /// Adds a range. Returns it if the engine accepts no more.
     pub(super) fn add_loan(&self, lending: &Lending, loan: Loan) -> Result<(), Loan> {
         let mut state = self.lock();
         let generation = loan.generation;
@@ -635,7 +636,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Forgets everything; the core takes its blocks back anyway.
+    /// Drops all state. The core takes its blocks back separately.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         self.returns.open_for(0);
@@ -643,15 +644,15 @@ impl Shard {
         self.publish_live(&mut state);
     }
 
-    /// Takes back what was left at the door.
+    /// Frees the keys in the ring.
     #[cold]
     #[inline(never)]
     fn take_returns(&self, state: &mut ShardState) {
         let mut keys = [None; BATCH];
         loop {
             let taken = self.returns.take(&mut keys);
-            // The door is open for keys of this use of the vector only, and an allocation is given back once: its type
-            // sees to that. Should one come twice nevertheless, the second is ignored.
+            // The ring only accepts keys of this use of the vector, and the types ensure that each allocation is freed
+            // once. A duplicate is ignored.
             for key in keys.iter_mut().map_while(Option::take) {
                 let _ = state.take_back(key);
             }
@@ -663,7 +664,7 @@ impl Shard {
         self.publish_live(state);
     }
 
-    /// Tells other threads how many keys may wait, if that has changed. Whether it has.
+    /// Publishes the queue limit if it changed. Returns true if it did.
     #[inline(always)]
     fn publish_live(&self, state: &mut ShardState) -> bool {
         let is_news = limit(state.live) != state.told;

@@ -1,8 +1,8 @@
-//! Which thread works on which shard of a vector.
+//! Assignment of threads to the shards of a vector.
 //!
 //! A vector has no shards until threads contend for its core. A thread that often finds the core contended **settles**:
-//! from then on it takes small allocations from a shard of its own, which is made for it at that moment. The number of
-//! the shard is the thread's token. So one word of bits says which threads have settled, and is read without a lock.
+//! it gets a shard, created at that moment, for its small allocations. The shard's number is the thread's token. So one
+//! word of bits says which threads have settled, and is read without a lock.
 #![forbid(unsafe_code)]
 
 use super::Apart;
@@ -11,17 +11,18 @@ use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::base::sync::thread_token;
 
-/// Shards of a vector at most: the bits of a word. Threads beyond that share. In a model fewer, because it looks at
-/// each.
+/// The maximum number of shards: the bits of a word. More threads share them. The model checker uses fewer, because it
+/// explores each.
 pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS };
 
 /// A shard, on cache lines of its own.
 type Room = OnceLock<Box<Apart<Shard>>>;
 
 struct Table {
-    /// Bit `i`: the threads of which the token is `i` modulo [`SHARDS`] have settled.
+    /// Bit `i` is set if the threads with token `i` modulo [`SHARDS`] have settled.
     settled: AtomicU64,
-    /// The shard that was looked at last. Apart: it is written, and what is beside it is read on every call.
+    /// The shard that was checked last. On its own cache lines: it is written, and its neighbours are read on every
+    /// call.
     looked_at: Apart<AtomicU32>,
     shards: [Room; index(SHARDS)],
 }
@@ -31,7 +32,7 @@ pub(super) struct Shards {
     table: OnceLock<Box<Table>>,
 }
 
-/// Shard 0 is the core, in handles.
+/// The index of a shard. In handles, shard 0 is the core.
 fn at(shard: u8) -> usize {
     usize::from(shard).wrapping_sub(1)
 }
@@ -49,12 +50,12 @@ impl Shards {
         if table.settled.load(Ordering::Relaxed) >> mine & 1 == 0 { 0 } else { number(mine) }
     }
 
-    /// Whether a thread that works on the shard has settled.
+    /// Returns true if a thread of this shard has settled.
     pub(super) fn is_settled(&self, shard: u8) -> bool {
         self.settled() >> (at(shard) & 63) & 1 == 1
     }
 
-    /// Gives the calling thread a shard.
+    /// Assigns a shard to the calling thread.
     #[cold]
     pub(super) fn settle(&self) -> u8 {
         let table = self.table.get_or_init(|| {
@@ -70,27 +71,28 @@ impl Shards {
         number(mine)
     }
 
-    /// The shard with that number, if it was made.
+    /// The shard with that number, if it exists.
     #[inline]
     pub(super) fn get(&self, shard: u8) -> Option<&Shard> {
         self.table.get()?.shards.get(at(shard))?.get().map(|shard| &shard.0)
     }
 
-    /// The shard with that number, if it was made, and whether the calling thread is at home there, if it has settled.
+    /// The shard with that number, if it exists, and whether it is the shard that the calling thread gets when it
+    /// settles.
     #[inline]
     pub(super) fn with_home(&self, shard: u8) -> Option<(&Shard, bool)> {
         let is_home = number(thread_token::current() % SHARDS) == shard;
         Some((self.get(shard)?, is_home))
     }
 
-    /// All shards that were made, with their numbers.
+    /// All existing shards with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &Shard)> {
         let table = self.table.get();
         let shards = table.into_iter().flat_map(|table| (0..).zip(&table.shards));
         shards.filter_map(|(at, shard)| shard.get().map(|shard| (number(at), &shard.0)))
     }
 
-    /// Another shard than the last time, if there is one that nobody works on.
+    /// A settled shard, another one for each call; `None` if no thread has settled.
     pub(super) fn next_to_look_at(&self) -> Option<&Shard> {
         let table = self.table.get()?;
         let settled = table.settled.load(Ordering::Relaxed);
@@ -98,24 +100,24 @@ impl Shards {
             return None;
         }
         let last = table.looked_at.load(Ordering::Relaxed) % SHARDS;
-        // Those behind the last one, or else all from the first on.
+        // The shards after the last one, or else all from the first on.
         let behind = settled & (u64::MAX << last << 1);
         let next = if behind == 0 { settled } else { behind }.trailing_zeros();
         table.looked_at.store(next, Ordering::Relaxed);
         self.get(number(next))
     }
 
-    /// Whether nothing is allocated in any shard: a guess, without a lock.
+    /// Returns true if nothing seems to be allocated in any shard. An estimate without locks.
     pub(super) fn are_idle(&self) -> bool {
         self.iter().all(|(_, shard)| shard.is_idle())
     }
 
-    /// The threads that have settled, as [`Self::unsettle`] takes them.
+    /// The threads that have settled, in the form that [`Self::unsettle`] takes.
     pub(super) fn settled(&self) -> u64 {
         self.table.get().map_or(0, |table| table.settled.load(Ordering::Relaxed))
     }
 
-    /// Sends these threads back to the core.
+    /// Moves these threads back to the core.
     pub(super) fn unsettle(&self, threads: u64) {
         if let Some(table) = self.table.get() {
             table.settled.fetch_and(!threads, Ordering::Relaxed);
@@ -125,6 +127,6 @@ impl Shards {
 
 /// The number of the shard at `at`.
 fn number(at: u32) -> u8 {
-    // At most 64.
+    // `at` is below 64.
     byte(at + 1)
 }

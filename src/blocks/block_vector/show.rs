@@ -1,4 +1,4 @@
-//! What there is in a vector: sums, a walk over everything, and the check of the books.
+//! Reports on a vector: sums, a walk over everything, and validation.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -16,9 +16,8 @@ impl BlockVector {
         self.totals_and_type().map_or_else(Totals::default, |(_, totals)| totals)
     }
 
-    /// [`Self::totals`], and the memory type that they are of; `None` if nothing was ever in the vector, which takes no
-    /// lock to see.
-    // As a whole in who adds up, so that the figures are not written down in between.
+    /// [`Self::totals`] with the memory type. Returns `None` if the vector never had memory, which needs no lock.
+    // Inlined, to avoid a copy of the figures.
     #[inline(always)]
     pub(crate) fn totals_and_type(&self) -> Option<(u32, Totals)> {
         if !self.had_memory.load(Ordering::Relaxed) {
@@ -29,7 +28,7 @@ impl BlockVector {
             let active = core.active.as_ref()?;
             (active.config.memory_type, active.loan_count > 0, active.totals())
         };
-        // What a shard has granted is in a loan.
+        // A shard's allocations lie in leased ranges.
         if has_loans {
             self.add_shards(&mut totals);
         }
@@ -38,8 +37,8 @@ impl BlockVector {
         Some((memory_type, totals))
     }
 
-    /// The memory type, sums, and the extremes of sizes. `None` if the vector is not in use, or if shards have a part
-    /// of it: [`Self::visit`] shows that. O(chunks).
+    /// The memory type, sums, and the extremes of sizes. Returns `None` if the vector is not in use, or if shards hold
+    /// a part of it; then [`Self::visit`] is needed. O(chunks).
     pub(crate) fn measure(&self) -> Option<(u32, Totals, Sizes)> {
         let (memory_type, mut totals, mut sizes) = {
             let core = self.core.lock();
@@ -66,11 +65,11 @@ impl BlockVector {
         }
     }
 
-    /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must
-    /// not call into the allocator.
+    /// Visits every block with its chunks, then every dedicated allocation. Holds the locks: `visit` must not call the
+    /// allocator.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
-        // By the key that the core has for it: which shard's loan, and which of its regions.
+        // Maps the core's key of a leased range to its shard and region.
         let mut loans = HashMap::new();
         for ((_, shard), at) in shards.iter().zip(0..) {
             loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
@@ -96,7 +95,7 @@ impl BlockVector {
                                 visit(Visited::Chunk { chunk, shard, annotation });
                             });
                         }
-                        // On its way from the core to a shard, or back.
+                        // The range is being leased or returned.
                         None => visit(Visited::Chunk {
                             chunk: Chunk { used: None, ..chunk },
                             shard: 0,
@@ -124,10 +123,10 @@ impl BlockVector {
         }
     }
 
-    /// Checks the books of this vector against its engine.
+    /// Checks the state of this vector against its engine.
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// Panics with the violated invariant.
     pub(crate) fn validate(&self) {
         let shards: Vec<_> = self.shards.iter().map(|(_, shard)| shard.lock()).collect();
         shards.iter().for_each(|shard| shard.validate());
@@ -141,7 +140,7 @@ impl BlockVector {
             assert_eq!(active.engine.tag(key).map(is_loan), Ok(true), "V9: a loan is a chunk of the core");
             in_shards += 1;
         }
-        // More while threads are at work: loans on their way.
+        // The core may count more while threads are at work: ranges being leased or returned.
         assert!(in_shards <= active.loan_count, "V10: the core knows of every loan");
         let (mut loan_count, mut loan_bytes) = (0, 0);
         for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {

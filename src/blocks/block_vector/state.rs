@@ -1,4 +1,4 @@
-//! What the lock of a vector guards: the engine and the blocks that it divides. Nothing here calls the driver.
+//! The state under a vector's core lock: the engine and the blocks that it divides. Nothing here calls the driver.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -16,38 +16,38 @@ use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId,
 use crate::pool::VectorConfig;
 use crate::vector::policy::{first_to_go, surplus};
 
-/// What the core's chunk of a loan is marked with: no resource has such a tag.
+/// The tag of a leased range in the core. No resource has it.
 const LOAN: Tag = Tag(Tag::MASK);
 
-/// A thread that finds the core's lock contended for at least this count...
+/// A thread gets a shard if the core's lock is contended at least this often...
 const CONTENTIONS: u32 = 8;
-/// ...within so many allocations settles.
+/// ...within this many allocations.
 const CONTENTIONS_WITHIN: u32 = 1024;
 
-/// For so many blocks of a vector, an empty one waits for one more free elsewhere until it goes back.
+/// A spare empty block is freed after a number of frees elsewhere: the number of blocks divided by this.
 const BLOCKS_FOR_A_FREE: u32 = 2;
 
 #[derive(Debug)]
 pub(super) struct Block {
-    /// Of no other block of this use of the vector.
+    /// Unique within this use of the vector.
     pub(super) id: u32,
     pub(super) memory: DeviceBlock,
-    /// Users of the mapping: guards, and persistently mapped allocations. 64 bits cannot run over, however many guards
-    /// are forgotten; at zero `trim` would unmap under those that live.
+    /// Users of the mapping: guards, and persistently mapped allocations. 64 bits cannot overflow, even if guards are
+    /// leaked. If it wrapped to zero, `trim` would unmap memory in use.
     pub(super) map_count: u64,
     pub(super) empty: bool,
-    /// The allocation that it was made for, which takes it along if it is [undone](super::BlockVector::undo).
+    /// The allocation that caused this block. [Undoing](super::BlockVector::undo) it frees the block.
     pub(super) made_for: Option<Key>,
-    /// Nothing is to be moved out of it by the context that is at work.
+    /// The active defragmentation context moves nothing out of this block.
     pub(super) stays: bool,
 }
 
-/// What is to be done when a free has left the core.
+/// Work after a free, done once the core's lock is released.
 #[derive(Debug)]
 pub(super) enum Aftermath {
-    /// The driver gets a block back.
+    /// A block to free.
     Block(DeviceBlock),
-    /// Nothing is in the core but loans. If nothing is in those either, they come home, and all blocks but one go back.
+    /// The core holds only leased ranges. If those are empty too, they return, and all blocks but one are freed.
     OnlyLoans,
 }
 
@@ -60,16 +60,16 @@ impl Aftermath {
     }
 }
 
-/// A request that an engine had no room for anywhere. As long as nothing is granted and nothing is freed, it has none.
+/// A request that the engine could not place. It stays impossible until something is granted or freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Refused {
     pub(super) wanted: Request,
-    /// Allocations until then.
+    /// The count of allocations at the refusal.
     pub(super) uses: u32,
     pub(super) usage: Usage,
 }
 
-/// The invariant that a broken use of a vector is named by.
+/// The invariant reported if an inactive vector is used.
 const IN_USE: &str = "B3: a vector that is allocated from is in use";
 
 #[derive(Debug)]
@@ -83,27 +83,26 @@ pub(super) struct Active {
     next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
-    /// A block ends within a granularity page, or one that is gone did.
+    /// A block ends, or a former block ended, within a granularity page.
     pub(super) has_partial_pages: bool,
-    /// There may be more to do for a free than to tell the engine: an annotation to be dropped, an empty block that goes
-    /// back, or loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
+    /// A free may need more than the engine: it drops an annotation, frees an empty block, or returns unused leased
+    /// ranges. A single flag keeps the common free to one check.
     pub(super) heeds_frees: bool,
-    /// Frees that have left no block empty since the last one that did.
+    /// Frees that left no block empty, since the last one that did.
     frees_elsewhere: u32,
     pub(super) annotations: Annotations,
-    /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
+    /// Leased ranges and their bytes: used chunks to the engine, but not allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
-    /// What the engine has refused last, and how it was then. Forgotten where something is granted that `uses` does not
-    /// count.
+    /// The last request that the engine refused. Cleared when something is granted that `uses` does not count.
     pub(super) refused: Option<Refused>,
-    /// A context for defragmentation works on this vector.
+    /// A defragmentation context is active on this vector.
     pub(super) is_compacted: bool,
     /// The pool's own name.
     pub(super) name: Option<Box<str>>,
 }
 
-/// What a vector has while it is in use: an [`Option`] with a tag of its own, as [`Engine`] has one. Every call looks at
+/// The state of a vector in use. A custom [`Option`] with an explicit tag, as in [`Engine`], because every call checks
 /// it.
 #[derive(Debug, Default)]
 #[repr(u8)]
@@ -134,19 +133,19 @@ impl Use {
 
 #[derive(Debug, Default)]
 pub(super) struct Core {
-    /// Tells one use of this vector from the next.
+    /// Distinguishes one use of this vector from the next.
     pub(super) generation: u32,
     pub(super) active: Use,
-    /// Counts allocations, and wraps.
+    /// Counts allocations; wraps.
     pub(super) uses: u32,
-    /// `uses` at the first of the counted `contentions`.
+    /// The value of `uses` at the first counted contention.
     contended_since: u32,
     /// How often a thread found the core's lock contended.
     contentions: u32,
 }
 
 impl Core {
-    /// Counts that a thread found the core's lock contended. Whether the thread settles.
+    /// Counts one contention of the core's lock. Returns true if the thread should get a shard.
     pub(super) fn count_contention(&mut self) -> bool {
         if self.uses.wrapping_sub(self.contended_since) > CONTENTIONS_WITHIN {
             self.contended_since = self.uses;
@@ -156,8 +155,8 @@ impl Core {
         self.contentions >= CONTENTIONS
     }
 
-    /// Begins a use of the vector, in which no threads have contended yet, and gives its generation. What is used is made
-    /// in its place: it is large. All blocks come back if the engine does not take one of them.
+    /// Activates the vector with fresh contention counts, and returns its generation. Builds the state in place,
+    /// because it is large. Returns all blocks if the engine rejects one of them.
     pub(super) fn begin(
         &mut self,
         config: &VectorConfig,
@@ -181,7 +180,7 @@ impl Core {
         Ok(self.generation)
     }
 
-    /// Ends the use of the vector, and gives the pool's name and the blocks.
+    /// Deactivates the vector. Returns the pool's name and the blocks.
     pub(super) fn end(&mut self) -> (Option<Box<str>>, Vec<DeviceBlock>) {
         self.generation = self.generation.wrapping_add(1);
         let ended = self.active.as_mut().map(|active| (active.name.take(), active.take_all_blocks()));
@@ -189,12 +188,12 @@ impl Core {
         ended.unwrap_or_default()
     }
 
-    /// What shards may be lent.
+    /// The lease parameters for shards, if this vector leases ranges.
     pub(super) fn lending(&self) -> Option<Lending> {
         self.active.as_ref()?.lending
     }
 
-    /// Sets `size` bytes aside for a shard, if a block has them.
+    /// Leases `size` bytes to a shard, if a block has them.
     pub(super) fn lend(&mut self, size: u64) -> Option<Loan> {
         let generation = self.generation;
         let active = self.active.as_mut()?;
@@ -209,20 +208,21 @@ impl Core {
         Some(Loan { key, generation, block: span.region, memory, base, size, mapped })
     }
 
-    /// Takes a loan back in which nothing is allocated. A block that is empty now comes back where it is one too many.
+    /// Takes back an empty leased range. Returns the block if it is empty now and surplus.
     pub(super) fn take_back(&mut self, context: &DeviceContext, loan: &Loan) -> Option<DeviceBlock> {
         let (active, is_empty) = self.end_loan(loan)?;
         active.after_free(context, loan.key, loan.block, is_empty)?.block()
     }
 
-    /// [`Self::take_back`], but all blocks stay, for who decides afterwards.
+    /// [`Self::take_back`], but keeps all blocks; the caller decides about them later.
     pub(super) fn take_home(&mut self, loan: &Loan) {
         if let Some((active, true)) = self.end_loan(loan) {
             active.mark_empty(loan.block);
         }
     }
 
-    /// Whether that has emptied the loan's block. `None`: it is of an earlier use, of which all is gone already.
+    /// Returns true if this emptied the range's block. Returns `None` for a range of an earlier use, whose memory is
+    /// gone.
     fn end_loan(&mut self, loan: &Loan) -> Option<(&mut Active, bool)> {
         let active = self.use_of(loan.generation).ok()?;
         let freed = active.engine.free(loan.key).ok()?;
@@ -243,7 +243,8 @@ impl Core {
         self.active.as_mut().ok_or(FOREIGN)
     }
 
-    /// What is in use. A pool or scope is allocated from by reference, and destroyed by value.
+    /// The active state. The type system ensures that it exists: allocation borrows a pool or scope, and destruction
+    /// consumes it.
     pub(super) fn in_use(&self) -> &Active {
         self.active.as_ref().expect(IN_USE)
     }
@@ -252,7 +253,7 @@ impl Core {
         self.active.as_mut().expect(IN_USE)
     }
 
-    /// `Ok(None)`: no block has room. Nor is the engine asked again for what it has just refused.
+    /// Returns `Ok(None)` if no block has room. Skips the engine if it just refused the same request.
     pub(super) fn place(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
         let Self { generation, uses, .. } = *self;
         let active = self.in_use_mut();
@@ -277,7 +278,7 @@ impl Core {
         Ok(Some(grant))
     }
 
-    /// [`Self::place`] for a request that may take no block.
+    /// [`Self::place`] for a request that may not create a block.
     pub(super) fn place_or_refuse(
         &mut self,
         request: &VectorRequest,
@@ -291,7 +292,7 @@ impl Core {
         Err(active.full(request, dedicated))
     }
 
-    /// Whether there may be another block for the request, besides `dedicated` allocations that count as blocks.
+    /// Checks that the limits allow another block, where `dedicated` allocations count as blocks.
     pub(super) fn check_growth(
         &self,
         request: &VectorRequest,
@@ -300,13 +301,13 @@ impl Core {
         self.in_use().check_growth(request, dedicated).map(|_| ())
     }
 
-    /// Whether there may be another allocation that counts as a block.
+    /// Checks that the limits allow another allocation that counts as a block.
     pub(super) fn check_count(&self, request: &VectorRequest, dedicated: u32) -> Result<(), AllocationError> {
         let active = self.in_use();
         if active.is_at_limit(dedicated) { Err(active.full(request, dedicated)) } else { Ok(()) }
     }
 
-    /// The block that would make room, if there may be one.
+    /// Plans a new block that makes room, if the limits allow one.
     #[cold]
     pub(super) fn plan_growth(
         &self,
@@ -316,8 +317,8 @@ impl Core {
         self.in_use().plan_growth(request, dedicated)
     }
 
-    /// Takes a new block in and allocates. The block comes back where it did not help, or was not needed any more and
-    /// is one empty block too many.
+    /// Adds a new block and allocates. Returns the block if it did not help, or if it is no longer needed and is a
+    /// surplus empty block.
     pub(super) fn place_in_new(
         &mut self,
         block: DeviceBlock,
@@ -344,7 +345,7 @@ impl Core {
 }
 
 impl Active {
-    /// No blocks yet.
+    /// The state without blocks.
     #[inline(always)]
     fn new(config: &VectorConfig, name: Option<&str>) -> Self {
         Self {
@@ -371,7 +372,7 @@ impl Active {
         }
     }
 
-    /// Sums over what is in blocks and not in loans.
+    /// Sums over the core's own allocations, without leased ranges.
     #[inline]
     pub(super) fn totals(&self) -> Totals {
         let usage = self.engine.usage();
@@ -388,8 +389,7 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
-    /// All other looks for what [`Engine::grant_warm`] did not grant. Nor is the engine asked again for what it has just
-    /// refused.
+    /// The slow path after [`Engine::grant_warm`] failed. Skips the engine if it just refused the same request.
     #[cold]
     #[inline(never)]
     pub(super) fn grant_hard(
@@ -410,13 +410,13 @@ impl Active {
         granted
     }
 
-    /// The engine has no room for the request, and is not asked again until that may have changed.
+    /// Records that the engine refused the request, so that it is not asked again until that may have changed.
     fn refuse(&mut self, wanted: Request, uses: u32) {
         let refused = Refused { wanted, uses, usage: self.engine.usage() };
         self.refused = self.engine.has_looked_at_all().then_some(refused);
     }
 
-    /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed
+    /// Returns true if the engine has too few free bytes, or refused this request and nothing was granted or freed
     /// since.
     fn is_known_to_refuse(&self, wanted: &Request, uses: u32) -> bool {
         let usage = self.engine.usage();
@@ -424,7 +424,7 @@ impl Active {
         has_too_little || self.refused == Some(Refused { wanted: *wanted, uses, usage })
     }
 
-    /// Whether a block has room for the request.
+    /// Returns true if a block has room for the request.
     pub(super) fn fits(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
         let fits = self.engine.fits(&self.wanted(request)).map_err(|error| self.error_of(error))?;
         Ok(fits || self.fits_at_end(request))
@@ -441,7 +441,7 @@ impl Active {
         }
     }
 
-    /// Whether blocks and `dedicated` allocations that count as blocks are as many as there may be.
+    /// Returns true if the number of blocks, plus `dedicated` allocations that count as blocks, reached the limit.
     fn is_at_limit(&self, dedicated: u32) -> bool {
         self.block_count.saturating_add(dedicated) >= self.config.max_blocks
     }
@@ -459,11 +459,11 @@ impl Active {
         }
     }
 
-    /// The bytes that a new block has to have; an error if none has so many.
+    /// The minimum capacity of a new block; an error if it exceeds the block size.
     fn check_size(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
         let block_size = self.config.block_size;
-        // At the end of a block nothing is rounded up to a page. A buddy has no such end, unless it divides powers of
-        // two.
+        // The last allocation in a block need not round up to a page. A buddy block has no such partial end unless its
+        // size is a power of two.
         let has_ends = !self.engine.rounds_up() || block_size.is_power_of_two();
         let wanted = self.wanted(request);
         let size = if has_ends { request.size } else { wanted.size };
@@ -474,9 +474,9 @@ impl Active {
         Ok(needed)
     }
 
-    /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
+    /// See [`Core::check_growth`]. Returns the minimum capacity of a new block.
     fn check_growth(&self, request: &VectorRequest, dedicated: u32) -> Result<u64, AllocationError> {
-        // Else a block would be taken from the driver that does not help.
+        // Without this check the driver might allocate a block that does not help.
         let needed = self.check_size(request)?;
         if request.never_allocate || self.is_at_limit(dedicated) {
             return Err(self.full(request, dedicated));
@@ -501,7 +501,7 @@ impl Active {
         })
     }
 
-    /// Bytes of the largest block, or 0. Mostly one of the first few is as large as any.
+    /// Bytes of the largest block, or 0. Usually one of the first few blocks has the full size, and the search ends.
     fn largest_block(&self) -> u64 {
         let mut largest = 0;
         for block in self.blocks.iter().flatten() {
@@ -513,7 +513,7 @@ impl Active {
         largest
     }
 
-    /// What the caller gets to know of what the engine granted.
+    /// Converts an engine's result to a `Grant`.
     #[inline(always)]
     pub(super) fn granted(
         &mut self,
@@ -537,7 +537,7 @@ impl Active {
         Grant { memory, offset, mapped: pointer, key, generation, shard: 0 }
     }
 
-    /// The block of a region, if there is one.
+    /// The block of a region, if the region exists.
     pub(super) fn block_of(&mut self, region: RegionId) -> Option<&mut Block> {
         self.blocks.get_mut(index(region.0))?.as_mut()
     }
@@ -546,7 +546,7 @@ impl Active {
         self.blocks[index(region.0)].as_mut().expect("B1: a region has a block")
     }
 
-    /// The block comes back if the engine takes no further region.
+    /// Returns the block if the engine accepts no further region.
     pub(super) fn add_block(&mut self, memory: DeviceBlock) -> Result<RegionId, DeviceBlock> {
         let Ok(region) = self.engine.add_region(&memory.size) else {
             return Err(memory);
@@ -566,7 +566,7 @@ impl Active {
         Ok(region)
     }
 
-    /// What is to be done after a free, if anything is.
+    /// Returns the work that a free leaves behind, if any.
     #[inline(always)]
     pub(super) fn after_free(
         &mut self,
@@ -575,7 +575,7 @@ impl Active {
         region: RegionId,
         is_empty: bool,
     ) -> Option<Aftermath> {
-        // One branch, not two.
+        // Non-short-circuit, for one branch instead of two.
         if is_empty | self.heeds_frees { self.look_after(context, key, region, is_empty) } else { None }
     }
 
@@ -594,16 +594,15 @@ impl Active {
         if is_empty { self.on_empty(context, region) } else { self.on_free() }
     }
 
-    /// Decides whether a block that has just been emptied stays.
+    /// Decides whether a block that just became empty stays.
     fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<Aftermath> {
         self.mark_empty(region);
         self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
     }
 
-    /// Something was freed, and no block is empty for it. So whoever emptied the last one has turned to something else,
-    /// and it goes back: with the next free, or in a vector of many blocks one of the next, as with VMA, where it has
-    /// to come to the end of a list first. Who frees a whole level gets to the next empty block soon, and that may be
-    /// kept as well.
+    /// A free left its block in use, so an empty spare block may no longer be needed. Small vectors free it with this
+    /// free. Vectors with many blocks wait for several frees, as VMA waits until a list is traversed. A program that
+    /// frees a whole level soon empties the next block, and may keep that one as well.
     fn on_free(&mut self) -> Option<Aftermath> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
@@ -612,7 +611,7 @@ impl Active {
         block.map(Aftermath::Block).or_else(|| self.idle())
     }
 
-    /// Whether loans are all that is left in more blocks than stay anyway.
+    /// Returns true if only leased ranges keep more blocks alive than stay anyway.
     pub(super) fn has_only_loans(&self) -> bool {
         let stays = self.config.min_blocks.max(1);
         self.loan_count > 0 && self.block_count > stays && self.engine.usage().used_chunks == self.loan_count
@@ -625,25 +624,25 @@ impl Active {
     pub(super) fn mark_empty(&mut self, region: RegionId) {
         let block = self.block_mut(region);
         block.empty = true;
-        // Mappings that were left open ended with the last allocation.
+        // Mappings that were left open end with the last allocation.
         block.map_count = 0;
         self.empty_blocks += 1;
         self.heeds_frees = true;
         self.frees_elsewhere = 0;
     }
 
-    /// How many empty blocks go if `kept` of them stay.
+    /// The number of empty blocks to free if `kept` of them stay.
     fn surplus(&self, kept: u32) -> u32 {
         surplus(self.empty_blocks, self.block_count, kept, self.config.min_blocks)
     }
 
-    /// Whether there is an empty block that goes back with the next free in another block.
+    /// Returns true if an empty block will be freed with the next free in another block.
     pub(super) fn has_spare(&self) -> bool {
         let staying = self.config.empty_blocks_kept.saturating_sub(1);
         self.surplus(staying) > 0
     }
 
-    /// Takes an empty block out if there are more than there may be.
+    /// Takes out an empty block if there are more than the limit.
     pub(super) fn take_surplus(&mut self, context: &DeviceContext) -> Option<DeviceBlock> {
         let level = context.budgets.level(context.heap_of(self.config.memory_type));
         let has_others = self.config.keeps_only_last && self.block_count > 1;
@@ -651,13 +650,13 @@ impl Active {
         if self.surplus(kept) > 0 { self.take_largest_empty_block() } else { None }
     }
 
-    /// Takes the largest of the empty blocks out.
+    /// Takes out the largest empty block.
     fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
         let size = |(id, block): (u32, &Option<Block>)| {
             let block = block.as_ref().filter(|block| block.empty)?;
             Some((block.memory.size, RegionId(id)))
         };
-        // From the youngest on, which are the likeliest, and no further than there are some.
+        // Starts at the newest blocks, which are the likeliest to be empty, and stops after the last empty one.
         let empty = (0..narrow(self.blocks.len())).rev().zip(self.blocks.iter().rev()).filter_map(size);
         let largest = first_to_go(empty.take(index(self.empty_blocks)))?;
         self.take_empty_block(largest)
@@ -672,7 +671,7 @@ impl Active {
         Some(block.memory)
     }
 
-    /// What [`Self::take_empty_blocks`] would take if none were kept.
+    /// The blocks that [`Self::take_empty_blocks`] would take with `keep` 0.
     pub(super) fn empties(&self) -> Emptied {
         let most = self.surplus(0);
         let empty = self.blocks.iter().rev().flatten().filter(|block| block.empty);
@@ -680,7 +679,7 @@ impl Active {
         Emptied { blocks: u64::from(most), bytes }
     }
 
-    /// Takes out empty blocks, the youngest first, until `keep` of them or the minimum of all are left.
+    /// Takes out empty blocks, newest first, until `keep` of them, or the minimum number of all blocks, are left.
     pub(super) fn take_empty_blocks(&mut self, keep: u32) -> Vec<DeviceBlock> {
         let mut taken = Vec::new();
         for id in (0..narrow(self.blocks.len())).rev() {
@@ -701,7 +700,7 @@ impl Active {
         self.blocks.drain(..).flatten().map(|block| block.memory).collect()
     }
 
-    /// Forgets the mappings that nobody uses, and says of which memory.
+    /// Clears the mappings without users and returns their memory, which the caller then unmaps.
     pub(super) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
         let idle = |block: &&mut Block| block.map_count == 0 && block.memory.mapped().is_mapped();
         let idle = self.blocks.iter_mut().flatten().filter(idle);
@@ -713,7 +712,7 @@ impl Active {
     }
 }
 
-/// Whether a chunk of the core is a loan.
+/// Returns true if a chunk of the core is a leased range.
 pub(super) fn is_loan(tag: Tag) -> bool {
     tag == LOAN
 }

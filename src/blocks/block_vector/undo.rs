@@ -1,4 +1,4 @@
-//! An allocation that is taken back before anybody has seen it: the vector is as it was before.
+//! Undoing an allocation before the caller has seen it.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceContext, unmap_memory};
@@ -6,9 +6,9 @@ use super::{BlockVector, FOREIGN, Live};
 use crate::error::ForeignHandle;
 
 impl BlockVector {
-    /// Takes an allocation back that was made for something that has failed. A block that was made for it goes back to
-    /// the driver, if nobody has got anything in it since. All others stay: what was empty before is empty again, and
-    /// kept. A mapping that was made for it ends, if nobody else uses it.
+    /// Undoes an allocation for an operation that failed. A block that was made for it is freed, if nothing else was
+    /// allocated in it. All other blocks stay, empty ones included. A mapping that was made for it ends if it has no
+    /// other user.
     pub(crate) fn undo(
         &self,
         context: &DeviceContext,
@@ -18,7 +18,7 @@ impl BlockVector {
         if live.dedicated || live.shard != 0 {
             return self.free(context, live, mapped);
         }
-        // From the look at the users of the mapping until it has ended.
+        // Held from the check of the mapping's users until the unmapping.
         let mappings = mapped.then(|| self.mappings.lock());
         let (made, unmapped) = {
             let mut core = self.core.lock();

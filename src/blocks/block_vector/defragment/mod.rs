@@ -1,12 +1,12 @@
-//! Moving allocations so that blocks become empty, and free ranges large.
+//! Moves allocations so that blocks become empty and free ranges become large.
 //!
-//! A pass looks at the vector once (`picture.rs`), decides on that what should go where (`plan.rs`, with `ranges.rs`),
-//! and sets each destination aside as a used chunk of the core (`place.rs`). The locks are held for the look and for
-//! each destination, never while the program is asked whether to go on. What other threads do meanwhile may cost a
-//! move, and nothing else: a destination that was taken is given up.
+//! A pass takes a snapshot of the vector (`picture.rs`) and plans moves from it (`plan.rs`, with `ranges.rs`). It
+//! reserves each destination as a used chunk of the core (`place.rs`). The locks are held for the snapshot and for each
+//! reservation, never while the program decides whether to continue. Concurrent changes can only cost a move: a
+//! destination that was taken is abandoned.
 //!
-//! Between planning and completion a move is two used chunks that know nothing of one another. Its source is its
-//! owner's, who may free it; its destination belongs to whoever has the [`Planned`], who completes it or rolls it back.
+//! Between planning and completion a move is two independent used chunks. The source belongs to its owner, who may free
+//! it. The destination belongs to the holder of the [`Planned`], who completes it or rolls it back.
 #![forbid(unsafe_code)]
 
 mod picture;
@@ -24,29 +24,29 @@ use super::{Annotation, BlockVector, Live};
 use crate::base::align::Alignment;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
-/// How many moves may not fit into what is left of a pass's bytes before the pass ends.
+/// A pass ends after this many moves that did not fit into its remaining bytes.
 const SKIPS: u32 = 16;
-/// How often a context may move each allocation that there was at its beginning, on average, and how many moves it may
-/// make besides. It comes nowhere near, unless other threads undo what it does.
+/// Limits the moves of a context: per initial allocation on average, plus a constant. Only reachable if other threads
+/// undo its work.
 const MOVES_EACH: u64 = 8;
 const MOVES_BESIDES: u64 = 1 << 10;
 
-/// How much is moved for how little.
+/// How much to move for which gain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Effort {
-    /// What empties a block.
+    /// Only moves that empty a block.
     Fast,
-    /// Also what makes fuller blocks fuller, and within a block where it pays.
+    /// Also fills fuller blocks further, and moves within a block where it pays.
     Balanced,
-    /// Everything that can go further down.
+    /// Everything that can move further down.
     Full,
-    /// As `Full`, images first, then buffers, then the rest, where they keep to granularity pages of their own.
+    /// As `Full`, but images first, then buffers, then the rest, where they have separate granularity pages.
     Extensive,
 }
 
-/// What a pass may still do.
+/// The remaining limits of a pass.
 pub(crate) struct PassBudget<'a> {
-    /// What a pass may move at all, and what it may move yet.
+    /// The byte limit of a pass, and what is left of it.
     most_bytes: u64,
     bytes_left: u64,
     moves_left: u64,
@@ -54,12 +54,12 @@ pub(crate) struct PassBudget<'a> {
     skips_left: u32,
     has_planned: bool,
     is_over: bool,
-    /// Whether the program wants the pass to end here.
+    /// Returns true if the program wants the pass to end here.
     stop: &'a mut dyn FnMut() -> bool,
 }
 
 impl<'a> PassBudget<'a> {
-    /// 0 bytes and 0 moves stand for no limit.
+    /// 0 bytes or 0 moves mean no limit.
     pub(crate) fn new(
         bytes: u64,
         moves: u32,
@@ -79,12 +79,12 @@ impl<'a> PassBudget<'a> {
         }
     }
 
-    /// Whether nothing more may be planned.
+    /// Returns true if nothing more may be planned.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether a move of `size` bytes may be planned. Asked once for each candidate.
+    /// Returns true if a move of `size` bytes may be planned. Called once for each candidate.
     fn admits(&mut self, size: u64) -> bool {
         self.is_over = self.is_over || self.is_late() || (self.stop)();
         if self.is_over {
@@ -98,12 +98,12 @@ impl<'a> PassBudget<'a> {
         true
     }
 
-    /// Whether the time is up. A pass is never too short for one move.
+    /// Returns true if the time is up. A pass always gets one move.
     fn is_late(&self) -> bool {
         self.has_planned && self.ends.is_some_and(|(begun, time)| begun.elapsed() >= time)
     }
 
-    /// A move of `size` bytes was planned.
+    /// Counts a planned move of `size` bytes.
     fn spend(&mut self, size: u64) {
         self.has_planned = true;
         self.bytes_left = self.bytes_left.saturating_sub(size);
@@ -112,35 +112,35 @@ impl<'a> PassBudget<'a> {
     }
 }
 
-/// What a context knows of one vector.
+/// The state of a context for one vector.
 #[derive(Debug)]
 pub(crate) struct Compaction {
-    /// The use of the vector that it is for.
+    /// The use of the vector to which it belongs.
     generation: u32,
     effort: Effort,
-    /// Nothing was left to do.
+    /// True if the last pass found nothing to do.
     is_done: bool,
-    /// Moves that may be planned yet.
+    /// The moves that may still be planned.
     moves_left: u64,
 }
 
-/// A move: from where the source lies to a destination that is set aside for it.
+/// A move from a source to a reserved destination.
 #[derive(Debug)]
 #[must_use = "its destination is set aside until the move is completed or rolled back"]
 pub(crate) struct Planned {
     pub(crate) source: Live,
-    /// What the source lies in.
+    /// The memory that holds the source.
     pub(crate) source_memory: vk::DeviceMemory,
-    /// Of the chunk that is set aside, in the core.
+    /// The key of the reserved chunk in the core.
     pub(crate) key: Key,
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
     /// Bytes of both chunks.
     pub(crate) size: u64,
     pub(crate) tag: Tag,
-    /// Where the destination is mapped, if the source's block is mapped. It counts as one user of the mapping then.
+    /// Where the destination is mapped, if the source's block is mapped. It then counts as one user of the mapping.
     pub(crate) mapped: MappedPointer,
-    /// What is kept of the source.
+    /// The annotation of the source.
     pub(crate) annotation: Annotation,
 }
 
@@ -151,7 +151,7 @@ impl Planned {
     }
 }
 
-/// Blocks that went back to the driver.
+/// Blocks that were freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Emptied {
     pub(crate) blocks: u64,
@@ -165,14 +165,14 @@ impl Emptied {
     }
 }
 
-/// Why a vector is not defragmented.
+/// The reason why a vector cannot be defragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BeginError {
-    /// It is not in use, or not in this use.
+    /// The vector is not in use, or `generation` does not match.
     Gone,
-    /// Its blocks are divided in a way in which nothing can be moved.
+    /// Its algorithm does not support moves.
     Algorithm(Algorithm),
-    /// Another context works on it.
+    /// Another context is active on it.
     InProgress,
 }
 
@@ -185,7 +185,7 @@ pub(crate) struct Extent {
 }
 
 impl BlockVector {
-    /// Begins a context on this vector; `generation` of a pool.
+    /// Begins a context on this vector. Pools pass their `generation`.
     pub(crate) fn begin_compaction(
         &self,
         context: &DeviceContext,
@@ -215,14 +215,14 @@ impl BlockVector {
         Ok(Compaction { moves_left: moves_left.saturating_add(MOVES_BESIDES), ..compaction })
     }
 
-    /// Ends a context, all moves of which are completed or rolled back.
+    /// Ends a context after all its moves are completed or rolled back.
     pub(crate) fn end_compaction(&self, compaction: &Compaction) {
         if let Ok(active) = self.core.lock().use_of(compaction.generation) {
             active.is_compacted = false;
         }
     }
 
-    /// What the blocks look like now.
+    /// The current size of the blocks and of the largest free range.
     pub(crate) fn extent(&self) -> Extent {
         self.core.lock().active.as_ref().map_or(Extent::default(), |active| Extent {
             blocks: u64::from(active.block_count),

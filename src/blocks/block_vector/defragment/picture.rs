@@ -1,4 +1,4 @@
-//! One look at a vector: what could be moved, and where there is room.
+//! A snapshot of a vector: the movable allocations and the free ranges.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -20,22 +20,22 @@ pub(super) struct Candidate {
     /// Bytes from the start of the block.
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// Free bytes of the chunks right before and behind it.
+    /// Free bytes in the chunks directly before and after it.
     pub(super) free_beside: u64,
-    /// How many free ranges of the block are lower.
+    /// The number of free ranges of the block with lower offsets.
     pub(super) ranges_below: u32,
 }
 
-/// A block that is used.
+/// A block in use.
 #[derive(Clone, Debug)]
 pub(super) struct BlockPicture {
     pub(super) region: RegionId,
     pub(super) size: u64,
-    /// Bytes of allocations.
+    /// Bytes of its allocations.
     pub(super) used: u64,
     /// Nothing in it may be moved.
     pub(super) stays: bool,
-    /// Something in it cannot be moved: it will not become empty.
+    /// Something in it cannot be moved, so it will not become empty.
     pub(super) is_held: bool,
     /// In the order of offsets.
     pub(super) candidates: Range<usize>,
@@ -54,13 +54,13 @@ pub(super) struct Picture {
     pub(super) min_alignment: Alignment,
 }
 
-/// What is being drawn.
+/// A snapshot under construction.
 struct Draft {
     picture: Picture,
     generation: u32,
-    /// Free bytes right before the next chunk.
+    /// Free bytes directly before the next chunk.
     free_before: u64,
-    /// Whether the last chunk was a candidate.
+    /// True if the last chunk was a candidate.
     was_candidate: bool,
     ranges_of_block: u32,
     used: u64,
@@ -83,7 +83,7 @@ impl Draft {
 }
 
 impl BlockVector {
-    /// Looks at the vector. `None`: it is not in that use any more. O(chunks), under the locks.
+    /// Takes the snapshot under the locks. Returns `None` if the generation has ended. O(chunks).
     pub(super) fn draw(&self, generation: u32) -> Option<Picture> {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
         let mut loans = HashMap::new();
@@ -135,7 +135,7 @@ impl BlockVector {
                         let (number, shard) = &shards[index(at)];
                         draft.lent(*number, shard, region);
                     }
-                    // On its way from the core to a shard, or back.
+                    // The range is being leased or returned.
                     None => is_held = true,
                 }
                 (draft.free_before, draft.was_candidate) = (0, false);
@@ -158,7 +158,7 @@ impl BlockVector {
 }
 
 impl Draft {
-    /// What a shard has allocated in one of its loans.
+    /// Adds the allocations of a shard in one leased range.
     fn lent(&mut self, shard: u8, state: &ShardState, region: RegionId) {
         let generation = self.generation;
         state.walk(region, &mut |chunk, _| {
@@ -166,14 +166,14 @@ impl Draft {
                 let live = Live { generation, key, dedicated: false, shard };
                 self.candidate(live, tag, chunk.offset, chunk.size);
             }
-            // Nobody but the shard places anything beside it.
+            // Only the shard can place anything beside it.
             self.free_before = 0;
         });
     }
 }
 
 impl Picture {
-    /// Orders blocks and their ranges: what stays first, because it cannot become empty, then the fullest.
+    /// Sorts blocks and their ranges. Blocks that stay come first, because they cannot become empty, then the fullest.
     fn rank(&mut self) {
         let part = |used: u64, size: u64| u128::from(used) * u128::from(size);
         self.blocks.sort_by(|a, b| {

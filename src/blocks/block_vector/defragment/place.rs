@@ -1,4 +1,4 @@
-//! One move: its destination set aside, and what becomes of it.
+//! One move: reserving its destination, completing it, or rolling it back.
 #![forbid(unsafe_code)]
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
@@ -11,8 +11,8 @@ use crate::error::{ForeignHandle, MapError};
 use crate::metadata::{Key, Metadata, RegionId, Tag};
 
 impl BlockVector {
-    /// Sets a place aside, if it is free still and what it is for is where it was. The place is mapped if the source's
-    /// block is.
+    /// Reserves a destination, if it is still free and the source has not moved. Maps it if the source's block is
+    /// mapped.
     #[allow(clippy::too_many_arguments, reason = "what is moved, and to where")]
     pub(super) fn set_aside(
         &self,
@@ -58,7 +58,7 @@ impl BlockVector {
         if is_mapped {
             match self.map(context, planned.destination()) {
                 Ok(mapped) => planned.mapped = mapped.at(offset),
-                // The source may not need it. If it does, completing the move says what is wrong.
+                // The source may not need the mapping. If it does, completing the move reports the error.
                 Err(error) => {
                     tracing::debug!(
                         name: "destination_not_mapped", target: "sublet::defragment", size, %error,
@@ -70,7 +70,7 @@ impl BlockVector {
         Some(planned)
     }
 
-    /// The block that a live allocation is in.
+    /// The block that holds a live allocation.
     fn region_of(&self, live: Live) -> Result<RegionId, ForeignHandle> {
         if let Some(shard) = self.shard_of(live)? {
             return shard.lock().block_of(live);
@@ -80,12 +80,12 @@ impl BlockVector {
         active.engine.span(live.key).map(|span| span.region).map_err(|_| FOREIGN)
     }
 
-    /// Lets the source of a move have its destination, and takes its old place back.
+    /// Gives the destination to the owner of the source, and frees the source's old place.
     ///
-    /// `persistent`: it is mapped for as long as it lives; `users`: of its mapping, besides.
+    /// `persistent` means that it stays mapped for its whole life. `users` are the other users of its mapping.
     ///
     /// # Errors
-    /// Nothing is changed: the source is not live any more, or is to be mapped and cannot be.
+    /// Changes nothing if the source is no longer live, or needs a mapping and cannot be mapped.
     pub(crate) fn complete(
         &self,
         context: &DeviceContext,
@@ -129,15 +129,15 @@ impl BlockVector {
         Ok((Grant { memory, offset, mapped, key, generation, shard: 0 }, emptied))
     }
 
-    /// Gives a destination back.
+    /// Frees the destination of a move.
     pub(crate) fn roll_back(&self, context: &DeviceContext, planned: &Planned) -> Emptied {
         let users = u64::from(planned.mapped.is_mapped());
-        // If the vector was taken out of use meanwhile the place is gone with it.
+        // If the vector was deactivated meanwhile, the place is gone too.
         let emptied = self.vacate(context, planned.destination(), false, users).unwrap_or_default();
         self.destroy_all(context, emptied)
     }
 
-    /// Frees an allocation of this vector, and says which blocks went back.
+    /// Frees an allocation of this vector, and returns the freed blocks.
     pub(crate) fn free_moved(
         &self,
         context: &DeviceContext,
@@ -149,7 +149,7 @@ impl BlockVector {
         Ok(self.destroy_all(context, emptied))
     }
 
-    /// Lets nothing be moved out of the block of `source` by this context.
+    /// Excludes the block of `source` from further moves of this context.
     pub(crate) fn let_stay(&self, source: Live) {
         let Ok(region) = self.region_of(source) else { return };
         let mut core = self.core.lock();
@@ -158,7 +158,7 @@ impl BlockVector {
         }
     }
 
-    /// Gives back what shards hold and do not use, at the end of a pass.
+    /// Returns unused ranges of shards at the end of a pass.
     pub(crate) fn tidy(&self, context: &DeviceContext, compaction: &Compaction) -> Emptied {
         if self.core.lock().use_of(compaction.generation).is_err() {
             return Emptied::default();
@@ -173,7 +173,7 @@ impl BlockVector {
         emptied
     }
 
-    /// Takes a place back, of a source or of a destination. The blocks that come out are to be destroyed.
+    /// Frees the place of a source or destination. The caller destroys the returned blocks.
     fn vacate(
         &self,
         context: &DeviceContext,
@@ -191,8 +191,8 @@ impl BlockVector {
             return Ok(aftermath.and_then(Aftermath::block).into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
-        // Before it is free: afterwards the block may be gone, and another in its place. What is mapped for good is
-        // counted with the loan.
+        // Before the range is free: afterwards the block may be gone and replaced by another. Persistent mappings are
+        // counted with the leased range.
         let count = |more: u64, fewer: u64| -> Result<(), ForeignHandle> {
             if more != fewer {
                 let mut core = self.core.lock();

@@ -1,13 +1,13 @@
-//! What goes where.
+//! Planning of moves.
 //!
-//! First the blocks that can become empty: from the one with the least in it on, each for which all that it holds has
-//! room in the others. Where that is so is found out by placing, the largest first, and undone if something has no
-//! room. So nothing is moved for a block that stays.
+//! The planner first empties blocks, starting with the emptiest, if everything in a block fits into the others. It
+//! places all allocations of the block, largest first, and undoes that if one does not fit. So no move is made for a
+//! block that stays.
 //!
-//! Then, if more than that is asked, each allocation from the emptiest block's end on: into a fuller block, or further
-//! down in its own.
+//! With more effort, it then visits each allocation, from the end of the emptiest block on. It moves it into a fuller
+//! block, or further down in its own.
 //!
-//! Each allocation is looked at once or twice, at O(log ranges) a look.
+//! Each allocation is considered once or twice, at O(log ranges) each.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -31,14 +31,14 @@ struct Planner<'a, 'b> {
     blocks: Vec<BlockPicture>,
     candidates: Vec<Candidate>,
     ranges: Ranges,
-    /// Of each range: the chunk that was placed in it last.
+    /// For each range, the chunk that was placed in it last.
     placed: Vec<Option<Key>>,
     granularity: Alignment,
     min_alignment: Alignment,
 }
 
 impl BlockVector {
-    /// Plans moves as far as the budget goes, and adds them to `moves`.
+    /// Plans moves within the budget, and adds them to `moves`.
     pub(crate) fn plan(
         &self,
         context: &DeviceContext,
@@ -80,7 +80,7 @@ impl Planner<'_, '_> {
     fn run(&mut self) {
         let emptied = self.empty_blocks();
         match self.compaction.effort {
-            // Of one block nothing can become empty; what is gained there is room.
+            // A single block cannot become empty; moves in it only join free ranges.
             Effort::Fast if self.blocks.len() > 1 => {}
             Effort::Extensive => {
                 for kinds in [&[2, 3, 4][..], &[1], &[0, 5, 6, 7]] {
@@ -91,7 +91,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Empties blocks. Says of each whether it will be empty.
+    /// Empties blocks. Returns for each whether it will be empty.
     fn empty_blocks(&mut self) -> Vec<bool> {
         let mut emptied = vec![false; self.blocks.len()];
         if self.blocks.len() < 2 {
@@ -123,10 +123,10 @@ impl Planner<'_, '_> {
         emptied
     }
 
-    /// Finds a place for each allocation of a block, the largest first, or for none.
+    /// Finds a place for every allocation of a block, largest first, or for none.
     fn place_all(&mut self, block: usize) -> Option<Vec<(usize, Taken)>> {
         let mut order: Vec<usize> = self.blocks[block].candidates.clone().collect();
-        // Equal ones from the end, so that what cannot be moved yet is rather at the start.
+        // Equal sizes from the end on, so that moves postponed to a later pass concern the start of the block.
         order.sort_by_key(|&at| Reverse((self.candidates[at].size, self.candidates[at].offset)));
         let mut places = Vec::with_capacity(order.len());
         for candidate in order {
@@ -142,7 +142,7 @@ impl Planner<'_, '_> {
         Some(places)
     }
 
-    /// Moves what is in no block that becomes empty into fuller blocks, and down in its own.
+    /// Moves allocations out of blocks that stay in use, into fuller blocks or down in their own.
     fn pack(&mut self, emptied: &[bool], is_wanted: impl Fn(&Candidate) -> bool) {
         for block in (0..self.blocks.len()).rev() {
             if emptied[block] || self.blocks[block].stays {
@@ -171,7 +171,7 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether it pays to move something within its block, of which a free range has so many bytes on average.
+    /// Returns true if a move within the block pays. `average` is the mean size of the block's free ranges.
     fn is_worth_it(&self, candidate: &Candidate, average: u64) -> bool {
         match self.compaction.effort {
             Effort::Balanced => candidate.free_beside >= candidate.size / 2 || candidate.size <= average,
@@ -195,7 +195,7 @@ impl Planner<'_, '_> {
         self.granularity > Alignment::ONE && needs_whole_pages(tag)
     }
 
-    /// Bytes of a candidate at its destination. Where it is, it may end with its block within a granularity page.
+    /// Bytes of a candidate at its destination. Its current size may not be rounded up, at the end of a block.
     fn size_at(&self, candidate: usize) -> u64 {
         let Candidate { tag, size, .. } = self.candidates[candidate];
         if self.has_whole_pages(tag) { self.granularity.align_up(size).unwrap_or(size) } else { size }
@@ -221,7 +221,7 @@ impl Planner<'_, '_> {
         self.moves.push(planned);
     }
 
-    /// The block that a range is in. Ranges are in the order of blocks.
+    /// The block that contains a range. Ranges are in the order of blocks.
     fn region_of(&self, range: usize) -> RegionId {
         let at = self.blocks.partition_point(|block| block.ranges.end <= range);
         self.blocks[at].region

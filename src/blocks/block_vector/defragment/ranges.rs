@@ -1,4 +1,4 @@
-//! Free ranges, and the first of them that has room.
+//! Free ranges, and the search for the first that fits.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -7,37 +7,37 @@ use crate::base::align::Alignment;
 use crate::base::cast::index;
 use crate::metadata::Key;
 
-/// Ranges that are large enough but may lie badly are looked at this often, then only those that are large enough
-/// wherever they lie.
+/// The search tries this many ranges that are large enough but may be misaligned. After that it only considers ranges
+/// that fit at any alignment.
 const LOOKS: u32 = 32;
 
 /// A free range of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FreeRange {
-    /// Bytes from the start of the block; what is placed moves it up.
+    /// Bytes from the start of the block. Each placement moves it up.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The used chunk that it is behind; `None` at the start of a block.
+    /// The used chunk before the range; `None` at the start of a block.
     pub(super) before: Option<Key>,
 }
 
-/// A place that was taken, and what the range was before.
+/// A taken place, with the state of its range before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
-    /// Which range.
+    /// The index of the range.
     pub(super) range: usize,
     /// Bytes from the start of the block.
     pub(super) offset: u64,
     start: u64,
 }
 
-/// Ranges in the order in which they are to be filled, under a tree of the largest sizes.
+/// Ranges in the order in which they are filled, under a tree of maximum sizes.
 ///
 /// ```text
 ///   tree[1]                 the largest of all
 ///   tree[2]     tree[3]     of the first half, of the second
 ///   ...
-///   tree[leaves + i]        bytes of range i; 0 if nothing is to be placed there
+///   tree[leaves + i]        bytes of range i; 0 if it is closed
 /// ```
 #[derive(Debug)]
 pub(super) struct Ranges {
@@ -63,7 +63,7 @@ impl Ranges {
         Self { ranges, leaves, tree, free }
     }
 
-    /// Bytes that there are to be filled.
+    /// Free bytes in all open ranges.
     pub(super) fn free(&self) -> u64 {
         self.free
     }
@@ -82,7 +82,7 @@ impl Ranges {
         }
     }
 
-    /// Places nothing more in these.
+    /// Excludes these ranges from placement.
     pub(super) fn close(&mut self, ranges: Range<usize>) {
         ranges.for_each(|range| self.set(range, 0));
     }
@@ -95,7 +95,7 @@ impl Ranges {
         }
     }
 
-    /// The first range of at least `size` bytes, which is not 0. O(log n).
+    /// The first range of at least `size` bytes, where `size` is not 0. O(log n).
     fn first(&self, within: &Range<usize>, size: u64) -> Option<usize> {
         if within.is_empty() {
             return None;
@@ -110,7 +110,7 @@ impl Ranges {
                 let found = at - self.leaves;
                 return (found < within.end).then_some(found);
             }
-            // Up from what is the right half of something, then to its right.
+            // Up until this is a left half, then to its right sibling.
             while at & 1 == 1 {
                 at /= 2;
             }
@@ -144,7 +144,7 @@ impl Ranges {
         Some(Taken { range, offset, start })
     }
 
-    /// Undoes what was taken last and not undone yet.
+    /// Undoes the latest placement that is not undone yet.
     pub(super) fn undo(&mut self, taken: Taken) {
         let range = &mut self.ranges[taken.range];
         range.start = taken.start;
@@ -153,7 +153,7 @@ impl Ranges {
     }
 }
 
-/// The part of a block's ranges that is lower than the one numbered `before`, counted within the block.
+/// The first `before` ranges of a block.
 pub(super) fn below(ranges: &Range<usize>, before: u32) -> Range<usize> {
     ranges.start..ranges.end.min(ranges.start + index(before))
 }
@@ -170,7 +170,7 @@ mod tests {
         FreeRange { start, end, before: None }
     }
 
-    /// The first place that fits, by looking at all; which range, and where.
+    /// The first range that fits, by linear search, and the offset in it.
     fn naive(
         ranges: &[(u64, u64)],
         open: &[bool],
@@ -184,7 +184,7 @@ mod tests {
         })
     }
 
-    /// Places, and the bytes that are free, are those that looking at every range finds; so they are after undoing.
+    /// Checks places and free bytes against a linear search, also after undoing.
     #[test]
     fn places_and_sums_are_those_of_the_ranges() {
         for seed in 0..200 {
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// After many ranges that are large enough and lie badly, one is taken that is large enough wherever it lies.
+    /// After a number of misaligned ranges, the search takes one that fits at any alignment.
     #[test]
     fn ranges_that_lie_badly_are_looked_at_so_often() {
         let badly = |at: u64| (1024 * at + 1, 1024 * at + 201);

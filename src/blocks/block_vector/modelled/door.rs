@@ -1,5 +1,5 @@
-//! A shard whose allocations are freed by its own thread and by others at once. When all is freed, nothing is waiting,
-//! without anybody else having to come.
+//! A shard whose allocations are freed at once by its own thread and by others. After all frees, no key waits in the
+//! ring.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -12,7 +12,7 @@ use crate::metadata::RegionId;
 
 const NUMBER: u8 = 1;
 
-/// A shard with that many allocations, in a loan that it does not keep when it has nothing else.
+/// A shard with that many allocations, in a range that it does not keep when it is idle.
 fn shard(allocations: usize) -> (Arc<Shard>, Vec<Live>) {
     let shard = Shard::new();
     let loan = Loan {
@@ -37,7 +37,7 @@ fn allocate(shard: &Shard) -> Live {
     live(granted.unwrap())
 }
 
-/// Frees them. Whether the loan is not needed any more.
+/// Frees allocations. Returns true if the leased range is no longer needed.
 fn free(shard: &Shard, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
     let mut surplus = Vec::new();
     for live in lives {
@@ -54,7 +54,7 @@ fn spawn_free(shard: &Arc<Shard>, lives: Vec<Live>) -> JoinHandle<bool> {
     spawn(shard, move |shard| free(shard, lives, false))
 }
 
-/// Nothing waits at the door, and the one loan was given away once.
+/// Checks that the ring is empty and that exactly one thread got the leased range.
 fn check_empty(shard: &Shard, given: &[bool]) {
     let state = shard.lock_as_it_is();
     assert_eq!(state.usage().used_chunks, 0, "a key that nobody takes");
@@ -63,7 +63,7 @@ fn check_empty(shard: &Shard, given: &[bool]) {
     assert_eq!(state.loans().count(), 0);
 }
 
-/// `own`: freed by the shard's own thread; the others by a thread for each list. Counts who came last.
+/// The own thread frees `own` allocations, another thread those of each list. Counts which thread got the range.
 fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
@@ -84,7 +84,7 @@ fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
     outcomes
 }
 
-/// While more are live, a key waits for the own thread, which looks for it once in a while.
+/// While more are live, a key waits until the own thread checks the ring.
 #[test]
 fn loom_a_key_waits_for_the_own_thread() {
     check_deep(|| {
@@ -101,25 +101,25 @@ fn loom_a_key_waits_for_the_own_thread() {
     });
 }
 
-/// Of one that leaves the last key but one and one that frees the last allocation, one sees the other.
+/// One thread leaves the last key but one, another frees the last allocation: one of them sees the other.
 #[test]
 fn loom_the_last_two_are_freed_at_once() {
     free_at_once(1, &[1]).expect(&[0, 1]);
 }
 
-/// As above; but it is not known how many are live before there are few.
+/// As above, but the published limit starts high.
 #[test]
 fn loom_many_become_few() {
     free_at_once(3, &[2]).expect(&[0, 1]);
 }
 
-/// More than the ring holds without somebody going in.
+/// More keys than the ring holds undrained.
 #[test]
 fn loom_more_are_left_than_may_wait() {
     free_at_once(1, &[5]).expect(&[0, 1]);
 }
 
-/// One has its place in the ring before the other, but may be the last to write its key.
+/// One thread reserves its slot first, but may be the last to write its key.
 #[test]
 fn loom_two_others_free_the_last_two() {
     free_at_once(0, &[1, 1]).expect(&[1, 2]);
@@ -135,14 +135,14 @@ fn loom_two_others_free_the_last_four() {
     free_at_once(0, &[2, 2]).expect(&[1, 2]);
 }
 
-/// The own thread goes on allocating, and gets what the other left.
+/// The own thread continues to allocate, and reuses what the other thread freed.
 #[test]
 fn loom_the_own_thread_goes_on() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
     check_deep(move || {
         let (shard, mut lives) = shard(3);
-        // It keeps the loan in use.
+        // Keeps the range in use.
         let mine = lives.remove(0);
         let other = spawn_free(&shard, lives);
         let next = allocate(&shard);
@@ -153,7 +153,7 @@ fn loom_the_own_thread_goes_on() {
     outcomes.expect(&[0, 1]);
 }
 
-/// A visitor may take what was left last, and cannot give the loan away: then who left it does.
+/// A third thread may drain the last key but cannot return the range: the thread that left the key does.
 #[test]
 fn loom_a_visitor_takes_the_last() {
     for own in 0..2 {

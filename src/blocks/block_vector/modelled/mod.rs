@@ -1,5 +1,4 @@
-//! Shards in every order of their atomic operations: the ring of keys, the table of shards, a shard, and a whole
-//! vector. See `base::sync::model`.
+//! Model checks of shards: the ring of keys, the table of shards, a shard, and a whole vector. See `base::sync::model`.
 #![forbid(unsafe_code)]
 
 mod door;
@@ -18,7 +17,7 @@ use crate::metadata::{Algorithm, Alignment, Strategy};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A vector with one block, of which a loan may have 2 MiB.
+/// A vector with one block, whose leased ranges have at most 2 MiB.
 fn config() -> VectorConfig {
     VectorConfig {
         memory_type: 0,

@@ -1,4 +1,4 @@
-//! The ring alone. Who takes holds no lock here: there is only one.
+//! The ring alone. The draining thread holds no lock, because there is only one.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use super::*;
 
 const GENERATION: u32 = 1;
 
-/// A ring for four keys, of which the places after the first `begin` are next.
+/// A ring for four keys, whose positions are advanced by `begin`.
 fn ring(begin: u64) -> Arc<Returns> {
     let ring = Returns::new();
     ring.open_for(GENERATION);
@@ -24,7 +24,7 @@ fn leave(ring: &Returns, number: u64) -> Left {
     ring.leave(Key(NonZeroU64::new(number).unwrap()), GENERATION)
 }
 
-/// What one look finds: at most two keys.
+/// Takes one batch: at most two keys.
 fn take(ring: &Returns) -> Vec<u64> {
     let mut keys = [None; BATCH];
     let taken = ring.take(&mut keys);
@@ -36,7 +36,7 @@ fn take_all(ring: &Returns) -> Vec<u64> {
     std::iter::repeat_with(|| take(ring)).take_while(|taken| !taken.is_empty()).flatten().collect()
 }
 
-/// Leaves those keys, and says which were not taken in.
+/// Leaves those keys, and returns those that the ring rejected.
 fn leave_all(ring: &Returns, numbers: impl IntoIterator<Item = u64>) -> Vec<u64> {
     numbers.into_iter().filter(|&number| leave(ring, number) == Left::No).collect()
 }
@@ -55,7 +55,7 @@ fn loom_a_key_is_of_the_use_that_the_ring_is_open_for() {
     });
 }
 
-/// Four keys find a place, a fifth does not; the third is told that they are many.
+/// Four keys find a slot, a fifth does not. From the third on, the caller must drain.
 #[test]
 fn loom_a_full_ring_takes_nothing_in() {
     check(|| {
@@ -67,7 +67,7 @@ fn loom_a_full_ring_takes_nothing_in() {
     });
 }
 
-/// What two threads leave is there once, and of each thread in its order.
+/// Keys of two threads arrive once, each thread's in order.
 #[test]
 fn loom_of_two_that_leave_nothing_is_lost() {
     let outcomes = Outcomes::default();
@@ -88,7 +88,7 @@ fn loom_of_two_that_leave_nothing_is_lost() {
     outcomes.expect(&[0, 1, 2]);
 }
 
-/// The ring is nearly full. Places are used again only after they were emptied.
+/// The ring is nearly full. Slots are reused only after they were emptied.
 #[test]
 fn loom_a_place_is_left_before_it_is_taken_again() {
     let outcomes = Outcomes::default();

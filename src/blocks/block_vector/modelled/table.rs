@@ -1,4 +1,4 @@
-//! Who lives where.
+//! The assignment of threads to shards.
 #![forbid(unsafe_code)]
 
 use super::super::shards::{SHARDS, Shards};
@@ -8,7 +8,7 @@ fn shards() -> Arc<Shards> {
     Arc::new(Shards::none())
 }
 
-/// Each of two threads that settle at once has a shard of its own, and both know it.
+/// Two threads that settle at once get separate shards, and both see them.
 #[test]
 fn loom_two_settle_at_once() {
     check(|| {
@@ -18,7 +18,7 @@ fn loom_two_settle_at_once() {
             assert_eq!(shards.home(), 0);
             let number = shards.settle();
             assert_eq!(shards.home(), number);
-            // A lock of loom's cannot be touched before it was made.
+            // Loom forbids using a lock before its creation.
             assert!(shards.get(number).unwrap().try_lock().is_some(), "nobody else is there");
             number
         };
@@ -33,7 +33,7 @@ fn loom_two_settle_at_once() {
     });
 }
 
-/// Threads beyond the number of shards share one. It is made once: what is locked for one is locked for the other.
+/// Threads beyond the number of shards share one. It is created once: both use the same lock.
 #[test]
 fn loom_two_that_share_settle_at_once() {
     let outcomes = Outcomes::default();
@@ -59,7 +59,7 @@ fn loom_two_that_share_settle_at_once() {
     outcomes.expect(&[1, 2]);
 }
 
-/// A shard is seen whole or not at all. Who shares it may learn that it is settled before it can see the shard.
+/// Other threads see a complete shard or none. A sharing thread may see the settled bit before the shard.
 #[test]
 fn loom_others_see_who_has_settled() {
     const NO_HOME: u32 = 0;
@@ -69,7 +69,7 @@ fn loom_others_see_who_has_settled() {
     let outcome = outcomes.clone();
     check(move || {
         let shards = shards();
-        // The table is there.
+        // The table exists.
         assert_eq!(shards.settle(), 1);
         let other = spawn(&shards, |shards| {
             thread_token::pretend(SHARDS + 1);
@@ -78,7 +78,7 @@ fn loom_others_see_who_has_settled() {
         thread_token::pretend(1);
         let home = shards.home();
         let shard = shards.get(home);
-        // A lock of loom's cannot be touched before it was made.
+        // Loom forbids using a lock before its creation.
         let is_open = shard.map(|shard| shard.try_lock().is_some());
         outcome.happened(match (home, is_open) {
             (0, None) => NO_HOME,
@@ -93,7 +93,7 @@ fn loom_others_see_who_has_settled() {
     outcomes.expect(&[NO_HOME, HOME_WITHOUT_SHARD, HOME]);
 }
 
-/// Each in turn, and only such as are there.
+/// The shards are checked in turn; missing ones are skipped.
 #[test]
 fn loom_each_shard_is_looked_at_in_turn() {
     let outcomes = Outcomes::default();
@@ -109,7 +109,7 @@ fn loom_each_shard_is_looked_at_in_turn() {
         let other = spawn(&shards, move |shards| {
             thread_token::pretend(0);
             shards.settle();
-            // The other thread may just have looked there.
+            // The other thread may just have checked that one.
             next(shards).is_some()
         });
         let looked_at = shards.next_to_look_at();

@@ -1,25 +1,25 @@
-//! A whole vector, whose threads have settled, on a simulated GPU. Locks that may be held across calls of the driver
-//! are none that loom sees: no two threads meet at one here.
+//! A whole vector with settled threads, on a simulated GPU. Loom does not model the locks that may be held over driver
+//! calls: no two threads contend for them here.
 #![forbid(unsafe_code)]
 
 use super::super::shards::SHARDS;
 use super::*;
 use sublet_sim::{Gpu, profiles::Profile};
 
-/// What all runs of a test share: to loom it is not there.
+/// State that all runs of a test share. Loom does not see it.
 struct Device {
     context: DeviceContext,
     gpu: Gpu,
 }
 
-/// A vector, and the GPU that it is on.
+/// A vector and its GPU.
 struct Rig {
     vector: BlockVector,
     device: std::sync::Arc<Device>,
 }
 
 impl Rig {
-    /// The calling thread has settled with that token.
+    /// Settles the calling thread with that token.
     fn settle(&self, token: u32) {
         thread_token::pretend(token);
         self.vector.shards.settle();
@@ -29,7 +29,7 @@ impl Rig {
         self.vector.place_at_once(&self.device.context, &request(size)).map(live)
     }
 
-    /// As the allocator does it: at once, or else with care.
+    /// Allocates like the allocator: on the fast path, or else on the slow path.
     fn get(&self, size: u64) -> Live {
         let with_care = || self.vector.allocate(&self.device.context, &request(size), true).map(live);
         self.try_get(size).unwrap_or_else(|| with_care().unwrap())
@@ -43,12 +43,12 @@ impl Rig {
         self.vector.trim(&self.device.context);
     }
 
-    /// Loans that the core knows of.
+    /// Leased ranges in the core.
     fn lent(&self) -> u64 {
         self.vector.core.lock().active.as_ref().unwrap().loan_count
     }
 
-    /// Nothing is allocated, nobody works on it.
+    /// Checks that nothing is allocated, after all threads have ended.
     fn finish(&self) {
         self.vector.validate();
         let totals = self.vector.totals();
@@ -61,18 +61,18 @@ impl Rig {
     }
 }
 
-/// The largest that a shard serves: four fill its first loan.
+/// The largest size that a shard serves: four fill its first range.
 const LARGE: u64 = 256 * KIB;
 
 impl Rig {
-    /// What was freed at another thread's door was taken in, without anybody else coming.
+    /// Checks that keys left by other threads are freed without further calls.
     fn assert_nothing_waits(&self) {
         for (number, shard) in self.vector.shards.iter() {
             assert_eq!(shard.lock_as_it_is().usage().used_chunks, 0, "shard {number}");
         }
     }
 
-    /// As [`Self::assert_nothing_waits`], but for one that lives.
+    /// [`Self::assert_nothing_waits`], except for one live allocation.
     fn assert_only(&self, live: Live) {
         for (number, shard) in self.vector.shards.iter() {
             let used = shard.lock_as_it_is().usage().used_chunks;
@@ -95,7 +95,7 @@ fn check_vector(test: impl Fn(&Arc<Rig>) + Send + Sync + 'static) {
     });
 }
 
-/// One thread frees what the other allocated, and both go on with what is their own.
+/// One thread frees the other's allocation, and both continue with their own.
 #[test]
 fn loom_one_frees_what_another_allocated() {
     check_vector(|rig| {
@@ -115,8 +115,8 @@ fn loom_one_frees_what_another_allocated() {
     });
 }
 
-/// Loans come back while others are lent, whoever comes last, also where a visitor has taken the last key meanwhile. A
-/// new loan may be taken back by one who finds it empty: then the core serves the request itself.
+/// Ranges return while others are leased, even if a third thread drained the last key. Another thread may take back a
+/// new range that it finds empty: then the core serves the request.
 #[test]
 fn loom_loans_come_back_while_others_are_lent() {
     let outcomes = Outcomes::default();
@@ -142,7 +142,7 @@ fn loom_loans_come_back_while_others_are_lent() {
     outcomes.expect(&[0, 1]);
 }
 
-/// A visitor that gives back what is empty, while loans are lent and emptied.
+/// Trims empty ranges while others are leased and emptied.
 #[test]
 fn loom_trim_takes_what_is_empty_and_nothing_else() {
     let outcomes = Outcomes::default();
@@ -165,7 +165,7 @@ fn loom_trim_takes_what_is_empty_and_nothing_else() {
     outcomes.expect(&[0, 1, 2]);
 }
 
-/// When nothing else is left, a place in another thread's loan will do, whatever that thread does meanwhile.
+/// A full vector serves from another thread's range, whatever that thread does meanwhile.
 #[test]
 fn loom_a_full_vector_serves_from_any_shard() {
     check_vector(|rig| {
@@ -211,7 +211,7 @@ fn loom_threads_that_meet_settle() {
     outcomes.expect(&[0, 1]);
 }
 
-/// Threads that share a shard are both at home there.
+/// Both threads of a shared shard count as its own.
 #[test]
 fn loom_two_at_home_in_one_shard() {
     check_vector(|rig| {
