@@ -415,7 +415,7 @@ impl ShardState {
 }
 
 impl Open {
-    /// What the caller gets to know of what the engine granted.
+    /// Converts an engine's result to a `Grant`.
     #[inline(always)]
     fn granted(
         &mut self,

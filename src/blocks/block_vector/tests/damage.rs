@@ -1,4 +1,4 @@
-//! Each of the numbered checks of `validate` finds what it is there for.
+//! Each numbered check of `validate` detects its damage.
 #![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use super::super::state::Active;
 use super::*;
 use crate::metadata::Request;
 
-/// A vector with something in the core and in two shards, one of which has an empty loan.
+/// A vector with allocations in the core and in two shards, one of which has an empty range.
 fn rig() -> (Rig, Vec<Held>) {
     let rig = Rig::new(VectorConfig { max_blocks: 3, ..config() });
     let mut held = vec![rig.get(64, 1)];
@@ -21,7 +21,7 @@ fn rig() -> (Rig, Vec<Held>) {
     (rig, held)
 }
 
-/// What `validate` says after `damage`. The vector is not used any more then.
+/// The message of `validate` after `damage`. The vector must not be used afterwards.
 fn told(damage: impl FnOnce(&Rig, &[Held])) -> String {
     let (rig, held) = rig();
     damage(&rig, &held);
@@ -83,7 +83,7 @@ fn damage_to_the_core_is_found() {
             drop(active.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
-    // A loan that the core has given to somebody else.
+    // A range whose chunk the core has allocated to another owner.
     finds("V9", |rig, _| {
         let shard = rig.vector.shards.get(shard_of(2)).unwrap().lock();
         let (key, _) = shard.loans().next().unwrap();

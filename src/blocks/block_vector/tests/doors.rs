@@ -1,4 +1,4 @@
-//! What is left at the doors of shards: keys that other threads give back.
+//! The rings of shards: keys that other threads free.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -10,7 +10,7 @@ fn key(number: u64) -> Key {
     Key(NonZeroU64::new(number + 1).unwrap())
 }
 
-/// As the holder of the lock does, of a shard with many allocations.
+/// Drains the ring like the holder of the lock, for a shard with many allocations.
 fn take(returns: &Returns) -> Vec<Key> {
     let mut all = Vec::new();
     let mut keys = [None; BATCH];
@@ -23,7 +23,7 @@ fn take(returns: &Returns) -> Vec<Key> {
     }
 }
 
-/// Keys come out in the order in which they were left, all that there is room for, and not one more.
+/// Keys come out in the order in which they were left, up to the capacity.
 #[test]
 fn a_ring_takes_what_it_has_room_for() {
     let returns = Returns::new();
@@ -37,24 +37,24 @@ fn a_ring_takes_what_it_has_room_for() {
         }
         assert_eq!(returns.leave(key(256), 5), Left::No, "it is full");
         assert!(take(&returns).into_iter().eq((0..256).map(key)));
-        // Moves the places of the next round.
+        // Shifts the slots of the next round.
         assert_eq!(returns.leave(key(256), 5), Left::There);
         assert_eq!((take(&returns), take(&returns)), (vec![key(256)], vec![]));
     }
-    // The fewer live, the fewer wait.
+    // The limit falls with the number of live allocations.
     assert!(!returns.publish_live(512));
     let left: Vec<_> = (0..32).map(|number| returns.leave(key(number), 5)).collect();
     assert!(left.iter().enumerate().all(|(at, &left)| left == if at < 31 { Left::There } else { Left::Now }));
     assert!(returns.publish_live(33) && !returns.publish_live(513));
     assert!(take(&returns).into_iter().eq((0..32).map(key)));
-    // With few live, whoever leaves the last of them is told.
+    // With few live allocations, the thread that leaves the last key must drain.
     assert!(!returns.publish_live(3));
     let left = [0, 1, 2].map(|number| returns.leave(key(number), 5));
     assert_eq!(left, [Left::There, Left::There, Left::Now]);
     assert!(returns.publish_live(3) && returns.publish_live(2) && !returns.publish_live(4));
 }
 
-/// Of a shard with 128 allocations of 16 KiB.
+/// A shard with 128 allocations of 16 KiB.
 fn large_shard(rig: &Rig) -> Vec<Held> {
     rig.settle(1);
     let held: Vec<_> = (0..128).map(|_| rig.get(16 * KIB, 1)).collect();
@@ -63,8 +63,8 @@ fn large_shard(rig: &Rig) -> Vec<Held> {
     held
 }
 
-/// The last free takes all that lies at the door with it, whether it is the shard's own thread's or another's: else the
-/// loans of a shard that nobody uses would stay.
+/// The last free drains the ring, by the shard's own thread or another. Otherwise the ranges of an unused shard would
+/// stay.
 #[test]
 fn whoever_frees_last_empties_the_ring() {
     for (own, foreign) in [(20, 108), (108, 20), (0, 128), (127, 1), (64, 64)] {
@@ -82,7 +82,7 @@ fn whoever_frees_last_empties_the_ring() {
                 rig.thread(thread);
                 rig.free_all(part.iter().copied());
             }
-            // Nobody has looked into the shard since.
+            // No call has locked the shard since.
             assert!(rig.lent().1 <= MIB, "{own} and {foreign}: {} bytes for nothing", rig.lent().1);
             rig.check();
             rig.free(first);
@@ -91,13 +91,13 @@ fn whoever_frees_last_empties_the_ring() {
     }
 }
 
-/// A shard's own thread finds what was left for it within 16 allocations, long before it needs another loan.
+/// A shard's own thread drains its ring within 16 allocations, long before it needs another range.
 #[test]
 fn what_is_left_is_used_again_soon() {
     let rig = Rig::new(config());
     let first = rig.get(64, 1);
     let mut held = large_shard(&rig);
-    // A third loan, with room enough for what follows.
+    // A third range, large enough for what follows.
     held.push(rig.get(16 * KIB, 1));
     rig.thread(2);
     let freed: Vec<_> = held.drain(40..60).collect();
@@ -112,7 +112,7 @@ fn what_is_left_is_used_again_soon() {
     rig.finish();
 }
 
-/// A statistic does not count what was given back, although it was only left at the door; nor is it told as a leak.
+/// Statistics and leak reports do not count keys in the ring.
 #[test]
 fn figures_know_what_was_left() {
     let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
@@ -134,8 +134,7 @@ fn figures_know_what_was_left() {
     assert!(rig.gpu.live().is_empty());
 }
 
-/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, if something is
-/// left there.
+/// A shard serves its own thread on the fast path. The exception is one allocation in sixteen, if its ring has a key.
 #[test]
 fn the_fast_way_is_the_usual_one() {
     let rig = Rig::new(config());
@@ -166,7 +165,7 @@ fn the_fast_way_is_the_usual_one() {
     rig.finish();
 }
 
-/// Small sizes are slots of slabs in a shard as in its core, and the last free empties its loans all the same.
+/// Small sizes use slabs in a shard if the core has slabs, and the last free still empties the ranges.
 #[test]
 fn a_shard_has_slabs_where_its_core_has() {
     for (block_size, has_slabs) in [(128 * MIB, true), (64 * MIB, false)] {
@@ -175,7 +174,7 @@ fn a_shard_has_slabs_where_its_core_has() {
         rig.settle(1);
         let held: Vec<_> = (0..2000).map(|_| rig.get(2 * KIB, 1)).collect();
         assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
-        // Bit 31 of a key says that it is of a slot.
+        // Bit 31 marks the key of a slot.
         let slots = held.iter().filter(|it| it.grant.key.0.get() >> 31 & 1 == 1).count();
         assert_eq!(slots > 100, has_slabs, "{slots} slots in blocks of {block_size}");
         rig.check();
@@ -192,7 +191,7 @@ fn a_shard_has_slabs_where_its_core_has() {
     }
 }
 
-/// A shard whose books have room for no further loan gives it back, and the core serves.
+/// A shard that cannot add another range returns it, and the core serves the request.
 #[test]
 fn a_loan_that_is_refused_goes_back() {
     let rig = Rig::new(config());
@@ -202,7 +201,7 @@ fn a_loan_that_is_refused_goes_back() {
     rig.vector.shards.get(home).unwrap().lock().refuse_loans();
     let lent = rig.lent();
     let in_shard = (0..20).filter(|_| {
-        // The core serves when the shard's books are full.
+        // The core serves when the shard can hold no more ranges.
         let it = rig.get(200 * KIB, 1);
         held.push(it);
         rig.check();
@@ -214,7 +213,7 @@ fn a_loan_that_is_refused_goes_back() {
     rig.finish();
 }
 
-/// While one thread is in the driver for a block, the lock that keeps others from getting one as well is held.
+/// While one thread allocates a block from the driver, it holds the growth lock.
 #[test]
 fn growth_is_locked_while_the_driver_is_asked() {
     const CALL: &str = "vkAllocateMemory";

@@ -1,10 +1,10 @@
-//! Memory that nobody uses comes back: from shards to the core, from the core to the driver.
+//! Unused memory returns: from shards to the core, and from the core to the driver.
 #![forbid(unsafe_code)]
 
 use super::super::shard::LOOK_AROUND_EVERY;
 use super::*;
 
-/// Takes one allocation and gives it back, again and again, in its own shard: one small loan, and no driver.
+/// Allocates and frees repeatedly in one shard: this uses one small range and no driver call.
 #[test]
 fn a_shard_keeps_one_small_loan_for_the_next_call() {
     let rig = Rig::new(config());
@@ -25,7 +25,7 @@ fn a_shard_keeps_one_small_loan_for_the_next_call() {
     rig.finish();
 }
 
-/// A shard that has been large and has nothing to do holds nothing; one that is in use holds one empty loan at most.
+/// An idle shard keeps no large range, and an active one keeps at most one empty range.
 #[test]
 fn an_idle_shard_holds_no_large_loan() {
     let rig = Rig::new(config());
@@ -53,13 +53,13 @@ fn an_idle_shard_holds_no_large_loan() {
     rig.finish();
 }
 
-/// Works in a shard in such a way that a loan is emptied, so that the shard looks at another one.
+/// Empties a range of a shard, so that the thread checks another shard.
 fn empty_a_loan(rig: &Rig, thread: u32) {
     rig.thread(thread);
     rig.free(rig.get(64, 1));
 }
 
-/// What a thread leaves behind when it stops comes back while others go on.
+/// An idle thread's empty range returns while other threads continue.
 #[test]
 fn a_quiet_shard_gives_its_empty_loan_back() {
     let rig = Rig::new(config());
@@ -69,16 +69,16 @@ fn a_quiet_shard_gives_its_empty_loan_back() {
         rig.settle(thread);
         rig.free(rig.get(64, 1));
     }
-    // Those that came first may have been found quiet already.
+    // The first shards may have been found quiet already.
     assert!(rig.lent().0 >= 1);
     rig.settle(9);
-    // Each shard is looked at twice: once to learn that it was busy, once to find it quiet.
+    // Each shard is checked twice: the first check finds it busy, the second quiet.
     for _ in 0..2 * (quiet.len() + 1) {
         empty_a_loan(&rig, 9);
         rig.check();
     }
     assert_eq!(rig.lent(), (1, MIB), "only the busy one's is left");
-    // Those that come back go on as before.
+    // Threads that continue later work as before.
     for thread in quiet {
         empty_a_loan(&rig, thread);
     }
@@ -86,13 +86,13 @@ fn a_quiet_shard_gives_its_empty_loan_back() {
     rig.finish();
 }
 
-/// What is in use stays, of a quiet shard too, and is where it was.
+/// Ranges in use stay in place, even in a quiet shard.
 #[test]
 fn a_quiet_shard_keeps_what_is_used() {
     let rig = Rig::new(config());
     let first = rig.get(64, 1);
     rig.settle(1);
-    // Two loans; all of the second is freed, and it is kept because the first is in use.
+    // Two ranges. The second is empty, and is kept because the first is in use.
     let mut held: Vec<_> = (0..65).map(|_| rig.get(16 * KIB, 1)).collect();
     rig.free(held.pop().unwrap());
     assert_eq!(rig.lent(), (2, 2 * MIB));
@@ -116,7 +116,7 @@ fn a_quiet_shard_keeps_what_is_used() {
     rig.finish();
 }
 
-/// A thread that only ever takes more makes quiet shards give back too.
+/// A thread that only allocates also makes quiet shards return ranges.
 #[test]
 fn a_growing_shard_looks_at_quiet_ones() {
     let rig = Rig::new(config());
@@ -136,7 +136,7 @@ fn a_growing_shard_looks_at_quiet_ones() {
     rig.finish();
 }
 
-/// A shard that works between two looks is not quiet.
+/// A shard that is used between two checks is not quiet.
 #[test]
 fn a_busy_shard_keeps_its_empty_loan() {
     let rig = Rig::new(config());
@@ -160,7 +160,7 @@ fn a_busy_shard_keeps_its_empty_loan() {
     rig.finish();
 }
 
-/// A thread that frees what others allocated makes their empty loans come back as well as its own.
+/// Frees for other threads return their empty ranges too.
 #[test]
 fn frees_from_another_thread_empty_loans_too() {
     let rig = Rig::new(config());
@@ -179,7 +179,7 @@ fn frees_from_another_thread_empty_loans_too() {
     rig.finish();
 }
 
-/// Before a block is taken from the driver, what is empty in shards is taken.
+/// Empty ranges in shards are reused before a block is created.
 #[test]
 fn empty_loans_come_before_new_blocks() {
     let rig = Rig::new(config());
@@ -190,14 +190,14 @@ fn empty_loans_come_before_new_blocks() {
     }
     assert!(rig.lent().0 >= 1);
     rig.thread(0);
-    // All of the block.
+    // Fills the block.
     let large = rig.get(32 * MIB, 1);
     assert_eq!(rig.vector.totals().block_count, 1);
     rig.free(large);
     rig.finish();
 }
 
-/// As above, where it was the only way.
+/// As above, in a pool that may not grow.
 #[test]
 fn empty_loans_of_a_full_pool() {
     let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
@@ -221,7 +221,7 @@ fn empty_loans_of_a_full_pool() {
     rig.finish();
 }
 
-/// A block of which only loans are left goes back as the policy says: at once or on `trim`, which tells its bytes.
+/// A block that held only leased ranges is freed by policy: at once, or by `trim`, which returns its bytes.
 #[test]
 fn a_block_that_only_loans_held() {
     for (empty_blocks_kept, min_blocks) in [(0, 0), (1, 0), (0, 1), (3, 2)] {
@@ -242,7 +242,7 @@ fn a_block_that_only_loans_held() {
     }
 }
 
-/// A large shard that becomes idle empties blocks; as many stay as the policy says.
+/// A large shard that becomes idle empties blocks; the policy decides how many stay.
 #[test]
 fn blocks_emptied_by_loans_go_back() {
     for empty_blocks_kept in [0, 1, 2] {
@@ -252,7 +252,7 @@ fn blocks_emptied_by_loans_go_back() {
         let blocks = rig.vector.totals().block_count;
         assert!(blocks >= 5);
         rig.free_all(held);
-        // What was granted by the core directly is freed too, so at most one small loan holds a block.
+        // The core's own allocations are freed too, so at most one small range holds a block.
         let left = rig.vector.totals().block_count;
         let loans = rig.lent().0;
         assert!(loans <= 1);
@@ -261,7 +261,7 @@ fn blocks_emptied_by_loans_go_back() {
     }
 }
 
-/// Where the heap is over its budget no empty block is kept, of loans neither.
+/// Over the budget, no empty block is kept, and none that held leased ranges.
 #[test]
 fn over_budget_no_block_that_loans_held_is_kept() {
     let rig = Rig::new(VectorConfig { block_size: 512 * MIB, ..config() });
@@ -269,7 +269,7 @@ fn over_budget_no_block_that_loans_held_is_kept() {
     rig.settle(1);
     let held: Vec<_> = (0..4).map(|_| rig.get(2 * MIB, 1)).collect();
     assert!(held.iter().all(|it| it.grant.shard != 0));
-    // 80 % of 2 GiB is the budget.
+    // The budget is 80 % of 2 GiB.
     rig.thread(0);
     let more: Vec<_> = (0..3).map(|_| rig.get(512 * MIB, 1)).collect();
     rig.free(first);
@@ -280,25 +280,25 @@ fn over_budget_no_block_that_loans_held_is_kept() {
     rig.finish();
 }
 
-/// Sizes are managed, up to 256 MiB.
+/// Managed sizes, up to 256 MiB.
 fn managed() -> VectorConfig {
     VectorConfig { fixed_block_size: false, block_size: 256 * MIB, ..config() }
 }
 
-/// What fills two blocks but for 64 KiB each.
+/// Fills two blocks except for 64 KiB each.
 fn two_blocks(rig: &Rig) -> (Held, Held) {
     let held = one_in_each(rig, 2);
     (held[0], held[1])
 }
 
-/// What fills `count` blocks but for 64 KiB each.
+/// Fills `count` blocks except for 64 KiB each.
 fn one_in_each(rig: &Rig, count: u64) -> Vec<Held> {
     let held: Vec<_> = (0..count).map(|_| rig.get(32 * MIB - 64 * KIB, 1)).collect();
     assert_eq!(rig.vector.totals().block_count, count);
     held
 }
 
-/// What was emptied last stays for who comes back at once, and goes when something else is freed.
+/// An emptied block stays until something else is freed.
 #[test]
 fn an_empty_block_goes_with_the_next_free_elsewhere() {
     let rig = Rig::new(config());
@@ -321,7 +321,7 @@ fn an_empty_block_goes_with_the_next_free_elsewhere() {
     rig.finish();
 }
 
-/// Who allocates and frees where one block more is needed does not call the driver each time.
+/// Allocating and freeing at the edge of a block does not call the driver each time.
 #[test]
 fn the_edge_of_a_block_costs_no_call_of_the_driver() {
     let rig = Rig::new(config());
@@ -339,7 +339,7 @@ fn the_edge_of_a_block_costs_no_call_of_the_driver() {
     rig.finish();
 }
 
-/// One less than so many stay whatever is freed, and one more until the next free.
+/// One less than `kept` blocks stay after any free, and one more until the next free.
 #[test]
 fn more_empty_blocks_are_kept_for_who_asks() {
     for (kept, left) in [(0, 0), (1, 0), (2, 1), (3, 2), (9, 4)] {
@@ -357,7 +357,7 @@ fn more_empty_blocks_are_kept_for_who_asks() {
     }
 }
 
-/// Of two that are empty the larger goes.
+/// The larger of two empty blocks is freed.
 #[test]
 fn the_smaller_empty_block_stays() {
     for smaller_first in [false, true] {
@@ -372,7 +372,7 @@ fn the_smaller_empty_block_stays() {
     }
 }
 
-/// When many threads are done, as little is left as when it was one.
+/// When many threads become idle, no more memory stays than for one thread.
 #[test]
 fn idle_shards_hold_one_small_block_at_most() {
     for backwards in [false, true] {
@@ -388,7 +388,7 @@ fn idle_shards_hold_one_small_block_at_most() {
             held.reverse();
         }
         for it in held {
-            // Each its own, as far as they are in shards; the core's belong to anybody.
+            // Each shard's allocations are freed by its own thread.
             rig.thread(u32::from(it.grant.shard).saturating_sub(1));
             rig.free(it);
         }
@@ -398,7 +398,8 @@ fn idle_shards_hold_one_small_block_at_most() {
     }
 }
 
-/// Allocates and frees in a thread's shard until it has looked around, and whether it then has settled still.
+/// Allocates and frees in a thread's shard until it has checked whether it is alone. Returns true if it is still
+/// settled.
 fn stays_settled(rig: &Rig, thread: u32, first: u32, between: impl Fn()) -> bool {
     rig.thread(thread);
     let kept: Vec<_> = (0..first).map(|_| rig.get(64, 1)).collect();
@@ -412,8 +413,8 @@ fn stays_settled(rig: &Rig, thread: u32, first: u32, between: impl Fn()) -> bool
     rig.vector.shards.home() != 0
 }
 
-/// Who is the only one that has settled and works goes back to the core, and takes the loans of all along: its own too,
-/// where something is still allocated in it, once that is freed.
+/// A settled thread that is alone returns to the core. All leased ranges return too, those in use after their last
+/// free.
 #[test]
 fn a_settled_thread_that_is_alone_goes_back() {
     for before in [0, 1] {
@@ -423,7 +424,7 @@ fn a_settled_thread_that_is_alone_goes_back() {
         let theirs = rig.get(64, 1);
         rig.free(rig.get(64, 1));
         rig.settle(1);
-        // The other one has worked since it settled, as far as anybody can tell.
+        // The other thread counts as active since it settled.
         assert!(stays_settled(&rig, 1, before, || ()));
         assert!(!stays_settled(&rig, 1, before, || ()));
         assert_eq!(rig.lent(), (1, MIB), "only that in which something is");
@@ -437,7 +438,7 @@ fn a_settled_thread_that_is_alone_goes_back() {
     }
 }
 
-/// Two that work stay where they are, whoever looks; also when one of them only frees.
+/// Two active threads stay settled, also if one of them only frees.
 #[test]
 fn settled_threads_that_are_not_alone_stay() {
     let rig = Rig::new(config());
@@ -464,7 +465,7 @@ fn settled_threads_that_are_not_alone_stay() {
     rig.finish();
 }
 
-/// A loan that gets the number of one that went back leaves those with higher numbers alone.
+/// A new range that reuses the number of a returned one does not affect ranges with higher numbers.
 #[test]
 fn a_loan_with_a_low_number_leaves_the_others_alone() {
     let rig = Rig::new(config());
@@ -476,7 +477,7 @@ fn a_loan_with_a_low_number_leaves_the_others_alone() {
         shard.loans().map(|(_, number)| number.0).collect()
     };
     assert!(numbers().len() > 3 && numbers()[0] == 0);
-    // All that is in the first loan goes, and the loan with it.
+    // Frees everything in the first range, which returns it.
     let lowest = {
         let shard = rig.vector.shards.get(shard).unwrap().lock();
         let key = shard.loans().next().unwrap().0;
@@ -490,7 +491,7 @@ fn a_loan_with_a_low_number_leaves_the_others_alone() {
     assert!(rig.vector.reclaim(&rig.context).is_some());
     let others = numbers();
     assert!(others.len() > 2 && others[0] == 1, "{others:?}");
-    // The next loan has its number.
+    // The next range reuses its number.
     while numbers()[0] != 0 {
         held.push(rig.get(16 * KIB, 1));
     }

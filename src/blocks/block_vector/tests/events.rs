@@ -1,4 +1,4 @@
-//! What the library tells is told while no lock is held: a subscriber may ask the allocator, and allocate.
+//! Events are emitted while no lock is held: a subscriber may query the allocator, and allocate.
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ thread_local! {
     static TOLD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A subscriber's output, each line of which finds all locks free.
+/// A subscriber's output. Each line checks that all locks are free.
 #[derive(Clone, Copy)]
 struct Watching;
 
@@ -50,14 +50,13 @@ fn events_come_without_locks() {
         .with_writer(|| Watching)
         .without_time()
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
+    // With a single subscriber, tracing caches an event as disabled if another thread reaches it first.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
     tracing::subscriber::with_default(subscriber, || {
-        // Other tests may be the first to come by an event, at this very moment and with no subscriber: each is told
-        // once, and who listens is asked for again.
+        // Other tests may reach an event first, without a subscriber, at this moment. Tracing caches the result once
+        // for each event, and recomputes it afterwards.
         let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         assert!(rig.allocate(&request(32 * MIB, 64 * MIB)).is_ok_and(|it| {

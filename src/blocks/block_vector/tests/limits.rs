@@ -1,4 +1,4 @@
-//! Vectors that are full, and drivers that refuse.
+//! Full vectors, and drivers that refuse.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -7,7 +7,7 @@ use super::*;
 use crate::error::MemoryError;
 use crate::metadata::{ASKED, ASKED_WARM};
 
-/// A full pool uses the room that another thread's shard has; only then is it full, and the error counts all of it.
+/// A full pool uses the free space of another thread's shard. Only then is it full, and the error counts all space.
 #[test]
 fn a_full_pool_has_room_in_a_shard() {
     for never_allocate in [false, true] {
@@ -30,7 +30,7 @@ fn a_full_pool_has_room_in_a_shard() {
                 }
             };
             if thread == 0 {
-                // 31 MiB in the core, then the rest of the loan.
+                // 31 MiB in the core, then the rest of the range.
                 let in_core = shards.iter().filter(|&&shard| shard == 0).count();
                 assert!(in_core > 300 && shards[..in_core].iter().all(|&shard| shard == 0));
                 assert_eq!(shards[in_core..], [shard_of(1); 9]);
@@ -53,7 +53,7 @@ fn a_full_pool_has_room_in_a_shard() {
             assert!(in_core_only.is_none(), "the shards are to be asked as well");
             rig.check();
         }
-        // Small ones still find room, and it does not matter where.
+        // Small requests still find room somewhere.
         held.extend((0..10).map(|_| rig.get(KIB, 1)));
         rig.check();
         rig.free_all(held);
@@ -61,7 +61,7 @@ fn a_full_pool_has_room_in_a_shard() {
     }
 }
 
-/// The room in a shard is found by its size alone: by its own thread, by others, by those who want the lowest place.
+/// Free space in a shard is usable by its own thread, by other threads, and with any strategy.
 #[test]
 fn the_last_room_is_for_everybody() {
     for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset] {
@@ -81,13 +81,13 @@ fn the_last_room_is_for_everybody() {
         })
         .collect();
         assert!(held.len() > 400);
-        // Larger than a shard serves while there is another place.
+        // Larger than a shard serves while there is other space.
         let wanted = VectorRequest { strategy, ..request(512 * KIB, 64 * KIB) };
         let it = rig.allocate(&wanted).unwrap();
         assert_eq!(it.grant.shard, shard_of(1));
         assert_eq!(it.grant.offset % (64 * KIB), 0);
         rig.free(it);
-        // But no alignment that a loan does not have.
+        // Alignments above that of ranges are not possible.
         let error = rig.allocate(&request(64, 128 * KIB)).unwrap_err();
         let AllocationError::Full { free, largest_free, .. } = error else { panic!("{error:?}") };
         assert!(largest_free > 512 * KIB && largest_free <= free, "the largest range is in the shard");
@@ -98,7 +98,7 @@ fn the_last_room_is_for_everybody() {
     }
 }
 
-/// Where the driver refuses, shards help out; where they cannot, nothing has changed.
+/// If the driver refuses, shards help out. If they cannot, nothing changes.
 #[test]
 fn a_driver_that_refuses() {
     let rig = Rig::new(config());
@@ -127,7 +127,7 @@ fn a_driver_that_refuses() {
     let AllocationError::Memory(MemoryError::Driver { error, .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.result, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     rig.check();
-    // Of a settled thread as well.
+    // Also for a settled thread.
     rig.settle(2);
     assert!(rig.allocate(&request(60 * KIB, 4)).is_err());
     rig.check();
@@ -138,7 +138,7 @@ fn a_driver_that_refuses() {
     rig.finish();
 }
 
-/// Over the budget, an allocation that is to stay within it is given what shards have, and no block.
+/// Over the budget, a request limited to it gets space in shards, but no block.
 #[test]
 fn within_the_budget() {
     let rig = Rig::new(VectorConfig { block_size: 512 * MIB, ..config() });
@@ -162,7 +162,7 @@ fn within_the_budget() {
     rig.finish();
 }
 
-/// A block that did not help, because another request took its place, is not kept against the policy; shards or not.
+/// A block that did not help, because another request took its place, is not kept against the policy.
 #[test]
 fn too_large_for_any_block() {
     let rig = Rig::new(config());
@@ -182,14 +182,14 @@ fn too_large_for_any_block() {
     rig.finish();
 }
 
-/// Once as it is, and once with what was added to it. What was refused a moment ago is not asked for again.
+/// A miss asks the engine once before and once after the vector grows. A recent refusal is not repeated.
 #[test]
 fn a_miss_asks_the_engine_at_most_twice() {
     let rig = Rig::new(VectorConfig { max_blocks: 2, ..config() });
     let ask = |size| {
         let request = request(size, 1);
         ASKED.set(0);
-        // As the allocator does it: the fast path, then the slow one.
+        // As in the allocator: the fast path, then the slow one.
         let at_once = rig.vector.grant(request).or_else(|| rig.vector.place_at_once(&rig.context, &request));
         let grant = match at_once {
             Some(grant) => Ok(grant),
@@ -203,7 +203,7 @@ fn a_miss_asks_the_engine_at_most_twice() {
         assert_eq!(asked, expected, "the first takes a block");
         held.push(granted.unwrap());
     }
-    // Room enough, but in two places.
+    // Enough free space, but in two places.
     rig.free(held.remove(0));
     rig.free(held.remove(1));
     let (asked, granted) = ask(16 * MIB);
@@ -214,13 +214,13 @@ fn a_miss_asks_the_engine_at_most_twice() {
     rig.free_all(held);
 }
 
-/// What was refused is not looked for again until something has changed. Where no block may be taken, the short way to
-/// the error gives the same as the long one.
+/// A refused request is not searched again until something changes. If no block may be created, the short path gives
+/// the same error as the long one.
 #[test]
 fn a_refusal_is_remembered_at_once() {
     let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
     let mut held: Vec<_> = (0..4).map(|_| rig.get(8 * MIB, 1)).collect();
-    // Room enough, but in two places.
+    // Enough free space, but in two places.
     rig.free(held.remove(0));
     rig.free(held.remove(1));
     let wanted = VectorRequest { never_allocate: true, ..request(16 * MIB, 1) };

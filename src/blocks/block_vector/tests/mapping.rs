@@ -1,4 +1,4 @@
-//! Mappings of what is in shards.
+//! Mappings of allocations in shards.
 #![forbid(unsafe_code)]
 
 use std::sync::Barrier;
@@ -12,7 +12,7 @@ fn mapped(size: u64) -> VectorRequest {
     VectorRequest { mapped: true, ..request(size, 16) }
 }
 
-/// Users of the mapping of the only block.
+/// The user count of the mapping of the only block.
 fn users(rig: &Rig) -> u64 {
     let core = rig.vector.core.lock();
     let mut blocks = core.active.as_ref().unwrap().blocks.iter().flatten();
@@ -21,7 +21,7 @@ fn users(rig: &Rig) -> u64 {
     count
 }
 
-/// A block is mapped once, for all shards; each loan with a mapped allocation counts as one user.
+/// A block is mapped once for all shards. Each leased range with a mapped allocation counts as one user.
 #[test]
 fn a_loan_is_one_user() {
     let rig = Rig::new(config());
@@ -44,7 +44,7 @@ fn a_loan_is_one_user() {
         }
     }
     assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
-    // Freed by others; the loans stay users as long as they last.
+    // Freed by another thread. The ranges stay users until they are returned.
     rig.thread(7);
     while let Some(it) = held.pop() {
         rig.free(it);
@@ -59,7 +59,7 @@ fn a_loan_is_one_user() {
     rig.finish();
 }
 
-/// `trim` ends no mapping that somebody in a shard uses, and every one that nobody does.
+/// `trim` unmaps exactly the mappings without users, shards included.
 #[test]
 fn trim_unmaps_only_what_is_not_used() {
     let rig = Rig::new(config());
@@ -88,7 +88,7 @@ fn trim_unmaps_only_what_is_not_used() {
         rig.vector.unmap(plain.live()).unwrap();
         assert_eq!(persistent.grant.mapped, base.at(persistent.grant.offset));
     }
-    // Once mapped, its loan is, and the next allocation needs nobody.
+    // The range stays mapped, so the next allocation needs no driver call.
     rig.free(persistent);
     rig.trim();
     let maps = rig.gpu.calls("vkMapMemory");
@@ -101,7 +101,7 @@ fn trim_unmaps_only_what_is_not_used() {
     rig.finish();
 }
 
-/// The driver refuses to map: the place is given back, nobody counts as a user, and the next try is a new one.
+/// If the driver refuses to map, the allocation is freed, no user is counted, and the next attempt tries again.
 #[test]
 fn a_driver_that_does_not_map() {
     let rig = Rig::new(config());
@@ -128,7 +128,7 @@ fn a_driver_that_does_not_map() {
     rig.finish();
 }
 
-/// Threads that want the first mapping of one loan at the same time: mapped once, and the loan counts once.
+/// Several threads want the first mapping of one range: it is mapped and counted once.
 #[test]
 fn two_threads_map_one_loan() {
     let rig = Rig::new(config());
@@ -160,7 +160,7 @@ fn two_threads_map_one_loan() {
     rig.finish();
 }
 
-/// A guard that was forgotten ends with the block, not before, and harms nobody.
+/// A leaked guard ends with the block, and does no harm.
 #[test]
 fn a_forgotten_guard() {
     let rig = Rig::new(config());
@@ -176,7 +176,7 @@ fn a_forgotten_guard() {
     rig.finish();
 }
 
-/// A loan that goes back takes its mapping with it, and only its own.
+/// A returned range ends its own use of the mapping, and no other.
 #[test]
 fn a_loan_that_goes_back_is_no_user() {
     let rig = Rig::new(config());

@@ -1,5 +1,5 @@
-//! Vectors with shards, on a simulated GPU. One thread passes for many, a step at a time, so that every run is the
-//! same; only the module `stress` has real ones.
+//! Vectors with shards, on a simulated GPU. One thread poses as many, step by step, so that every run is the same. Only
+//! the module `stress` uses real threads.
 #![forbid(unsafe_code)]
 
 mod damage;
@@ -25,7 +25,7 @@ use sublet_sim::{Gpu, profiles::Profile};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A vector with blocks of 32 MiB, of which a loan may have 2 MiB, and of that one request 256 KiB.
+/// A vector with blocks of 32 MiB, leased ranges up to 2 MiB, and requests to shards up to 256 KiB.
 fn config() -> VectorConfig {
     VectorConfig {
         memory_type: 0,
@@ -63,7 +63,7 @@ fn request(size: u64, alignment: u64) -> VectorRequest {
     }
 }
 
-/// An allocation and what was asked for it.
+/// An allocation and its request.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     grant: Grant,
@@ -76,7 +76,7 @@ impl Held {
         Live { generation, key, dedicated: false, shard }
     }
 
-    /// The bytes that its chunk has.
+    /// The bytes of its chunk.
     fn bytes(&self, config: &VectorConfig) -> u64 {
         self.request.of_engine(config.granularity, config.min_alignment).size
     }
@@ -92,7 +92,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// All its memory is visible to the host.
+    /// All its memory is host-visible.
     fn new(config: VectorConfig) -> Self {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
         let context = DeviceContext::of(&gpu);
@@ -102,18 +102,18 @@ impl Rig {
         Self { vector, context, gpu, config, generation }
     }
 
-    /// Lets the calling thread pass for `thread`, and settles it.
+    /// Poses as `thread`, and settles it.
     fn settle(&self, thread: u32) -> u8 {
         thread_token::pose_as(thread);
         self.vector.shards.settle()
     }
 
-    /// Lets the calling thread pass for `thread`.
+    /// Poses as `thread`.
     fn thread(&self, thread: u32) {
         thread_token::pose_as(thread);
     }
 
-    /// As the allocator does it: at once, or else with care.
+    /// Allocates like the allocator: on the fast path, or else on the slow path.
     fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
         let grant = match self.vector.place_at_once(&self.context, request) {
             Some(grant) => grant,
@@ -138,7 +138,7 @@ impl Rig {
         self.vector.trim(&self.context)
     }
 
-    /// Every block's size, and its chunks: offset, size, what they are used for, and their name.
+    /// Every block's size and chunks: offset, size, tag, and name.
     #[allow(clippy::type_complexity, reason = "a test's notes")]
     fn walk(&self) -> Vec<(u64, Vec<(u64, u64, Option<Tag>, Option<String>)>)> {
         let mut blocks = Vec::new();
@@ -155,13 +155,13 @@ impl Rig {
         blocks
     }
 
-    /// Loans that the core knows of, and their bytes.
+    /// The number and bytes of leased ranges in the core.
     fn lent(&self) -> (u64, u64) {
         let core = self.vector.core.lock();
         core.active.as_ref().map_or((0, 0), |active| (active.loan_count, active.loan_bytes))
     }
 
-    /// Checks the books against one another, against the driver's, and for what is true while no thread is at work.
+    /// Checks the state, compares it with the driver's, and checks the invariants for idle vectors.
     fn check(&self) {
         self.vector.validate();
         let live = self.gpu.live();
@@ -195,7 +195,7 @@ impl Rig {
         self.gpu.assert_silent();
     }
 
-    /// Ends a test: the vector is empty, and gives everything back.
+    /// Ends a test: checks that the vector is empty and returns all memory.
     fn finish(self) {
         self.check();
         self.trim();
@@ -214,7 +214,7 @@ fn shard_of(thread: u32) -> u8 {
     u8::try_from(thread % 64).unwrap() + 1
 }
 
-/// Numbers that look random and are the same on every run.
+/// A deterministic pseudo-random generator.
 struct Random(u64);
 
 impl Random {
@@ -249,7 +249,7 @@ impl Random {
     }
 }
 
-/// More work for those who ask for it.
+/// The number of cases; `SUBLET_CASES` overrides it.
 fn cases(default: u64) -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
@@ -261,7 +261,7 @@ impl BlockVector {
     }
 }
 
-/// The name in what a visitor is shown.
+/// The name in a visited item.
 fn name_in(annotation: Option<&Annotation>) -> Option<String> {
     annotation.and_then(|annotation| annotation.name.as_deref()).map(str::to_owned)
 }

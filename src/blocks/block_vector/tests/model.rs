@@ -1,4 +1,4 @@
-//! Random programs of several threads against a shadow that knows every byte.
+//! Random programs of several threads, checked against a shadow model of every byte.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,11 @@ const STRATEGIES: [Strategy; 6] = [
     Strategy::MinOffset,
 ];
 
-/// One allocation, as the shadow sees it.
+/// One allocation in the shadow model.
 struct Shadowed {
     held: Held,
     name: Option<String>,
-    /// Guards that are open.
+    /// The number of open guards.
     guards: u64,
 }
 
@@ -28,16 +28,16 @@ struct Shadow {
     rig: Rig,
     random: Random,
     threads: u64,
-    /// The most bytes of an allocation, as a power of two.
+    /// The largest size of an allocation, as a power of two.
     bits: u64,
-    /// About so many allocations are live.
+    /// The approximate number of live allocations.
     crowd: usize,
-    /// The books are looked at once in so many steps: every look makes shards take back what was left at their doors.
+    /// Steps between checks of the state. Each check drains the shards' rings.
     every: u64,
     live: Vec<Shadowed>,
-    /// Handles of which every use is to be refused.
+    /// Handles that every function must reject.
     stale: Vec<Held>,
-    /// What was granted, in order, to compare runs: the memory by its first appearance, and the offset.
+    /// The placements in order, to compare runs: the memory's index by first appearance, and the offset.
     placed: Vec<(usize, u64)>,
     memories: Vec<u64>,
 }
@@ -58,7 +58,7 @@ impl Shadow {
         }
     }
 
-    /// Any size, mostly with an alignment that is no larger than 64 KiB, mostly balanced.
+    /// A random request: mostly alignments up to 64 KiB and the balanced strategy.
     fn request(&mut self) -> VectorRequest {
         let random = &mut self.random;
         let alignment = if random.one_in(8) { 1 << random.below(20) } else { 1 << random.below(10) };
@@ -131,7 +131,7 @@ impl Shadow {
         self.stale.push(held);
     }
 
-    /// What was freed, or was in a vector that is no more, is refused everything.
+    /// Handles of freed allocations and of former uses are rejected everywhere.
     fn use_stale(&mut self) {
         if self.stale.is_empty() {
             return;
@@ -144,8 +144,8 @@ impl Shadow {
         assert_eq!(vector.name(live), Err(FOREIGN));
         assert_eq!(vector.memory_size(live), Err(FOREIGN));
         assert!(vector.map(context, live).is_err() && vector.unmap(live).is_err());
-        // Last: a key that lies at the door of its shard is still live in there, and the calls above have emptied the
-        // door. Another shard looks at what is left at its door later; an allocation's type promises that it comes once.
+        // Last: a key in its shard's ring is still live there, and the calls above have drained the ring. Other shards
+        // drain later, and the types ensure that a key arrives once.
         if live.shard == 0 || live.shard == vector.shards.home() {
             assert_eq!(vector.free(context, live, held.request.mapped), Err(FOREIGN));
         }
@@ -186,14 +186,14 @@ impl Shadow {
         let used = self.live.iter().map(|it| it.held.grant.memory.as_raw()).collect::<BTreeSet<_>>();
         let left = widen(used.len()).max(u64::from(config.min_blocks));
         assert_eq!(after.block_count, left, "blocks stay for what is in them, or as the minimum");
-        // Nobody works now, so a loan that was lent is one that something is in.
+        // No thread is active, so every leased range has an allocation.
         assert!(self.rig.lent().0 <= widen(self.live.len()));
     }
 
-    /// The driver refuses one block.
+    /// Makes the driver refuse a block.
     fn fail(&mut self) {
         let result = ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
-        // Smaller ones too, where sizes are managed.
+        // Also smaller ones, where sizes are managed.
         self.rig.gpu.faults().fail_always("vkAllocateMemory", result);
         let request = self.request();
         let before = self.rig.vector.totals();
@@ -212,7 +212,7 @@ impl Shadow {
         self.rig.gpu.faults().clear();
     }
 
-    /// Ends this use of the vector with everything in it, and begins another.
+    /// Ends this use of the vector, allocations included, and begins another.
     fn restart(&mut self) {
         let Self { rig, live, stale, .. } = self;
         let mut leaks = Vec::new();
@@ -244,7 +244,7 @@ impl Shadow {
         thread_token::pose_as(thread);
         match self.random.below(100) {
             0..=44 => self.allocate(),
-            // Once there are enough of them, not so often.
+            // Frees instead, once there are enough allocations.
             45..=79 if self.live.len() < self.crowd => self.allocate(),
             45..=79 => self.free(),
             80..=84 => self.map(),
@@ -309,7 +309,7 @@ impl Shadow {
             assert_eq!(rig.vector.name(live).unwrap().as_deref(), it.name.as_deref());
             let size = rig.gpu.memory_info(memory).unwrap().size;
             assert_eq!(rig.vector.memory_size(live), Ok(size));
-            // A pin says whether there is a mapping, and a map where it is: without a call of the driver.
+            // `pin_mapping` reports if the memory is mapped, and `map` then returns its address without a driver call.
             let needed = it.guards > 0 || mapped.is_mapped();
             match rig.vector.pin_mapping(live) {
                 Ok(_) => {
@@ -330,7 +330,7 @@ impl Shadow {
         self.check_map_counts();
     }
 
-    /// Guards, mapped allocations of the core, and loans with mapped allocations: nobody else holds a mapping.
+    /// Users of mappings are guards, mapped allocations of the core, and ranges with mapped allocations; no others.
     fn check_map_counts(&self) {
         let mut users: BTreeMap<u64, u64> = BTreeMap::new();
         for it in &self.live {
@@ -365,7 +365,7 @@ impl Shadow {
                 self.rig.check();
             }
         }
-        // Empty as it is, the vector keeps what one call may need, and no more: a small loan for each thread.
+        // An empty vector keeps only a small range for each thread, and the blocks that the policy allows.
         let Totals { block_count, .. } = self.rig.vector.totals();
         let config = &self.rig.config;
         let kept = u64::from(config.empty_blocks_kept.max(config.min_blocks));
@@ -380,7 +380,7 @@ fn narrowed(thread: u64) -> u32 {
     u32::try_from(thread).unwrap()
 }
 
-/// The vectors that programs run on, one after the other.
+/// The configurations that the programs use in turn.
 fn configs() -> Vec<VectorConfig> {
     let large = VectorConfig { block_size: 64 * MIB, ..config() };
     vec![
@@ -423,7 +423,7 @@ fn programs_agree_with_the_shadow() {
     }
 }
 
-/// So many small allocations that most of what other threads free is left at a shard's door.
+/// Many small allocations, so that most frees by other threads go through a ring.
 #[test]
 fn programs_of_small_allocations() {
     for seed in 0..cases(30) / 5 {
@@ -437,7 +437,7 @@ fn programs_of_small_allocations() {
     }
 }
 
-/// The same steps of the same threads are placed the same.
+/// The same steps of the same threads give the same placement.
 #[test]
 fn placement_is_deterministic() {
     for seed in 1000..1003 {

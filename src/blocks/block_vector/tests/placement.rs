@@ -1,4 +1,4 @@
-//! Where shards put things, and who gets a shard.
+//! Placement in shards, and the assignment of shards.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn an_alignment_above_that_of_loans_is_met() {
             assert_eq!(it.grant.shard, if log2 <= 16 { shard_of(thread) } else { 0 });
             held.push(it);
         }
-        // The next loan does not begin at a multiple of 128 KiB.
+        // The next range does not begin at a multiple of 128 KiB.
         rig.thread(0);
         held.push(rig.get(64 * KIB, 1));
     }
@@ -50,7 +50,7 @@ fn what_is_none_for_a_shard_goes_to_the_core() {
         (VectorRequest { whole_pages: true, ..request(100, 1) }, own),
         (VectorRequest { mapped: true, ..request(100, 1) }, own),
     ] {
-        // Also when the shard has room for it.
+        // Even if the shard has room for it.
         for _ in 0..3 {
             let it = rig.allocate(&wanted).unwrap();
             assert_eq!(it.grant.shard, shard, "{wanted:?}");
@@ -62,7 +62,7 @@ fn what_is_none_for_a_shard_goes_to_the_core() {
     rig.finish();
 }
 
-/// Threads of which the tokens are 64 apart have one shard together, and come to no harm.
+/// Threads whose tokens differ by a multiple of 64 share a shard safely.
 #[test]
 fn more_threads_than_shards() {
     let rig = Rig::new(VectorConfig { block_size: 128 * MIB, ..config() });
@@ -78,7 +78,7 @@ fn more_threads_than_shards() {
     }
     assert_eq!(rig.vector.shards.iter().count(), 64);
     assert_eq!(rig.lent().0, 64, "nobody needs a second loan");
-    // By other threads than those that allocated.
+    // Freed by other threads than those that allocated.
     for (at, it) in (0..).zip(held) {
         rig.thread(at % 77);
         rig.free(it);
@@ -86,7 +86,7 @@ fn more_threads_than_shards() {
     rig.finish();
 }
 
-/// What an engine alone would do: where each step of a fixed program is placed, by block and offset.
+/// Placements of a fixed program by an engine alone, by block and offset.
 fn placed_by_an_engine(steps: &[Step]) -> Vec<(usize, u64)> {
     let mut engine = Engine::new(Algorithm::Tlsf, config().block_size, true);
     let mut keys = Vec::new();
@@ -130,7 +130,7 @@ fn steps() -> Vec<Step> {
         .collect()
 }
 
-/// A program with one thread gets no shard: its placements, and so its blocks, are those of an engine alone.
+/// A single thread gets no shard: its placements equal those of an engine alone.
 #[test]
 fn one_thread_gets_no_shard() {
     let steps = steps();
@@ -159,7 +159,7 @@ fn one_thread_gets_no_shard() {
     rig.finish();
 }
 
-/// A thread settles when it found the core contended eight times within 1024 allocations.
+/// A thread settles after eight contentions within 1024 allocations.
 #[test]
 fn a_thread_settles_at_eight_contentions_in_a_thousand() {
     let rig = Rig::new(config());
@@ -171,16 +171,16 @@ fn a_thread_settles_at_eight_contentions_in_a_thousand() {
         [false, false, false, false, false, false, false, true]
     );
     assert!(contend(), "and from then on at every contended lock");
-    // Longer than the window: it begins anew.
+    // Beyond the window: the count restarts.
     work(1025);
     assert!((0..7).all(|_| !contend()));
-    // Just not longer.
+    // Just within the window.
     work(1024);
     assert!(contend());
     rig.finish();
 }
 
-/// Threads that wait for the core while another has it settle, and then never wait for it again.
+/// Threads that wait for the core settle, and do not wait for it again.
 #[test]
 fn threads_that_meet_settle() {
     let rig = Rig::new(config());
@@ -200,11 +200,11 @@ fn threads_that_meet_settle() {
             let core = rig.vector.core.lock();
             std::thread::sleep(Duration::from_millis(1));
             drop(core);
-            // The lock is not fair: who sleeps for it needs a gap as long as a sleep.
+            // The lock is not fair: a sleeping waiter needs a gap as long as its sleep.
             std::thread::sleep(Duration::from_millis(2));
         }
         let shards = worker.join().unwrap();
-        // How often they met depends on the scheduler; if often enough, the thread settled once and for good.
+        // The scheduler decides how often they meet. If often enough, the thread settles once and stays settled.
         let settled = shards.iter().position(|&shard| shard != 0).unwrap_or(shards.len());
         assert!(settled >= 7, "{shards:?}");
         assert!(shards[settled..].iter().all(|&shard| shard == shards[settled]), "{shards:?}");
@@ -213,8 +213,8 @@ fn threads_that_meet_settle() {
     rig.finish();
 }
 
-/// No shard for what must be placed in order, nor where a loan would be too large a part, nor where loans would not be
-/// aligned.
+/// Vectors without shards: those with ordered placement, with blocks too small for leasing, or with alignments above
+/// that of ranges.
 #[test]
 fn some_vectors_have_no_shards() {
     let none = [
@@ -244,7 +244,7 @@ fn some_vectors_have_no_shards() {
     }
 }
 
-/// Loans grow with what a shard holds: first a megabyte, in the end 2 MiB here, and never much more than is used.
+/// Range sizes grow with the shard: from 1 MiB to 2 MiB here, and never much above the used bytes.
 #[test]
 fn loans_grow_with_use() {
     let rig = Rig::new(config());
@@ -265,7 +265,7 @@ fn loans_grow_with_use() {
     }
     let sizes: Vec<_> = loans.windows(2).map(|pair| (pair[1] - pair[0]) / MIB).collect();
     assert_eq!(sizes, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
-    // What needs more gets it at once, four times its own size as far as may be.
+    // A larger request gets a larger range at once: four times its size, up to the limit.
     rig.settle(2);
     held.push(rig.get(256 * KIB, 1));
     assert_eq!(rig.lent().1, loans.last().unwrap() + MIB);
@@ -278,8 +278,7 @@ fn loans_grow_with_use() {
     rig.finish();
 }
 
-/// Where no block has room for a loan the core serves the request itself, and only when it cannot either a block is
-/// taken.
+/// If no block has room for a range, the core serves the request. A block is created only if the core cannot serve it.
 #[test]
 fn a_request_that_no_loan_can_be_had_for() {
     let rig = Rig::new(config());

@@ -1,9 +1,9 @@
-//! Vectors that are taken out of use with shards in them, and put to another use.
+//! Vectors with shards that are deactivated and reused.
 #![forbid(unsafe_code)]
 
 use super::*;
 
-/// Leaks are told with the offset in their block and their name, wherever they are.
+/// Leaks are reported with their name and their offset in the block, in the core and in shards.
 #[test]
 fn leaks_in_shards_are_told() {
     let rig = Rig::new(VectorConfig { granularity: aligned(1024), ..config() });
@@ -35,7 +35,7 @@ fn leaks_in_shards_are_told() {
     rig.gpu.assert_silent();
 }
 
-/// Handles of an earlier use are refused, although the next use has the same shards and places.
+/// Handles of an earlier use are rejected, although the next use has the same shards and places.
 #[test]
 fn handles_of_an_earlier_use_are_refused() {
     let mut rig = Rig::new(config());
@@ -78,7 +78,7 @@ fn handles_of_an_earlier_use_are_refused() {
     rig.finish();
 }
 
-/// Numbers of shards that nobody has are refused, not looked up.
+/// Invalid shard numbers are rejected without a lookup.
 #[test]
 fn wrong_numbers_of_shards_are_refused() {
     let rig = Rig::new(config());
@@ -93,7 +93,7 @@ fn wrong_numbers_of_shards_are_refused() {
         assert_eq!(rig.vector.free(&rig.context, with(shard), false), Err(FOREIGN), "shard {shard}");
         assert_eq!(rig.vector.name(with(shard)), Err(FOREIGN));
     }
-    // Of another use, whatever its key.
+    // Of another use, with any key.
     for it in [first, own] {
         let live = Live { generation: it.grant.generation.wrapping_sub(1), ..it.live() };
         assert_eq!(rig.vector.free(&rig.context, live, false), Err(FOREIGN));
@@ -111,7 +111,7 @@ fn wrong_numbers_of_shards_are_refused() {
     rig.finish();
 }
 
-/// The threads that had settled are sent back, and a vector that lends nothing is not divided by those shards.
+/// Deactivation sends settled threads back to the core. A reused vector without leasing ignores the old shards.
 #[test]
 fn the_next_use_is_another_kind() {
     let rig = Rig::new(config());
@@ -139,7 +139,7 @@ fn the_next_use_is_another_kind() {
             0,
             "this use's granularity, not the last one's"
         );
-        // The loan is of this use's size.
+        // The range has the size for this use.
         assert_eq!(rig.lent(), if lends { (1, MIB) } else { (0, 0) });
         rig.check();
         rig.vector.deactivate(&rig.context, &mut |_| ());
@@ -147,7 +147,7 @@ fn the_next_use_is_another_kind() {
     assert!(rig.gpu.live().is_empty());
 }
 
-/// A loan that is on its way back while its vector is taken out of use, and put to another, changes nothing there.
+/// A range that returns after its vector was deactivated and reused changes nothing there.
 #[test]
 fn a_loan_of_an_earlier_use_comes_back() {
     let mut rig = Rig::new(config());
@@ -169,7 +169,7 @@ fn a_loan_of_an_earlier_use_comes_back() {
     assert_eq!(rig.vector.give_back(&rig.context, &loans[0]), 0);
     assert_eq!(rig.lent(), (1, MIB));
     rig.free(own);
-    // Even if the key were one of this use's.
+    // Even if the key were valid in this use.
     let mut loans = Vec::new();
     rig.vector.shards.get(shard_of(1)).unwrap().lock().take_empty(&mut loans);
     let mut loan = loans.pop().unwrap();
@@ -201,7 +201,7 @@ fn names_in_shards() {
     assert_eq!((name(3).as_deref(), name(4), name(5).as_deref()), (Some("three"), None, Some("5")));
     let names: Vec<_> = rig.walk()[0].1.iter().filter_map(|chunk| chunk.3.clone()).collect();
     assert_eq!(names.len(), 9);
-    // A name goes with its allocation: who gets the place next has none.
+    // A name is dropped with its allocation: the next allocation at this place has none.
     let offset = held[3].grant.offset;
     rig.thread(1);
     rig.free(held[3]);

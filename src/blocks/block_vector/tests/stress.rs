@@ -1,4 +1,4 @@
-//! Real threads. What they hold is stamped in the device's memory, so that two that were given the same bytes find out.
+//! Stress tests with real threads. Each allocation is stamped in device memory, which detects overlapping allocations.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ fn stamp(rig: &Rig, it: &Held, stamp: u64) {
     assert!(poke(&rig.gpu, memory, last, &stamp.to_le_bytes()));
 }
 
-/// Finds the stamp at both ends.
+/// Checks the stamp at both ends.
 fn verify(rig: &Rig, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
@@ -81,7 +81,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Hands an allocation to the neighbour, who frees it.
+    /// Passes an allocation to the next thread, which frees it.
     fn pass_on(&mut self) {
         if let Some(it) = self.take() {
             self.next.send(it).unwrap();
@@ -114,7 +114,7 @@ impl Worker<'_> {
     }
 }
 
-/// `settled`: all threads have a shard from the start; else those that contend for the core get one.
+/// `settled`: all threads have a shard from the start. Otherwise threads that contend for the core get one.
 fn work(config: VectorConfig, settled: bool, rounds: u64) {
     let rig = Rig::new(config);
     let stop = AtomicBool::new(false);
@@ -168,7 +168,7 @@ fn threads_that_may_settle() {
     work(config(), false, cases(30) * 50);
 }
 
-/// Of threads that all find the vector full one grows it, settled or not.
+/// If several threads find the vector full, only one grows it, settled or not.
 #[test]
 fn one_grows_for_all() {
     for settled in [false, true] {

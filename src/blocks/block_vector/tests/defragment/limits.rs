@@ -1,4 +1,4 @@
-//! How much a pass does.
+//! Limits of a pass.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -53,7 +53,7 @@ fn what_is_larger_than_a_pass_is_not_moved() {
     }
 }
 
-/// However many are too large for any pass: the others are moved.
+/// Allocations too large for any pass do not block the others.
 #[test]
 fn what_is_too_large_is_in_nobodys_way() {
     let rig = Rig::new(small_blocks());
@@ -71,21 +71,20 @@ fn what_is_too_large_is_in_nobodys_way() {
     rig.finish();
 }
 
-/// After sixteen that do not fit into what is left, the pass ends, even if the next would. The next pass counts anew.
+/// A pass ends after sixteen candidates that do not fit, even if the next would. The next pass counts anew.
 #[test]
 fn sixteen_skips_end_a_pass() {
     for (large, planned_small) in [(16, true), (17, false)] {
         let rig = Rig::new(small_blocks());
         let below = rig.get(512 * KIB, 16);
-        // Above the hole: one small one at the lowest place, then the large ones, in the order in which they are not
-        // looked at.
+        // Above the hole: a small one at the lowest place, then the large ones. Candidates are visited from the end.
         let small = rig.get(KIB, 16);
         let held: Vec<_> = (0..large).map(|_| rig.get(24 * KIB, 16)).collect();
         assert_eq!(rig.blocks(), 1);
         rig.free(below);
         let mut compaction = rig.begin(Effort::Full);
         for _ in 0..3 {
-            // The first takes all but 1 KiB, the others do not fit any more.
+            // The first takes all but 1 KiB; the others do not fit.
             let planned = rig.plan_within(&mut compaction, 25 * KIB, 0, None, &mut || false);
             let sizes: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
             assert_eq!(sizes, if planned_small { vec![24, 1] } else { vec![24] }, "{large} large ones");
@@ -111,7 +110,7 @@ fn a_pass_makes_no_more_moves_than_it_may() {
     rig.vector.deactivate(&rig.context, &mut |_| {});
 }
 
-/// No time at all is enough for one move a pass, and so for all in the end.
+/// A pass without time makes one move, so repeated passes make all.
 #[test]
 fn a_pass_without_time_makes_one_move() {
     let (rig, mut held) = sparse();
@@ -144,7 +143,7 @@ fn time_enough_is_no_limit() {
     rig.finish();
 }
 
-/// The program is asked before each move, and no lock is held then.
+/// The program is asked before each move, without any lock held.
 #[test]
 fn the_program_may_stop_a_pass() {
     for effort in EFFORTS {
@@ -161,7 +160,7 @@ fn the_program_may_stop_a_pass() {
             let planned = rig.plan_within(&mut compaction, 0, 0, None, &mut stop);
             assert_eq!((planned.len(), asked), (after, after + 1), "{effort:?}");
             rig.roll_back_all(&planned);
-            // To stop is not to be done.
+            // A stopped context is not done.
             let planned = rig.plan(&mut compaction);
             assert!(planned.len() >= 48);
             rig.roll_back_all(&planned);

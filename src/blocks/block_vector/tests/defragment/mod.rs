@@ -1,4 +1,4 @@
-//! Defragmentation of one vector, a step at a time.
+//! Defragmentation of one vector, step by step.
 #![forbid(unsafe_code)]
 
 mod limits;
@@ -14,16 +14,16 @@ use super::*;
 use crate::blocks::tag::{needs_whole_pages, tag_of, with_alignment};
 
 const EFFORTS: [Effort; 4] = [Effort::Fast, Effort::Balanced, Effort::Full, Effort::Extensive];
-/// Kinds, as tags have them.
+/// Kinds in tags.
 const BUFFER: u32 = 1;
 const IMAGE: u32 = 4;
 
-/// Blocks of 1 MiB, too small for loans.
+/// Blocks of 1 MiB, too small for leasing.
 fn small_blocks() -> VectorConfig {
     VectorConfig { block_size: MIB, empty_blocks_kept: 0, ..config() }
 }
 
-/// As the allocator asks.
+/// A request like the allocator's.
 fn asked(kind: u32, size: u64, alignment: u64) -> VectorRequest {
     let tag = with_alignment(tag_of(kind, 0), aligned(alignment));
     VectorRequest { tag, whole_pages: needs_whole_pages(tag), ..request(size, alignment) }
@@ -38,7 +38,7 @@ impl Rig {
         self.vector.begin_compaction(&self.context, Some(self.generation), effort).unwrap()
     }
 
-    /// A pass without limits.
+    /// Plans a pass without limits.
     fn plan(&self, compaction: &mut Compaction) -> Vec<Planned> {
         self.plan_within(compaction, 0, 0, None, &mut || false)
     }
@@ -83,8 +83,8 @@ impl Rig {
         emptied
     }
 
-    /// Passes without limits until there is nothing left to do. Says what went back, and how many passes and moves it
-    /// took.
+    /// Runs passes without limits until nothing is left to do. Returns the freed blocks, and the number of passes and
+    /// moves.
     fn compact(&self, effort: Effort, held: &mut [Held]) -> (Emptied, u32, usize) {
         let mut compaction = self.begin(effort);
         let (mut emptied, mut passes, mut moves) = (Emptied::default(), 0, 0);
@@ -118,7 +118,7 @@ impl Rig {
         held
     }
 
-    /// Frees all but those that `kept` says, by their numbers.
+    /// Frees all allocations whose index `kept` rejects.
     fn thin_out(&self, held: Vec<Held>, kept: impl Fn(usize) -> bool) -> Vec<Held> {
         let (left, freed): (Vec<_>, Vec<_>) = held.into_iter().enumerate().partition(|&(at, _)| kept(at));
         self.free_all(freed.into_iter().map(|(_, held)| held));
@@ -131,7 +131,7 @@ fn is(held: &Held, live: Live) -> bool {
     own.key == live.key && own.shard == live.shard && own.generation == live.generation
 }
 
-/// Where a held allocation is: bytes from the start of its block, by block.
+/// The block and offset of each held allocation.
 fn places(held: &[Held]) -> Vec<(ash::vk::DeviceMemory, u64)> {
     held.iter().map(|held| (held.grant.memory, held.grant.offset)).collect()
 }

@@ -1,9 +1,9 @@
-//! What becomes of a move.
+//! The outcomes of a move.
 #![forbid(unsafe_code)]
 
 use super::*;
 
-/// Two blocks, of which the second has a third of what there is.
+/// Two blocks, the second with a third of the allocations.
 fn two_blocks() -> (Rig, Vec<Held>) {
     let rig = Rig::new(small_blocks());
     let held = rig.thin_out(rig.fill(2, 64 * KIB), |at| at % 4 == 0 || at < 8);
@@ -51,7 +51,7 @@ fn names_move_along() {
     rig.finish();
 }
 
-/// Whoever has the source may free it: its move can only be rolled back, and that frees nothing else.
+/// The owner may free the source: its move can then only be rolled back, which frees nothing else.
 #[test]
 fn a_source_that_was_freed_is_no_danger() {
     let (rig, mut held) = two_blocks();
@@ -59,7 +59,7 @@ fn a_source_that_was_freed_is_no_danger() {
     let planned = rig.plan(&mut compaction);
     let at = held.iter().position(|held| is(held, planned[0].source)).unwrap();
     rig.free(held.swap_remove(at));
-    // Something else may be there by now.
+    // Another allocation may take its place.
     held.push(rig.get(64 * KIB, 16));
     let stale = rig.vector.complete(&rig.context, &planned[0], false, 0);
     assert!(matches!(stale, Err(MapError::Foreign(_))));
@@ -74,7 +74,7 @@ fn a_source_that_was_freed_is_no_danger() {
     rig.finish();
 }
 
-/// All sources are freed, and their blocks go, before anything is completed.
+/// All sources are freed, and their blocks too, before any move is completed.
 #[test]
 fn all_sources_may_go() {
     let (rig, held) = two_blocks();
@@ -108,7 +108,7 @@ fn both_places_are_freed() {
     rig.finish();
 }
 
-/// Nothing is moved out of a block that is to stay, until the next context; into it, yes.
+/// Nothing is moved out of a block marked to stay, until the next context. Moves into it are allowed.
 #[test]
 fn a_block_may_stay() {
     for effort in EFFORTS {
@@ -167,7 +167,7 @@ fn one_context_at_a_time() {
     rig.finish();
 }
 
-/// The vector is taken out of use, and into another, in the middle of a pass.
+/// The vector is deactivated and reused during a pass.
 #[test]
 fn a_context_of_an_earlier_use_does_nothing() {
     let (rig, _) = two_blocks();
@@ -194,7 +194,7 @@ fn a_context_of_an_earlier_use_does_nothing() {
     rig.finish();
 }
 
-/// The destination was taken by somebody else between the look and the move: that move is given up.
+/// A destination that was taken between snapshot and move is abandoned.
 #[test]
 fn a_place_that_was_taken_is_given_up() {
     let (rig, mut held) = two_blocks();
@@ -214,7 +214,7 @@ fn a_place_that_was_taken_is_given_up() {
     rig.finish();
 }
 
-/// The fuller block became empty between the look and the move: it is not filled again.
+/// A fuller block that became empty between snapshot and move is not filled again.
 #[test]
 fn a_block_that_became_empty_stays_empty() {
     let rig = Rig::new(VectorConfig { empty_blocks_kept: 1, ..small_blocks() });
@@ -237,7 +237,7 @@ fn a_block_that_became_empty_stays_empty() {
     rig.finish();
 }
 
-/// Nothing is moved within a block that is to stay, nor out of it where it alone could become empty.
+/// A block marked to stay gets no moves within it, and none out of it even if it is the only candidate.
 #[test]
 fn a_block_that_stays_is_left_alone() {
     let rig = Rig::new(small_blocks());
@@ -267,13 +267,13 @@ fn a_block_that_stays_is_left_alone() {
     rig.finish();
 }
 
-/// Users of the mapping of each block that has any.
+/// The user count of each block's mapping.
 fn users(rig: &Rig) -> Vec<u64> {
     let core = rig.vector.core.lock();
     core.active.as_ref().unwrap().blocks.iter().flatten().map(|block| block.map_count).collect()
 }
 
-/// Persistently mapped ones are mapped in their new place, and counted there.
+/// Persistently mapped allocations are mapped and counted at their new place.
 #[test]
 fn mappings_move_along() {
     for roll_back in [false, true] {
@@ -319,8 +319,7 @@ fn mappings_move_along() {
     }
 }
 
-/// Guards that move along are counted like the rest, also where the destination was not mapped when the move was
-/// planned.
+/// Moved guards are counted, even if the destination was not mapped when the move was planned.
 #[test]
 fn guards_move_along() {
     let (rig, mut held) = two_blocks();
@@ -347,7 +346,7 @@ fn guards_move_along() {
     rig.finish();
 }
 
-/// The destination cannot be mapped: nothing is changed, and it may be tried again.
+/// If the destination cannot be mapped, nothing changes, and the move may be retried.
 #[test]
 fn a_mapping_that_fails_changes_nothing() {
     let (rig, mut held) = two_blocks();

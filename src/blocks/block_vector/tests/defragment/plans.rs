@@ -1,9 +1,9 @@
-//! What is moved, and what is not.
+//! The choice of moves.
 #![forbid(unsafe_code)]
 
 use super::*;
 
-/// Every fourth of 64 allocations in four blocks: what is left has room in one.
+/// Every fourth of 64 allocations in four blocks: the rest fits into one.
 #[test]
 fn blocks_become_empty() {
     for effort in EFFORTS {
@@ -17,7 +17,7 @@ fn blocks_become_empty() {
     }
 }
 
-/// The block with the least in it goes, whichever it is.
+/// The emptiest block is emptied, whichever it is.
 #[test]
 fn the_emptiest_block_is_the_cheapest() {
     for emptiest in 0..4 {
@@ -36,7 +36,7 @@ fn the_emptiest_block_is_the_cheapest() {
     }
 }
 
-/// Three blocks, two of them three quarters full: none can become empty, and `Fast` moves nothing for that.
+/// Three blocks, two of them three quarters full: none can become empty, so `Fast` moves nothing.
 #[test]
 fn fast_copies_nothing_in_vain() {
     let rig = Rig::new(small_blocks());
@@ -44,7 +44,7 @@ fn fast_copies_nothing_in_vain() {
     let before = places(&held);
     assert_eq!(rig.compact(Effort::Fast, &mut held), (Emptied::default(), 0, 0));
     assert_eq!(places(&held), before);
-    // The others make the fuller blocks full.
+    // The other efforts fill the fuller blocks.
     let (emptied, _, moves) = rig.compact(Effort::Balanced, &mut held);
     assert_eq!(emptied.blocks, 0);
     assert!(moves >= 8, "{moves}");
@@ -57,7 +57,7 @@ fn fast_copies_nothing_in_vain() {
     rig.finish();
 }
 
-/// The emptiest block has something in it that is larger than every hole elsewhere, and stays; the next one goes.
+/// The emptiest block holds an allocation larger than every hole elsewhere, and stays; the next one is emptied.
 #[test]
 fn a_block_that_cannot_become_empty_takes_in_others() {
     let rig = Rig::new(small_blocks());
@@ -74,7 +74,7 @@ fn a_block_that_cannot_become_empty_takes_in_others() {
     rig.finish();
 }
 
-/// In one block, every second allocation: moved down until there is one hole.
+/// One block with every second allocation: moves down until there is one hole.
 #[test]
 fn one_block_is_compacted_within() {
     for effort in EFFORTS {
@@ -91,7 +91,7 @@ fn one_block_is_compacted_within() {
     }
 }
 
-/// A large allocation between others, and small holes: `Full` moves it down, `Balanced` finds that it does not pay.
+/// A large allocation between others, and small holes: `Full` moves it down, `Balanced` does not.
 #[test]
 fn balanced_leaves_what_does_not_pay() {
     for (effort, is_moved) in [(Effort::Balanced, false), (Effort::Full, true)] {
@@ -111,7 +111,7 @@ fn balanced_leaves_what_does_not_pay() {
     }
 }
 
-/// It pays to move what has room behind it.
+/// Moving an allocation with free space behind it pays.
 #[test]
 fn room_on_either_side_counts() {
     for is_behind in [false, true] {
@@ -135,7 +135,7 @@ fn room_on_either_side_counts() {
     }
 }
 
-/// The largest are placed first, while there is room for them.
+/// The largest allocations are placed first.
 #[test]
 fn the_largest_get_their_place_first() {
     let rig = Rig::new(small_blocks());
@@ -149,7 +149,7 @@ fn the_largest_get_their_place_first() {
     rig.finish();
 }
 
-/// Vectors without blocks, or with nothing in them, of however many blocks.
+/// Vectors without blocks, or with any number of empty blocks.
 #[test]
 fn nothing_is_done_about_nothing() {
     for effort in EFFORTS {
@@ -165,7 +165,7 @@ fn nothing_is_done_about_nothing() {
     }
 }
 
-/// An empty block is not filled, and blocks that are a minimum are not given back.
+/// An empty block is not filled, and the minimum number of blocks stays.
 #[test]
 fn the_first_blocks_stay() {
     let rig = Rig::new(VectorConfig { min_blocks: 3, ..small_blocks() });
@@ -178,7 +178,7 @@ fn the_first_blocks_stay() {
     rig.finish();
 }
 
-/// Of two blocks that become empty the vector keeps one: the smaller.
+/// If two blocks become empty, the vector keeps the smaller one.
 #[test]
 fn the_largest_empty_block_goes() {
     let rig = Rig::new(VectorConfig { fixed_block_size: false, empty_blocks_kept: 1, ..config() });
@@ -187,7 +187,7 @@ fn the_largest_empty_block_goes() {
     while held.last().is_none_or(|last| size(last) < 32 * MIB) {
         held.push(rig.get(MIB, 16));
     }
-    // 4, 8, 16, and 32 MiB. The second is left full, the others nearly empty.
+    // 4, 8, 16, and 32 MiB. The second stays full, the others nearly empty.
     let mut seen = Vec::new();
     let mut held = rig.thin_out(held.clone(), |at| {
         let block = size(&held[at]);
@@ -206,7 +206,7 @@ fn the_largest_empty_block_goes() {
     rig.finish();
 }
 
-/// Images keep pages to themselves, each allocation its alignment.
+/// Images keep separate pages, and each allocation keeps its alignment.
 #[test]
 fn alignments_and_pages_are_kept() {
     for effort in EFFORTS {
@@ -234,7 +234,7 @@ fn alignments_and_pages_are_kept() {
     }
 }
 
-/// With a granularity, images are moved first, then buffers; without one in the order of their places.
+/// With a granularity, images move first, then buffers. Without one, the order is that of the places.
 #[test]
 fn extensive_moves_kind_by_kind() {
     for (granularity, by_kind) in [(KIB, true), (1, false)] {
@@ -275,7 +275,7 @@ fn plans_are_the_same_on_every_run() {
     assert_eq!(run(), run());
 }
 
-/// Blocks of one memory type are divided by a buddy, or in a row: nothing is moved in those.
+/// Vectors with the linear or buddy algorithm are rejected.
 #[test]
 fn other_algorithms_are_refused() {
     for algorithm in [Algorithm::Linear, Algorithm::Buddy] {
@@ -288,7 +288,7 @@ fn other_algorithms_are_refused() {
     }
 }
 
-/// How full a block is counts, not how many bytes are in it.
+/// The emptiest block is the one with the lowest share in use, not with the fewest bytes.
 #[test]
 fn the_emptiest_block_is_so_by_its_share() {
     let config = VectorConfig { fixed_block_size: false, empty_blocks_kept: 0, ..config() };
@@ -299,7 +299,7 @@ fn the_emptiest_block_is_so_by_its_share() {
         held.push(rig.get(MIB / 2, 16));
     }
     rig.free(held.pop().unwrap());
-    // 3 of 8 in the block of 4 MiB, and 4 of 16 in that of 8 MiB, which has more bytes in it.
+    // 3 of 8 in the block of 4 MiB, and 4 of 16 in that of 8 MiB, which holds more bytes.
     let in_small = held.iter().filter(|it| size(it) == 4 * MIB).count();
     assert_eq!((in_small, held.len(), rig.blocks()), (8, 24, 2));
     let mut held = rig.thin_out(held, |at| at < 3 || (8..12).contains(&at));
@@ -310,7 +310,7 @@ fn the_emptiest_block_is_so_by_its_share() {
     rig.finish();
 }
 
-/// What ends with a block within a granularity page gets whole pages where it goes.
+/// An allocation at the end of a block gets whole pages at its destination.
 #[test]
 fn whole_pages_are_had_at_the_destination() {
     let page = 64 * KIB;

@@ -1,4 +1,4 @@
-//! Random heaps, random limits, and random answers.
+//! Random heaps, random limits, and random outcomes.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -32,7 +32,7 @@ impl Program {
         let alignment = 1 << random.below(most);
         let wanted = asked(kind, random.size(17), alignment);
         let strategies = [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
-        // The last makes the engine keep an index: rarely, because it does so for good.
+        // The last strategy makes the engine keep an index for good, so it is rare.
         let known = if random.one_in(30) { 4 } else { 3 };
         let strategy = strategies[random.place(known)];
         let mapped = random.one_in(5);
@@ -61,7 +61,7 @@ impl Program {
         }
     }
 
-    /// A context to its end, or not. Says whether all moves of all passes were completed until there were none.
+    /// Runs a context, to its end or not. Some runs complete all moves of all passes.
     fn defragment(&mut self) {
         let effort = EFFORTS[self.random.place(4)];
         let limit = if self.random.one_in(2) { 0 } else { 1 << (14 + self.random.below(6)) };
@@ -136,7 +136,7 @@ impl Program {
         }
     }
 
-    /// The books, and that everything is where it may be.
+    /// Checks the state, and that each place is valid.
     fn check(&self) {
         self.rig.check();
         let VectorConfig { granularity, min_alignment, .. } = self.rig.config;
@@ -176,7 +176,7 @@ fn random_heaps_are_fragmented_and_compacted() {
     }
 }
 
-/// What a context without limits leaves, a second one cannot better by a block.
+/// After a context without limits, a second one frees no further block.
 #[test]
 fn nothing_is_left_for_a_second_context() {
     for seed in 0..cases(24) {

@@ -1,11 +1,11 @@
-//! What threads hold for themselves can be moved as well.
+//! Defragmentation of allocations in shards.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// What is left in loans goes to the core, and the loans and the blocks that they held come back.
+/// Allocations in leased ranges move to the core. The ranges and their blocks return.
 #[test]
 fn allocations_leave_their_loans() {
     for effort in EFFORTS {
@@ -40,7 +40,7 @@ fn allocations_leave_their_loans() {
     }
 }
 
-/// Guards on something in a loan move along, and the block that it was in has them no more.
+/// Guards on an allocation in a leased range move along, and leave its block.
 #[test]
 fn guards_leave_their_loans() {
     let rig = Rig::new(VectorConfig { empty_blocks_kept: 0, ..config() });
@@ -81,7 +81,7 @@ fn guards_leave_their_loans() {
     rig.finish();
 }
 
-/// Keys of shards and of the core may be the same number.
+/// A key of a shard may equal a key of the core.
 #[test]
 fn a_source_is_of_its_shard() {
     let rig = Rig::new(VectorConfig { empty_blocks_kept: 0, ..config() });
@@ -107,7 +107,7 @@ fn a_source_is_of_its_shard() {
     rig.finish();
 }
 
-/// Threads that allocate and free for themselves and for others, while one defragments.
+/// Threads allocate and free for themselves and for others, while one thread defragments.
 #[test]
 fn threads_go_on_meanwhile() {
     let rig = Rig::new(VectorConfig { block_size: 16 * MIB, empty_blocks_kept: 1, ..config() });
@@ -144,7 +144,7 @@ fn threads_go_on_meanwhile() {
             for _ in 0..4 {
                 let planned = rig.plan_within(&mut compaction, 4 * MIB, 0, None, &mut || false);
                 for planned in &planned {
-                    // What is others' is left alone: nobody here has it.
+                    // Moves of other threads' allocations are rolled back.
                     let mine = own.iter().any(|held| is(held, planned.source));
                     if mine && !random.one_in(8) {
                         let _ = rig.complete(planned, &mut own);
