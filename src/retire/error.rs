@@ -1,4 +1,4 @@
-//! What a clock refuses, and why.
+//! Errors of clocks and queues.
 #![forbid(unsafe_code)]
 
 use std::collections::TryReserveError;
@@ -8,7 +8,7 @@ use std::fmt;
 use super::Ticket;
 use super::ticket::MAX_LANES;
 
-/// A clock has [`Clock::MAX_LANES`](super::Clock::MAX_LANES) lanes, and another was asked for.
+/// The clock already has [`Clock::MAX_LANES`](super::Clock::MAX_LANES) timelines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyLanes;
 
@@ -20,17 +20,17 @@ impl fmt::Display for TooManyLanes {
 
 impl Error for TooManyLanes {}
 
-/// Things wait for tickets of another clock than the one at hand, which never says that those are done.
+/// Items wait for tickets of another clock. This clock never reports those as done.
 ///
-/// What the clock at hand does say is done was collected nonetheless. The rest waits for its own clock; a ticket that
-/// was given by mistake is never done, and what waits for it is best taken out or destroyed when the device is idle.
+/// Items whose tickets are done were collected. The rest waits for its own clock. If the ticket was a mistake, it is
+/// never done: drain or destroy the queue when the device is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OtherClock {
-    /// The lowest of those of another clock.
+    /// The lowest ticket of another clock.
     pub ticket: Ticket,
-    /// How many tickets of another clock something waits for.
+    /// The number of tickets of another clock that items wait for.
     pub tickets: usize,
-    /// What was collected all the same, as the call counts it.
+    /// The number of collected items, as the call counts them.
     pub collected: usize,
 }
 
@@ -47,13 +47,13 @@ impl fmt::Display for OtherClock {
 
 impl Error for OtherClock {}
 
-/// A ticket is of another clock than those that are waited for already: one clock would never say that both are done.
-/// Nothing was changed.
+/// The ticket belongs to another clock than the pending tickets, so no clock would report both as done. Nothing was
+/// changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MixedClocks {
-    /// What was asked.
+    /// The rejected ticket.
     pub ticket: Ticket,
-    /// One that is waited for.
+    /// A pending ticket.
     pub waiting: Ticket,
 }
 
@@ -66,22 +66,22 @@ impl fmt::Display for MixedClocks {
 
 impl Error for MixedClocks {}
 
-/// Why there was no room for as many items. Nothing was changed.
+/// The queue could not reserve space. Nothing was changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReserveError {
-    /// At most 2^32 - 1 items wait in one queue.
+    /// At most 2^32 - 1 items can wait in one queue.
     TooMany {
-        /// What was asked.
+        /// The requested number of items.
         additional: usize,
         /// Items that wait.
         waiting: usize,
     },
-    /// The host has no memory for them.
+    /// The host has no memory for the items.
     HostMemory {
-        /// What was asked.
+        /// The requested number of items.
         additional: usize,
-        /// What the host's allocator answered.
+        /// The error of the host allocator.
         source: TryReserveError,
     },
 }
@@ -109,23 +109,23 @@ impl Error for ReserveError {
     }
 }
 
-/// Why a submission was not entered. Nothing was changed.
+/// The submission was not recorded. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
     /// The ticket was submitted or discarded before.
     NotOpen {
-        /// What was asked.
+        /// The rejected ticket.
         ticket: Ticket,
     },
-    /// The ticket is of another clock.
+    /// The ticket belongs to another clock.
     OtherClock {
-        /// What was asked.
+        /// The rejected ticket.
         ticket: Ticket,
     },
-    /// After [`Clock::shutdown`](super::Clock::shutdown) nothing is submitted.
+    /// The clock was [shut down](super::Clock::shutdown); it accepts no submissions.
     ShutDown {
-        /// What was asked.
+        /// The rejected ticket.
         ticket: Ticket,
     },
 }
@@ -142,18 +142,18 @@ impl fmt::Display for SubmitError {
 
 impl Error for SubmitError {}
 
-/// Why a recording was not discarded. Nothing was changed.
+/// The recording was not discarded. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DiscardError {
     /// The ticket was submitted or discarded before.
     NotOpen {
-        /// What was asked.
+        /// The rejected ticket.
         ticket: Ticket,
     },
-    /// The ticket is of another clock.
+    /// The ticket belongs to another clock.
     OtherClock {
-        /// What was asked.
+        /// The rejected ticket.
         ticket: Ticket,
     },
 }

@@ -1,24 +1,24 @@
-//! What a clock knows of one lane: how far its counter got, and which tickets are not done.
+//! The state of one timeline: its counter, and its unfinished tickets.
 //!
 //! Invariants:
 //! - L1: `unfinished` is sorted by serial; a ticket that is not in it is done.
-//! - L2: the first of `unfinished` is not done. Done ones further back go when the list is full.
+//! - L2: the first of `unfinished` is not done. Done tickets behind it are removed when the list is full.
 //! - L3: some ticket is submitted and not done if and only if `submitted > completed`.
-//! - L4: `frames` is sorted by slot, one entry for each.
+//! - L4: `frames` is sorted by slot, with one entry for each slot.
 //! - L5: `promised <= completed`.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 
-/// Below so many entries the list is not tidied.
+/// A shorter list keeps its done entries.
 const FEW: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Open,
-    /// Open, and begun as the frame of a slot.
+    /// Open, and started as the frame of a slot.
     OpenFrame(u32),
-    /// Done when the counter has reached the value. A discarded ticket waits for 0, which every counter has reached.
+    /// Done when the counter has reached the value. A discarded ticket has value 0, which every counter has reached.
     Submitted(u64),
 }
 
@@ -34,33 +34,33 @@ struct Entry {
     state: State,
 }
 
-/// A frame slot: known while its last frame is open or in flight.
+/// A frame slot. The entry stays while the last frame of the slot is open or in flight.
 #[derive(Debug)]
 struct Frame {
     slot: u32,
-    /// Of the frame that was begun last.
+    /// The serial of the last frame that began.
     serial: u64,
-    /// The highest value that a frame of this slot was submitted with; 0 if none was.
+    /// The highest submitted value of all frames of this slot; 0 if none was submitted.
     value: u64,
 }
 
-/// What a reading of the counter was worth.
+/// The result of reporting a counter value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// Nothing odd.
+    /// The value is plausible.
     Ordinary,
-    /// Lower than what was read before.
+    /// Lower than an earlier reading.
     Regressed { before: u64 },
-    /// Lower than what a frame's fence or an idle device stands for.
+    /// Lower than a value that a fence or an idle device implied.
     BehindPromise { promised: u64 },
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     completed: u64,
-    /// The part of `completed` that was not read but concluded from a fence or an idle device.
+    /// The part of `completed` that a fence or an idle device implied.
     promised: u64,
-    /// The highest value that was submitted.
+    /// The highest submitted value.
     submitted: u64,
     unfinished: VecDeque<Entry>,
     frames: Vec<Frame>,
@@ -79,16 +79,16 @@ impl Lane {
         self.position(serial).is_some_and(|at| self.unfinished[at].state.is_open())
     }
 
-    /// Keeps L2. Each entry goes once: amortised O(1) for each ticket.
+    /// Maintains L2. Each entry is removed once: amortised O(1) for each ticket.
     fn trim(&mut self) {
         while self.unfinished.front().is_some_and(|entry| self.finished(entry.state)) {
             self.unfinished.pop_front();
         }
     }
 
-    /// Makes room for one entry more. Done ones go first, and the list grows only if that freed less than half of it:
-    /// so it is never longer than four times what was unfinished at once, and tidying it costs amortised O(1) for each
-    /// ticket.
+    /// Makes space for one more entry. Removes done entries first, and grows the list only if that freed less than half
+    /// of it. The list is therefore never longer than four times the peak number of unfinished tickets, and the cost is
+    /// amortised O(1) for each ticket.
     fn make_room(&mut self) {
         if self.unfinished.len() < self.unfinished.capacity() {
             return;
@@ -100,7 +100,7 @@ impl Lane {
         }
     }
 
-    /// A recording started. Serials ascend.
+    /// Records a new recording. Serials ascend.
     pub(super) fn open(&mut self, serial: u64) {
         self.enter(serial, State::Open);
     }
@@ -111,13 +111,13 @@ impl Lane {
         self.unfinished.push_back(Entry { serial, state });
     }
 
-    /// The value of a submission that has none of its own. Above everything that is completed, or the submission would
-    /// be done before it began.
+    /// The value for a submission that brings none. It must be above all completed values, or the submission would be
+    /// done before it began.
     pub(super) fn next_value(&self) -> u64 {
         self.submitted.max(self.completed).saturating_add(1)
     }
 
-    /// Whether `serial` was open.
+    /// Returns true if `serial` was open.
     pub(super) fn submit(&mut self, serial: u64, value: u64) -> bool {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
@@ -125,8 +125,8 @@ impl Lane {
         let state = std::mem::replace(&mut self.unfinished[at].state, State::Submitted(value));
         self.submitted = self.submitted.max(value);
         if let State::OpenFrame(slot) = state {
-            // Where the slot has begun again, its fence is the later frame's: waiting for it says nothing of this one.
-            // The entry of a slot is kept while its last frame is open.
+            // If a later frame uses the slot now, the fence belongs to that frame and does not cover this one. The
+            // entry of a slot stays while its last frame is open.
             let frame = self.frames.iter_mut().find(|frame| frame.slot == slot && frame.serial == serial);
             if let Some(frame) = frame {
                 frame.value = frame.value.max(value);
@@ -136,7 +136,7 @@ impl Lane {
         true
     }
 
-    /// Whether `serial` was open.
+    /// Returns true if `serial` was open.
     pub(super) fn discard(&mut self, serial: u64) -> bool {
         let Some(at) = self.position(serial).filter(|&at| self.unfinished[at].state.is_open()) else {
             return false;
@@ -146,13 +146,13 @@ impl Lane {
         true
     }
 
-    /// The entry of `slot`; made, with `serial` as its last frame, if there is none.
+    /// The index of the entry for `slot`. Inserts one with `serial` as its last frame if there is none.
     fn frame(&mut self, slot: u32, serial: u64) -> usize {
         if let Ok(at) = self.frames.binary_search_by_key(&slot, |frame| frame.slot) {
             return at;
         }
-        // A slot whose frames are all done says nothing that `completed` does not. Slots that are not used any more,
-        // and programs that number their frames instead of their slots, so leave nothing behind.
+        // A slot whose frames are all done adds nothing to `completed`. Removing it bounds the list, even if a program
+        // passes frame numbers instead of slots.
         let (completed, unfinished) = (self.completed, &self.unfinished);
         self.frames.retain(|frame| {
             frame.value > completed
@@ -165,7 +165,8 @@ impl Lane {
         at
     }
 
-    /// The caller waited for the slot's fence. Returns the serial of the slot's last frame if that was not ended.
+    /// Starts a frame after the caller waited for the fence of its slot. Returns the serial of the previous frame of
+    /// the slot if that was not ended.
     pub(super) fn begin_frame(&mut self, slot: u32, serial: u64) -> Option<u64> {
         let at = self.frame(slot, serial);
         let Frame { serial: last, value, .. } = self.frames[at];
@@ -176,19 +177,19 @@ impl Lane {
         unended
     }
 
-    /// Known without reading the counter.
+    /// Records a value that is implied without reading the counter.
     fn promise(&mut self, value: u64) {
         self.promised = self.promised.max(value);
         self.completed = self.completed.max(value);
         self.trim();
     }
 
-    /// The device was idle.
+    /// The device was idle: everything submitted is completed.
     pub(super) fn idle(&mut self) {
         self.promise(self.submitted);
     }
 
-    /// The counter was read.
+    /// Reports a reading of the counter.
     pub(super) fn completed(&mut self, value: u64) -> Reading {
         if value < self.promised {
             return Reading::BehindPromise { promised: self.promised };
@@ -203,17 +204,17 @@ impl Lane {
         Reading::Ordinary
     }
 
-    /// For a serial that was given out on this lane.
+    /// `serial` must be one that was issued on this timeline.
     pub(super) fn is_done(&self, serial: u64) -> bool {
         self.position(serial).is_none_or(|at| self.finished(self.unfinished[at].state))
     }
 
-    /// Whether anything is in flight: L3.
+    /// Returns true if anything is in flight (L3).
     pub(super) fn is_pending(&self) -> bool {
         self.submitted > self.completed
     }
 
-    /// Serial and value of what is in flight and will be done first.
+    /// Serial and value of the submission in flight that completes first.
     pub(super) fn oldest_pending(&self) -> Option<(u64, u64)> {
         let in_flight = self.unfinished.iter().filter_map(|entry| match entry.state {
             State::Submitted(value) if value > self.completed => Some((value, entry.serial)),
@@ -222,12 +223,12 @@ impl Lane {
         in_flight.min().map(|(value, serial)| (serial, value))
     }
 
-    /// All serials of this lane below are done; `next` is the serial that the clock gives out next.
+    /// All serials of this timeline below the result are done. `next` is the serial that the clock issues next.
     pub(super) fn floor(&self, next: u64) -> u64 {
         self.unfinished.front().map_or(next, |entry| entry.serial)
     }
 
-    /// No ticket is asked for any more: nothing is remembered but how far the values got.
+    /// Drops all state except the counter values.
     pub(super) fn shutdown(&mut self) {
         self.idle();
         self.unfinished = VecDeque::new();
@@ -244,7 +245,7 @@ impl Lane {
         assert!(self.promised <= self.completed, "L5");
     }
 
-    /// Entries that there is room for, and slots.
+    /// The capacity of the list, and the number of slots.
     #[cfg(test)]
     pub(super) fn footprint(&self) -> (usize, usize) {
         (self.unfinished.capacity(), self.frames.len())

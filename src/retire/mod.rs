@@ -1,15 +1,15 @@
-//! When the GPU is done with something, so that it may be freed, reset or written again: for frame fences and for
-//! timeline semaphores alike.
+//! Tracks when the GPU is done with a resource, so that it may be freed, reset or written again. Works with frame
+//! fences and with timeline semaphores.
 //!
-//! Knows no Vulkan and calls nobody: the program says what it submitted and what it read.
+//! Makes no Vulkan calls: the program reports its submissions and its readings.
 //!
 //! | | |
 //! |---|---|
-//! | [`Clock`] | knows which recordings are done; one for a device, shared by all threads |
-//! | [`ClockView`] | a clock that can only be asked: what to hand to code that is not to decide what is freed |
-//! | [`LaneId`] | a queue, or anything else whose submissions are counted up by a number of its own |
-//! | [`Ticket`] | one recording on a lane; made when recording starts, so that what it uses can be named with it at once |
-//! | [`Retire`] | things that wait for their tickets |
+//! | [`Clock`] | tracks which recordings are done; one for each device, shared by all threads |
+//! | [`ClockView`] | read access to a clock, for code that must not decide what is freed |
+//! | [`LaneId`] | a timeline: a queue, or anything else with its own counter of submissions |
+//! | [`Ticket`] | one recording on a timeline; created when recording starts, to be stored with its resources |
+//! | [`Retire`] | a queue of items that wait for their tickets |
 //!
 //! # A ticket's life
 //!
@@ -23,8 +23,8 @@
 //!        submitted with a value -- completed >= value -----> done
 //! ```
 //!
-//! What says that a value is completed: [`Clock::completed`] and [`Clock::poll`] with what was read from a timeline
-//! semaphore, [`Clock::begin_frame`] after its slot's fence was waited for, [`Clock::idle`] after `vkDeviceWaitIdle`.
+//! These calls report that a value is completed: [`Clock::completed`] and [`Clock::poll`] with a reading of a timeline
+//! semaphore, [`Clock::begin_frame`] after a wait for the slot's fence, and [`Clock::idle`] after `vkDeviceWaitIdle`.
 //! After [`Clock::shutdown`] everything is done.
 //!
 //! # With timeline semaphores
@@ -70,10 +70,11 @@
 //!
 //! # Rules
 //!
-//! - A value is done when the lane's counter has reached it: `completed >= value`. All values of a lane are of one
-//!   counter, and rise in the order in which the GPU executes. The order of the calls to the clock does not matter.
-//! - One lane never holds another up, and a ticket that is never submitted holds up only itself.
-//! - A clock keeps a few bytes for each ticket that is not done, and nothing for those that are.
+//! - A value is done when the counter of its timeline has reached it: `completed >= value`. All values of a timeline
+//!   belong to one counter, and rise in the order in which the GPU executes. The order of the calls to the clock does
+//!   not matter.
+//! - Timelines never block each other. A ticket that is never submitted blocks only itself.
+//! - A clock keeps a few bytes for each unfinished ticket, and nothing for finished ones.
 #![forbid(unsafe_code)]
 
 mod clock;

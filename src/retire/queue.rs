@@ -1,13 +1,13 @@
-//! Things that wait for their tickets.
+//! Items that wait for their tickets.
 //!
-//! Items are nodes of one arena, chained into batches, one for each ticket. What is handed out leaves its node to the
-//! next item.
+//! Items are nodes of one arena, chained into batches, with one batch for each ticket. The node of a collected item is
+//! reused by the next item.
 //!
 //! Invariants:
-//! - Q1: `waiting` is sorted by ticket, one batch for each.
-//! - Q2: each node is in exactly one chain: a batch's, or that of the free nodes.
-//! - Q3: a node of a batch holds an item, a free one holds none; `len` counts the items.
-//! - Q4: no batch is empty, between calls.
+//! - Q1: `waiting` is sorted by ticket, with one batch for each ticket.
+//! - Q2: each node is in exactly one chain: that of a batch, or that of the free nodes.
+//! - Q3: a node of a batch holds an item, a free node holds none; `len` counts the items.
+//! - Q4: between calls, no batch is empty.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ struct Batch {
     last: u32,
 }
 
-/// Where the items are.
+/// The storage of the items.
 #[derive(Debug)]
 struct Arena<T> {
     nodes: Vec<Node<T>>,
@@ -46,7 +46,7 @@ impl<T> Arena<T> {
         Self { nodes: Vec::new(), free: NONE, len: 0 }
     }
 
-    /// A node that holds `item` and is the end of a chain.
+    /// Stores `item` in a node that ends a chain.
     #[inline]
     fn put(&mut self, item: T) -> u32 {
         let mut at = self.free;
@@ -63,15 +63,15 @@ impl<T> Arena<T> {
         at
     }
 
-    /// Puts a node that holds an item at the end of a batch.
+    /// Appends a node to a batch.
     #[inline]
     fn append(&mut self, batch: &mut Batch, node: u32) {
         self.nodes[index(batch.last)].next = node;
         batch.last = node;
     }
 
-    /// Takes the first item of the first batch. Everything is in order when it returns, so that what happens to the
-    /// item does not matter.
+    /// Takes the first item of the first batch. All invariants hold on return, so a panic while the item is visited is
+    /// harmless.
     #[inline]
     fn take_first(&mut self, batches: &mut VecDeque<Batch>) -> Option<T> {
         let batch = batches.front_mut()?;
@@ -91,24 +91,24 @@ impl<T> Arena<T> {
     }
 }
 
-/// Things that wait until the GPU is done with them: each is pushed with the [`Ticket`] of the last recording that uses
-/// it, and handed out once the ticket is done.
+/// A queue of items that wait until the GPU is done with them. Push each item with the [`Ticket`] of the last recording
+/// that uses it; [`collect`](Self::collect) hands it out once the ticket is done.
 ///
-/// Items of several lanes may wait in one queue, pushed in any order: none waits for an unrelated one. A queue is for
-/// the tickets of one clock: [`collect`](Self::collect) says so if there are others. They are handed out in the order
-/// of their tickets, and those of one ticket as they were pushed.
+/// One queue may hold items of several timelines, pushed in any order: no item waits for an unrelated one. All tickets
+/// must belong to one clock; [`collect`](Self::collect) reports others. Items come out in the order of their tickets,
+/// and items of one ticket in the order of their pushes.
 ///
-/// Dropping the queue drops the items, whether they are done or not.
+/// Dropping the queue drops all items, done or not.
 ///
 /// # Complexity
 ///
-/// `push`: O(1) for the highest ticket of the queue, as recordings that go on one after another have it, else a binary
-/// search among the tickets of the queue (and a move of the higher ones where the ticket is new). `collect`: O(tickets
-/// in the queue + items that are done). Once there was room for as many, neither takes memory from the host.
+/// `push`: O(1) if no ticket in the queue is higher, which is the usual case. Otherwise a binary search among the
+/// tickets of the queue, and a move of the higher ones if the ticket is new. `collect`: O(tickets in the queue + items
+/// that are done). Neither allocates host memory once the queue has held as many items.
 ///
 /// # Examples
 ///
-/// Anything may wait; here whatever a recording must not outlive:
+/// Items can be of any type; here, everything that must outlive a recording:
 ///
 /// ```
 /// use std::any::Any;
@@ -131,25 +131,26 @@ impl<T> Arena<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// What two lanes use waits for one after the other, unless the GPU makes one of them wait for the other anyway:
+/// To wait for tickets of two timelines, push the item with the first. When `collect` hands it out, push it with the
+/// second.
 #[derive(Debug)]
 #[doc(alias = "TrackResource")]
 #[doc(alias = "ResourceReleaseQueue")]
 pub struct Retire<T> {
     arena: Arena<T>,
     waiting: VecDeque<Batch>,
-    /// Batches that are being handed out. Not empty between calls only if a visitor panicked.
+    /// Batches that are being handed out. Between calls, non-empty only if a visitor panicked.
     ready: VecDeque<Batch>,
 }
 
 impl<T> Retire<T> {
-    /// Nothing waits. Takes no memory.
+    /// Creates an empty queue. Allocates no memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { arena: Arena::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
     }
 
-    /// `item` waits for `ticket`.
+    /// Adds `item`, which waits for `ticket`.
     ///
     /// # Panics
     ///
@@ -164,12 +165,12 @@ impl<T> Retire<T> {
         }
     }
 
-    /// Whether `ticket` is of the clock that what waits is of, as it has to be for one call to collect it all. True of
-    /// any ticket while nothing waits.
+    /// Checks that `ticket` belongs to the same clock as the pending tickets, so that one `collect` can cover all. An
+    /// empty queue accepts any ticket.
     ///
     /// # Errors
     ///
-    /// [`MixedClocks`] if it is of another one.
+    /// [`MixedClocks`] if the ticket belongs to another clock.
     pub fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
         match self.waiting.back() {
             Some(&Batch { ticket: waiting, .. }) if !waiting.is_of_same_clock(ticket) => {
@@ -179,7 +180,7 @@ impl<T> Retire<T> {
         }
     }
 
-    /// For a ticket that is not the highest of the queue.
+    /// Handles a ticket that is not the highest of the queue.
     fn push_older(&mut self, ticket: Ticket, node: u32) {
         match self.waiting.binary_search_by_key(&ticket, |batch| batch.ticket) {
             Ok(at) => self.arena.append(&mut self.waiting[at], node),
@@ -187,15 +188,15 @@ impl<T> Retire<T> {
         }
     }
 
-    /// Hands out the items whose tickets are done according to `clock`, and returns how many that were.
+    /// Hands out the items whose tickets are done according to `clock`. Returns their number.
     ///
-    /// The clock is looked at once, before the first item is handed out; `visit` may call it. If `visit` panics, the
-    /// items that were not handed out yet are first in line at the next call.
+    /// Reads the clock once, before the first item; `visit` may call the clock. If `visit` panics, the remaining done
+    /// items come first in the next call.
     ///
     /// # Errors
     ///
-    /// [`OtherClock`] if there are tickets of another clock, which this one never says are done: what waits for them
-    /// stays. All that is done was handed out nonetheless.
+    /// [`OtherClock`] if there are tickets of another clock. Their items stay in the queue. All done items were handed
+    /// out.
     ///
     /// ```
     /// # use sublet::retire::*;
@@ -241,21 +242,21 @@ impl<T> Retire<T> {
         }
     }
 
-    /// Items that wait.
+    /// Returns the number of waiting items.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.arena.len
     }
 
-    /// Whether nothing waits.
+    /// Returns true if no item waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.arena.len == 0
     }
 
-    /// Takes out everything, done or not: for the end of the program, when the device is idle or lost.
+    /// Removes all items, done or not. Use it at the end of the program, when the device is idle or lost.
     ///
-    /// What the iterator is not asked for stays.
+    /// Items that the iterator does not yield stay in the queue.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         std::iter::from_fn(|| {
             let ready = self.arena.take_first(&mut self.ready);
@@ -263,7 +264,7 @@ impl<T> Retire<T> {
         })
     }
 
-    /// The ticket that was opened first of all that items wait for.
+    /// Returns the oldest ticket that an item waits for.
     #[must_use]
     pub fn oldest(&self) -> Option<Ticket> {
         let ready = self.ready.iter().map(|batch| batch.ticket).min();
@@ -271,13 +272,13 @@ impl<T> Retire<T> {
         ready.into_iter().chain(waiting).min()
     }
 
-    /// Takes host memory for `additional` further items, each with a ticket of its own at worst: pushing and collecting
-    /// so many takes none then.
+    /// Reserves host memory for `additional` more items, each with its own ticket in the worst case. Pushing and
+    /// collecting that many then allocates nothing.
     ///
     /// # Errors
     ///
-    /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host has no memory. What waits is as it was, and
-    /// host memory that the call took is given back.
+    /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host is out of memory. Waiting items are
+    /// unchanged, and host memory that the call allocated is released.
     pub fn reserve(&mut self, additional: usize) -> Result<(), ReserveError> {
         let waiting = self.arena.len;
         if waiting.checked_add(additional).is_none_or(|items| items > index(NONE)) {
@@ -297,13 +298,13 @@ impl<T> Retire<T> {
         })
     }
 
-    /// Nodes, with an item and without.
+    /// The number of nodes, used and free.
     #[cfg(test)]
     pub(super) fn nodes(&self) -> usize {
         self.arena.nodes.len()
     }
 
-    /// Holds the invariants to the letter.
+    /// Asserts all invariants.
     #[cfg(test)]
     pub(super) fn validate(&self) {
         assert!(self.waiting.iter().is_sorted_by(|a, b| a.ticket < b.ticket), "Q1");

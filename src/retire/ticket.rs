@@ -1,41 +1,41 @@
-//! The names of lanes and recordings: what is in their bits.
+//! The bit layout of timeline ids and tickets.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A ticket, from the lowest bit: the lane, the clock, the serial. The serial is highest so that tickets are in the
+/// The fields of a ticket, from the lowest bit: timeline, clock, serial. The serial is highest, so tickets sort in the
 /// order in which they were opened.
 const LANE_BITS: u32 = 6;
 const CLOCK_BITS: u32 = 10;
 const SERIAL_BITS: u32 = 48;
 const _: () = assert!(LANE_BITS + CLOCK_BITS + SERIAL_BITS == u64::BITS);
-/// A lane's name is the low bits of its tickets.
+/// A `LaneId` holds the low bits of its tickets.
 const NAME_BITS: u32 = LANE_BITS + CLOCK_BITS;
 const _: () = assert!(NAME_BITS == u16::BITS);
 
-/// Lanes that a ticket can name.
+/// The number of timelines that a ticket can name.
 pub(super) const MAX_LANES: usize = 1 << LANE_BITS;
-/// The ids of clocks start again after so many.
+/// Clock ids wrap at this number.
 pub(super) const CLOCKS: u16 = 1 << CLOCK_BITS;
-/// Serials are below.
+/// The upper bound of serials (exclusive).
 pub(super) const SERIALS: u64 = 1 << SERIAL_BITS;
 
-/// A queue, or anything else that counts its submissions up on its own.
+/// A timeline: a queue, or anything else with its own counter of submissions.
 ///
-/// Made by [`Clock::add_lane`](super::Clock::add_lane). Says which clock it is of: another clock refuses it.
+/// Created by [`Clock::add_lane`](super::Clock::add_lane). Contains the id of its clock, so another clock rejects it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(u16);
 
 impl LaneId {
     pub(super) const fn new(clock: u16, lane: u8) -> Self {
         debug_assert!(clock < CLOCKS && lane < (1 << LANE_BITS));
-        // A `u8` is widened without loss.
+        // Widening a `u8` is lossless.
         #[allow(clippy::as_conversions, reason = "`From` is not const")]
         Self(clock << LANE_BITS | lane as u16)
     }
 
-    /// Lanes are counted from zero, in the order in which they were added: an index for the caller's own array of
+    /// The index of the timeline, counted from zero in the order of creation. Use it as an index into an array of
     /// semaphores.
     #[inline]
     #[must_use]
@@ -55,14 +55,14 @@ impl fmt::Debug for LaneId {
     }
 }
 
-/// One recording on one lane: eight bytes, to be kept beside everything that the recording uses.
+/// One recording on one timeline: eight bytes, to be stored with every resource that the recording uses.
 ///
-/// Made by [`Clock::open`](super::Clock::open) and [`Clock::begin_frame`](super::Clock::begin_frame). The tickets of
-/// one clock are ordered as they were opened, on all lanes. There are 2^48 for each clock: enough for eight years at a
-/// million a second.
+/// Created by [`Clock::open`](super::Clock::open) and [`Clock::begin_frame`](super::Clock::begin_frame). The tickets of
+/// one clock sort in the order in which they were opened, across all timelines. Each clock has 2^48: enough for eight
+/// years at a million a second.
 ///
-/// A ticket says which clock it is of, in ten bits. Clocks that were made one after another are told apart; two whose
-/// making lies 1,024 clocks, or a multiple of that, apart are not.
+/// A ticket contains ten bits of its clock's id. Two clocks have the same id if exactly a multiple of 1,024 clocks was
+/// created between them; their tickets cannot be distinguished.
 ///
 /// ```
 /// let clock = sublet::retire::Clock::new();
@@ -77,7 +77,7 @@ impl fmt::Debug for LaneId {
 pub struct Ticket(NonZeroU64);
 
 impl Ticket {
-    /// `None` if the serials are used up, or zero.
+    /// `None` if the serial is zero or the serials are used up.
     pub(super) fn new(serial: u64, lane: LaneId) -> Option<Self> {
         if serial >= SERIALS || serial == 0 {
             return None;
@@ -85,7 +85,7 @@ impl Ticket {
         NonZeroU64::new(serial << NAME_BITS | u64::from(lane.0)).map(Self)
     }
 
-    /// The lane that the recording is for.
+    /// The timeline of the recording.
     #[inline]
     #[must_use]
     pub fn lane(self) -> LaneId {

@@ -1,29 +1,29 @@
-//! Frames: a fence for each slot says what is done.
+//! Frames: one fence for each slot reports completion.
 #![forbid(unsafe_code)]
 
 use super::Clock;
 use crate::retire::{LaneId, SubmitError, Ticket};
 
 impl Clock {
-    /// A frame starts, for programs with a fence for each frame in flight. The caller has waited for the fence of the
-    /// slot (its frame index modulo the number of frames in flight, say); the first frame of a slot has nothing to wait
-    /// for.
+    /// Starts a frame, for programs with one fence for each frame in flight. The caller has waited for the fence of the
+    /// slot (for example, the frame index modulo the number of frames in flight). The first frame of a slot has nothing
+    /// to wait for.
     ///
-    /// What was submitted as the slot's last frame is done, and so is all that was submitted on the lane before that: a
-    /// fence covers everything earlier in submission order (`vkQueueSubmit`). So a slot that is never used again blocks
-    /// nothing.
+    /// The last submission of the slot is now done, and so is everything submitted on the timeline before it: a fence
+    /// covers all earlier commands in submission order (`vkQueueSubmit`). A slot that is never used again therefore
+    /// blocks nothing.
     ///
-    /// End the frame with [`end_frame`](Self::end_frame); with [`submit`](Self::submit) if the value is the caller's;
-    /// or with [`discard`](Self::discard) if the frame is dropped. If the slot's last frame was not ended, nothing of
-    /// it is freed: its ticket stays open until one of the three is called for it, and the slot's fence is taken for
-    /// the later frame's. A `tracing` event warns of that.
+    /// End the frame with [`end_frame`](Self::end_frame), with [`submit`](Self::submit) if the caller chooses the
+    /// value, or with [`discard`](Self::discard) to drop the frame. If the last frame of the slot was not ended, its
+    /// resources stay: its ticket remains open until one of these calls, and the clock assumes that the fence belongs
+    /// to the later frame. A `tracing` event warns of this.
     ///
-    /// A clock cannot see whether a fence was waited for. Where the lane has a timeline semaphore as well,
-    /// [`completed`](Self::completed) warns if it was not.
+    /// A clock cannot check that the caller waited for a fence. If the timeline also has a timeline semaphore,
+    /// [`completed`](Self::completed) warns about a missing wait.
     ///
     /// # Panics
     ///
-    /// If the lane is of another clock, or the clock has given out 2^48 tickets. Nothing was changed.
+    /// If the timeline belongs to another clock, or the clock has issued 2^48 tickets. Nothing was changed.
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
@@ -54,24 +54,24 @@ impl Clock {
         ticket
     }
 
-    /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted
-    /// or completed. A timeline semaphore may signal it.
+    /// Ends a frame by its submission. Returns the next value of the timeline: one more than the highest value that was
+    /// submitted or completed. A timeline semaphore may signal it.
     ///
-    /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue
-    /// hold the lock that Vulkan wants for the queue across both. Else a fence would be taken to cover what is
-    /// submitted only after it.
+    /// The clock assumes that calls on one timeline happen in submission order. Threads that submit to one queue must
+    /// hold the queue's lock (Vulkan requires one) across both the submission and this call. Otherwise a fence would
+    /// appear to cover work that is submitted after it.
     ///
-    /// A program that needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call
-    /// [`idle`](Self::idle) in between. If the submission then fails, the frame is done when a later frame of the lane
-    /// is, or with [`shutdown`](Self::shutdown).
+    /// A program that needs the value for `vkQueueSubmit` calls this function just before. No thread may call
+    /// [`idle`](Self::idle) in between. If the submission then fails, the frame is done when a later frame of the
+    /// timeline is, or at [`shutdown`](Self::shutdown).
     ///
-    /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no
-    /// fence of its own.
+    /// This function also ends a ticket of [`open`](Self::open): work that is submitted between two frames without its
+    /// own fence.
     ///
     /// # Errors
     ///
-    /// As for [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, or is of
-    /// another clock, or the clock was shut down. Nothing was changed, and no value taken.
+    /// Same as [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, belongs to
+    /// another clock, or the clock was shut down. Nothing was changed, and no value was taken.
     pub fn end_frame(&self, ticket: Ticket) -> Result<u64, SubmitError> {
         self.enter_submission(ticket, None)
     }

@@ -1,4 +1,4 @@
-//! The clock: which recordings are done.
+//! The clock: knows which recordings are done.
 #![forbid(unsafe_code)]
 
 mod frames;
@@ -14,18 +14,19 @@ use super::lane::{Lane, Reading};
 use super::ticket::{CLOCKS, MAX_LANES};
 use super::{DiscardError, LaneId, SubmitError, Ticket, TooManyLanes};
 
-/// Distinguishes clocks.
+/// The id of the next clock.
 static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 
-/// Knows which recordings the GPU is done with. One for a device, shared by all threads: every method takes `&self`.
+/// Tracks which recordings the GPU has completed. A device needs one; all threads share it (every method takes
+/// `&self`).
 ///
-/// See the [module](crate::retire) for what it is told and when.
+/// The [module](crate::retire) documentation lists the calls that a program makes.
 ///
 /// # Complexity
 ///
-/// O(1) amortised for each ticket, plus a binary search among the tickets of the lane that are not done. One short
-/// lock; [`is_done`](ClockView::is_done) needs none for the oldest ticket of a lane that is not done, and for all
-/// before that.
+/// O(1) amortised for each ticket, plus a binary search among the unfinished tickets of the timeline. Each call takes
+/// one short lock. [`is_done`](ClockView::is_done) takes none for the oldest unfinished ticket of a timeline and for
+/// all tickets before it.
 ///
 /// ```
 /// use sublet::retire::Clock;
@@ -40,16 +41,16 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Whoever holds a clock decides what is freed. Code that is only to know what is done gets the [`ClockView`] that a
-/// clock dereferences to; all that collects takes one.
+/// The owner of a clock decides what is freed. Code that only reads completion gets the [`ClockView`] that a clock
+/// dereferences to; all `collect` functions take a view.
 pub struct Clock(ClockView);
 
 impl Clock {
-    /// Lanes that a clock can have: six bits of a [`Ticket`], so that it is eight bytes, and one bit each of the word
-    /// in which [`poll`](Self::poll) notes whom to ask. Devices have far fewer queues.
+    /// The maximum number of timelines. A [`Ticket`] has six bits for it, which keeps it at eight bytes, and
+    /// [`poll`](Self::poll) uses one bit of a word for each. Devices have far fewer queues.
     pub const MAX_LANES: usize = MAX_LANES;
 
-    /// A clock with no lanes.
+    /// Creates a clock without timelines.
     #[must_use]
     pub fn new() -> Self {
         Self::with_id(NEXT_ID.fetch_add(1, Ordering::Relaxed) % CLOCKS)
@@ -59,11 +60,11 @@ impl Clock {
         Self(ClockView::new(id))
     }
 
-    /// Adds a lane: for each queue, or whatever else counts its submissions up on its own. Its counter is at 0.
+    /// Adds a timeline for a queue, or for anything else with its own counter of submissions. The counter starts at 0.
     ///
     /// # Errors
     ///
-    /// [`TooManyLanes`] if there are [`MAX_LANES`](Self::MAX_LANES).
+    /// [`TooManyLanes`] if the clock has [`MAX_LANES`](Self::MAX_LANES) timelines.
     pub fn add_lane(&self) -> Result<LaneId, TooManyLanes> {
         let mut state = self.state.lock();
         let index = u8::try_from(state.lanes.len()).map_err(|_| TooManyLanes)?;
@@ -74,27 +75,27 @@ impl Clock {
         Ok(LaneId::new(self.id, index))
     }
 
-    /// Recording starts. What the recording uses may be freed once the ticket is done.
+    /// Starts a recording. Resources that the recording uses may be freed once the ticket is done.
     ///
     /// End it with [`submit`](Self::submit) or [`discard`](Self::discard). A ticket that is never ended is never done;
-    /// it holds up nothing else, and costs a few bytes.
+    /// it blocks no other ticket and costs a few bytes.
     ///
     /// # Panics
     ///
-    /// If the lane is of another clock, or the clock has given out 2^48 tickets. Nothing was changed.
+    /// If the timeline belongs to another clock, or the clock has issued 2^48 tickets. Nothing was changed.
     pub fn open(&self, lane: LaneId) -> Ticket {
         let (ticket, _) = self.enter(lane, |lane, serial| lane.open(serial));
         ticket
     }
 
-    /// The recording was submitted: it is done when the lane's counter has reached `value`, which for a timeline
-    /// semaphore is the value that the submission signals.
+    /// Records that the recording was submitted. It is done when the counter of the timeline reaches `value`; for a
+    /// timeline semaphore, this is the value that the submission signals.
     ///
-    /// May be told late, and in any order: also when the counter is already there.
+    /// Calls may come late and in any order, even after the counter has reached `value`.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or the clock was shut
+    /// [`SubmitError`] if the ticket was submitted or discarded before, belongs to another clock, or the clock was shut
     /// down.
     ///
     /// ```
@@ -111,7 +112,7 @@ impl Clock {
         self.enter_submission(ticket, Some(value)).map(|_| ())
     }
 
-    /// Enters a submission with its value, or with the lane's next one, and returns that.
+    /// Records a submission with `value`, or with the next value of the timeline. Returns that value.
     fn enter_submission(&self, ticket: Ticket, value: Option<u64>) -> Result<u64, SubmitError> {
         let mut state = self.lock_for(ticket).ok_or(SubmitError::OtherClock { ticket })?;
         if state.shut_down {
@@ -127,11 +128,11 @@ impl Clock {
         Ok(value)
     }
 
-    /// The recording was thrown away: nothing of it will be executed, so it is done at once.
+    /// Discards a recording: it will never execute, so it is done at once.
     ///
     /// # Errors
     ///
-    /// [`DiscardError`] if the ticket was submitted or discarded before, or is of another clock.
+    /// [`DiscardError`] if the ticket was submitted or discarded before, or belongs to another clock.
     pub fn discard(&self, ticket: Ticket) -> Result<(), DiscardError> {
         let mut state = self.lock_for(ticket).ok_or(DiscardError::OtherClock { ticket })?;
         if state.shut_down {
@@ -145,16 +146,16 @@ impl Clock {
         Ok(())
     }
 
-    /// The lane's counter was read: everything submitted with this value or a lower one is done.
+    /// Reports a counter value: everything submitted with this value or a lower one is done.
     ///
-    /// A counter never goes backwards. A lower value than before is ignored, as threads that read at once may tell what
-    /// they read in the wrong order: a `tracing` event says so, and warns if the value is lower than that of a frame
-    /// whose fence was waited for according to [`begin_frame`](Self::begin_frame), or than what [`idle`](Self::idle)
-    /// concluded.
+    /// A counter never decreases. Threads may report their readings out of order, so a lower value than before is
+    /// ignored, with a `tracing` event. The event is a warning if the value is lower than that of a frame whose fence
+    /// was waited for according to [`begin_frame`](Self::begin_frame), or than the value that [`idle`](Self::idle)
+    /// implied.
     ///
     /// # Panics
     ///
-    /// If the lane is of another clock.
+    /// If the timeline belongs to another clock.
     pub fn completed(&self, lane: LaneId, value: u64) {
         let index = self.index(lane);
         let reading = {
@@ -175,13 +176,13 @@ impl Clock {
         }
     }
 
-    /// Reads the counters of all lanes that have something in flight, and of no others.
+    /// Reads the counters of all timelines that have work in flight, and of no others.
     ///
-    /// `read` is called without a lock held; it may take its time, and may call this clock.
+    /// No lock is held while `read` runs; it may block, and may call this clock.
     ///
     /// # Errors
     ///
-    /// The first that `read` returns. What was read before stays.
+    /// The first error that `read` returns. Earlier readings remain in effect.
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
@@ -204,7 +205,7 @@ impl Clock {
         Ok(())
     }
 
-    /// After `vkDeviceWaitIdle`: everything that was submitted so far is done, on all lanes. Open recordings stay open.
+    /// Reports `vkDeviceWaitIdle`: everything submitted so far is done, on all timelines. Open recordings stay open.
     #[doc(alias = "wait_idle")]
     pub fn idle(&self) {
         let mut state = self.state.lock();
@@ -216,8 +217,8 @@ impl Clock {
         }
     }
 
-    /// Nothing will be submitted any more, and the device is idle or lost: every ticket is done, also those that are
-    /// opened later.
+    /// Ends the clock when nothing more will be submitted and the device is idle or lost. Every ticket is then done,
+    /// including tickets that are opened later.
     pub fn shutdown(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -229,7 +230,7 @@ impl Clock {
         }
     }
 
-    /// Gives out a ticket and enters it with `enter`, which is left out after the shutdown.
+    /// Issues a ticket. Calls `enter` to record it, except after the shutdown.
     fn enter<R>(&self, lane: LaneId, enter: impl FnOnce(&mut Lane, u64) -> R) -> (Ticket, Option<R>) {
         let index = self.index(lane);
         let mut state = self.state.lock();
@@ -249,7 +250,7 @@ impl Clock {
     }
 
     fn raise_floor(&self, lane: usize, state: &State) {
-        // Release: see `is_done`.
+        // Release: pairs with the load in `is_done`.
         self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a clock.
+//! Read access to a clock.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -10,8 +10,8 @@ use crate::retire::lane::Lane;
 use crate::retire::ticket::MAX_LANES;
 use crate::retire::{LaneId, Ticket};
 
-/// Says which recordings the GPU is done with, and changes nothing: the part of a [`Clock`](super::Clock) that is safe to
-/// hand out. A clock dereferences to its view; all that collects takes one.
+/// Reports which recordings the GPU has completed, and changes nothing: the part of a [`Clock`](super::Clock) that is
+/// safe to hand out. A clock dereferences to its view; all `collect` functions take a view.
 ///
 /// ```
 /// use sublet::retire::{Clock, ClockView, Retire, Ticket};
@@ -38,13 +38,14 @@ use crate::retire::{LaneId, Ticket};
 /// ```
 pub struct ClockView {
     pub(super) id: u16,
-    /// All tickets of a lane with a serial below its floor are done. Rises only; written under the lock, read without.
+    /// All tickets of a timeline with a serial below its floor are done. A floor only rises; it is written under the
+    /// lock and read without it.
     pub(super) floors: [AtomicU64; MAX_LANES],
     pub(super) state: Mutex<State>,
 }
 
 pub(super) struct State {
-    /// Of the next ticket.
+    /// The serial of the next ticket.
     pub(super) next: u64,
     pub(super) shut_down: bool,
     pub(super) lanes: Vec<Lane>,
@@ -56,14 +57,14 @@ impl State {
         lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
     }
 
-    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart
-    /// no better than this.
+    /// Returns true if this clock issued the ticket, assuming that the clock id matches. Ids repeat after 1,024 clocks,
+    /// and this is the only check between clocks with the same id.
     fn gave(&self, ticket: Ticket) -> bool {
         ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
     }
 }
 
-/// A look at a clock that does not change meanwhile.
+/// A consistent snapshot of a clock: holds its lock.
 pub(in crate::retire) struct Look<'a> {
     id: u16,
     state: MutexGuard<'a, State>,
@@ -74,7 +75,7 @@ impl Look<'_> {
         ticket.lane().clock() == self.id && self.state.is_done(ticket)
     }
 
-    /// Whether the ticket is of another clock.
+    /// Returns true if the ticket belongs to another clock.
     pub(in crate::retire) fn is_foreign(&self, ticket: Ticket) -> bool {
         ticket.lane().clock() != self.id || !self.state.gave(ticket)
     }
@@ -89,8 +90,8 @@ impl ClockView {
         }
     }
 
-    /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or
-    /// the clock was shut down. A ticket of another clock is not done.
+    /// Returns true if the GPU has completed the recording: its value is completed, it was discarded, or the clock was
+    /// shut down. Returns false for a ticket of another clock.
     #[must_use]
     #[inline]
     pub fn is_done(&self, ticket: Ticket) -> bool {
@@ -98,36 +99,36 @@ impl ClockView {
         if lane.clock() != self.id {
             return false;
         }
-        // Acquire: whatever this ticket held is freed after what the other thread saw.
+        // Acquire: the caller frees the resources of this ticket after everything that the other thread observed.
         let floor = self.floors[lane.index()].load(Ordering::Acquire);
         if ticket.serial() < floor {
             return true;
         }
-        // The floor is the first ticket that is not done, where there is one.
+        // The floor is the first unfinished ticket, if there is one.
         ticket.serial() != floor && self.state.lock().is_done(ticket)
     }
 
-    /// Whether anything is in flight on the lane: submitted, and not known to be done.
+    /// Returns true if the timeline has work in flight: submitted, and not known to be done.
     ///
     /// # Panics
     ///
-    /// If the lane is of another clock.
+    /// If the timeline belongs to another clock.
     #[must_use]
     pub fn is_pending(&self, lane: LaneId) -> bool {
         let index = self.index(lane);
         self.state.lock().lanes[index].is_pending()
     }
 
-    /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short.
-    /// `None` if nothing is in flight.
+    /// Returns the submission in flight on this timeline that completes first, with its value. Wait for it when memory
+    /// is short. `None` if nothing is in flight.
     ///
     /// # Panics
     ///
-    /// If the lane is of another clock.
+    /// If the timeline belongs to another clock.
     ///
     /// # Complexity
     ///
-    /// O(tickets of the lane that are not done).
+    /// O(unfinished tickets of the timeline).
     #[must_use]
     pub fn oldest_pending(&self, lane: LaneId) -> Option<(Ticket, u64)> {
         let index = self.index(lane);
@@ -135,26 +136,26 @@ impl ClockView {
         Some((Ticket::new(serial, lane)?, value))
     }
 
-    /// Many questions under one lock.
+    /// Takes the lock once for many queries.
     pub(in crate::retire) fn look(&self) -> Look<'_> {
         Look { id: self.id, state: self.state.lock() }
     }
 
-    /// A bit for each lane that has something in flight.
+    /// Returns one bit for each timeline that has work in flight.
     pub(super) fn waiting(&self) -> u64 {
         let state = self.state.lock();
         let lanes = state.lanes.iter().enumerate();
         lanes.fold(0, |bits, (at, lane)| bits | u64::from(lane.is_pending()) << at)
     }
 
-    /// The index of a lane of this clock.
+    /// The index of a timeline of this clock.
     #[inline]
     pub(super) fn index(&self, lane: LaneId) -> usize {
         assert!(lane.clock() == self.id, "{lane:?} is of another clock");
         lane.index()
     }
 
-    /// The state, if the ticket is of this clock.
+    /// Locks the state if the ticket belongs to this clock.
     pub(super) fn lock_for(&self, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
         if ticket.lane().clock() != self.id {
             return None;
@@ -163,7 +164,7 @@ impl ClockView {
         state.gave(ticket).then_some(state)
     }
 
-    /// Whether the ticket is of another clock, which alone says that it is done.
+    /// Returns true if the ticket belongs to another clock. Only that clock can report it as done.
     #[must_use]
     pub fn is_foreign(&self, ticket: Ticket) -> bool {
         self.lock_for(ticket).is_none()
@@ -179,7 +180,7 @@ impl ClockView {
         }
     }
 
-    /// Entries that lane `at` has room for, and slots that it knows.
+    /// The capacity of the list of timeline `lane`, and the number of its slots.
     #[cfg(test)]
     pub(in crate::retire) fn footprint(&self, lane: LaneId) -> (usize, usize) {
         self.state.lock().lanes[self.index(lane)].footprint()

@@ -13,7 +13,7 @@ fn a_value_is_done_when_the_counter_has_reached_it() {
     assert!(!clock.is_done(ticket));
     clock.completed(lane, 5);
     assert!(clock.is_done(ticket));
-    // Told late.
+    // A submission may be reported after the counter has reached its value.
     let late = clock.open(lane);
     clock.submit(late, 5).unwrap();
     assert!(clock.is_done(late));
@@ -163,7 +163,7 @@ fn poll_asks_only_for_lanes_with_something_in_flight() {
     clock
         .poll(|lane| {
             asked.push(lane.index());
-            // The clock may be called.
+            // `read` may call the clock.
             assert!(!clock.is_done(tickets[3]));
             Ok::<u64, ()>(7)
         })

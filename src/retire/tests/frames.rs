@@ -1,4 +1,4 @@
-//! Frames with a fence for each slot.
+//! Frames with one fence for each slot.
 
 use super::*;
 use crate::retire::SubmitError;
@@ -12,7 +12,7 @@ fn a_slot_that_is_never_used_again_blocks_nothing() {
         ticket
     });
     assert!(three.iter().all(|&ticket| !clock.is_done(ticket)));
-    // Two in flight from here on.
+    // From here on, two frames are in flight.
     let mut frames = three.to_vec();
     for at in 0..10 {
         let ticket = clock.begin_frame(lane, at % 2);
@@ -39,7 +39,7 @@ fn a_fence_covers_all_that_was_submitted_before_it_and_nothing_after() {
     let _ = clock.begin_frame(lane, 0);
     assert!(clock.is_done(before) && clock.is_done(frame));
     assert!(!clock.is_done(after) && !clock.is_done(open));
-    // What was recorded before and submitted after is not covered.
+    // A recording that was opened before the frame but submitted after it is not covered.
     clock.end_frame(open).unwrap();
     assert!(!clock.is_done(open));
     let _ = clock.begin_frame(lane, 1);
@@ -59,7 +59,7 @@ fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
     let said = events(tracing::Level::WARN, || third = clock.begin_frame(lane, 0));
     assert_eq!(said, "", "the second was ended");
     assert!(!clock.is_done(first) && clock.is_done(second));
-    // Ended after all.
+    // The first frame is ended late.
     clock.end_frame(first).unwrap();
     assert!(!clock.is_done(first));
     clock.end_frame(third).unwrap();
@@ -77,7 +77,7 @@ fn a_frame_that_is_ended_after_its_slot_began_again_is_not_what_the_slots_fence_
     clock.end_frame(late).unwrap(); // submitted without
     let _ = clock.begin_frame(lane, 0);
     assert!(clock.is_done(last) && !clock.is_done(late));
-    // A later frame's fence covers it.
+    // The fence of a later frame covers it.
     clock.end_frame(clock.begin_frame(lane, 1)).unwrap();
     let _ = clock.begin_frame(lane, 1);
     assert!(clock.is_done(late));

@@ -1,4 +1,4 @@
-//! What a clock and a queue promise, one by one; `model` tries them on random programs.
+//! Guarantees of a clock and a queue, one by one; `model` tests them with random programs.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod clock;
@@ -41,12 +41,11 @@ fn events(level: tracing::Level, work: impl FnOnce()) -> String {
         .with_ansi(false)
         .with_writer(move || Text(Arc::clone(&writer)))
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
+    // With only one subscriber, `tracing` caches "disabled" for a callsite that another thread reaches first.
     let quiet = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
     tracing::subscriber::with_default(subscriber, || {
-        // Another test may have found nobody listening.
+        // Another test may have cached that no subscriber is active.
         tracing::callsite::rebuild_interest_cache();
         work();
     });

@@ -1,18 +1,17 @@
-//! Random programs against a naive model: never early, never for ever.
+//! Random programs against a naive model: no ticket is done too early, and every ticket is done eventually.
 //!
-//! The model keeps every submission of every lane in a list for ever and asks for each ticket what was ever said about
-//! it.
+//! The model keeps every submission of every timeline and derives the state of each ticket from the full history.
 
 use super::*;
 use crate::retire::{Retire, Ticket};
 
 #[derive(Default)]
 struct ModelLane {
-    /// Signalled by the GPU's next submission.
+    /// The value that the GPU's next submission signals.
     next: u64,
-    /// What the GPU has reached.
+    /// The value that the GPU has reached.
     reached: u64,
-    /// Tickets that were submitted to the GPU and of which the clock was not told.
+    /// Tickets that were submitted to the GPU but not yet reported to the clock.
     untold: Vec<(usize, u64)>,
     /// The last submitted value of each slot.
     slots: Vec<(u32, u64)>,
@@ -22,7 +21,7 @@ struct ModelTicket {
     ticket: Ticket,
     lane: usize,
     slot: Option<u32>,
-    /// Of the submission.
+    /// The value of the submission.
     value: Option<u64>,
     told: bool,
     discarded: bool,
@@ -33,7 +32,7 @@ struct Model {
     lanes: Vec<LaneId>,
     model: Vec<ModelLane>,
     tickets: Vec<ModelTicket>,
-    /// For each lane the highest value that the clock was told to be completed, in any way.
+    /// For each timeline, the highest completed value that the clock knows from any source.
     known: Vec<u64>,
     queue: Retire<usize>,
     /// How often each item was handed out.
@@ -85,7 +84,7 @@ impl Model {
     fn enter_slot(&mut self, at: usize, slot: u32, value: u64) {
         let lane = self.tickets[at].lane;
         let last = self.tickets.iter().rposition(|ticket| ticket.lane == lane && ticket.slot == Some(slot));
-        // The fence is that of the frame that began last.
+        // The fence belongs to the last frame that began.
         if last != Some(at) {
             return;
         }
@@ -100,7 +99,7 @@ impl Model {
         let lane = self.random.usize(..self.lanes.len());
         match self.random.u32(..100) {
             0..=19 => self.open(lane, None),
-            // To the GPU in any order of tickets; the clock hears of it later, in any order.
+            // Tickets go to the GPU in any order; the clock learns of them later, in any order.
             20..=39 => {
                 if let Some(at) = self.some(|ticket| ticket.value.is_none() && !ticket.discarded) {
                     let model = &mut self.model[self.tickets[at].lane];
@@ -122,8 +121,7 @@ impl Model {
                     self.tickets[at].discarded = true;
                 }
             }
-            // The counter is read: at any place between what was reached and what was submitted, or an old reading is
-            // told.
+            // A reading of the counter: any value between the reached and the submitted one, or an old reading.
             65..=76 => {
                 let model = &mut self.model[lane];
                 model.reached = self.random.u64(model.reached..model.next.max(model.reached + 1));
@@ -131,7 +129,7 @@ impl Model {
                 self.clock.completed(self.lanes[lane], value);
                 self.known[lane] = self.known[lane].max(value);
             }
-            // A frame begins: its slot's fence was waited for, so the GPU got there.
+            // A frame begins after a wait for its slot's fence, so the GPU has reached its value.
             77..=86 => {
                 let slot = self.random.u32(..3);
                 let model = &mut self.model[lane];
@@ -140,7 +138,7 @@ impl Model {
                 self.known[lane] = self.known[lane].max(value);
                 self.open(lane, Some(slot));
             }
-            // A frame ends: only where the clock was told everything, as its value is the next.
+            // A frame ends. Its value is the next one, so the clock must know all earlier submissions.
             87..=94 => {
                 if !self.model[lane].untold.is_empty() {
                     return;
@@ -216,7 +214,7 @@ impl Model {
         if self.random.u32(..5) == 0 {
             let mut out = Vec::new();
             self.queue.collect(&self.clock, |at| out.push(at)).unwrap();
-            // In the order of tickets, which is the order of the model's list.
+            // Items come out in ticket order, which is the order of the model's list.
             assert!(out.is_sorted());
             for at in out {
                 assert!(self.is_done(at) && std::mem::replace(&mut self.out[at], 2) == 1);
@@ -238,7 +236,7 @@ fn nothing_is_done_early_and_nothing_waits_for_ever() {
             model.check();
             model.retire();
         }
-        // To the end: everything is submitted or discarded, and the GPU gets there.
+        // Submit or discard everything, and let the GPU complete it.
         for at in 0..model.tickets.len() {
             let ticket = &model.tickets[at];
             if ticket.value.is_none() && !ticket.discarded {

@@ -1,4 +1,4 @@
-//! `Retire`: order, panics, room.
+//! `Retire`: order, panics, capacity.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -118,7 +118,7 @@ fn tickets_of_a_clock_whose_number_repeats_are_foreign_where_that_can_be_known()
     let (first_lane, second_lane) = (first.add_lane().unwrap(), second.add_lane().unwrap());
     assert_eq!(first_lane, second_lane, "the number repeats");
     let [_, _, ticket] = [(); 3].map(|()| first.open(first_lane));
-    // The second clock never gave out so many, nor has it such a lane.
+    // The second clock has issued neither this serial nor this timeline.
     let other_lane = first.open(first.add_lane().unwrap());
     for foreign in [ticket, other_lane] {
         assert!(!second.is_done(foreign));
