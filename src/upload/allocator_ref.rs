@@ -1,4 +1,4 @@
-//! The ways to hold an allocator: by reference, or shared.
+//! The ways to hold an allocator: borrowed or shared.
 #![forbid(unsafe_code)]
 
 use std::rc::Rc;
@@ -12,8 +12,9 @@ mod sealed {
 
 /// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`.
 ///
-/// What is made with a reference cannot outlive the allocator. What is made with an `Arc` keeps it alive, and can stand
-/// beside it in one structure. Sealed: it is the same allocator at every call.
+/// An object that is created with a reference cannot outlive the allocator. One that is created with an `Arc` keeps the
+/// allocator alive, and can be stored beside it in one structure. The trait is sealed: every call returns the same
+/// allocator.
 ///
 /// ```
 /// # use sublet::{*, upload::*};

@@ -1,10 +1,10 @@
-//! A mapped buffer: what a page is made of.
+//! A mapped buffer that backs a page.
 //!
 //! Invariants:
-//! - B1: while there is an allocation, it is mapped for as long as it lives, and `pointer` is valid for `size` bytes.
-//! - B2: without one, `size` is 0.
-//! - B3: nobody but the owner of the value gives out its bytes, and the owner gives each byte out once before the
-//!   device is done with it.
+//! - B1: while there is an allocation, it stays mapped, and `pointer` is valid for `size` bytes.
+//! - B2: without an allocation, `size` is 0.
+//! - B3: only the owner of the value hands out its bytes, and hands out each byte once before the device is done with
+//!   it.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -16,7 +16,7 @@ use crate::allocation::Allocation;
 use crate::base::cast::{host_size, widen};
 use crate::blocks::MappedPointer;
 
-// SAFETY: a place is only named; every access through the pointer is argued where it happens.
+// SAFETY: the pointer is only an address; each access through it has its own safety comment.
 unsafe impl Send for Upload {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Upload {}
@@ -29,17 +29,17 @@ pub(super) struct Backing {
     pointer: MappedPointer,
     size: u64,
     address: Option<vk::DeviceAddress>,
-    /// Bytes of the `VkDeviceMemory` that the allocation is in.
+    /// The size of the `VkDeviceMemory` that contains the allocation.
     pub(super) memory_size: u64,
     pub(super) memory_type: u32,
-    /// Whether what the host writes is visible without a flush.
+    /// True if host writes are visible without a flush.
     pub(super) coherent: bool,
-    /// Whether the preferred memory type had no room.
+    /// True if the preferred memory type was full.
     pub(super) is_fallback: bool,
 }
 
 impl Backing {
-    /// Where there is no buffer.
+    /// The value without a buffer.
     pub(super) const GONE: Self = Self {
         buffer: vk::Buffer::null(),
         allocation: None,
@@ -52,11 +52,11 @@ impl Backing {
         is_fallback: false,
     };
 
-    /// `None`, and the allocation back, if it is not mapped or too small.
+    /// Returns the allocation in `Err` if it is not mapped or too small.
     ///
     /// # Safety
-    /// The buffer is bound to the allocation, and nobody else uses either of them. If the allocation is mapped, it
-    /// stays so until it is freed, which happens only after [`Self::take`].
+    /// The buffer is bound to the allocation, and nothing else uses either of them. If the allocation is mapped, it
+    /// stays mapped until it is freed, which happens only after [`Self::take`].
     pub(super) unsafe fn new(
         buffer: vk::Buffer,
         allocation: Allocation,
@@ -79,7 +79,7 @@ impl Backing {
         }
     }
 
-    /// What is to be destroyed; nothing is left.
+    /// Takes the buffer and the allocation, for destruction.
     pub(super) fn take(&mut self) -> Option<(vk::Buffer, Allocation)> {
         let Self { buffer, allocation, .. } = std::mem::replace(self, Self::GONE);
         allocation.map(|allocation| (buffer, allocation))
@@ -90,7 +90,7 @@ impl Backing {
         self.size
     }
 
-    /// The highest power of two that both the mapping and the address begin at a multiple of.
+    /// Returns the largest power of two that divides both the mapped pointer and the device address.
     pub(super) fn alignment(&self) -> u64 {
         let pointer = self.pointer.get().map_or(0, |pointer| widen(pointer.addr().get()));
         1 << (pointer | self.address.unwrap_or(0)).trailing_zeros().min(63)
@@ -100,10 +100,10 @@ impl Backing {
         self.allocation.as_ref()
     }
 
-    /// What the caller gets of `size` bytes at `offset`.
+    /// Describes `size` bytes at `offset`.
     ///
     /// # Panics
-    /// If they are not inside: the owner's books are wrong.
+    /// If they are out of bounds, which is an error in the owner's state.
     #[inline]
     pub(super) fn upload(&self, offset: u64, size: u64) -> Upload {
         Upload {
@@ -111,41 +111,41 @@ impl Backing {
             buffer: self.buffer,
             offset,
             size,
-            // An address plus what lies inside of the buffer does not overflow on a driver that keeps to its word.
+            // Cannot overflow with a conforming driver: the sum is an address inside the buffer.
             address: self.address.map(|address| address.wrapping_add(offset)),
         }
     }
 
-    /// Where `size` bytes at `offset` are: in the mapping.
+    /// Returns the host address of `size` bytes at `offset`.
     #[inline]
     fn at(&self, offset: u64, size: u64) -> NonNull<u8> {
         assert!(
             offset <= self.size && size <= self.size - offset,
             "B3: bytes outside of a buffer were given out"
         );
-        // B2: the assertion holds without a mapping for zero bytes at 0 only, and for those any address will do.
+        // Without a mapping (B2), the assertion only passes for zero bytes at 0; any address is valid for those.
         self.pointer.at(offset).get().unwrap_or(NonNull::dangling())
     }
 
-    /// Copies `source` to `upload`, which [`Self::upload`] made a moment ago.
+    /// Copies `source` to `upload`, which [`Self::upload`] has just created.
     #[inline]
     pub(super) fn write<T: Copy>(&mut self, upload: &Upload, source: &[T]) {
         let bytes = size_of_val(source);
         let target = self.at(upload.offset, widen(bytes));
-        // SAFETY: `at` checked that as many bytes are in the mapping (B1), which is the driver's memory and so does not
-        // overlap what Rust owns. The copy is of bytes and takes padding as it is; `u8` has no alignment. Nobody else
-        // uses the target: B3.
+        // SAFETY: `at` checked that the bytes are in the mapping (B1). That is driver memory, so it does not overlap
+        // Rust objects. The copy is bytewise, so padding and alignment do not matter. Nothing else uses the target
+        // (B3).
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr().cast::<u8>(), target.as_ptr(), bytes) };
     }
 
-    /// The bytes of `upload`, which [`Self::upload`] made a moment ago.
+    /// Returns the bytes of `upload`, which [`Self::upload`] has just created.
     #[inline]
     pub(super) fn bytes(&mut self, upload: &Upload) -> &mut [MaybeUninit<u8>] {
         let target = self.at(upload.offset, upload.size).cast::<MaybeUninit<u8>>();
-        // `new` saw that all sizes inside of the buffer are sizes of the host.
+        // `new` checked that all sizes inside the buffer fit `usize`.
         let length = host_size(upload.size).unwrap_or(0);
-        // SAFETY: `at` checked that as many bytes are in the mapping (B1), for which nothing has to be initialised or
-        // aligned. Nobody else uses them for as long as the borrow of `self` lasts: B3.
+        // SAFETY: `at` checked that the bytes are in the mapping (B1); `MaybeUninit<u8>` needs neither initialisation
+        // nor alignment. Nothing else uses them while `self` is borrowed (B3).
         unsafe { std::slice::from_raw_parts_mut(target.as_ptr(), length) }
     }
 }

@@ -1,4 +1,4 @@
-//! Where buffers for uploads come from: which memory, which pool; and how what was written becomes visible.
+//! Creates buffers for uploads: chooses the memory and the pool, and flushes writes.
 
 use std::ops::Range;
 use std::panic::Location;
@@ -23,54 +23,54 @@ use crate::memory_type::device_access;
 use crate::metadata::Algorithm;
 use crate::pool::Pool;
 
-/// A BAR of this size is a small one: the driver needs part of it, and other programs do.
+/// A BAR of at most this size is small: the driver and other programs need part of it.
 const SMALL_BAR: u64 = 256 << 20;
 
-/// Ranges for `vkFlushMappedMemoryRanges`, kept so that flushing asks the host for no memory.
+/// Ranges for `vkFlushMappedMemoryRanges`. Kept so that a flush allocates no host memory.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(Vec<vk::MappedMemoryRange<'static>>);
 
-// SAFETY: the only pointers in it are the ends of chains, which are null: `Buffers::add_range` alone adds to it.
+// SAFETY: the only pointers in it are `pNext` chains, which are null: only `Buffers::add_range` adds to it.
 unsafe impl Send for Ranges {}
 
-/// Where memory is allocated.
+/// The source of memory.
 #[derive(Debug)]
 enum Origin {
-    /// Pools that go with the source: one for each memory type that was needed. Their blocks are pages.
+    /// The arena's own pools, one for each memory type in use. A block holds one or more pages.
     Own {
         block_size: u64,
-        /// In the places of the memory types.
+        /// Indexed like `memory_types`.
         pools: Box<[Option<Pool>]>,
     },
-    /// A pool of the program's.
+    /// A pool of the program.
     Given(Arc<Pool>),
 }
 
-/// Buffers begin at a multiple of this, in their mapping and in the device's addresses: the page of a host, to which
-/// drivers map. Nothing of a device's wants more, and a driver promises no more of a mapping.
+/// The alignment of each buffer, in its mapping and in device addresses: the page size of a host, which is the
+/// granularity of a mapping. No device requires larger offset alignments, and no driver guarantees more for a mapping.
 const BASE_ALIGNMENT: u64 = 4096;
 
-/// What buffers are made with.
+/// The parameters of all buffers of an arena.
 #[derive(Debug)]
 pub(super) struct Buffers<A: AllocatorRef> {
     allocator: A,
     origin: Origin,
     usage: vk::BufferUsageFlags,
     addresses: bool,
-    /// The best one first, then one of each other heap that will do: where to go when that heap is full.
+    /// The best memory type first, then one for each other usable heap: the fallbacks when the heap is full.
     memory_types: Box<[u32]>,
     pub(super) alignments: Alignments,
-    /// What is asked of memory for where a buffer begins in it.
+    /// The minimum alignment of an allocation.
     base_alignment: u64,
-    /// The highest power of two that all buffers' mappings and addresses begin at a multiple of.
+    /// The largest power of two that divides the mapped pointers and device addresses of all buffers.
     pub(super) most_alignment: u64,
     name: Option<Box<str>>,
-    /// The place that made the arena: all buffers are attributed to it, whichever call made the arena grow.
+    /// The caller that created the arena. All buffers are attributed to it, whichever call made the arena grow.
     caller: &'static Location<'static>,
 }
 
 impl<A: AllocatorRef> Buffers<A> {
-    /// Checks what is asked, and answers with the size of a page: rounded up to `nonCoherentAtomSize`.
+    /// Validates the request. Returns the size of a page, rounded up to `nonCoherentAtomSize`.
     ///
     /// # Safety
     /// The usages are valid for the device.
@@ -137,8 +137,8 @@ impl<A: AllocatorRef> Buffers<A> {
         Ok((source, size))
     }
 
-    /// Makes the pool of the first memory type, with blocks of `count` buffers of `size` bytes, unless a pool was given.
-    /// Other memory types get one when they are needed.
+    /// Creates the pool of the first memory type, with blocks of `count` buffers of `size` bytes, unless the program
+    /// gave a pool. Pools of other memory types are created on demand.
     ///
     /// # Safety
     /// The usages are valid for the device.
@@ -149,13 +149,13 @@ impl<A: AllocatorRef> Buffers<A> {
         let owner = self.allocator.allocator();
         // SAFETY: the caller's own promise; the size is not zero.
         let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
-        // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large,
-        // and the pool says so.
+        // A driver must report at least the size, so a smaller figure is ignored. An overflow becomes a size that pool
+        // creation rejects.
         let alignment = needed.alignment.max(self.base_alignment);
         let page = needed.size.max(size).checked_add(owner.margin());
         let page = page.and_then(|page| Alignment::at_least(alignment).align_up(page));
         let block_size = page.and_then(|page| page.checked_mul(u64::from(count.max(1)))).unwrap_or(u64::MAX);
-        // A heap whose blocks cannot be as large is passed over, and so is never asked for a page.
+        // Skip a heap that cannot hold blocks of this size; no page will be requested from it.
         let mut first_error = None;
         while let [memory_type, rest @ ..] = &*self.memory_types {
             match self.make_pool(*memory_type, block_size) {
@@ -172,7 +172,7 @@ impl<A: AllocatorRef> Buffers<A> {
                 }
             }
         }
-        // There is one memory type at least, and each has its error.
+        // There is at least one memory type, and each attempt has its error.
         Err(CreateUploadError::Pool(first_error.unwrap_or(CreatePoolError::TooMany)))
     }
 
@@ -180,21 +180,21 @@ impl<A: AllocatorRef> Buffers<A> {
         self.allocator.allocator().create_pool(&PoolCreateInfo {
             block_size,
             algorithm: Algorithm::Linear,
-            // There are only buffers in it.
+            // The pool contains buffers only.
             flags: PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
-            // The source's user knows which pages are worth keeping.
+            // The arena decides which pages to keep.
             empty_blocks_kept: 0,
             name: self.name.as_deref(),
             ..PoolCreateInfo::new(memory_type)
         })
     }
 
-    /// The one that is tried first.
+    /// The preferred memory type.
     pub(super) fn memory_type(&self) -> u32 {
         self.memory_types.first().copied().unwrap_or_default()
     }
 
-    /// Bytes of all heaps that buffers can be in: no program has more of them.
+    /// The size of all usable heaps, which is an upper bound for uploads.
     pub(super) fn capacity(&self) -> u64 {
         let properties = self.allocator.allocator().memory_properties();
         let heap_of = |&memory_type: &u32| properties.memory_types[index(memory_type)].heap_index;
@@ -202,8 +202,8 @@ impl<A: AllocatorRef> Buffers<A> {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Where the next recording may begin to write behind what another one has written: no two have an atom together,
-    /// so that flushing the one does not touch what the device reads of the other.
+    /// Rounds up the offset at which the next recording may write. Two recordings must not share an atom, so that
+    /// flushing one does not touch bytes that the device reads for the other.
     #[inline]
     pub(super) fn round(&self, backing: &Backing, offset: u64) -> u64 {
         if backing.coherent {
@@ -213,13 +213,13 @@ impl<A: AllocatorRef> Buffers<A> {
         self.allocator.allocator().device().atom.align_up(offset).map_or(size, |offset| offset.min(size))
     }
 
-    /// Heaps that buffers can be in.
+    /// The number of usable heaps.
     pub(super) fn heaps(&self) -> usize {
         self.memory_types.len()
     }
 
-    /// Makes a buffer in the first of these heaps that has room; `told` is what others said. One that is `alone` does
-    /// not fit the blocks of a pool of the source's own.
+    /// Creates a buffer in the first of these heaps that has space. `told` is the error of earlier attempts. A buffer
+    /// that is `alone` does not fit the blocks of the arena's own pool.
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.
@@ -233,7 +233,7 @@ impl<A: AllocatorRef> Buffers<A> {
         for at in heaps {
             if let Origin::Own { block_size, pools } = &self.origin {
                 if !alone && pools[at].is_none() {
-                    // What a pool was refused for, the preferred one's error tells.
+                    // The error of the preferred memory type explains the failure.
                     let Ok(pool) = self.make_pool(self.memory_types[at], *block_size) else { continue };
                     if let Origin::Own { pools, .. } = &mut self.origin {
                         pools[at] = Some(pool);
@@ -247,7 +247,7 @@ impl<A: AllocatorRef> Buffers<A> {
                     return Ok(backing);
                 }
                 Err(error) => {
-                    // Of several heaps, one that may have room later is the one to wait for.
+                    // Among several errors, prefer one that may pass later: the caller can wait for it.
                     if told.is_none_or(|told| !may_pass(&told) && may_pass(&error)) {
                         told = Some(error);
                     }
@@ -257,11 +257,11 @@ impl<A: AllocatorRef> Buffers<A> {
                 }
             }
         }
-        // The first memory type has its pool, and those who begin with another one know what it said.
+        // Unreachable default: the first memory type has its pool, and callers that skip it pass `told`.
         Err(told.unwrap_or(CreateError::ZeroExtent))
     }
 
-    /// Makes a buffer in one of the memory types.
+    /// Creates a buffer in one of the memory types.
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.
@@ -273,8 +273,8 @@ impl<A: AllocatorRef> Buffers<A> {
             flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
             usage: MemoryUsage::Auto,
             memory_type_bits: 1 << memory_type,
-            // Offsets are aligned within the buffer; with this, pointers and addresses are as well.
-            // `Backing::alignment` looks whether the driver's mapping and address began so.
+            // Offsets are aligned within the buffer; this also aligns pointers and addresses. `Backing::alignment`
+            // measures what the driver returned.
             min_alignment: self.base_alignment,
             name: self.name.as_deref(),
             ..AllocationCreateInfo::default()
@@ -313,7 +313,7 @@ impl<A: AllocatorRef> Buffers<A> {
             // SAFETY: both were made just now, and nobody has seen them.
             let freed = unsafe { owner.destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok());
-            // Only an allocation that is smaller than its buffer, or without its pointer, comes here.
+            // The allocation is smaller than its buffer, or not mapped.
             CreateError::Allocation(AllocationError::Map(DriverError {
                 call: "vkMapMemory",
                 result: vk::Result::ERROR_MEMORY_MAP_FAILED,
@@ -339,10 +339,10 @@ impl<A: AllocatorRef> Buffers<A> {
         }
     }
 
-    /// Ends the pools that the source has of its own.
+    /// Destroys the arena's own pools.
     ///
     /// # Safety
-    /// The device no longer uses any of the source's buffers. Nothing more is made.
+    /// The device no longer uses any buffer of the arena. The arena creates no more buffers.
     pub(super) unsafe fn close(&mut self) {
         if let Origin::Own { pools, .. } = &mut self.origin {
             for pool in std::mem::take(pools).into_iter().flatten() {
@@ -353,14 +353,14 @@ impl<A: AllocatorRef> Buffers<A> {
         }
     }
 
-    /// Adds bytes from `begin` to `end` that the host has written, if they have to be flushed.
+    /// Adds the bytes from `begin` to `end`, which the host has written, if they need a flush.
     pub(super) fn add_range(&self, ranges: &mut Ranges, backing: &Backing, begin: u64, end: u64) {
         let Some(allocation) = backing.allocation().filter(|_| !backing.coherent && begin < end) else {
             return;
         };
         let atom = self.allocator.allocator().device().atom;
         let begin = atom.align_down(allocation.offset() + begin);
-        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
+        // The end of an allocation is at most the end of its memory, so the sum does not overflow; only the rounding
         // may.
         let end = atom.align_up(allocation.offset() + end).unwrap_or(u64::MAX).min(backing.memory_size);
         let range =
@@ -368,20 +368,21 @@ impl<A: AllocatorRef> Buffers<A> {
         ranges.0.push(range);
     }
 
-    /// Makes the ranges visible to the device, with one call of the driver at most. They are gone afterwards.
+    /// Flushes the ranges with at most one driver call, and clears them.
     pub(super) fn flush(&self, ranges: &mut Ranges) -> Result<(), FlushError> {
         if ranges.0.is_empty() {
             return Ok(());
         }
         // SAFETY: `add_range` made ranges of live memory that begin at an atom and end at one or at the end of the
-        // memory; the memory of a backing is mapped for as long as it lives (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
+        // SAFETY: `add_range` made ranges of live, mapped memory that begin at an atom and end at one or at the end of
+        // the memory (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
         let flushed = unsafe { self.allocator.allocator().device().flush(&ranges.0) };
         ranges.0.clear();
         flushed.map_err(FlushError::Driver)
     }
 }
 
-/// What a buffer needs.
+/// Returns the memory requirements of a buffer.
 ///
 /// # Safety
 /// The usages are valid for the device, and the size is not zero.
@@ -396,8 +397,8 @@ unsafe fn requirements(
         .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))
 }
 
-/// The memory types for buffers like this one: the best first, and of each other heap the best one there. What a heap
-/// has no room for, its other types have none for either.
+/// Returns the memory types for such buffers: the best overall, then the best of each other heap. One per heap is
+/// enough, because types of a full heap are all full.
 ///
 /// # Safety
 /// The create-info is valid for the device.

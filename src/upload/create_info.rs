@@ -1,4 +1,4 @@
-//! How arenas are to be made.
+//! Parameters of arenas.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -7,69 +7,71 @@ use ash::vk;
 
 use crate::pool::Pool;
 
-/// What becomes of a request that is larger than a page.
+/// The handling of a request that is larger than a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Oversize {
-    /// It is refused, and nothing is made.
+    /// The request fails, and nothing is created.
     Error,
-    /// It gets a page of its own, which goes when its recording is done, unless
-    /// [`own_pages_kept`](UploadArenaCreateInfo::own_pages_kept) says otherwise.
+    /// The request gets its own page, which is destroyed when its recording is done, unless
+    /// [`own_pages_kept`](UploadArenaCreateInfo::own_pages_kept) keeps it.
     #[default]
     OwnPage,
 }
 
-/// Which memory uploads are written to.
+/// The memory that uploads are written to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum UploadMemory {
-    /// The device's own memory if the host can write all of it: there is a host-visible type in a device-local heap of
-    /// more than 256 MiB (a resizable BAR), or all heaps are device-local. Else the host's. What the device only copies
-    /// from, because no usage but a transfer is asked for, stays in the host's memory.
+    /// Device memory if the host can write all of it: a host-visible type in a device-local heap of more than 256 MiB
+    /// (a resizable BAR), or all heaps are device-local. Otherwise host memory. Uploads that the device only copies
+    /// from (only transfer usages are set) stay in host memory.
     #[default]
     Auto,
-    /// The device's own memory wherever there is any that the host can write, and be it the 256 MiB of a small BAR.
+    /// Device memory if the host can write any of it, even the 256 MiB of a small BAR.
     PreferDevice,
-    /// The host's memory wherever there is any that is not the device's.
+    /// Host memory, if there is any that is not device-local.
     PreferHost,
 }
 
-/// How an [`UploadArena`](super::UploadArena) is to be made.
+/// Parameters of an [`UploadArena`](super::UploadArena).
 #[derive(Clone, Debug)]
 pub struct UploadArenaCreateInfo<'a> {
-    /// Bytes of a page, rounded up to `nonCoherentAtomSize`. A page should hold what one command buffer uploads.
+    /// The size of a page in bytes, rounded up to `nonCoherentAtomSize`. A page should hold the uploads of one command
+    /// buffer.
     pub page_size: u64,
-    /// What the pages' buffers are used for.
+    /// The usages of the pages' buffers.
     pub usage: vk::BufferUsageFlags,
-    /// Whether uploads have device addresses: adds `SHADER_DEVICE_ADDRESS`, and needs an allocator with
+    /// If true, uploads have device addresses: adds `SHADER_DEVICE_ADDRESS`, and needs an allocator with
     /// [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS).
     pub device_address: bool,
-    /// What becomes of requests that are larger than a page.
+    /// The handling of requests that are larger than a page.
     pub oversize: Oversize,
-    /// Bytes that all pages together may have.
+    /// The maximum size of all pages together, in bytes.
     pub memory_limit: Option<u64>,
-    /// Which memory the pages are in. The pool decides if there is one.
+    /// The memory of the pages. Ignored if `pool` is set.
     pub memory: UploadMemory,
-    /// Where pages come from; `None` for a linear pool of the arena's own. Arenas that share one share its blocks.
+    /// The pool that pages come from; `None` for the arena's own linear pool. Arenas with the same pool share its
+    /// blocks.
     pub pool: Option<Arc<Pool>>,
-    /// Pages in a block (a `VkDeviceMemory`) of the arena's own pool; 0 stands for 1.
+    /// The number of pages in a block (a `VkDeviceMemory`) of the arena's own pool; 0 means 1.
     pub pages_per_block: u32,
-    /// Free pages that are kept however long nobody needs them.
+    /// The number of free pages that are always kept.
     pub pages_kept: u32,
-    /// Free pages beyond these go when nobody has needed them for so many calls of
+    /// Free pages beyond `pages_kept` are destroyed after being idle for this many calls of
     /// [`collect`](super::UploadArena::collect); `None` keeps all.
     pub idle_collects: Option<u32>,
-    /// Free pages of large requests that are kept for others as large.
+    /// The number of free pages of large requests that are kept for similar requests.
     pub own_pages_kept: u32,
-    /// Whether what a flush leaves of the current page is used under the next ticket. Else the next recording begins on
-    /// another page, and the rest is wasted until the page is collected.
+    /// If true, the rest of the current page is used under the next ticket after a flush. Otherwise the next recording
+    /// begins on another page, and the rest is wasted until the page is collected.
     pub share_pages: bool,
-    /// Shown in maps and leak reports.
+    /// The name in memory maps and leak reports.
     pub name: Option<&'a str>,
 }
 
 impl Default for UploadArenaCreateInfo<'_> {
-    /// Pages of 2 MiB for everything that a device reads in version 1.0.
+    /// Pages of 2 MiB, with all buffer usages that a device reads in Vulkan 1.0.
     fn default() -> Self {
         Self {
             page_size: 2 << 20,

@@ -1,4 +1,4 @@
-//! Why there is no arena, or no room in one.
+//! Errors of arenas.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,52 +8,52 @@ use crate::device::DriverError;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
 use crate::retire::{MixedClocks, OtherClock, Ticket};
 
-/// Why an [`UploadArena`](super::UploadArena) was not made. Nothing is left behind.
+/// The [`UploadArena`](super::UploadArena) was not created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateUploadError {
-    /// The size of a page is zero, or more than the host can address.
+    /// The size of a page is zero, or does not fit the host's address space.
     Size {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         size: u64,
     },
-    /// A page is one buffer, and the device has none above `max`: its `maxBufferSize`
+    /// A page is one buffer, and the size exceeds the device's `maxBufferSize`
     /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
     BufferTooLarge {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// The most bytes that a buffer may have.
+        /// The maximum size of a buffer in bytes.
         max: u64,
     },
     /// No usage was given.
     NoUsage,
-    /// The limit is below a single page.
+    /// The memory limit is below the size of one page.
     Limit {
-        /// What was given, in bytes.
+        /// The requested limit in bytes.
         memory_limit: u64,
-        /// Bytes of a page.
+        /// The size of a page in bytes.
         page_size: u64,
     },
-    /// Addresses were asked for, and the allocator was made without
+    /// Device addresses were requested, but the allocator was created without
     /// [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) or did not find the function.
     DeviceAddress,
-    /// The pool is another allocator's.
+    /// The pool belongs to another allocator.
     ForeignPool,
     /// The pool's memory type cannot be mapped.
     NotHostVisible {
         /// The pool's memory type.
         memory_type: u32,
     },
-    /// The pool's memory type is none that buffers of this usage can be in.
+    /// Buffers with this usage do not support the pool's memory type.
     PoolMemoryType {
         /// The pool's memory type.
         memory_type: u32,
-        /// Those that are possible, one bit each.
+        /// The supported memory types, one bit each.
         memory_type_bits: u32,
     },
-    /// There is no memory type, or the driver did not say what a buffer needs.
+    /// No memory type fits, or the driver did not report the requirements of a buffer.
     MemoryType(FindMemoryTypeError),
-    /// There is no pool for the pages.
+    /// The pool for the pages could not be created.
     Pool(CreatePoolError),
 }
 
@@ -96,7 +96,7 @@ impl Error for CreateUploadError {
     }
 }
 
-/// Why an arena has no room. Nothing was given out; free pages may have been given back to make room.
+/// The arena has no space. Nothing was allocated; free pages may have been destroyed to make space.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum UploadError {
@@ -104,54 +104,54 @@ pub enum UploadError {
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {
-        /// What was asked for.
+        /// The requested alignment.
         alignment: u64,
     },
-    /// Pages are not aligned to as much in their mapping and in the device's addresses. Only the page size of the host
-    /// is certain.
+    /// Pages have a smaller alignment in their mapping or in device addresses. Only the page size of the host is
+    /// guaranteed.
     AlignmentTooLarge {
-        /// What was asked for.
+        /// The requested alignment.
         alignment: u64,
-        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment).
+        /// The maximum alignment: [`UploadArena::max_alignment`](super::UploadArena::max_alignment).
         max: u64,
     },
-    /// More was to be reserved in an arena than the heaps have that pages may be in.
+    /// The reservation exceeds the size of all usable heaps.
     Reserve {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         bytes: u64,
-        /// Bytes of the pages that there are.
+        /// The size of the existing pages in bytes.
         reserved: u64,
-        /// Bytes of those heaps together.
+        /// The size of the usable heaps in bytes.
         heaps: u64,
     },
-    /// More was asked for than a page, and [`Oversize::Error`](super::Oversize::Error) refuses that; or more than the
-    /// host can address.
+    /// The request is larger than a page and [`Oversize::Error`](super::Oversize::Error) is set, or it does not fit the
+    /// host's address space.
     Oversize {
-        /// What was asked for, in bytes.
+        /// The requested size in bytes.
         size: u64,
-        /// Bytes of a page.
+        /// The size of a page in bytes.
         max: u64,
     },
-    /// Another page would be more than the limit allows. Collecting pages helps.
+    /// Another page would exceed the memory limit. Collecting pages helps.
     MemoryLimit {
-        /// Bytes that all pages together may have.
+        /// The maximum size of all pages together, in bytes.
         memory_limit: u64,
-        /// Bytes of the pages that are not free.
+        /// The size of the pages that are not free, in bytes.
         in_use: u64,
-        /// Bytes of the page that is needed.
+        /// The size of the required page in bytes.
         needed: u64,
     },
-    /// There is no memory for another page, or no buffer.
+    /// The memory or the buffer of another page could not be created.
     Page(CreateError),
 }
 
 impl UploadError {
-    /// Whether it may pass when the device is done with what it is doing: see
+    /// Returns true if the error may pass when the device has completed its current work: see
     /// [`UploadArena::wait_for_room`](super::UploadArena::wait_for_room).
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
-            // What is more than the limit alone has no room at any time.
+            // A page that alone exceeds the limit never fits.
             Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
             Self::Page(error) => may_pass(error),
             _ => false,
@@ -159,7 +159,7 @@ impl UploadError {
     }
 }
 
-/// As [`UploadError::may_pass`], of a buffer.
+/// [`UploadError::may_pass`] for the creation of a buffer.
 pub(super) fn may_pass(error: &CreateError) -> bool {
     match error {
         CreateError::Resource(error) => error.is_out_of_memory(),
@@ -174,7 +174,7 @@ pub(super) fn may_pass(error: &CreateError) -> bool {
     }
 }
 
-/// Whether another heap may still do.
+/// Returns true if another heap may have space.
 pub(super) fn is_shortage(error: &CreateError) -> bool {
     matches!(error, CreateError::Allocation(error) if error.is_shortage())
 }
@@ -213,13 +213,13 @@ impl Error for UploadError {
     }
 }
 
-/// Why uploads were not made visible to the device. Nothing was changed: the call may be made again.
+/// Uploads were not made visible to the device. Nothing was changed, so the caller may retry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FlushError {
-    /// The ticket is of another clock than those that are waited for already.
+    /// The ticket belongs to another clock than the pending tickets.
     MixedClocks(MixedClocks),
-    /// What the driver answered.
+    /// The driver's error.
     Driver(DriverError),
 }
 
@@ -241,20 +241,20 @@ impl Error for FlushError {
     }
 }
 
-/// Why waiting for room came to nothing. What the wait found done was collected; else nothing was changed.
+/// Waiting for space failed. Everything that was done was collected; nothing else changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WaitError<W> {
-    /// There is no room, and no recording is left to wait for.
+    /// There is no space, and no recording is left to wait for.
     NoRoom(UploadError),
-    /// What the caller waited with failed.
+    /// The caller's `wait` failed.
     Wait(W),
-    /// The caller has waited, and the clock still does not say that the ticket is done.
+    /// The caller has waited, but the clock still does not report the ticket as done.
     NoProgress {
-        /// What was waited for.
+        /// The ticket that was waited for.
         ticket: Ticket,
     },
-    /// What there is to wait for is of another clock: no wait would make this one say that it is done.
+    /// The pending tickets belong to another clock.
     OtherClock(OtherClock),
 }
 

@@ -1,10 +1,10 @@
-//! Uploads: what the host writes for one recording, and the device reads when that runs.
+//! Uploads: bytes that the host writes for one recording, and that the device reads when the recording runs.
 //!
-//! Constants of a draw, the vertices of particles and of the user interface, staging for copies: bytes that are written
-//! once, used once, and gone when the device is done with the recording. Making a buffer for each would cost a thousand
-//! times what they cost to write. An [`UploadArena`] owns buffers that stay mapped, its pages, and gives out parts of
-//! them. A [`Clock`](crate::retire::Clock) says when the device is done with a recording, from fences or from timeline
-//! semaphores, and the pages of that recording become free:
+//! Examples are the constants of a draw, the vertices of particles and of the user interface, and staging for copies.
+//! Such bytes are written once, used once, and gone when the device is done with the recording. Creating a buffer for
+//! each would cost a thousand times as much as writing them. An [`UploadArena`] owns buffers that stay mapped, its
+//! pages, and hands out parts of them. A [`Clock`](crate::retire::Clock) reports, from fences or timeline semaphores,
+//! that the device is done with a recording. The pages of that recording then become free:
 //!
 //! ```
 //! use ash::vk;
@@ -45,18 +45,17 @@
 //! ```
 //!
 //! # Which memory
-//! [`UploadMemory::Auto`] takes the device's own memory where the host can write all of it: the device then reads at
-//! its full speed, and the host writes through the bus once. Where only a window of 256 MiB of it can be written, and
-//! for bytes that are only copied from, it takes the host's. Both is write-combined on most devices: write in order,
-//! and do not read.
+//! [`UploadMemory::Auto`] chooses device memory if the host can write all of it: the device then reads at full speed,
+//! and the host writes over the bus once. It chooses host memory if only a window of 256 MiB of device memory is
+//! writable, or if the bytes are only copied from. Both are write-combined on most devices: write in order, and do not
+//! read.
 //!
-//! Where that heap has no room, pages go to the next memory type that the allocator would choose for them, in another
-//! heap: the statistics say how many did. A pool that is given has one memory type, and no other is tried.
+//! If that heap is full, pages go to the next memory type that the allocator would choose, in another heap; the
+//! statistics report how many. A pool that the program gives has one memory type, and the arena tries no other.
 //!
 //! # Threads
-//! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the
-//! allocator's, which has. Give arenas for many threads one [`pool`](UploadArenaCreateInfo::pool), and they share its
-//! blocks.
+//! An arena is for one recording thread and has no locks. The memory of all arenas comes from the allocator, which is
+//! thread-safe. Arenas of several threads can share the blocks of one [`pool`](UploadArenaCreateInfo::pool).
 
 mod allocator_ref;
 mod arena;

@@ -1,4 +1,4 @@
-//! What an upload is given, and how to align it.
+//! The result of an upload, and the required alignments.
 #![forbid(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -8,10 +8,9 @@ use ash::vk;
 use crate::base::align::Alignment;
 use crate::device::Device;
 
-/// Bytes of a mapped buffer that are the caller's until the recording that uses them is done.
+/// Bytes of a mapped buffer that belong to the caller until the recording that uses them is done.
 ///
-/// Only names of a place: copying it copies no bytes, and nothing has to be given back. It is valid until its page is
-/// collected.
+/// A plain description: copying it copies no bytes, and it needs no release. It is valid until its page is collected.
 ///
 /// ```
 /// # use sublet::{*, upload::*};
@@ -32,33 +31,33 @@ use crate::device::Device;
 #[doc(alias = "D3D12DynamicAllocation")]
 #[doc(alias = "BufferBlockAllocation")]
 pub struct Upload {
-    /// Where the host writes. Valid for [`size`](Self::size) bytes; reading from there may be very slow.
+    /// The host address to write to. Valid for [`size`](Self::size) bytes; reading from it may be very slow.
     pub ptr: NonNull<u8>,
-    /// The buffer that the device reads from.
+    /// The buffer for the device to read.
     pub buffer: vk::Buffer,
-    /// Bytes from the start of the buffer: a multiple of the alignment that was asked for.
+    /// The offset in the buffer: a multiple of the requested alignment.
     pub offset: u64,
-    /// Bytes, as asked for.
+    /// The requested size in bytes.
     pub size: u64,
-    /// Where the device finds it, if addresses were asked for.
+    /// The device address, if the arena has device addresses.
     pub address: Option<vk::DeviceAddress>,
 }
 
 impl Upload {
-    /// For `vkUpdateDescriptorSets`.
+    /// Returns the structure for `vkUpdateDescriptorSets`.
     pub fn descriptor_info(&self) -> vk::DescriptorBufferInfo {
         vk::DescriptorBufferInfo { buffer: self.buffer, offset: self.offset, range: self.size }
     }
 
-    /// For `vkCmdCopyBuffer`: all of it, to `dst_offset` of another buffer.
+    /// Returns a region for `vkCmdCopyBuffer` that copies all bytes to `dst_offset` of another buffer.
     pub fn copy_to(&self, dst_offset: u64) -> vk::BufferCopy {
         vk::BufferCopy { src_offset: self.offset, dst_offset, size: self.size }
     }
 }
 
-/// What the device wants offsets in buffers to be multiples of, by what the bytes are for. Units: bytes, powers of two.
+/// The alignment that the device requires of offsets in buffers, by use of the bytes. Units: bytes, powers of two.
 ///
-/// Made by [`UploadArena::alignments`](super::UploadArena::alignments).
+/// Returned by [`UploadArena::alignments`](super::UploadArena::alignments).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Alignments {
@@ -66,12 +65,12 @@ pub struct Alignments {
     pub uniform: u64,
     /// `minStorageBufferOffsetAlignment`: storage buffers, and their dynamic offsets.
     pub storage: u64,
-    /// `minTexelBufferOffsetAlignment`: views of buffers as texels.
+    /// `minTexelBufferOffsetAlignment`: texel buffer views.
     pub texel: u64,
-    /// `optimalBufferCopyOffsetAlignment`, and at least 4: sources of copies to images. A format whose texels are
-    /// larger needs the least common multiple with their size.
+    /// `optimalBufferCopyOffsetAlignment`, and at least 4: sources of copies to images. A format with larger texels
+    /// needs the least common multiple with the texel size.
     pub copy: u64,
-    /// The most of these and of `nonCoherentAtomSize`.
+    /// The maximum of these and of `nonCoherentAtomSize`.
     pub any: u64,
 }
 
@@ -88,7 +87,7 @@ impl Alignments {
     }
 }
 
-/// Bytes between `next` and the first multiple of `alignment`, a power of two, that is not below it.
+/// The number of bytes from `next` to the next multiple of `alignment`, a power of two.
 #[inline]
 pub(super) fn padding(next: u64, alignment: u64) -> u64 {
     next.wrapping_neg() & (alignment - 1)

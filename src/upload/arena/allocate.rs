@@ -1,4 +1,4 @@
-//! Giving out bytes, and finding a page for them.
+//! Allocates bytes, and finds a page for them.
 #![forbid(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -13,8 +13,8 @@ use crate::upload::create_info::Oversize;
 use crate::upload::error::{UploadError, WaitError};
 use crate::upload::piece::{Alignments, Upload, padding};
 
-/// Room for `size` bytes in a page; `None`, and nothing happens, if there is not. The size is not zero, and the
-/// alignment a power of two.
+/// Allocates `size` bytes in a page. Returns `None` and changes nothing if the page is too full. The size is not zero,
+/// and the alignment is a power of two.
 #[inline]
 fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
     let padding = padding(page.next, alignment);
@@ -22,7 +22,7 @@ fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
     if size > rest {
         return None;
     }
-    // Not above the size of the page, which is a size of the host's.
+    // Cannot overflow: the sum is at most the size of the page, which fits `usize`.
     let offset = page.next + padding;
     page.next = offset + size;
     page.used += size;
@@ -30,59 +30,58 @@ fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
 }
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// What offsets are to be multiples of, by what the bytes are for.
+    /// Returns the offset alignments that the device requires, by use of the bytes.
     #[inline]
     #[must_use]
     pub fn alignments(&self) -> Alignments {
         self.buffers.alignments
     }
 
-    /// The largest alignment of an upload: 4096, or more if the device wants more of offsets. Less if the driver mapped
-    /// a page at a place that is aligned to less.
+    /// Returns the largest alignment of an upload: 4096, or more if the device requires larger offset alignments. Less
+    /// if the driver mapped a page at a less aligned address.
     #[inline]
     #[must_use]
     pub fn max_alignment(&self) -> u64 {
         self.buffers.most_alignment
     }
 
-    /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.
+    /// Allocates `size` bytes whose offset, pointer and device address are multiples of `alignment`.
     ///
     /// # Errors
-    /// [`UploadError`]: nothing was changed.
+    /// [`UploadError`]. Nothing was changed.
     ///
     /// # Complexity
-    /// O(1), and calls of the driver if the arena needs another page.
+    /// O(1), plus driver calls if the arena needs another page.
     #[inline]
     pub fn allocate(&mut self, size: u64, alignment: u64) -> Result<Upload, UploadError> {
         self.place(size, alignment, |_, upload| upload)
     }
 
-    /// Copies `bytes` to where the device can read them.
+    /// Copies `bytes` into the arena.
     ///
     /// # Errors
-    /// As for [`Self::allocate`].
+    /// Same as [`Self::allocate`].
     #[inline]
     pub fn write(&mut self, bytes: &[u8], alignment: u64) -> Result<Upload, UploadError> {
         self.write_slice(bytes, alignment)
     }
 
-    /// Copies a value, with its padding as it is, to where the device can read it. The alignment is at least that of
-    /// `T`.
+    /// Copies a value, including its padding bytes, into the arena. The alignment is at least that of `T`.
     ///
     /// # Errors
-    /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for a type without a size.
+    /// Same as [`Self::allocate`]; [`UploadError::ZeroSize`] for a zero-sized type.
     #[inline]
     pub fn write_value<T: Copy>(&mut self, value: &T, alignment: u64) -> Result<Upload, UploadError> {
         self.write_slice(std::slice::from_ref(value), alignment)
     }
 
-    /// Copies values one behind the other, as they are in the slice. The alignment is at least that of `T`.
+    /// Copies the values of a slice, contiguously, into the arena. The alignment is at least that of `T`.
     ///
     /// # Errors
-    /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for an empty slice.
+    /// Same as [`Self::allocate`]; [`UploadError::ZeroSize`] for an empty slice.
     #[inline]
     pub fn write_slice<T: Copy>(&mut self, values: &[T], alignment: u64) -> Result<Upload, UploadError> {
-        // An alignment that is not a power of two remains an error, also below that of `T`.
+        // An alignment that is not a power of two stays an error, even if it is below that of `T`.
         let least = widen(align_of::<T>());
         let alignment = if alignment.is_power_of_two() { alignment.max(least) } else { alignment };
         self.place(widen(size_of_val(values)), alignment, |backing, upload| {
@@ -91,11 +90,11 @@ impl<A: AllocatorRef> UploadArena<A> {
         })
     }
 
-    /// Gives `size` bytes to `fill`, which writes them in place. Before, they hold anything, for example an earlier
-    /// upload. Reading them may be very slow.
+    /// Allocates `size` bytes and passes them to `fill`, which writes them in place. Their previous content is
+    /// arbitrary, for example an earlier upload. Reading them may be very slow.
     ///
     /// # Errors
-    /// As for [`Self::allocate`].
+    /// Same as [`Self::allocate`].
     ///
     /// ```
     /// # use sublet::{*, upload::*};
@@ -122,15 +121,15 @@ impl<A: AllocatorRef> UploadArena<A> {
         })
     }
 
-    /// Waits until the next upload of this size and alignment finds room, within
+    /// Waits until the next upload of this size and alignment has space, within
     /// [`memory_limit`](crate::upload::UploadArenaCreateInfo::memory_limit) and in the heap.
     ///
     /// Calls `wait` with the oldest ticket that holds a page. `wait` blocks until the device is done with that
-    /// recording, and tells the clock. If the clock then does not say that the ticket is done, the result is an error:
-    /// the wait is bounded.
+    /// recording, and reports this to the clock. If the ticket is still not done after that, the function returns an
+    /// error; so the wait is bounded.
     ///
     /// # Errors
-    /// [`WaitError`]: no ticket is left to wait for, `wait` failed, or the clock was not told.
+    /// [`WaitError`]: no ticket is left to wait for, `wait` failed, or the completion was not reported to the clock.
     ///
     /// ```
     /// # use sublet::{*, retire::*, upload::*};
@@ -161,7 +160,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         clock: &ClockView,
         mut wait: impl FnMut(Ticket) -> Result<(), W>,
     ) -> Result<(), WaitError<W>> {
-        // Bounded: each turn but the last takes tickets out of the queue, and none puts any in.
+        // Bounded: each iteration but the last removes tickets from the queue, and none adds any.
         loop {
             let error = match self.make_ready(size, alignment) {
                 Ok(()) => return Ok(()),
@@ -188,7 +187,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// [`Self::wait_for_room`], then [`Self::allocate`].
     ///
     /// # Errors
-    /// As for [`Self::wait_for_room`].
+    /// Same as [`Self::wait_for_room`].
     pub fn allocate_or_wait<W>(
         &mut self,
         size: u64,
@@ -200,7 +199,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.allocate(size, alignment).map_err(WaitError::NoRoom)
     }
 
-    /// Finds room and passes its buffer to `then`. The fast path: the current page has room.
+    /// Finds space and passes its buffer to `then`. Fast path: the current page has space.
     #[inline(always)]
     fn place<R>(
         &mut self,
@@ -230,8 +229,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         Ok(then(&mut slot.backing, upload))
     }
 
-    /// A page that has room, or the reason why there is none. Everything is in order afterwards, but that the page is
-    /// not yet used; only whoever takes bytes of it calls.
+    /// Finds a page with space, or the reason why there is none. All invariants hold on return, but the caller must
+    /// then allocate from the page.
     #[cold]
     #[inline(never)]
     fn another_page(&mut self, size: u64, alignment: u64) -> Result<PageId, UploadError> {
@@ -244,8 +243,8 @@ impl<A: AllocatorRef> UploadArena<A> {
             return Ok(page);
         }
         let fresh = self.pages.take_free().unwrap_or_else(|| unreachable!("one was made ready"));
-        // Of two pages with room left, the one with more goes on: a large upload does not cost the rest of a page that
-        // has just been begun.
+        // The page with more space becomes current, so a large upload does not waste the rest of a page that was just
+        // started.
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
         if page_size - size >= rest {
             self.leave_current();
@@ -256,14 +255,14 @@ impl<A: AllocatorRef> UploadArena<A> {
         Ok(fresh)
     }
 
-    /// Whether the current page has room.
+    /// Returns true if the current page has space.
     fn has_room(&self, size: u64, alignment: u64) -> bool {
         self.pages.get(self.current).is_some_and(|page| {
             page.rest().checked_sub(padding(page.next, alignment)).is_some_and(|rest| size <= rest)
         })
     }
 
-    /// The current page is current no more, and its rest is lost.
+    /// Gives up the current page; the rest of it is lost until it is collected.
     pub(super) fn leave_current(&mut self) {
         let left = std::mem::replace(&mut self.current, NO_PAGE);
         if let Some(page) = self.pages.get_mut(left) {
@@ -276,7 +275,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// Ensures that a page has room. Changes no existing page, and makes at most one.
+    /// Ensures that a page has space. Changes no existing page, and creates at most one.
     fn make_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
         let page_size = self.page_size();
         if size == 0 {
@@ -309,8 +308,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.check_alignment(alignment)
     }
 
-    /// Every page begins at a multiple of as much. Asked again when one was made: where the driver maps it is its own
-    /// matter.
+    /// Checks that every page is aligned to `alignment`. The caller checks again after creating a page, because the
+    /// driver chooses the address of the mapping.
     fn check_alignment(&self, alignment: u64) -> Result<(), UploadError> {
         let max = self.buffers.most_alignment;
         if alignment > max { Err(UploadError::AlignmentTooLarge { alignment, max }) } else { Ok(()) }

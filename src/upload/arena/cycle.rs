@@ -1,4 +1,4 @@
-//! The way of pages through recordings: flushed, waited for, collected, kept or given back.
+//! The life of a page: flushed, in flight, collected, then kept or destroyed.
 #![forbid(unsafe_code)]
 
 use super::pages::{Page, PageId};
@@ -9,16 +9,16 @@ use crate::upload::error::FlushError;
 use crate::upload::piece::Upload;
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be
-    /// called before the recording is submitted.
+    /// Ends the uploads of a recording: makes them visible to the device, and keeps their pages until `ticket` is done.
+    /// Call it before the recording is submitted.
     ///
-    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` for all pages; else the driver is
-    /// not called. Unless [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) is set, the next recording
-    /// begins on another page. Without uploads since the last flush nothing happens.
+    /// Memory that is not host-coherent costs one `vkFlushMappedMemoryRanges` for all pages; otherwise the function
+    /// makes no driver call. Unless [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) is set, the next
+    /// recording begins on another page. Does nothing if there were no uploads since the last flush.
     ///
     /// # Errors
-    /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
-    /// changed: the call may be made again.
+    /// [`FlushError`]: the driver failed, or the ticket belongs to another clock than the pending tickets. Nothing was
+    /// changed, so the caller may retry.
     #[doc(alias = "submitChunks")]
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
@@ -33,23 +33,23 @@ impl<A: AllocatorRef> UploadArena<A> {
         Ok(())
     }
 
-    /// [`Self::flush`] before anything is written: keeps the pages of what was given out since the last flush until
-    /// `ticket` is done. For recordings that share an arena, each with a ticket of its own, and that write what they
-    /// were given later. Call [`Self::make_visible`] before the recording is submitted.
+    /// Variant of [`Self::flush`] for bytes that are not written yet: keeps the pages of all uploads since the last
+    /// flush until `ticket` is done. Use it for recordings that share an arena, have their own tickets, and write their
+    /// uploads later. Call [`Self::make_visible`] before the recording is submitted.
     ///
     /// # Errors
-    /// [`FlushError::MixedClocks`]: nothing was changed.
+    /// [`FlushError::MixedClocks`]. Nothing was changed.
     pub fn keep(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
         self.retain(ticket);
         Ok(())
     }
 
-    /// Makes uploads visible to the device that are [kept](Self::keep): one `vkFlushMappedMemoryRanges` for those in
-    /// memory that is not host-coherent, if there are any.
+    /// Makes [kept](Self::keep) uploads visible to the device: one `vkFlushMappedMemoryRanges` for those that are not
+    /// in host-coherent memory, if any.
     ///
     /// # Errors
-    /// [`FlushError::Driver`]: the call may be made again.
+    /// [`FlushError::Driver`]. The caller may retry.
     ///
     /// # Complexity
     /// O(pages), and O(uploads × pages) if a page is not host-coherent.
@@ -66,7 +66,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.buffers.flush(&mut self.ranges)
     }
 
-    /// The pages that are used wait for one more ticket.
+    /// Keeps all used pages until one more ticket is done.
     fn retain(&mut self, ticket: Ticket) {
         let used: u64 = self.pages.iter().map(|page| page.used).sum();
         self.peak_used = self.peak_used.max(used);
@@ -89,7 +89,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// The current page goes on behind what was flushed.
+    /// Continues the current page behind its flushed bytes.
     fn share_current(&mut self) {
         if let Some(page) = self.pages.get_mut(self.current) {
             let next = self.buffers.round(&page.backing, page.next);
@@ -97,15 +97,15 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// Makes those pages free whose tickets are all done, and gives back what nobody has needed for long. Returns how
-    /// many became free. To be called once for each frame.
+    /// Frees pages whose tickets are all done, and destroys surplus pages that have been idle for long. Returns the
+    /// number of freed pages. Call it once per frame.
     ///
     /// # Errors
-    /// [`OtherClock`] if pages wait for tickets of another clock, which this one never says are done. All else was
-    /// collected nonetheless.
+    /// [`OtherClock`] if pages wait for tickets of another clock, which this clock never reports as done. All other
+    /// pages were collected.
     ///
     /// # Complexity
-    /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
+    /// O(tickets that wait + pages that become free), plus one driver call for each destroyed page.
     pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         self.collections += 1;
         let (tickets, freed) = self.take_back(clock);
@@ -116,8 +116,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many
-    /// pages became free.
+    /// [`Self::collect`] without destroying idle pages. Returns the number of page tickets that were done, and the
+    /// number of freed pages.
     pub(super) fn take_back(&mut self, clock: &ClockView) -> (Result<usize, OtherClock>, usize) {
         let Self { pages, retire, done, .. } = self;
         let tickets = retire.collect(clock, |id: PageId| {
@@ -131,7 +131,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         let mut freed = 0;
         for id in self.done.drain(..) {
             if id == self.current {
-                // It is shared, and nobody needs what was written to it: it may as well be fresh.
+                // The page is shared, and its content is no longer needed: restart it at offset 0.
                 if let Some(page) = self.pages.get_mut(id) {
                     page.rewind();
                 }
@@ -143,12 +143,11 @@ impl<A: AllocatorRef> UploadArena<A> {
         (tickets, freed)
     }
 
-    /// Sees to it that there is room for `bytes` without another page: for what can be foreseen, outside of the time
-    /// that counts.
+    /// Reserves space for `bytes` so that later uploads create no page. Use it outside of time-critical code.
     ///
     /// # Errors
-    /// [`UploadError`] if the heaps have not as much, or the limit or the driver refuse. Pages that the call had made
-    /// are destroyed again.
+    /// [`UploadError`] if the heaps are too small, the limit is reached, or the driver fails. Pages that the call had
+    /// created are destroyed again.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
         let page_size = self.page_size();
@@ -176,7 +175,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         Ok(())
     }
 
-    /// Destroys all free pages. Returns their bytes.
+    /// Destroys all free pages. Returns their size in bytes.
     pub fn trim(&mut self) -> u64 {
         if self.pages.get(self.current).is_some_and(|page| page.is_done()) {
             self.leave_current();

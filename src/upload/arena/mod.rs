@@ -1,10 +1,9 @@
-//! Pages that a recording fills from the front and gives back all at once: see [`UploadArena`].
+//! Pages that a recording fills in order and frees all at once: see [`UploadArena`].
 //!
-//! A page is divided by an offset that only goes up, and not by one of the engines of [`metadata`](crate::metadata). An
-//! engine keeps a record of each allocation, so that each can be freed by its key; here nothing is freed but the whole
-//! page, and nobody would keep the keys. In `benches/upload.rs` the offset takes 1.7 ns for an upload, flush and
-//! collection included, where the linear engine takes 2.5 and 25 bytes of host memory. It is where its records are of
-//! use: below, in the pool that the pages come from.
+//! An offset that only increases divides a page; no engine of [`metadata`](crate::metadata) is involved. An engine
+//! keeps a record of each allocation, so that each can be freed by its key. An arena frees whole pages only, and stores
+//! no keys. In `benches/upload.rs` the offset takes 1.7 ns per upload, including flush and collection; the linear
+//! engine takes 2.5 ns and 25 bytes of host memory. The pool that the pages come from does use an engine.
 
 mod allocate;
 mod cycle;
@@ -25,15 +24,15 @@ use crate::base::cast::index;
 use crate::retire::Retire;
 use crate::vector::{Growth, Policy};
 
-/// What stands for no page.
+/// The absence of a page.
 const NO_PAGE: PageId = PageId::MAX;
 
-/// Hands out bytes of mapped pages one behind the other, for what a recording uploads: constants, vertices, staging.
-/// Made for one recording thread: [`Send`], not [`Sync`], no locks.
+/// Allocates consecutive bytes of mapped pages for the uploads of a recording: constants, vertices, staging. Made for
+/// one recording thread: [`Send`], not [`Sync`], no locks.
 ///
-/// A page is a buffer, mapped for as long as it lives. Uploads are not freed one by one. [`flush`](Self::flush) says
-/// that what was uploaded since the last one is used by the recording of a [`Ticket`](crate::retire::Ticket), and
-/// [`collect`](Self::collect) makes pages free whose tickets are all done. No page is made before the first request.
+/// A page is a buffer that is mapped for its whole life. Uploads are not freed one by one. [`flush`](Self::flush)
+/// assigns all uploads since the last flush to the recording of a [`Ticket`](crate::retire::Ticket), and
+/// [`collect`](Self::collect) frees pages whose tickets are all done. The first request creates the first page.
 ///
 /// ```text
 ///   page  |#1##|#2#######|.|#3#|....next          # used   . padding, to align 3
@@ -41,19 +40,19 @@ const NO_PAGE: PageId = PageId::MAX;
 ///   page  |#5##########|....next
 /// ```
 ///
-/// Where the current page is too short a free one is taken, or made. Of the two, the one with more room is current from
-/// then on; what is left of the other is lost until it is collected.
+/// If the current page is too full, the arena takes a free page or creates one. The page with more remaining space
+/// becomes current; the rest of the other is lost until it is collected.
 ///
-/// Offset, pointer and device address are aligned, and never the size. Alignments are those of
+/// Offset, pointer and device address are aligned; sizes are not rounded. Use the alignments of
 /// [`alignments`](Self::alignments), or any power of two up to [`max_alignment`](Self::max_alignment), to which a fresh
 /// page is aligned.
 ///
-/// **An upload that did not fit takes no page**: one that is larger than a page gets a page of its own or is refused,
-/// before anything is made, and one that is not larger always fits a fresh page, which begins at offset 0.
+/// **A failed upload takes no page.** A request larger than a page gets its own page or is rejected before anything is
+/// created. Any other request fits a fresh page, which begins at offset 0.
 ///
 /// # Complexity
-/// Allocating: O(1), without a lock, a call of the driver or host memory while the current page or a free one has room.
-/// Flushing: O(pages). Collecting: O(tickets that wait + pages that become free).
+/// Allocation: O(1), without lock, driver call or host memory while the current page or a free page has space. Flush:
+/// O(pages). Collection: O(tickets that wait + pages that become free).
 ///
 /// # Example
 /// ```
@@ -85,14 +84,14 @@ const NO_PAGE: PageId = PageId::MAX;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It cannot be shared by threads:
+/// An arena cannot be shared by threads:
 ///
 /// ```compile_fail
 /// fn shared<A: Sync>() {}
 /// shared::<sublet::upload::UploadArena<&sublet::Allocator>>();
 /// ```
 ///
-/// Nor can it outlive its allocator, unless it has a share in it:
+/// It cannot outlive its allocator, unless it holds an `Arc`:
 ///
 /// ```compile_fail
 /// # use sublet::{*, upload::*};
@@ -112,34 +111,34 @@ const NO_PAGE: PageId = PageId::MAX;
 #[doc(alias = "GPURingBuffer")]
 pub struct UploadArena<A: AllocatorRef> {
     pages: Pages,
-    /// Where uploads go: neither free nor in `touched`.
+    /// The page that receives uploads: neither free nor in `touched`.
     current: PageId,
     buffers: Buffers<A>,
-    /// How many bytes there may be, and which free pages go: as of any vector's blocks.
+    /// The memory limit, and which free pages to destroy: the same policy as for blocks of a vector.
     policy: Policy,
-    /// How large a page is, and which request gets one of its own.
+    /// The page size, and which requests get their own page.
     growth: Growth,
     oversize: Oversize,
     share_pages: bool,
-    /// Used pages that are not current.
+    /// Used pages that are not the current page.
     touched: Vec<PageId>,
     retire: Retire<PageId>,
-    /// What [`Self::collect`] found done: kept for its capacity.
+    /// Pages that [`Self::collect`] found done. Kept for its capacity.
     done: Vec<PageId>,
     ranges: Ranges,
-    /// Calls of [`Self::collect`].
+    /// The number of calls of [`Self::collect`].
     collections: u64,
     peak_used: u64,
-    /// It is for one thread at a time.
+    /// Makes the arena `!Sync`.
     not_sync: PhantomData<Cell<()>>,
 }
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// Makes an arena without pages.
+    /// Creates an arena without pages.
     ///
     /// # Errors
-    /// [`CreateUploadError`] if the sizes are impossible, there is no memory type for it, or addresses are wanted from
-    /// an allocator without them.
+    /// [`CreateUploadError`] if the sizes are invalid, no memory type fits, or the allocator cannot provide the
+    /// requested device addresses.
     ///
     /// # Safety
     /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
@@ -181,9 +180,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         })
     }
 
-    /// Destroys all pages, and the arena's own pools. Dropping an arena does the same if everything was flushed and
-    /// collected; else it leaks the pages that were not, and logs that, and how many have uploads that were never
-    /// flushed.
+    /// Destroys all pages and the arena's own pools. Dropping an arena does the same if everything was flushed and
+    /// collected. Otherwise the drop leaks the remaining pages and logs their number, and how many of them have
+    /// unflushed uploads.
     ///
     /// # Safety
     /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
@@ -194,9 +193,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         unsafe { self.buffers.close() };
     }
 
-    /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other
-    /// page those of large requests: to the limit, and to a heap that has no more memory. Where that does not help,
-    /// another heap has to do.
+    /// Creates a free page within the limit. If the limit or a full heap prevents it, destroys free pages first: any
+    /// free page for a large request, and free pages of large requests for a regular page. As a last resort, tries
+    /// another heap.
     fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
         if own && self.pages.get(self.current).is_some_and(Page::is_done) {
             self.leave_current();
@@ -212,8 +211,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         // SAFETY: condition 1 of `new`; no page has the size zero.
         let made = unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (0..1, None)) };
         let Err(error) = made else { return made.map_err(UploadError::Page) };
-        // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their
-        // place.
+        // Computed again: trimming to the limit may have destroyed some of these pages, and the old figure would now
+        // destroy pages that must stay.
         let left = may_go(&self.pages);
         let has_room_now = may_pass(&error) && self.pages.trim(&self.buffers, left) > 0;
         if !has_room_now && !is_shortage(&error) {
@@ -226,19 +225,20 @@ impl<A: AllocatorRef> UploadArena<A> {
             .map_err(UploadError::Page)
     }
 
-    /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.
+    /// Returns the size of a page in bytes: the requested size, rounded up to `nonCoherentAtomSize`.
     #[must_use]
     pub fn page_size(&self) -> u64 {
         self.growth.preferred
     }
 
-    /// The memory type that pages are made in while its heap has room: see [`ArenaStatistics::fallback_pages`].
+    /// Returns the preferred memory type of pages. See [`ArenaStatistics::fallback_pages`] for the case that its heap
+    /// is full.
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.buffers.memory_type()
     }
 
-    /// What there is, and what it is used for.
+    /// Returns the arena's current figures.
     ///
     /// # Complexity
     /// O(pages).
@@ -269,10 +269,10 @@ impl<A: AllocatorRef> UploadArena<A> {
         statistics
     }
 
-    /// Checks all books against one another. For tests and debugging: O(pages²).
+    /// Checks the internal state for consistency, for tests and debugging. O(pages²).
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// If an invariant does not hold; the message names it.
     pub fn validate(&self) {
         self.pages.validate();
         assert!(
@@ -296,14 +296,13 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
     fn drop(&mut self) {
         let used = self.pages.iter().filter(|page| !page.is_done()).count();
         if used == 0 {
-            // SAFETY: of no page is anything used that the clock has not said to be done, or that was not given to a
-            // flush.
+            // SAFETY: all pages are done: the clock reported their tickets, or they hold no uploads.
             unsafe { self.pages.destroy_all(&self.buffers) };
             // SAFETY: as above; nothing is made any more.
             unsafe { self.buffers.close() };
             return;
         }
-        // What is free may go. The pool stays, because the others are in it; it goes with the allocator.
+        // Free pages can be destroyed. The pool stays because it contains the other pages; the allocator destroys it.
         self.pages.trim(&self.buffers, u64::MAX);
         let unflushed = self.pages.iter().filter(|page| page.is_used()).count();
         let why =

@@ -1,4 +1,4 @@
-//! The pages of an arena: made, filled, waited for, free, destroyed.
+//! The pages of an arena and their states: used, in flight, free.
 //!
 //! ```text
 //!             create                 flush                  all tickets done
@@ -8,16 +8,16 @@
 //!           destroy
 //! ```
 //!
-//! A page is used while it has bytes that no flush has covered, and in flight while there are tickets in the queue that
-//! name it. It may be both, and is free when it is neither. With
-//! [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) several tickets name one page; as they may be of
-//! several lanes, none of them stands for the others, and the page counts them.
+//! A page is used while it has bytes that no flush has covered, and in flight while tickets in the queue refer to it.
+//! It can be both, and is free if it is neither. With
+//! [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) several tickets refer to one page. They may
+//! belong to several timelines, so no ticket implies the others, and the page counts them.
 //!
-//! Invariants, asserted by `validate` under these numbers:
+//! Invariants, asserted by `validate`:
 //! - P1: `flushed <= next`, `used <= next`, and `next + tail <= size`.
-//! - P2: a page is in `free` or in `own_free`, or not, as it is free; and there once.
-//! - P3: `reserved` is the sum of the sizes, `free_bytes` that of the free ones.
-//! - P4: vacant places have no buffer, and are in `vacant` once each.
+//! - P2: a free page is in `free` or in `own_free` exactly once; any other page is in neither.
+//! - P3: `reserved` is the sum of all sizes, `free_bytes` that of the free pages.
+//! - P4: vacant slots have no buffer, and are in `vacant` exactly once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,25 +29,25 @@ use crate::upload::backing::Backing;
 use crate::upload::buffers::Buffers;
 use crate::vector::Policy;
 
-/// Names a page while it is not destroyed.
+/// Identifies a page until it is destroyed.
 pub(super) type PageId = u32;
 
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) backing: Backing,
-    /// Where the next upload may begin.
+    /// The offset at which the next upload may begin.
     pub(super) next: u64,
-    /// Up to where flushes have covered what was written.
+    /// The end of the bytes that flushes have covered.
     pub(super) flushed: u64,
-    /// Bytes that were asked for.
+    /// The sum of the requested sizes.
     pub(super) used: u64,
-    /// Bytes behind `next` that are given up.
+    /// Bytes behind `next` that were given up.
     pub(super) tail: u64,
-    /// Tickets in the queue that name the page.
+    /// The number of tickets in the queue that refer to the page.
     pub(super) tickets: u32,
-    /// It is for one large request.
+    /// The page serves one large request.
     own: bool,
-    /// It is in one of the lists of free pages, since this collection.
+    /// The collection count at which the page became free; `None` if it is not free.
     free_since: Option<u64>,
 }
 
@@ -63,18 +63,18 @@ impl Page {
         free_since: None,
     };
 
-    /// Bytes behind `next`, for whoever still may have them.
+    /// The number of bytes behind `next`.
     #[inline]
     pub(super) fn rest(&self) -> u64 {
         self.backing.size() - self.next
     }
 
-    /// Whether there is something that no flush has covered.
+    /// Returns true if the page has bytes that no flush has covered.
     pub(super) fn is_used(&self) -> bool {
         self.flushed < self.next
     }
 
-    /// Nobody needs what is in it.
+    /// Returns true if the content of the page is no longer needed.
     pub(super) fn is_done(&self) -> bool {
         self.tickets == 0 && !self.is_used()
     }
@@ -83,7 +83,7 @@ impl Page {
         (self.next, self.flushed, self.used, self.tail) = (0, 0, 0, 0);
     }
 
-    /// Gives up what is behind `next`.
+    /// Gives up the bytes behind `next`.
     pub(super) fn close(&mut self) {
         self.tail = self.rest();
     }
@@ -94,10 +94,10 @@ impl Page {
 pub(super) struct Pages {
     slots: Vec<Page>,
     vacant: Vec<PageId>,
-    /// The one that was freed last is at the back, and used first: it is the likeliest to be in a cache, and those at
-    /// the front are the ones to go.
+    /// The page that was freed last is at the back and is reused first, because it is most likely in a cache. Trimming
+    /// starts at the front.
     free: VecDeque<PageId>,
-    /// Of large requests: few, if any.
+    /// Free pages of large requests: few, if any.
     own_free: VecDeque<PageId>,
     pub(super) reserved: u64,
     pub(super) free_bytes: u64,
@@ -105,7 +105,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The page at a place, which is [`PageId::MAX`] for none.
+    /// Returns a page; `None` for [`PageId::MAX`].
     #[inline]
     pub(super) fn get_mut(&mut self, page: PageId) -> Option<&mut Page> {
         self.slots.get_mut(index(page))
@@ -115,7 +115,7 @@ impl Pages {
         self.slots.get(index(page))
     }
 
-    /// Those that are not vacant.
+    /// The pages in occupied slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Page> {
         self.slots.iter().filter(|page| page.backing.size() > 0)
     }
@@ -132,7 +132,7 @@ impl Pages {
         self.free.len() + self.own_free.len()
     }
 
-    /// Bytes that are not free.
+    /// The size of all pages that are not free.
     pub(super) fn in_use(&self) -> u64 {
         self.reserved - self.free_bytes
     }
@@ -141,12 +141,12 @@ impl Pages {
         !self.free.is_empty()
     }
 
-    /// Bytes of the free pages that are not of large requests.
+    /// The size of all free regular pages.
     pub(super) fn free_pages_bytes(&self) -> u64 {
         self.free_bytes - self.own_free_bytes()
     }
 
-    /// Bytes of the free pages of large requests.
+    /// The size of all free pages of large requests.
     pub(super) fn own_free_bytes(&self) -> u64 {
         self.own_free.iter().filter_map(|&page| self.get(page)).map(|page| page.backing.size()).sum()
     }
@@ -155,10 +155,10 @@ impl Pages {
         self.get(page).is_some_and(|page| page.own)
     }
 
-    /// Makes a free page: see [`Buffers::create`].
+    /// Creates a free page: see [`Buffers::create`].
     ///
     /// # Safety
-    /// The buffers's usages are valid for the device, and the size is not zero.
+    /// The usages of `buffers` are valid for the device, and the size is not zero.
     pub(super) unsafe fn create<A: AllocatorRef>(
         &mut self,
         buffers: &mut Buffers<A>,
@@ -167,7 +167,7 @@ impl Pages {
         collections: u64,
         (heaps, told): (Range<usize>, Option<CreateError>),
     ) -> Result<PageId, CreateError> {
-        // SAFETY: the caller's promise: the buffers's usages are valid for the device, and the size is not zero.
+        // SAFETY: the caller's promise: the usages of `buffers` are valid for the device, and the size is not zero.
         let backing = unsafe { buffers.create(size, own, heaps, told) }?;
         let page = Page { backing, own, ..Page::VACANT };
         let at = match self.vacant.pop() {
@@ -186,7 +186,7 @@ impl Pages {
         Ok(at)
     }
 
-    /// A page that is done becomes free.
+    /// Frees a page that is done.
     pub(super) fn release(&mut self, page: PageId, collections: u64) {
         let Some(slot) = self.slots.get_mut(index(page)) else { return };
         debug_assert!(slot.is_done() && slot.free_since.is_none(), "P2");
@@ -196,14 +196,14 @@ impl Pages {
         if slot.own { self.own_free.push_back(page) } else { self.free.push_back(page) }
     }
 
-    /// The free page that was used last.
+    /// Takes the free page that was used last.
     pub(super) fn take_free(&mut self) -> Option<PageId> {
         let page = self.free.pop_back()?;
         self.unfree(page);
         Some(page)
     }
 
-    /// The smallest free page of a large request that has room for another one.
+    /// Takes the smallest free page of a large request that is large enough.
     pub(super) fn take_own(&mut self, size: u64) -> Option<PageId> {
         let at = self.smallest_own(size)?;
         let page = self.own_free.remove(at)?;
@@ -228,7 +228,7 @@ impl Pages {
         }
     }
 
-    /// Destroys a page that was just taken out of the lists of free ones.
+    /// Destroys a page that was just removed from the lists of free pages.
     ///
     /// # Safety
     /// The device no longer uses it.
@@ -241,21 +241,21 @@ impl Pages {
         self.vacant.push(page);
     }
 
-    /// Destroys free pages until `bytes` are gone: those of large requests first, and of each kind the one that has
-    /// been free for longest. Returns the bytes that did go.
+    /// Destroys free pages until `bytes` are released: pages of large requests first, and of each kind the one that has
+    /// been free for longest. Returns the released bytes.
     pub(super) fn trim<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, bytes: u64) -> u64 {
         let before = self.reserved;
         while before - self.reserved < bytes {
             let Some(page) = self.own_free.pop_front().or_else(|| self.free.pop_front()) else { break };
             self.unfree(page);
-            // SAFETY: it was free, and so all recordings that used it are done: `release` is told of pages only when
-            // the clock says so, or when they have never been used.
+            // SAFETY: the page was free, so all recordings that used it are done: `release` is called only for pages
+            // that the clock reported, or that were never used.
             unsafe { self.destroy(buffers, page) };
         }
         before - self.reserved
     }
 
-    /// Destroys free pages that are more than the policy keeps after so many collections.
+    /// Destroys free pages that the policy no longer keeps after this many collections.
     pub(super) fn trim_idle<A: AllocatorRef>(
         &mut self,
         buffers: &Buffers<A>,
@@ -280,17 +280,17 @@ impl Pages {
         }
     }
 
-    /// Destroys a page that [`Self::create`] has made and nobody has used.
+    /// Destroys a page that [`Self::create`] created and that is still unused.
     pub(super) fn undo<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
         for list in [&mut self.free, &mut self.own_free] {
             list.retain(|&free| free != page);
         }
         self.unfree(page);
-        // SAFETY: it was free, and so nobody uses it.
+        // SAFETY: the page was free, so nothing uses it.
         unsafe { self.destroy(buffers, page) };
     }
 
-    /// Destroys all pages, whatever they are.
+    /// Destroys all pages in any state.
     ///
     /// # Safety
     /// The device no longer uses any of them.
@@ -302,7 +302,7 @@ impl Pages {
         *self = Self::default();
     }
 
-    /// See the invariants in the [module](self).
+    /// Asserts the invariants of the [module](self).
     pub(super) fn validate(&self) {
         let (mut reserved, mut free_bytes, mut free) = (0, 0, 0);
         for (at, page) in (0..).zip(&self.slots) {
