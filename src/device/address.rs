@@ -5,7 +5,7 @@ use ash::vk;
 use super::driver::Device;
 
 impl Device {
-    /// Whether buffers can have addresses: the program says that the feature is enabled, and the function is there.
+    /// Returns true if buffers can have addresses: the program enabled the feature, and the function exists.
     pub(crate) fn has_buffer_addresses(&self) -> bool {
         self.settings.buffer_device_address && self.functions.get_buffer_device_address.is_some()
     }
@@ -13,8 +13,8 @@ impl Device {
     /// `vkGetBufferDeviceAddress`, if [`Self::has_buffer_addresses`].
     ///
     /// # Safety
-    /// `buffer` is live, of this device, was made with `SHADER_DEVICE_ADDRESS` usage and is bound to memory that was
-    /// allocated for it (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
+    /// `buffer` is a live buffer of this device with `SHADER_DEVICE_ADDRESS` usage, bound to memory that was allocated
+    /// for it (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
     pub(crate) unsafe fn buffer_address(&self, buffer: vk::Buffer) -> Option<vk::DeviceAddress> {
         let function = self.functions.get_buffer_device_address;
         let function = function.filter(|_| self.settings.buffer_device_address)?;

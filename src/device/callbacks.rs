@@ -1,4 +1,4 @@
-//! Callbacks for device memory that an allocator gets or gives back.
+//! Callbacks for the device memory that an allocator allocates and frees.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-/// An allocator got a `VkDeviceMemory` from the driver, or is about to give one back.
+/// The allocator has allocated a `VkDeviceMemory`, or is about to free one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DeviceMemoryEvent {
@@ -16,7 +16,7 @@ pub enum DeviceMemoryEvent {
         memory_type: u32,
         /// The new memory.
         memory: vk::DeviceMemory,
-        /// Its bytes.
+        /// The size in bytes.
         size: u64,
     },
     /// `vkFreeMemory` comes next.
@@ -25,13 +25,13 @@ pub enum DeviceMemoryEvent {
         memory_type: u32,
         /// The memory to free.
         memory: vk::DeviceMemory,
-        /// Its bytes.
+        /// The size in bytes.
         size: u64,
     },
 }
 
 /// The C form of a callback. Its arguments: [`RawDeviceMemoryCallbacks::allocator`], the memory type, the memory, its
-/// bytes, and [`RawDeviceMemoryCallbacks::user_data`].
+/// size in bytes, and [`RawDeviceMemoryCallbacks::user_data`].
 pub type DeviceMemoryFunction = unsafe extern "system" fn(
     allocator: *mut c_void,
     memory_type: u32,
@@ -40,14 +40,14 @@ pub type DeviceMemoryFunction = unsafe extern "system" fn(
     user_data: *mut c_void,
 );
 
-/// Callbacks as a C program has them: either may be missing.
+/// Callbacks in C form. Each is optional.
 #[derive(Clone, Copy, Debug)]
 pub struct RawDeviceMemoryCallbacks {
     /// Called after `vkAllocateMemory` has succeeded.
     pub allocated: Option<DeviceMemoryFunction>,
     /// Called before `vkFreeMemory`.
     pub freeing: Option<DeviceMemoryFunction>,
-    /// The first argument: whatever the program knows the allocator by.
+    /// The first argument: the program's own handle of the allocator.
     pub allocator: *mut c_void,
     /// The last argument.
     pub user_data: *mut c_void,
@@ -60,15 +60,15 @@ impl Default for RawDeviceMemoryCallbacks {
     }
 }
 
-// SAFETY: addresses are only numbers here; that the functions may be called with them on any thread is what
-// `DeviceMemoryCallbacks::from_raw` asks of its caller.
+// SAFETY: the pointers are plain addresses here. The caller of `DeviceMemoryCallbacks::from_raw` promises that the
+// functions may be called with them on any thread.
 unsafe impl Send for RawDeviceMemoryCallbacks {}
 // SAFETY: as above.
 unsafe impl Sync for RawDeviceMemoryCallbacks {}
 
 impl RawDeviceMemoryCallbacks {
     /// # Safety
-    /// As for [`DeviceMemoryCallbacks::from_raw`].
+    /// Same as [`DeviceMemoryCallbacks::from_raw`].
     unsafe fn call(&self, event: DeviceMemoryEvent) {
         let (function, memory_type, memory, size) = match event {
             DeviceMemoryEvent::Allocated { memory_type, memory, size } => {
@@ -85,11 +85,11 @@ impl RawDeviceMemoryCallbacks {
     }
 }
 
-/// A callback for every `VkDeviceMemory` that an allocator gets and gives back: blocks and dedicated memory alike.
+/// A callback for every `VkDeviceMemory` that an allocator allocates or frees, for blocks and for dedicated memory.
 ///
-/// The allocator calls it on the thread that allocates or frees, between the driver's call and its own bookkeeping. The
-/// callback may ask the allocator for statistics. It must not allocate or free: that may wait for the very call that it
-/// reports. If it panics, the memory that it reports is leaked.
+/// The allocator calls it on the thread that allocates or frees, between the driver call and its own bookkeeping. The
+/// callback may query the allocator's statistics. It must not allocate or free, because that may deadlock with the call
+/// that it reports. If it panics, the reported memory is leaked.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -121,21 +121,21 @@ impl RawDeviceMemoryCallbacks {
 pub struct DeviceMemoryCallbacks(Arc<dyn Fn(DeviceMemoryEvent) + Send + Sync>);
 
 impl DeviceMemoryCallbacks {
-    /// Calls a closure.
+    /// Wraps a closure.
     #[must_use]
     pub fn new(callback: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
         Self(Arc::new(callback))
     }
 
-    /// Calls C functions.
+    /// Wraps C functions.
     ///
     /// # Safety
-    /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an
-    /// allocator that was made with them lives; they do not unwind.
+    /// The functions may be called from any thread, with their pointers, while an allocator with these callbacks lives.
+    /// They do not unwind.
     #[must_use]
     pub unsafe fn from_raw(raw: RawDeviceMemoryCallbacks) -> Self {
-        // SAFETY: the caller promises that any thread may call the functions for as long as an allocator has them, and
-        // that they do not unwind.
+        // SAFETY: the caller promises that any thread may call the functions while an allocator uses them, and that
+        // they do not unwind.
         Self(Arc::new(move |event| unsafe { raw.call(event) }))
     }
 

@@ -1,19 +1,19 @@
-//! The `pNext` chain of a `VkMemoryAllocateInfo`: the program's own structures, and those that the allocator adds.
+//! The `pNext` chain of a `VkMemoryAllocateInfo`: the program's structures and the allocator's.
 //!
-//! A structure that the program gave is not added again (VUID-VkMemoryAllocateInfo-sType-unique), and none is added that
-//! the specification forbids beside what the program gave.
+//! The allocator never adds a structure that the program has in its chain (VUID-VkMemoryAllocateInfo-sType-unique), nor
+//! one that the specification forbids in combination with the program's structures.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use ash::vk::{self, Handle as _};
 
-/// The first structure of type `T` in a chain.
+/// Returns the first structure of type `T` in a chain.
 ///
 /// # Safety
 /// 1. The chain is valid, or null: each link begins with its type and a pointer to the next one.
 /// 2. A structure with the type tag of `T` is a `T`.
-/// 3. The chain lives as long as the result is used, and nobody writes to it.
+/// 3. The chain lives and is not written to while the result is used.
 pub(crate) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Option<&'a T> {
     let mut next = next.cast::<vk::BaseInStructure<'a>>();
     while !next.is_null() {
@@ -28,20 +28,20 @@ pub(crate) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Op
     None
 }
 
-/// What the program's own chain says. Field by field, an absent structure is as one that says nothing.
+/// The content of the program's chain. An absent structure counts as one with default values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OwnChain {
     next: Option<*const c_void>,
     /// `VkMemoryAllocateFlagsInfo`: its flags and its device mask.
     flags: Option<(vk::MemoryAllocateFlags, u32)>,
-    /// It names an address to replay.
+    /// True if the chain gives an address to replay.
     replays_address: bool,
-    /// The memory comes from somewhere else.
+    /// True if the chain imports memory.
     imports: bool,
     imports_host_pointer: bool,
-    /// The handle types of its `VkExportMemoryAllocateInfo`, or none where an older structure says what is exported.
+    /// The handle types of `VkExportMemoryAllocateInfo`, or empty if an older structure requests the export.
     exports: Option<vk::ExternalMemoryHandleTypeFlags>,
-    /// The image that it dedicates the memory to, null if that is a buffer, or nothing.
+    /// The image that the chain dedicates the memory to; null for a buffer or for no resource.
     dedicates: Option<vk::Image>,
     prioritises: bool,
 }
@@ -50,7 +50,7 @@ impl OwnChain {
     /// Reads a chain.
     ///
     /// # Safety
-    /// As for [`find`], of all structures that Vulkan allows in this chain; the chain lives as long as the result.
+    /// Same as [`find`], for all structures that Vulkan allows in this chain; the chain outlives the result.
     pub(super) unsafe fn read(next: *const c_void) -> Self {
         if next.is_null() {
             return Self::default();
@@ -61,7 +61,7 @@ impl OwnChain {
                 unsafe { find::<vk::$structure<'_>>(next) }
             };
         }
-        // A handle type of zero is no import: the structure is ignored.
+        // A handle type of zero is no import: Vulkan ignores the structure.
         let host_pointer =
             found!(ImportMemoryHostPointerInfoEXT).is_some_and(|it| !it.handle_type.is_empty());
         let imports = host_pointer
@@ -90,27 +90,27 @@ impl OwnChain {
         }
     }
 
-    /// Whether the allocator may dedicate the memory to a resource: the chain does not say what it is dedicated to, and
-    /// does not import a host pointer (VUID-VkMemoryAllocateInfo-pNext-02806).
+    /// Returns true if the allocator may dedicate the memory to a resource: the chain does not dedicate it, and does
+    /// not import a host pointer (VUID-VkMemoryAllocateInfo-pNext-02806).
     pub(super) fn leaves_dedication(&self) -> bool {
         self.dedicates.is_none() && !self.imports_host_pointer
     }
 
-    /// Whether the allocator may set a priority.
+    /// Returns true if the allocator may set a priority.
     pub(super) fn leaves_priority(&self) -> bool {
         !self.prioritises
     }
 
-    /// Whether the allocator may say what the memory is exported as: the chain does not say it in one way or another
-    /// (VUID-VkMemoryAllocateInfo-pNext-00640), and does not import. What is imported is bound to resources of the
-    /// imported type, which need not be one of the exported types (VUID-vkBindImageMemory-memory-02728).
+    /// Returns true if the allocator may set the export handle types: the chain does not set them
+    /// (VUID-VkMemoryAllocateInfo-pNext-00640), and does not import. Imported memory is bound to resources of the
+    /// imported type, which may differ from the exported types (VUID-vkBindImageMemory-memory-02728).
     pub(super) fn leaves_export(&self) -> bool {
         self.exports.is_none() && !self.imports
     }
 
-    /// Whether the driver decides on the size, and has to be told zero: memory for one image that is exported as an
-    /// Android hardware buffer (VUID-VkMemoryAllocateInfo-pNext-01874). `exported` and `image` are what the allocator
-    /// adds.
+    /// Returns true if the driver determines the size, so that zero must be passed: memory for one image that is
+    /// exported as an Android hardware buffer (VUID-VkMemoryAllocateInfo-pNext-01874). `exported` and `image` are the
+    /// values that the allocator adds.
     pub(super) fn leaves_size(&self, exported: vk::ExternalMemoryHandleTypeFlags, image: vk::Image) -> bool {
         let android = vk::ExternalMemoryHandleTypeFlags::ANDROID_HARDWARE_BUFFER_ANDROID;
         let exported = exported | self.exports.unwrap_or_default();
@@ -118,12 +118,11 @@ impl OwnChain {
         exported.contains(android) && is_for_image && !self.imports
     }
 
-    /// The `VkMemoryAllocateFlagsInfo` that the allocator adds if the memory is to have the flags `wanted`, and the
-    /// chain that follows. That of the program's chain, if it has one, is merged into it; `copies` holds the copies of
-    /// what stands before it there.
+    /// Returns the `VkMemoryAllocateFlagsInfo` to add for the flags `wanted`, and the chain that follows it. Merges the
+    /// program's own structure into it; `copies` then holds copies of the structures before it.
     ///
     /// # Safety
-    /// The chain that was read still lives.
+    /// The chain that was read is still live.
     pub(super) unsafe fn with_flags(
         &self,
         mut wanted: vk::MemoryAllocateFlags,
@@ -142,7 +141,7 @@ impl OwnChain {
         if self.flags.is_none() {
             return (Some(info), next);
         }
-        // SAFETY: the caller's promise; the chain has these flags, as was read.
+        // SAFETY: the caller's promise; `read` found flags in the chain.
         match unsafe { without_flags(next, copies) } {
             Some(rest) => (Some(info), rest),
             None => (None, next),
@@ -150,13 +149,13 @@ impl OwnChain {
     }
 }
 
-/// A copy of a structure of the program's chain, whose `pNext` is another.
+/// A copy of a structure of the program's chain, with a different `pNext`.
 #[repr(transparent)]
 pub(super) struct Copied([MaybeUninit<u64>; COPIED_WORDS]);
 
 const COPIED_WORDS: usize = 6;
 
-/// The structures that may be copied, with their sizes: all that may stand in the chain of a `VkMemoryAllocateInfo`.
+/// The structures that may be copied, with their sizes: everything that Vulkan allows in this chain.
 const KNOWN: [(vk::StructureType, usize); 18] = [
     of::<vk::DedicatedAllocationMemoryAllocateInfoNV<'_>>(),
     of::<vk::ExportMemoryAllocateInfo<'_>>(),
@@ -183,15 +182,15 @@ const fn of<T: vk::TaggedStructure>() -> (vk::StructureType, usize) {
     (T::STRUCTURE_TYPE, size_of::<T>())
 }
 
-/// A chain without its `VkMemoryAllocateFlagsInfo`: what stands before it is copied, and what follows is shared. `None`
-/// if a structure stands before it whose size is not known.
+/// Returns the chain without its `VkMemoryAllocateFlagsInfo`. Structures before it are copied; structures after it are
+/// shared. Returns `None` if the size of a structure before it is unknown.
 ///
 /// # Safety
-/// The chain is valid, and has such a structure.
+/// The chain is valid and contains such a structure.
 unsafe fn without_flags(next: *const c_void, copies: &mut Vec<Copied>) -> Option<*const c_void> {
     let mut next = next.cast::<vk::BaseInStructure<'_>>();
     let mut rest = loop {
-        // SAFETY: the caller's promise: valid up to the structure that is looked for, and it was not found yet.
+        // SAFETY: the caller's promise: the chain is valid up to the structure, which was not reached yet.
         let link = unsafe { &*next };
         if link.s_type == vk::StructureType::MEMORY_ALLOCATE_FLAGS_INFO {
             break link.p_next;
@@ -199,15 +198,15 @@ unsafe fn without_flags(next: *const c_void, copies: &mut Vec<Copied>) -> Option
         let (_, size) = KNOWN.into_iter().find(|(kind, _)| *kind == link.s_type)?;
         let mut copied = Copied([MaybeUninit::uninit(); COPIED_WORDS]);
         let to = copied.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: its type says that the structure has `size` bytes, and no structure in `KNOWN` is larger than a copy.
+        // SAFETY: by its type the structure has `size` bytes, and no structure in `KNOWN` is larger than a copy.
         unsafe { std::ptr::copy_nonoverlapping(next.cast::<u8>(), to, size) };
         copies.push(copied);
         next = link.p_next;
     };
-    // From the last one on. The vector does not grow from here on, so that the copies stay where they are.
+    // Links the copies from last to first. The vector no longer grows, so their addresses are stable.
     for copied in copies.iter_mut().rev() {
         let copied = std::ptr::from_mut(copied).cast::<vk::BaseInStructure<'_>>();
-        // SAFETY: it begins as the structure that it is a copy of, is aligned for it, and is written to here alone.
+        // SAFETY: the copy begins with a valid header, has the alignment of the structure, and is only written here.
         unsafe { (*copied).p_next = rest };
         rest = copied;
     }
@@ -230,7 +229,7 @@ mod tests {
         types
     }
 
-    /// Wherever the flags stand, the rest of the chain is as it was, and the program's own is not written to.
+    /// At any position of the flags, the rest of the chain is preserved, and the program's chain is not modified.
     #[test]
     fn flags_are_taken_out_of_a_chain() {
         let address = vk::MemoryAllocateFlags::DEVICE_ADDRESS;
@@ -243,7 +242,7 @@ mod tests {
                 .flags(vk::MemoryAllocateFlags::DEVICE_MASK)
                 .device_mask(1);
             let info = vk::MemoryAllocateInfo::default();
-            // The last one that is pushed stands first.
+            // `push_next` inserts at the front.
             let info = match place {
                 0 => info.push_next(&mut priority).push_next(&mut fd).push_next(&mut flags),
                 1 => info.push_next(&mut priority).push_next(&mut flags).push_next(&mut fd),
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Nobody knows how long it is, so that it cannot be copied: the program's flags stay as they are.
+    /// The size of an unknown structure prevents copying, so the program's flags are used unchanged.
     #[test]
     fn an_unknown_structure_before_the_flags_stays() {
         let flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_MASK);

@@ -12,7 +12,7 @@ use super::functions::{Functions, MissingFunction, VulkanFunctions};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 
-/// What a device can do for the allocator, from the version in use and the extensions that the program enabled.
+/// The features in use, from the API version and the extensions that the program enabled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceSettings {
     pub(crate) dedicated_allocation: bool,
@@ -33,10 +33,10 @@ pub struct Device {
     pub(super) functions: Functions,
     pub(super) device: vk::Device,
     physical_device: vk::PhysicalDevice,
-    /// Passed to every `vk*` call, if the program gave callbacks for the driver's own host memory.
+    /// Passed to every `vk*` call if the program gave allocation callbacks for the driver's host memory.
     host_callbacks: Option<vk::AllocationCallbacks<'static>>,
     memory_callbacks: Option<DeviceMemoryCallbacks>,
-    /// By memory type; types beyond its end export nothing.
+    /// Indexed by memory type; types beyond the end export nothing.
     export_types: Box<[vk::ExternalMemoryHandleTypeFlags]>,
     #[cfg(windows)]
     pub(super) win32_handles: super::win32::Win32Handles,
@@ -47,13 +47,13 @@ pub struct Device {
     pub(crate) granularity: Alignment,
     /// `nonCoherentAtomSize`, at least 1.
     pub(crate) atom: Alignment,
-    /// `maxBufferSize` in bytes, `u64::MAX` where the device does not say.
+    /// `maxBufferSize` in bytes, or `u64::MAX` if the device does not report it.
     pub(crate) max_buffer_size: u64,
-    /// `maxMemoryAllocationSize` in bytes, `u64::MAX` where the device does not say.
+    /// `maxMemoryAllocationSize` in bytes, or `u64::MAX` if the device does not report it.
     pub(crate) max_memory_size: u64,
 }
 
-/// What a resource needs, with the driver's opinion on dedicated memory where it could be asked.
+/// The memory requirements of a resource, with the driver's preference for dedicated memory if it can be queried.
 #[derive(Clone, Copy, Debug, Default)]
 #[doc(hidden)]
 pub struct Requirements {
@@ -97,7 +97,7 @@ impl From<vk::Image> for BufferOrImage {
     }
 }
 
-/// One `vkAllocateMemory`.
+/// The parameters of one `vkAllocateMemory`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DriverAllocation {
     pub(crate) size: u64,
@@ -105,7 +105,7 @@ pub(crate) struct DriverAllocation {
     pub(crate) priority: Option<f32>,
     pub(crate) device_address: bool,
     pub(crate) dedicated_to: Option<BufferOrImage>,
-    /// A chain that the program vouched for, or null.
+    /// A chain that the program promised to be valid, or null.
     pub(crate) next: *const c_void,
 }
 
@@ -113,8 +113,8 @@ impl Device {
     /// Reads the properties of a device.
     ///
     /// # Safety
-    /// The handles are live and belong together, the given functions are theirs, and `settings` says what is enabled.
-    /// All of it stays so until this value and everything made through it is gone.
+    /// The handles are live and belong together, the given functions belong to them, and `settings` matches the enabled
+    /// features. This holds until this value and everything created through it is gone.
     pub(crate) unsafe fn new(
         given: &VulkanFunctions,
         instance: vk::Instance,
@@ -130,7 +130,7 @@ impl Device {
         let mut memory = vk::PhysicalDeviceMemoryProperties::default();
         // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceMemoryProperties-physicalDevice-parameter).
         unsafe { (functions.get_physical_device_memory_properties)(physical_device, &mut memory) };
-        // A type without a heap would be an index out of range wherever it is used.
+        // An invalid heap index would be out of range in every later use, so such types are removed.
         memory.memory_heap_count = memory.memory_heap_count.min(narrow(memory.memory_heaps.len()));
         match memory.memory_heap_count.checked_sub(1) {
             None => memory.memory_type_count = 0,
@@ -159,7 +159,7 @@ impl Device {
         })
     }
 
-    /// Reads the size limits of later Vulkan versions and extensions that the settings enable.
+    /// Reads the size limits of later Vulkan versions and of extensions that the settings enable.
     pub(crate) fn read_size_limits(&mut self) {
         let Some(query) = self.functions.get_physical_device_properties2 else { return };
         let DeviceSettings { maintenance3, maintenance4, .. } = self.settings;
@@ -176,9 +176,9 @@ impl Device {
             return;
         }
         // SAFETY: the physical device is live, and each structure in the chain belongs to a version or extension that
-        // the settings say is there (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
+        // the settings enable (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
         unsafe { query(self.physical_device, &mut properties) };
-        // A limit that was not queried, or not answered, is zero.
+        // A limit that was not queried or not reported is zero.
         let limit = |size| if size == 0 { u64::MAX } else { size };
         self.max_memory_size = limit(memory.max_memory_allocation_size);
         self.max_buffer_size = limit(buffers.max_buffer_size);
@@ -187,8 +187,9 @@ impl Device {
     /// Passes `host_callbacks` to the driver from now on.
     ///
     /// # Safety
-    /// They may be called from any thread until this value is gone (VUID-VkAllocationCallbacks-pfnAllocation-00632 and
-    /// its siblings), and nothing was made through this value yet.
+    /// The callbacks may be called from any thread until this value is gone
+    /// (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and nothing was created through this value
+    /// yet.
     pub(crate) unsafe fn set_host_callbacks(&mut self, host_callbacks: Option<&vk::AllocationCallbacks<'_>>) {
         self.host_callbacks = host_callbacks.map(|given| vk::AllocationCallbacks {
             p_user_data: given.p_user_data,
@@ -201,12 +202,12 @@ impl Device {
         });
     }
 
-    /// Calls `callbacks` for all memory from now on.
+    /// Sets the callbacks for all device memory from now on.
     pub(crate) fn set_memory_callbacks(&mut self, callbacks: Option<DeviceMemoryCallbacks>) {
         self.memory_callbacks = callbacks;
     }
 
-    /// Makes memory exportable as these handle types, by memory type.
+    /// Sets the handle types for which memory is exportable, by memory type.
     ///
     /// # Safety
     /// The extensions that define the handle types are enabled.
@@ -214,18 +215,18 @@ impl Device {
         self.export_types = types.into();
     }
 
-    /// Takes at least `granularity` for `bufferImageGranularity`.
+    /// Raises `bufferImageGranularity` to at least `granularity`.
     pub(crate) fn raise_granularity(&mut self, granularity: u64) {
         self.granularity = self.granularity.max(Alignment::at_least(granularity));
     }
 
-    /// The allocation callbacks for every call of the driver.
+    /// The allocation callbacks for driver calls, or null.
     #[inline]
     fn host(&self) -> *const vk::AllocationCallbacks<'_> {
         self.host_callbacks.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 
-    /// A function that the settings need and the driver does not have.
+    /// Returns the first function that the settings need and the driver lacks.
     pub(crate) fn missing_for_settings(&self) -> Option<&'static str> {
         let functions = &self.functions;
         let needed = [
@@ -263,19 +264,19 @@ impl Device {
         &self.memory.memory_heaps[..count]
     }
 
-    /// Whether host access to this type needs no flush.
+    /// Returns true if host access to this type needs no flush.
     pub(crate) fn is_coherent(&self, memory_type: u32) -> bool {
         let flags = self.memory_types()[index(memory_type)].property_flags;
         flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
     }
 
-    /// Whether this type can be mapped.
+    /// Returns true if this type can be mapped.
     pub(crate) fn is_host_visible(&self, memory_type: u32) -> bool {
         let flags = self.memory_types()[index(memory_type)].property_flags;
         flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
     }
 
-    /// Usage and budget of each heap in bytes, as VK_EXT_memory_budget has them; `None` without the extension.
+    /// Returns usage and budget of each heap in bytes from VK_EXT_memory_budget; `None` without the extension.
     pub(crate) fn budgets(&self) -> Option<vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'static>> {
         if !self.settings.memory_budget {
             return None;
@@ -292,7 +293,7 @@ impl Device {
 
     /// `vkAllocateMemory`.
     pub(crate) fn allocate_memory(&self, what: &DriverAllocation) -> Result<vk::DeviceMemory, DriverError> {
-        // SAFETY: `what.next` was vouched for where it was given.
+        // SAFETY: the program promised that `what.next` is valid.
         let own = unsafe { OwnChain::read(what.next) };
         let wanted = if what.device_address && self.settings.buffer_device_address {
             vk::MemoryAllocateFlags::DEVICE_ADDRESS
@@ -340,9 +341,9 @@ impl Device {
             info.allocation_size = 0;
         }
         let mut memory = vk::DeviceMemory::null();
-        // SAFETY: the device is live; the chain's structures live until the call returns, each belongs to a version or
-        // extension that the settings say is enabled, and `what.next` was vouched for where it was given
-        // (VUID-vkAllocateMemory-pAllocateInfo-parameter). Size and type were checked by the caller
+        // SAFETY: the device is live. The chain's structures live until the call returns, and each belongs to a version
+        // or extension that the settings enable. The program promised that `what.next` is valid
+        // (VUID-vkAllocateMemory-pAllocateInfo-parameter). The caller checked size and type
         // (VUID-vkAllocateMemory-pAllocateInfo-01713, -01714).
         let result =
             unsafe { (self.functions.allocate_memory)(self.device, &info, self.host(), &mut memory) };
@@ -354,7 +355,7 @@ impl Device {
         Ok(memory)
     }
 
-    /// `vkFreeMemory` of `size` bytes of that type.
+    /// `vkFreeMemory` of `size` bytes of this type.
     ///
     /// # Safety
     /// `memory` came from [`Self::allocate_memory`], is freed once, and the device no longer uses it
@@ -408,7 +409,7 @@ impl Device {
     /// `vkFlushMappedMemoryRanges`.
     ///
     /// # Safety
-    /// Each range is of live, mapped memory, begins at an atom and ends at one or at the end of the memory
+    /// Each range is in live, mapped memory, begins at an atom, and ends at an atom or at the end of the memory
     /// (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
     #[inline]
     pub(crate) unsafe fn flush(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
@@ -422,7 +423,7 @@ impl Device {
     /// `vkInvalidateMappedMemoryRanges`.
     ///
     /// # Safety
-    /// As for [`Self::flush`].
+    /// Same as [`Self::flush`].
     #[inline]
     pub(crate) unsafe fn invalidate(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
         let count = crate::base::cast::narrow(ranges.len());
@@ -492,7 +493,7 @@ impl Device {
     /// Destroys a buffer or an image.
     ///
     /// # Safety
-    /// As for [`Self::destroy_buffer`] and [`Self::destroy_image`].
+    /// Same as [`Self::destroy_buffer`] and [`Self::destroy_image`].
     pub(crate) unsafe fn destroy(&self, resource: BufferOrImage) {
         match resource {
             // SAFETY: the caller's promise: it is of this device, is destroyed once, and the device no longer uses it.
@@ -502,7 +503,7 @@ impl Device {
         }
     }
 
-    /// What a buffer or image needs.
+    /// Returns the memory requirements of a buffer or image.
     ///
     /// # Safety
     /// The resource is live, of this device, and not disjoint
@@ -510,7 +511,7 @@ impl Device {
     #[inline]
     pub(crate) unsafe fn requirements(&self, of: BufferOrImage) -> Requirements {
         let mut dedicated = vk::MemoryDedicatedRequirements::default();
-        // Not `push_next`, which looks for the end of the chain.
+        // Not `push_next`, which walks the chain to its end.
         let mut requirements = vk::MemoryRequirements2 {
             p_next: std::ptr::from_mut(&mut dedicated).cast(),
             ..vk::MemoryRequirements2::default()
@@ -549,7 +550,7 @@ impl Device {
         Self::with_dedicated(requirements.memory_requirements, &dedicated)
     }
 
-    /// The `..Requirements2` function, if the version or an extension allows its use.
+    /// Returns the `..Requirements2` function if the version or an extension allows its use.
     #[inline]
     fn asks_dedicated<F>(&self, function: Option<F>) -> Option<F> {
         function.filter(|_| self.settings.dedicated_allocation)
@@ -567,7 +568,8 @@ impl Device {
         }
     }
 
-    /// What a buffer made from `info` would need: by a direct query if the driver has one, else by a dummy object.
+    /// Returns the requirements of a buffer that `info` describes: by a direct query if the driver has one, otherwise
+    /// with a temporary buffer.
     ///
     /// # Safety
     /// `info` is valid for this device.
@@ -588,14 +590,15 @@ impl Device {
         }
         // SAFETY: the caller's promise: `info` is valid for this device.
         let buffer = unsafe { self.create_buffer(info) }?;
-        // SAFETY: the buffer was made just now.
+        // SAFETY: the buffer was just created.
         let requirements = unsafe { self.requirements(BufferOrImage::Buffer(buffer)) };
-        // SAFETY: nobody else knows of the buffer.
+        // SAFETY: nobody else has the handle of the buffer.
         unsafe { self.destroy_buffer(buffer) };
         Ok(requirements)
     }
 
-    /// What an image made from `info` would need: by a direct query if the driver has one, else by a dummy object.
+    /// Returns the requirements of an image that `info` describes: by a direct query if the driver has one, otherwise
+    /// with a temporary image.
     ///
     /// # Safety
     /// `info` is valid for this device and not disjoint.
@@ -616,20 +619,20 @@ impl Device {
         }
         // SAFETY: the caller's promise: `info` is valid for this device and not disjoint.
         let image = unsafe { self.create_image(info) }?;
-        // SAFETY: the image was made just now.
+        // SAFETY: the image was just created.
         let requirements = unsafe { self.requirements(BufferOrImage::Image(image)) };
-        // SAFETY: nobody else knows of the image.
+        // SAFETY: nobody else has the handle of the image.
         unsafe { self.destroy_image(image) };
         Ok(requirements)
     }
 
-    /// Whether [`Self::bind`] may be given a chain.
+    /// Returns true if [`Self::bind`] accepts a chain.
     pub(crate) fn binds_chains(&self) -> bool {
         let Functions { bind_buffer_memory2, bind_image_memory2, .. } = &self.functions;
         self.settings.bind_memory2 && bind_buffer_memory2.is_some() && bind_image_memory2.is_some()
     }
 
-    /// Binds a buffer or image. A `next` chain goes through `vkBind*Memory2`.
+    /// Binds a buffer or image. A non-null `next` chain needs `vkBind*Memory2`.
     ///
     /// # Safety
     /// The resource is live and unbound, the memory is live, offset and type meet the resource's requirements

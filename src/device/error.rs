@@ -6,24 +6,23 @@ use std::fmt;
 
 use ash::vk;
 
-/// A Vulkan call failed. The result is also the [`source`](Error::source): it ends the chain of every error that the
-/// driver caused.
+/// A Vulkan call failed. The `vk::Result` is also the [`source`](Error::source): it ends the error chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverError {
     /// The function that was called.
     pub call: &'static str,
-    /// What it returned.
+    /// The result that it returned.
     pub result: vk::Result,
 }
 
 impl DriverError {
-    /// `Err` for every result below zero.
+    /// Returns `Err` for every negative result.
     #[inline]
     pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), Self> {
         if result.as_raw() >= 0 { Ok(()) } else { Err(Self { call, result }) }
     }
 
-    /// Whether the driver is out of memory, so that another memory type may still have room.
+    /// Returns true if the driver is out of memory. Another memory type may still have space.
     pub(crate) fn is_out_of_memory(self) -> bool {
         matches!(
             self.result,

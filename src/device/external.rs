@@ -1,4 +1,4 @@
-//! Exported handles of memory, and changes of its priority.
+//! Exports handles of memory, and changes its priority.
 
 use ash::vk;
 
@@ -7,7 +7,7 @@ use super::driver::Device;
 use super::error::DriverError;
 
 impl Device {
-    /// Whether the priority of memory can be changed.
+    /// Returns true if the priority of memory can be changed.
     pub(crate) fn can_set_priority(&self) -> bool {
         self.settings.pageable_device_local_memory && self.functions.set_device_memory_priority.is_some()
     }
@@ -28,7 +28,7 @@ impl Device {
     /// `vkGetMemoryFdKHR`; `None` without the extension.
     ///
     /// # Safety
-    /// `memory` is live and was allocated to be exported as `handle_type`, which is a type of file descriptors
+    /// `memory` is live and was allocated for export as `handle_type`, which is a file descriptor type
     /// (VUID-VkMemoryGetFdInfoKHR-handleType-00671, -00672).
     #[cfg(unix)]
     pub(crate) unsafe fn memory_fd(
@@ -41,22 +41,22 @@ impl Device {
         let function = self.functions.get_memory_fd?;
         let info = vk::MemoryGetFdInfoKHR::default().memory(memory).handle_type(handle_type);
         let mut fd = -1;
-        // SAFETY: the caller's promise: `memory` is live and was allocated to be exported as `handle_type`, which is a
-        // type of file descriptors.
+        // SAFETY: the caller's promise: `memory` is live and was allocated for export as `handle_type`, which is a file
+        // descriptor type.
         let result = unsafe { function(self.device, &info, &mut fd) };
         let checked = DriverError::check(CALL, result);
         let is_descriptor = fd >= 0;
         Some(checked.and_then(|()| {
-            // SAFETY: the driver made the descriptor for its caller, which alone closes it; it is not -1.
+            // SAFETY: the driver created the descriptor for the caller, who owns it; it is not -1.
             let fd = is_descriptor.then(|| unsafe { OwnedFd::from_raw_fd(fd) });
             fd.ok_or(DriverError { call: CALL, result: vk::Result::ERROR_INVALID_EXTERNAL_HANDLE })
         }))
     }
 
-    /// `vkGetMemoryWin32HandleKHR`, the first time, and `DuplicateHandle`; `None` without the extension.
+    /// Calls `vkGetMemoryWin32HandleKHR` the first time, and then `DuplicateHandle`; `None` without the extension.
     ///
     /// # Safety
-    /// `memory` is live and was allocated to be exported as `handle_type`, which is a type of NT handles
+    /// `memory` is live and was allocated for export as `handle_type`, which is an NT handle type
     /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662, -00664). `target_process` is null or the handle of a
     /// process.
     #[cfg(windows)]
@@ -73,9 +73,8 @@ impl Device {
         let ask = || {
             let info = vk::MemoryGetWin32HandleInfoKHR::default().memory(memory).handle_type(handle_type);
             let mut handle: vk::HANDLE = 0;
-            // SAFETY: the caller promises live memory that was allocated for export as this type of NT handles; the
-            // list of handles ensures one call for each memory and type
-            // (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
+            // SAFETY: the caller promises live memory that was allocated for export as this NT handle type. The list of
+            // handles ensures one call for each memory and type (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
             let result = unsafe { function(self.device, &info, &mut handle) };
             DriverError::check("vkGetMemoryWin32HandleKHR", result).map(|()| handle)
         };

@@ -9,8 +9,8 @@ macro_rules! functions {
     ($( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
         /// Raw Vulkan function pointers, for programs that have no `ash` objects or that hook calls.
         ///
-        /// Every member may be `None`: the library looks it up through the two get-proc members. A given member is used
-        /// as it is.
+        /// Every member may be `None`: the library then looks it up through the two get-proc members. A given member is
+        /// used unchanged.
         #[derive(Clone, Default)]
         pub struct VulkanFunctions {
             /// `vkGetInstanceProcAddr`.
@@ -20,7 +20,7 @@ macro_rules! functions {
             $( #[doc = concat!("`", $name, "`.")] $(#[$doc])* pub $field: Option<vk::$pfn>, )*
         }
 
-        /// The table that the library calls through. Every required function is there.
+        /// The function table of the library. Every required function is present.
         #[derive(Clone)]
         #[cfg_attr(not(unix), allow(dead_code, reason = "file descriptors are exported on Unix only"))]
         pub(crate) struct Functions {
@@ -28,7 +28,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Takes functions from `given`, and looks up the rest.
+            /// Takes functions from `given`, and looks up the others.
             fn resolve(given: &VulkanFunctions, lookup: &Lookup) -> Result<Self, MissingFunction> {
                 Ok(Self {
                     $( $field: functions!(@get $kind given.$field, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
@@ -36,7 +36,7 @@ macro_rules! functions {
             }
         }
     };
-    // A table for a part of the library that not every program uses. Programs cannot override its members.
+    // A table for an optional part of the library. Programs cannot override its members.
     (table $(#[$table_doc:meta])* $table:ident; $( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
         $(#[$table_doc])*
         #[derive(Clone)]
@@ -45,7 +45,7 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Looks all of them up.
+            /// Looks up all functions.
             fn resolve(lookup: &Lookup) -> Result<Self, MissingFunction> {
                 Ok(Self {
                     $( $field: functions!(@get $kind None::<vk::$pfn>, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
@@ -68,8 +68,8 @@ macro_rules! functions {
     (@get may $given:expr, $lookup:ident, $level:ident, $name:literal, [$($khr:literal)?], $pfn:ty) => {
         $given.or_else(|| {
             let found = $lookup.$level($name)$( .or_else(|| $lookup.$level($khr)) )?;
-            // SAFETY: a get-proc function answers with the function of that name, whose type is `$pfn`; the
-            // names and the types stand side by side in the table below.
+            // SAFETY: a get-proc function returns the function of that name, whose type is `$pfn`; the table below
+            // pairs names and types.
             found.map(|pointer| unsafe { std::mem::transmute::<unsafe extern "system" fn(), $pfn>(pointer) })
         })
     };
@@ -77,10 +77,10 @@ macro_rules! functions {
 
 functions! {
     get_physical_device_properties: PFN_vkGetPhysicalDeviceProperties = instance "vkGetPhysicalDeviceProperties" must;
-    /// Optional: descriptors beyond those of Vulkan 1.0 need it.
+    /// Optional: required for descriptors beyond Vulkan 1.0.
     get_physical_device_properties2: PFN_vkGetPhysicalDeviceProperties2 = instance "vkGetPhysicalDeviceProperties2" may | "vkGetPhysicalDeviceProperties2KHR";
     get_physical_device_memory_properties: PFN_vkGetPhysicalDeviceMemoryProperties = instance "vkGetPhysicalDeviceMemoryProperties" must;
-    /// Optional: budgets need it.
+    /// Optional: required for budgets.
     get_physical_device_memory_properties2: PFN_vkGetPhysicalDeviceMemoryProperties2 = instance "vkGetPhysicalDeviceMemoryProperties2" may | "vkGetPhysicalDeviceMemoryProperties2KHR";
     allocate_memory: PFN_vkAllocateMemory = device "vkAllocateMemory" must;
     free_memory: PFN_vkFreeMemory = device "vkFreeMemory" must;
@@ -100,23 +100,23 @@ functions! {
     get_buffer_memory_requirements2: PFN_vkGetBufferMemoryRequirements2 = device "vkGetBufferMemoryRequirements2" may | "vkGetBufferMemoryRequirements2KHR";
     /// Optional: reports whether the driver prefers a dedicated allocation.
     get_image_memory_requirements2: PFN_vkGetImageMemoryRequirements2 = device "vkGetImageMemoryRequirements2" may | "vkGetImageMemoryRequirements2KHR";
-    /// Optional: binding with a `pNext` chain needs it.
+    /// Optional: required for binding with a `pNext` chain.
     bind_buffer_memory2: PFN_vkBindBufferMemory2 = device "vkBindBufferMemory2" may | "vkBindBufferMemory2KHR";
-    /// Optional: binding with a `pNext` chain needs it.
+    /// Optional: required for binding with a `pNext` chain.
     bind_image_memory2: PFN_vkBindImageMemory2 = device "vkBindImageMemory2" may | "vkBindImageMemory2KHR";
-    /// Optional: requirements without a dummy object need it.
+    /// Optional: returns requirements without a temporary object.
     get_device_buffer_memory_requirements: PFN_vkGetDeviceBufferMemoryRequirements = device "vkGetDeviceBufferMemoryRequirements" may | "vkGetDeviceBufferMemoryRequirementsKHR";
-    /// Optional: requirements without a dummy object need it.
+    /// Optional: returns requirements without a temporary object.
     get_device_image_memory_requirements: PFN_vkGetDeviceImageMemoryRequirements = device "vkGetDeviceImageMemoryRequirements" may | "vkGetDeviceImageMemoryRequirementsKHR";
-    /// Optional: device addresses need it.
+    /// Optional: required for device addresses.
     get_buffer_device_address: PFN_vkGetBufferDeviceAddress = device "vkGetBufferDeviceAddress" may | "vkGetBufferDeviceAddressKHR";
-    /// Optional: changing a priority needs it.
+    /// Optional: required for changing a priority.
     set_device_memory_priority: PFN_vkSetDeviceMemoryPriorityEXT = device "vkSetDeviceMemoryPriorityEXT" may;
-    /// Optional: reading a timeline semaphore needs it.
+    /// Optional: required for reading a timeline semaphore.
     get_semaphore_counter_value: PFN_vkGetSemaphoreCounterValue = device "vkGetSemaphoreCounterValue" may | "vkGetSemaphoreCounterValueKHR";
-    /// Optional: exporting memory as a file descriptor needs it.
+    /// Optional: required for exporting memory as a file descriptor.
     get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
-    /// Optional: exporting memory as a Windows handle needs it.
+    /// Optional: required for exporting memory as a Windows handle.
     get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
 }
 
@@ -143,11 +143,11 @@ functions! { table
     get_descriptor: PFN_vkGetDescriptorEXT = device "vkGetDescriptorEXT" may;
     cmd_bind_descriptor_buffers: PFN_vkCmdBindDescriptorBuffersEXT = device "vkCmdBindDescriptorBuffersEXT" may;
     cmd_set_descriptor_buffer_offsets: PFN_vkCmdSetDescriptorBufferOffsetsEXT = device "vkCmdSetDescriptorBufferOffsetsEXT" may;
-    /// Names for debugging.
+    /// Sets names for debugging.
     set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = device "vkSetDebugUtilsObjectNameEXT" may;
 }
 
-/// Functions whose types `ash` does not have yet: here the library's own stand in the place of `vk`.
+/// Functions whose types `ash` does not have yet; `sublet_vk` provides them in place of `vk`.
 mod heap {
     use std::fmt;
 
@@ -173,7 +173,7 @@ mod heap {
 
 pub(crate) use heap::HeapFunctions;
 
-/// A required Vulkan function was neither given nor found.
+/// The program did not give a required Vulkan function, and the lookup did not find it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingFunction {
     /// The function's name.
@@ -203,7 +203,7 @@ impl fmt::Debug for Functions {
 impl VulkanFunctions {
     /// The functions of an `ash` instance, and its `vkGetDeviceProcAddr`.
     ///
-    /// `api_version` says whether the instance functions of Vulkan 1.1 may be used. An instance of version 1.0 with
+    /// `api_version` decides if the instance functions of Vulkan 1.1 may be used. An instance of version 1.0 with
     /// VK_KHR_get_physical_device_properties2 has them under another name, which only [`Self::get_instance_proc_addr`]
     /// finds: see [`Self::with_entry`].
     #[must_use]
@@ -230,40 +230,40 @@ impl VulkanFunctions {
         Self { get_instance_proc_addr: Some(entry.static_fn().get_instance_proc_addr), ..self }
     }
 
-    /// The complete table.
+    /// Returns the complete table.
     ///
     /// # Safety
-    /// `instance` and `device` are live, the functions that are given are theirs, and what they do is what Vulkan says.
+    /// `instance` and `device` are live, and the given functions belong to them and conform to Vulkan.
     pub(crate) unsafe fn resolve(
         &self,
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<Functions, MissingFunction> {
-        // SAFETY: the caller's promise: `instance` and `device` are live, the functions that are given are theirs, and
-        // what they do is what Vulkan says.
+        // SAFETY: the caller's promise: `instance` and `device` are live, and the given functions belong to them and
+        // conform to Vulkan.
         let lookup = unsafe { self.lookup(instance, device) };
         Functions::resolve(self, &lookup)
     }
 
-    /// The table for descriptors.
+    /// Returns the table for descriptors.
     ///
     /// # Safety
-    /// As [`Self::resolve`].
+    /// Same as [`Self::resolve`].
     pub(crate) unsafe fn resolve_descriptors(
         &self,
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<DescriptorFunctions, MissingFunction> {
-        // SAFETY: the caller promises live `instance` and `device`, and functions that are theirs and do what Vulkan
-        // says.
+        // SAFETY: the caller promises live `instance` and `device`, and functions that belong to them and conform to
+        // Vulkan.
         let lookup = unsafe { self.lookup(instance, device) };
         DescriptorFunctions::resolve(&lookup)
     }
 
-    /// The functions of VK_EXT_descriptor_heap.
+    /// Returns the functions of VK_EXT_descriptor_heap.
     ///
     /// # Safety
-    /// As [`Self::resolve`].
+    /// Same as [`Self::resolve`].
     pub(crate) unsafe fn resolve_heap(
         &self,
         instance: vk::Instance,
@@ -274,16 +274,16 @@ impl VulkanFunctions {
         HeapFunctions::find(&lookup)
     }
 
-    /// The two get-proc functions. The instance's finds the device's if that was not given.
+    /// Returns the two get-proc functions. If the device's was not given, the instance's finds it.
     ///
     /// # Safety
-    /// As [`Self::resolve`].
+    /// Same as [`Self::resolve`].
     unsafe fn lookup(&self, instance: vk::Instance, device: vk::Device) -> Lookup {
         let instance_lookup = self.get_instance_proc_addr;
         let by_instance = Lookup { instance, instance_lookup, device, device_lookup: None };
         let device_lookup = self.get_device_proc_addr.or_else(|| {
             let found = by_instance.instance("vkGetDeviceProcAddr");
-            // SAFETY: as in the table above.
+            // SAFETY: same as in the table above.
             found.map(|pointer| unsafe {
                 std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetDeviceProcAddr>(pointer)
             })
@@ -300,10 +300,10 @@ struct Lookup {
     device_lookup: Option<vk::PFN_vkGetDeviceProcAddr>,
 }
 
-/// Names in this file are shorter. A longer one would not be found.
+/// The capacity for function names. All names in this file are shorter; a longer one is never found.
 const NAME_CAPACITY: usize = 96;
 
-/// Calls with `name` as a C string.
+/// Passes `name` as a C string to `call`.
 fn with_c_name<R>(name: &str, call: impl FnOnce(*const c_char) -> Option<R>) -> Option<R> {
     let mut bytes = [0_u8; NAME_CAPACITY];
     bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());

@@ -1,7 +1,5 @@
-//! The only room that calls `vk*` functions.
-//!
-//! It holds the table of functions, loaded through `ash` or given as raw pointers, and the constant properties of a
-//! device.
+//! The only module that calls `vk*` functions. It holds the function table, loaded through `ash` or given as raw
+//! pointers, and the constant properties of a device.
 
 mod address;
 mod callbacks;

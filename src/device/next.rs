@@ -1,23 +1,23 @@
-//! Extension structures that only the program knows.
+//! Extension structures of the program.
 
 use std::ffi::c_void;
 
-/// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, or anything else that the allocator does not know.
-/// Null by default.
+/// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, or structures that the allocator does not support
+/// itself. Null by default.
 ///
-/// The chain comes last. The allocator puts its own structures before it where they are needed, in the order of this
-/// table. A structure that is in the chain already is not added again.
+/// The chain comes last. The allocator inserts its own structures before it as needed, in the order of this table. It
+/// never adds a structure that is already in the chain.
 ///
 /// | structure | added | not added |
 /// |---|---|---|
 /// | `VkExportMemoryAllocateInfo` | with [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types) | if the chain imports memory, or exports it itself |
 /// | `VkMemoryPriorityAllocateInfoEXT` | with [`EXT_MEMORY_PRIORITY`](crate::AllocatorCreateFlags::EXT_MEMORY_PRIORITY) | if the chain has a priority |
-/// | `VkMemoryAllocateFlagsInfo` | with [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS), and where the chain replays an address | never: the flags and the device mask of the chain are merged into it |
-/// | `VkMemoryDedicatedAllocateInfo` | in dedicated memory for a buffer or an image, unless [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS) is set | if the chain imports a host pointer, or says itself what the memory is dedicated to |
+/// | `VkMemoryAllocateFlagsInfo` | with [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS), and if the chain replays an address | never: the flags and the device mask of the chain are merged into it |
+/// | `VkMemoryDedicatedAllocateInfo` | in dedicated memory for a buffer or an image, unless [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS) is set | if the chain imports a host pointer, or dedicates the memory itself |
 ///
 /// Memory that is imported as `OPAQUE_FD` or as an opaque Windows handle may be dedicated to a resource only if the
-/// exported memory was dedicated to one that is identical (VUID-VkMemoryDedicatedAllocateInfo-image-01878 and its
-/// siblings). The allocator cannot see that: set `CAN_ALIAS` where the exported memory was dedicated to nothing.
+/// exported memory was dedicated to an identical one (VUID-VkMemoryDedicatedAllocateInfo-image-01878 and its siblings).
+/// The allocator cannot check this: set `CAN_ALIAS` if the exported memory was not dedicated.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -31,8 +31,8 @@ use std::ffi::c_void;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryAllocateNext(*const c_void);
 
-// SAFETY: nothing is written through the pointer, and `new` has the caller promise that nobody writes to the chain for
-// as long as it is used, on whatever thread.
+// SAFETY: nothing writes through the pointer, and the caller of `new` promises that no thread writes to the chain while
+// it is in use.
 unsafe impl Send for MemoryAllocateNext {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for MemoryAllocateNext {}
@@ -40,7 +40,7 @@ unsafe impl Sync for MemoryAllocateNext {}
 impl MemoryAllocateNext {
     pub(crate) const NONE: Self = Self(std::ptr::null());
 
-    /// Takes a chain.
+    /// Wraps a chain.
     ///
     /// # Safety
     /// 1. The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext).

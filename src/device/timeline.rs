@@ -6,10 +6,10 @@ use super::driver::Device;
 use super::error::DriverError;
 
 impl Device {
-    /// The name under which the function of [`Self::counter_value`] is looked up first.
+    /// The primary name of the function behind [`Self::counter_value`].
     pub(crate) const COUNTER_VALUE: &'static str = "vkGetSemaphoreCounterValue";
 
-    /// Whether [`Self::counter_value`] can be called.
+    /// Returns true if [`Self::counter_value`] can be called.
     pub(crate) fn counts(&self) -> bool {
         self.functions.get_semaphore_counter_value.is_some()
     }

@@ -1,4 +1,4 @@
-//! Windows handles of memory: exported once, duplicated for each caller, closed when the memory is freed.
+//! Windows handles of memory: exported once, duplicated for each caller, and closed when the memory is freed.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -26,15 +26,15 @@ unsafe extern "system" {
 /// `DUPLICATE_SAME_ACCESS`.
 const SAME_ACCESS: u32 = 2;
 
-/// The driver's own handles, by memory and handle type.
+/// The driver's handles, by memory and handle type.
 #[derive(Debug, Default)]
 pub(super) struct Win32Handles(Mutex<BTreeMap<(u64, u32), vk::HANDLE>>);
 
 impl Win32Handles {
-    /// A new handle for the caller. `ask` exports the memory the first time.
+    /// Returns a new handle for the caller. Calls `ask` to export the memory the first time.
     ///
     /// # Safety
-    /// `target_process` is null, for this process, or the handle of one.
+    /// `target_process` is null (for this process) or the handle of a process.
     pub(super) unsafe fn duplicate(
         &self,
         memory: vk::DeviceMemory,
@@ -43,13 +43,13 @@ impl Win32Handles {
         ask: impl FnOnce() -> Result<vk::HANDLE, DriverError>,
     ) -> Result<vk::HANDLE, DriverError> {
         let key = (memory.as_raw(), handle_type.as_raw());
-        // Held during the driver's call: memory may be exported once only.
+        // Held across the driver call, because memory may be exported only once.
         let mut handles = self.0.lock();
         let source = match handles.get(&key) {
             Some(&handle) => handle,
             None => *handles.entry(key).or_insert(ask()?),
         };
-        // SAFETY: it has no conditions.
+        // SAFETY: the function has no preconditions.
         let this_process = unsafe { GetCurrentProcess() };
         let target_process = if target_process == 0 { this_process } else { target_process };
         let mut target: vk::HANDLE = 0;
@@ -71,7 +71,8 @@ impl Win32Handles {
         let mut handles = self.0.lock();
         let keys: Vec<_> = handles.range(first..=last).map(|(&key, _)| key).collect();
         for handle in keys.iter().filter_map(|key| handles.remove(key)) {
-            // SAFETY: the driver gave it to this library, which closes it once: it is out of the list.
+            // SAFETY: the driver gave the handle to this library, which closes it once: it was just removed from the
+            // list.
             let closed = unsafe { CloseHandle(handle) };
             debug_assert_ne!(closed, 0);
         }

@@ -7,12 +7,12 @@ use super::super::functions::MissingFunction;
 use super::driver::DescriptorDriver;
 
 impl DescriptorDriver {
-    /// Whether both are for the same `VkDevice`.
+    /// Returns true if both belong to the same `VkDevice`.
     pub(crate) fn is_of(&self, device: &Device) -> bool {
         self.device == device.device
     }
 
-    /// The first function of VK_EXT_descriptor_buffer that the device does not have.
+    /// Returns the first function of VK_EXT_descriptor_buffer that the device lacks.
     pub(crate) fn missing_for_descriptor_buffer(&self) -> Option<MissingFunction> {
         let functions = &self.functions;
         let needed = [
@@ -29,7 +29,7 @@ impl DescriptorDriver {
         needed.into_iter().find_map(|(missing, name)| missing.then_some(MissingFunction { name }))
     }
 
-    /// `vkGetDescriptorSetLayoutSizeEXT`, in bytes; 0 where there is no such function.
+    /// `vkGetDescriptorSetLayoutSizeEXT`, in bytes; 0 if the function is missing.
     ///
     /// # Safety
     /// The layout is live, and was made with VK_DESCRIPTOR_SET_LAYOUT_CREATE_DESCRIPTOR_BUFFER_BIT_EXT
@@ -42,10 +42,10 @@ impl DescriptorDriver {
         size
     }
 
-    /// `vkGetDescriptorSetLayoutBindingOffsetEXT`, in bytes; 0 where there is no such function.
+    /// `vkGetDescriptorSetLayoutBindingOffsetEXT`, in bytes; 0 if the function is missing.
     ///
     /// # Safety
-    /// As [`Self::set_layout_size`], and the layout has the binding.
+    /// Same as [`Self::set_layout_size`], and the layout has the binding.
     pub(crate) unsafe fn binding_offset(&self, layout: vk::DescriptorSetLayout, binding: u32) -> u64 {
         let Some(query) = self.functions.get_descriptor_set_layout_binding_offset else { return 0 };
         let mut offset = 0;
@@ -55,10 +55,10 @@ impl DescriptorDriver {
         offset
     }
 
-    /// `vkGetDescriptorEXT`: writes the bytes of one descriptor. Nothing where there is no such function.
+    /// `vkGetDescriptorEXT`: writes the bytes of one descriptor. Does nothing if the function is missing.
     ///
     /// # Safety
-    /// The info is valid, and `bytes` is as long as the device says for its type
+    /// The info is valid, and `bytes` has the length that the device reports for the descriptor type
     /// (VUID-vkGetDescriptorEXT-dataSize-08125).
     pub(crate) unsafe fn descriptor_bytes(&self, info: &vk::DescriptorGetInfoEXT<'_>, bytes: &mut [u8]) {
         let Some(get) = self.functions.get_descriptor else { return };

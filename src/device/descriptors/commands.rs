@@ -7,7 +7,7 @@ use ash::vk;
 use super::driver::DescriptorDriver;
 use crate::base::cast::narrow;
 
-/// Where in a pipeline layout something is bound.
+/// The bind target in a pipeline layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BindTarget {
     pub(crate) commands: vk::CommandBuffer,
@@ -47,12 +47,12 @@ impl DescriptorDriver {
         }
     }
 
-    /// Whether there are push descriptors.
+    /// Returns true if the device has push descriptors.
     pub(crate) fn has_push_descriptors(&self) -> bool {
         self.functions.cmd_push_descriptor_set.is_some()
     }
 
-    /// `vkCmdPushDescriptorSetKHR`. Nothing where there is no such function.
+    /// `vkCmdPushDescriptorSetKHR`. Does nothing if the function is missing.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the layout's set is one of push descriptors
@@ -73,16 +73,16 @@ impl DescriptorDriver {
         }
     }
 
-    /// Whether push descriptors can be written by templates.
+    /// Returns true if templates can write push descriptors.
     pub(crate) fn has_push_templates(&self) -> bool {
         self.has_templates() && self.functions.cmd_push_descriptor_set_with_template.is_some()
     }
 
-    /// `vkCmdPushDescriptorSetWithTemplateKHR`. Nothing where there is no such function.
+    /// `vkCmdPushDescriptorSetWithTemplateKHR`. Does nothing if the function is missing.
     ///
     /// # Safety
-    /// As [`Self::cmd_push`]; the template was made for push descriptors of this layout and set, and `data` holds what
-    /// it reads (VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686).
+    /// Same as [`Self::cmd_push`]; the template was made for push descriptors of this layout and set, and `data` holds
+    /// everything that it reads (VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686).
     pub(crate) unsafe fn cmd_push_with_template(
         &self,
         target: &BindTarget,
@@ -95,7 +95,7 @@ impl DescriptorDriver {
         unsafe { push(target.commands, template, target.layout, target.set, data) };
     }
 
-    /// `vkCmdBindDescriptorBuffersEXT`. Nothing where there is no such function.
+    /// `vkCmdBindDescriptorBuffersEXT`. Does nothing if the function is missing.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, and the infos are valid
@@ -111,17 +111,17 @@ impl DescriptorDriver {
         unsafe { bind(commands, narrow(infos.len()), infos.as_ptr()) };
     }
 
-    /// `vkCmdSetDescriptorBufferOffsetsEXT` of sets from `target.set` on. Nothing where there is no such function.
+    /// `vkCmdSetDescriptorBufferOffsetsEXT` for sets from `target.set` on. Does nothing if the function is missing.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, both slices are as long, and what they say is valid
-    /// (VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061, -pBufferIndices-08065).
+    /// The command buffer is being recorded by this thread alone, both slices have the same length, and their content
+    /// is valid (VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061, -pBufferIndices-08065).
     #[inline]
     pub(crate) unsafe fn cmd_set_offsets(&self, target: &BindTarget, buffers: &[u32], offsets: &[u64]) {
         let Some(set_offsets) = self.functions.cmd_set_descriptor_buffer_offsets else { return };
         debug_assert_eq!(buffers.len(), offsets.len());
-        // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone, both slices are as
-        // long, and what they say is valid.
+        // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone, both slices have the
+        // same length, and their content is valid.
         unsafe {
             set_offsets(
                 target.commands,

@@ -1,4 +1,4 @@
-//! Layouts, pools and sets: one call each, with its result checked.
+//! Layouts, pools and sets: one method for each call, which checks the result.
 
 use ash::vk;
 
@@ -8,11 +8,11 @@ use super::super::functions::{
 };
 use super::facts::{DescriptorExtensions, DescriptorFacts};
 
-/// A live device, as descriptors see it.
+/// A live device, with the functions for descriptors.
 #[derive(Debug)]
 pub(crate) struct DescriptorDriver {
     pub(super) functions: DescriptorFunctions,
-    /// Those of VK_EXT_descriptor_heap, where it is enabled.
+    /// The functions of VK_EXT_descriptor_heap, if it is enabled.
     pub(super) heap: Option<HeapFunctions>,
     /// The functions that do not concern descriptors.
     pub(super) common: Functions,
@@ -20,23 +20,23 @@ pub(crate) struct DescriptorDriver {
     pub(crate) facts: DescriptorFacts,
 }
 
-/// What a descriptor pool is to hold.
+/// The parameters of a descriptor pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewDescriptorPool<'a> {
     pub(crate) max_sets: u32,
-    /// Counts that are not zero; bytes for inline uniform blocks.
+    /// Non-zero counts; bytes for inline uniform blocks.
     pub(crate) sizes: &'a [vk::DescriptorPoolSize],
     pub(crate) flags: vk::DescriptorPoolCreateFlags,
     /// Bindings of inline uniform blocks; 0 needs no structure.
     pub(crate) inline_uniform_bindings: u32,
-    /// For each entry of `sizes` the types that its mutable descriptors take; empty without mutable descriptors.
+    /// For each entry of `sizes`, the types that its mutable descriptors may take; empty without mutable descriptors.
     pub(crate) mutable_types: &'a [vk::MutableDescriptorTypeListEXT<'a>],
 }
 
 impl DescriptorDriver {
     /// # Safety
-    /// The handles are live and belong together, the given functions are theirs. All of it stays so until this value
-    /// and everything made through it is gone.
+    /// The handles are live and belong together, and the given functions belong to them. This holds until this value
+    /// and everything created through it is gone.
     pub(crate) unsafe fn new(
         given: &VulkanFunctions,
         instance: vk::Instance,
@@ -76,8 +76,8 @@ impl DescriptorDriver {
         Ok(layout)
     }
 
-    /// `vkGetDescriptorSetLayoutSupport`: whether such a layout can be made, and how many descriptors its binding with
-    /// a variable count may have. `None` where there is no such function.
+    /// `vkGetDescriptorSetLayoutSupport`: whether the device supports the layout, and the maximum count of its variable
+    /// binding. `None` if the function is missing.
     ///
     /// # Safety
     /// The create-info is valid (VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter).
@@ -122,10 +122,10 @@ impl DescriptorDriver {
             info = info.push_next(&mut mutable);
         }
         let mut pool = vk::DescriptorPool::null();
-        // SAFETY: the device is live; the callers give sets and sizes that are not zero
+        // SAFETY: the device is live. The callers give non-zero sets and sizes
         // (VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227,
-        // VUID-VkDescriptorPoolSize-descriptorCount-00302), and structures of extensions only where the program has
-        // enabled them.
+        // VUID-VkDescriptorPoolSize-descriptorCount-00302), and structures of extensions only if the program enabled
+        // them.
         let result = unsafe {
             (self.functions.create_descriptor_pool)(self.device, &info, std::ptr::null(), &mut pool)
         };
@@ -144,7 +144,7 @@ impl DescriptorDriver {
         unsafe { (self.functions.destroy_descriptor_pool)(self.device, pool, std::ptr::null()) };
     }
 
-    /// `vkResetDescriptorPool`. Its sets are gone.
+    /// `vkResetDescriptorPool`. Frees all its sets.
     ///
     /// # Safety
     /// The pool is live, nobody else uses it, and no set of it is in use by the device
@@ -159,8 +159,8 @@ impl DescriptorDriver {
     /// `vkAllocateDescriptorSets` of one set.
     ///
     /// # Safety
-    /// Pool and layout are live and go together (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044), the layout is
-    /// none of push descriptors or descriptor buffers (-00308, -08009), and nobody else uses the pool.
+    /// Pool and layout are live and compatible (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044), the layout is not
+    /// for push descriptors or descriptor buffers (-00308, -08009), and nobody else uses the pool.
     #[inline]
     pub(crate) unsafe fn allocate_set(
         &self,
@@ -169,15 +169,15 @@ impl DescriptorDriver {
     ) -> Result<vk::DescriptorSet, DriverError> {
         let layouts = [layout];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        // SAFETY: the caller promises a live pool and a live layout that go together, a layout of ordinary sets, and
+        // SAFETY: the caller promises a live pool and a live layout that are compatible, a layout of ordinary sets, and
         // that nobody else uses the pool.
         unsafe { self.allocate_one(&info) }
     }
 
-    /// `vkAllocateDescriptorSets` of a set for each of `layouts`; all or none. With no layouts nothing is called.
+    /// `vkAllocateDescriptorSets` of one set for each of `layouts`; all or none. Makes no call if `layouts` is empty.
     ///
     /// # Safety
-    /// As [`Self::allocate_set`], for all layouts.
+    /// Same as [`Self::allocate_set`], for all layouts.
     pub(crate) unsafe fn allocate_sets(
         &self,
         pool: vk::DescriptorPool,
@@ -198,10 +198,10 @@ impl DescriptorDriver {
         DriverError::check("vkAllocateDescriptorSets", result).inspect_err(|_| sets.clear())
     }
 
-    /// The same for a layout whose last binding has a variable descriptor count.
+    /// [`Self::allocate_set`] for a layout whose last binding has a variable descriptor count.
     ///
     /// # Safety
-    /// As [`Self::allocate_set`], and `count` is not above what the layout says
+    /// Same as [`Self::allocate_set`], and `count` does not exceed the maximum of the layout
     /// (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
     pub(crate) unsafe fn allocate_variable_set(
         &self,

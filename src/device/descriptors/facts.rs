@@ -1,11 +1,11 @@
-//! What a device reports about descriptors, queried once.
+//! The descriptor properties of a device, queried once.
 
 use ash::vk;
 
 use super::super::functions::Functions;
 use sublet_vk::descriptor_heap::PhysicalDeviceDescriptorHeapPropertiesEXT;
 
-/// Limits and properties of a device that concern descriptors. What the device does not know is zero.
+/// The limits and properties of a device that concern descriptors. Unknown values are zero.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DescriptorFacts {
     pub(crate) properties: vk::PhysicalDeviceProperties,
@@ -19,7 +19,7 @@ pub(crate) struct DescriptorFacts {
     pub(crate) heap: PhysicalDeviceDescriptorHeapPropertiesEXT,
 }
 
-/// Enabled extensions whose properties are queried. Validation layers reject a query for an extension that is not
+/// The enabled extensions whose properties are queried. Validation layers reject a query for an extension that is not
 /// enabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DescriptorExtensions {
@@ -81,7 +81,7 @@ impl DescriptorFacts {
     }
 }
 
-// SAFETY: the structures hold numbers; their chains are cut where they are filled, and nobody follows them.
+// SAFETY: the structures hold numbers; their `pNext` pointers are null after the query.
 unsafe impl Send for DescriptorFacts {}
 // SAFETY: as above.
 unsafe impl Sync for DescriptorFacts {}

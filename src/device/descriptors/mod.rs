@@ -1,4 +1,4 @@
-//! What descriptors need of a device: its functions, its limits, and one checked method for each call.
+//! The device calls for descriptors: functions, limits, and one checked method for each call.
 
 mod buffer;
 mod commands;

@@ -1,4 +1,4 @@
-//! Writes into sets, by structures or by templates.
+//! Writes into sets, with structures or templates.
 
 use std::ffi::c_void;
 
@@ -13,8 +13,8 @@ impl DescriptorDriver {
     /// `vkUpdateDescriptorSets`.
     ///
     /// # Safety
-    /// The writes and copies are valid, and the device does not use what they change, unless it was made to be updated
-    /// after it is bound (VUID-vkUpdateDescriptorSets-None-03047).
+    /// The writes and copies are valid, and the device does not use the descriptors that they change, except those
+    /// created with update-after-bind (VUID-vkUpdateDescriptorSets-None-03047).
     pub(crate) unsafe fn update_sets(
         &self,
         writes: &[vk::WriteDescriptorSet<'_>],
@@ -33,14 +33,14 @@ impl DescriptorDriver {
         }
     }
 
-    /// Whether there are update templates.
+    /// Returns true if the device has update templates.
     pub(crate) fn has_templates(&self) -> bool {
         self.functions.create_descriptor_update_template.is_some()
             && self.functions.destroy_descriptor_update_template.is_some()
             && self.functions.update_descriptor_set_with_template.is_some()
     }
 
-    /// `vkCreateDescriptorUpdateTemplate`. `None` where there are no templates.
+    /// `vkCreateDescriptorUpdateTemplate`. `None` if the device has no templates.
     ///
     /// # Safety
     /// The create-info is valid (VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter).
@@ -72,8 +72,8 @@ impl DescriptorDriver {
     /// `vkUpdateDescriptorSetWithTemplate`.
     ///
     /// # Safety
-    /// The template came from [`Self::create_template`] and fits the set's layout, `data` holds what it reads
-    /// (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685), and the device does not use the set.
+    /// The template came from [`Self::create_template`] and fits the set's layout, `data` holds everything that it
+    /// reads (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685), and the device does not use the set.
     #[inline]
     pub(crate) unsafe fn update_with_template(
         &self,
@@ -90,7 +90,7 @@ impl DescriptorDriver {
     /// `vkGetBufferDeviceAddress`.
     ///
     /// # Errors
-    /// Where the device has no such function.
+    /// If the device lacks the function.
     ///
     /// # Safety
     /// The buffer is live, was made with VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, memory is bound to it, and the
