@@ -7,15 +7,15 @@ use std::fmt;
 use super::VirtualAllocation;
 use crate::metadata::Algorithm;
 
-/// Why a [`VirtualBlock`](super::VirtualBlock) could not be made.
+/// The [`VirtualBlock`](super::VirtualBlock) could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualBlockError {
-    /// No units, or too many.
+    /// The size is zero or too large.
     Size {
-        /// Units that were asked for.
+        /// The requested number of units.
         size: u64,
-        /// The most units that a block can have.
+        /// The maximum size of a block in units.
         max: u64,
     },
 }
@@ -30,36 +30,36 @@ impl fmt::Display for VirtualBlockError {
 
 impl Error for VirtualBlockError {}
 
-/// Why a [`VirtualBlock`](super::VirtualBlock) could not allocate. Nothing was changed.
+/// The [`VirtualBlock`](super::VirtualBlock) could not allocate. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualAllocationError {
-    /// Zero units were asked for.
+    /// Zero units were requested.
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {
-        /// The alignment that was asked for.
+        /// The requested alignment.
         alignment: u64,
     },
-    /// No free range is large enough once it is aligned. If `free` is not below `size` but `largest_free` is, the block
-    /// is fragmented.
+    /// No free range is large enough at this alignment. If `free` is at least `size` but `largest_free` is smaller, the
+    /// block is fragmented.
     NoSpace {
-        /// Units that were asked for.
+        /// The requested number of units.
         size: u64,
-        /// The alignment that was asked for.
+        /// The requested alignment.
         alignment: u64,
-        /// Free units of the block.
+        /// The number of free units in the block.
         free: u64,
-        /// The most units that an allocation with an alignment of 1 could have. Where several ranges are about as large,
-        /// it may be too small by less than 1/64.
+        /// The size of the largest possible allocation with an alignment of 1. If several ranges have about this size,
+        /// the value may be too small by less than 1/64.
         largest_free: u64,
     },
-    /// An upper address was asked for, and the block has none.
+    /// An upper address was requested, but the block does not support it.
     UpperUnsupported {
-        /// How the block is divided.
+        /// The algorithm of the block.
         algorithm: Algorithm,
     },
-    /// An upper address was asked for while the block is used as a ring buffer: the two exclude each other.
+    /// An upper address was requested while the block is used as a ring buffer. The two exclude each other.
     UpperInRing,
 }
 
@@ -82,13 +82,13 @@ impl fmt::Display for VirtualAllocationError {
 
 impl Error for VirtualAllocationError {}
 
-/// Why a [`VirtualAllocation`] is not valid in a block.
+/// The reason why a [`VirtualAllocation`] is not valid in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum VirtualHandleError {
     /// It belongs to another block.
     ForeignBlock,
-    /// It is from before the block was cleared.
+    /// It was allocated before the block was cleared.
     Cleared,
 }
 
@@ -103,13 +103,13 @@ impl fmt::Display for VirtualHandleError {
 
 impl Error for VirtualHandleError {}
 
-/// Why an allocation was not freed. The error gives it back. Nothing was changed.
+/// The allocation was not freed; the error returns it. Nothing was changed.
 #[derive(PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct VirtualFreeError {
-    /// Why it is not valid.
+    /// The reason why it is not valid.
     pub reason: VirtualHandleError,
-    /// The allocation, as it was.
+    /// The unchanged allocation.
     pub allocation: VirtualAllocation,
 }
 

@@ -1,4 +1,4 @@
-//! Ranges named by numbers, for the C interface, which cannot hold a [`VirtualAllocation`].
+//! Numeric handles of ranges for the C interface, which cannot hold a [`VirtualAllocation`].
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -6,13 +6,13 @@ use std::num::NonZeroU64;
 use super::{VirtualAllocation, VirtualBlock};
 use crate::metadata::{Key, Metadata};
 
-/// The number that names a range in its block; never 0.
+/// Returns the number that identifies a range in its block; never 0.
 #[must_use]
 pub const fn virtual_handle(allocation: &VirtualAllocation) -> u64 {
     allocation.key.0.get()
 }
 
-/// The range that a number names. `None` if it was freed, or the block was cleared.
+/// Returns the range with this number. `None` if it was freed, or the block was cleared.
 #[must_use]
 pub fn virtual_allocation(block: &VirtualBlock, handle: u64) -> Option<VirtualAllocation> {
     let key = Key(NonZeroU64::new(handle)?);

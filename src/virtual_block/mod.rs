@@ -1,4 +1,4 @@
-//! The engines for the user's own ranges: parts of a buffer, slots of an array, indices of anything.
+//! Public access to the engines, for ranges of the caller: parts of a buffer, slots of an array, any indices.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -17,32 +17,33 @@ use crate::metadata::{
 };
 use crate::statistics::{DetailedStatistics, Statistics};
 
-/// How to make a [`VirtualBlock`].
+/// The parameters of a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualBlockCreateInfo {
-    /// Units of the block: 1 to 2^63 of whatever the caller counts.
+    /// The size of the block: 1 to 2^63 units. The caller defines the unit.
     pub size: u64,
-    /// How it is divided.
+    /// The algorithm that divides the block.
     pub algorithm: Algorithm,
 }
 
-/// How to allocate a range of a [`VirtualBlock`].
+/// The parameters of an allocation in a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualAllocationCreateInfo {
-    /// Units to allocate; not zero.
+    /// The number of units to allocate; not zero.
     pub size: u64,
     /// The offset is a multiple of this power of two. 0 means 1.
     pub alignment: u64,
-    /// What to optimise. Only [`Algorithm::Tlsf`] has a choice.
+    /// The optimisation goal. Only [`Algorithm::Tlsf`] uses it.
     pub strategy: Strategy,
-    /// From the end of the block downwards: the second stack of a double stack, [`Algorithm::Linear`] only.
+    /// If true, allocates from the end of the block downwards: the second stack of a double stack.
+    /// [`Algorithm::Linear`] only.
     pub upper_address: bool,
-    /// A number that the block keeps with the allocation, for the caller's use. One of 2^29 and more takes 12 bytes of
-    /// host memory, others none.
+    /// A number that the block stores with the allocation. A value of 2^29 or more takes 12 bytes of host memory;
+    /// smaller values take none.
     pub user_data: u64,
 }
 
-/// A range of a [`VirtualBlock`]. By value and neither `Copy` nor `Clone`, so that freeing it twice does not compile.
+/// A range of a [`VirtualBlock`]. Neither `Copy` nor `Clone`, so that freeing it twice does not compile.
 ///
 /// Dropping one without [`VirtualBlock::free`] leaves its range allocated until [`VirtualBlock::clear`].
 ///
@@ -64,52 +65,53 @@ pub struct VirtualAllocation {
 }
 
 impl VirtualAllocation {
-    /// First unit.
+    /// Returns the first unit.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Units granted: as many as were asked for, or the power of two that [`Algorithm::Buddy`] rounds them up to.
+    /// Returns the number of granted units: the requested size, or the power of two that [`Algorithm::Buddy`] rounds it
+    /// up to.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 }
 
-/// What a [`VirtualBlock`] knows of an allocation.
+/// The properties of an allocation in a [`VirtualBlock`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VirtualAllocationInfo {
-    /// First unit.
+    /// The first unit.
     pub offset: u64,
-    /// Units granted.
+    /// The number of granted units.
     pub size: u64,
     /// The value of [`VirtualAllocationCreateInfo::user_data`], or the last one of [`VirtualBlock::set_user_data`].
     pub user_data: u64,
 }
 
-/// A range of a block, used or free, as [`VirtualBlock::walk`] shows it.
+/// A used or free range of a block: see [`VirtualBlock::walk`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VirtualRange {
-    /// First unit.
+    /// The first unit.
     pub offset: u64,
-    /// Units; not zero.
+    /// The number of units; not zero.
     pub size: u64,
-    /// The user data of the allocation that has the range; `None` if the range is free.
+    /// The user data of the range's allocation; `None` if the range is free.
     pub user_data: Option<u64>,
 }
 
-/// Divides a range of numbers whose meaning only the caller knows: bytes of one large buffer, elements of an array,
-/// rows of a texture, identifiers. No Vulkan and no memory are behind it.
+/// Divides a range of numbers whose meaning the caller defines: bytes of one large buffer, elements of an array, rows
+/// of a texture, identifiers. Uses no Vulkan and no device memory.
 ///
-/// Units: whatever the caller counts. The block has no lock: `&mut self` keeps other threads away. Placement is
-/// deterministic: the same calls give the same offsets.
+/// The caller defines the unit. The block has no lock; `&mut self` excludes other threads. Placement is deterministic:
+/// the same calls return the same offsets.
 ///
-/// A block of 2^27 units or more that is divided by [`Algorithm::Tlsf`] is as fast as those of device memory. Like them
-/// it rounds sizes up by less than 1/64, and by at most 1/65536 of the block, while there is room, and has
-/// [slabs](crate::metadata::Tlsf#slabs) for small ones, whose free slots serve no larger ones while a slot beside them
-/// is used. Before it refuses a request all that was rounded up is made free, and from then on nothing is, as in
-/// smaller blocks. No block has more than 2^29 allocations.
+/// A block of at least 2^27 units with [`Algorithm::Tlsf`] is as fast as blocks of device memory. Like those, it rounds
+/// sizes up while there is space: by less than 1/64, and by at most 1/65536 of the block. It also has
+/// [slabs](crate::metadata::Tlsf#slabs) for small sizes, whose free slots serve no larger allocation while another slot
+/// of the slab is used. Before such a block fails a request, it releases all slack and stops rounding up, like a
+/// smaller block. No block has more than 2^29 allocations.
 ///
 /// # Examples
 /// One vertex buffer for many meshes:
@@ -138,7 +140,8 @@ pub struct VirtualBlock {
     user_data: UserData,
 }
 
-/// The user data of the allocations. The engine carries each in its tag, or else the slot that it is in.
+/// The user data of the allocations. A small value is stored in the engine's tag; the tag of a large value holds a slot
+/// index.
 #[derive(Debug, Default)]
 struct UserData {
     slots: Vec<u64>,
@@ -146,10 +149,10 @@ struct UserData {
 }
 
 impl UserData {
-    /// The bit of a tag that says that the others are a slot; without it they are the number itself.
+    /// The bit of a tag that marks a slot index; without it, the tag is the value itself.
     const SLOT: u32 = (Tag::MASK >> 1) + 1;
 
-    /// The tag of an allocation with this number.
+    /// Stores the value and returns its tag.
     #[inline]
     fn keep(&mut self, user_data: u64) -> Tag {
         match u32::try_from(user_data) {
@@ -170,7 +173,7 @@ impl UserData {
         Tag(Self::SLOT | slot)
     }
 
-    /// The slot that a tag names, if it does.
+    /// Returns the slot index in a tag, if there is one.
     #[inline]
     const fn slot(tag: Tag) -> Option<u32> {
         if tag.0 & Self::SLOT == 0 { None } else { Some(tag.0 ^ Self::SLOT) }
@@ -188,7 +191,7 @@ impl UserData {
         }
     }
 
-    /// Whether no tag names a slot.
+    /// Returns true if no slot is in use.
     #[inline]
     fn is_empty(&self) -> bool {
         self.slots.len() == self.vacant.len()
@@ -201,12 +204,12 @@ impl UserData {
 }
 
 impl VirtualBlock {
-    /// An empty block.
+    /// Creates an empty block.
     ///
     /// # Errors
     /// [`VirtualBlockError::Size`] if `info.size` is 0 or above 2^63.
     pub fn new(info: &VirtualBlockCreateInfo) -> Result<Self, VirtualBlockError> {
-        /// Blocks made so far. A handle carries the number of its block.
+        /// The number of blocks created so far. A handle contains the number of its block.
         static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
         let &VirtualBlockCreateInfo { size, algorithm } = info;
@@ -222,13 +225,13 @@ impl VirtualBlock {
         Ok(Self { id, engine, region, user_data: UserData::default() })
     }
 
-    /// The size of the block in units.
+    /// Returns the size of the block in units.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.engine.region_usage(self.region).capacity
     }
 
-    /// How the block is divided.
+    /// Returns the algorithm of the block.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.engine.algorithm()
@@ -237,18 +240,18 @@ impl VirtualBlock {
     /// Allocates a range.
     ///
     /// # Errors
-    /// - [`ZeroSize`](VirtualAllocationError::ZeroSize): ask for at least one unit.
+    /// - [`ZeroSize`](VirtualAllocationError::ZeroSize): the size is zero.
     /// - [`Alignment`](VirtualAllocationError::Alignment): the alignment is neither 0 nor a power of two.
-    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger. The error has the free
-    ///   units and the largest free range.
+    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or create a larger block. The error contains the
+    ///   number of free units and the largest free range.
     /// - [`UpperUnsupported`](VirtualAllocationError::UpperUnsupported): only [`Algorithm::Linear`] has an upper side.
     /// - [`UpperInRing`](VirtualAllocationError::UpperInRing): the block is used as a ring buffer.
     ///
-    /// On error nothing has changed.
+    /// Nothing was changed on error.
     ///
     /// # Complexity
-    /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) looks at a few free ranges besides.
-    /// Once in the life of a block of 2^27 units or more, when there is no space for the first time though as many units
+    /// That of the engine. [`NoSpace`](VirtualAllocationError::NoSpace) also inspects a few free ranges. O(n) once in
+    /// the life of a block of at least 2^27 units: the first time that no range fits although enough units are free.
     /// are free, O(n).
     #[inline]
     pub fn allocate(
@@ -262,12 +265,12 @@ impl VirtualBlock {
         let Some(alignment) = Alignment::of_both(alignment, 0) else {
             return Err(VirtualAllocationError::Alignment { alignment });
         };
-        // So that each of them may have a slot.
+        // Every allocation must be able to have a slot.
         if self.engine.usage().used_chunks >= UserData::SLOT.into() {
             return Err(self.refused(AllocateError::NoSpace, size, alignment, self.free_units()));
         }
         let tag = self.user_data.keep(user_data);
-        // Not made where it is not needed: it would have to be in memory.
+        // A closure, so that the fast path does not build the request in memory.
         let request = || Request { size, alignment, strategy, upper: upper_address, tag };
         if strategy == Strategy::Balanced && !upper_address && !self.engine.rounds_up() {
             return match self.engine.grant(size, alignment, tag) {
@@ -280,7 +283,7 @@ impl VirtualBlock {
         self.end(&request, granted)
     }
 
-    /// What comes of a request that is out of the ordinary, or that found no space at first.
+    /// Handles a request with unusual parameters, or one that found no space at first.
     #[inline(never)]
     fn end(
         &mut self,
@@ -288,7 +291,7 @@ impl VirtualBlock {
         mut granted: Result<(Key, Span), AllocateError>,
     ) -> Result<VirtualAllocation, VirtualAllocationError> {
         let free = self.free_units();
-        // Not for what is larger than all that is free.
+        // Skipped for requests larger than all free units.
         if granted == Err(AllocateError::NoSpace) && request.size <= free && self.engine.leave_nothing_out() {
             granted = self.engine.allocate(request);
         }
@@ -334,13 +337,14 @@ impl VirtualBlock {
     /// Frees a range.
     ///
     /// # Errors
-    /// [`VirtualFreeError`], with the handle in it, if it is of another block, or from before [`VirtualBlock::clear`].
+    /// [`VirtualFreeError`], which contains the handle, if the handle belongs to another block or was allocated before
+    /// [`VirtualBlock::clear`].
     #[inline]
     pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {
         if allocation.block != self.id {
             return Err(VirtualFreeError { reason: VirtualHandleError::ForeignBlock, allocation });
         }
-        // What nobody has to look up is not looked up.
+        // Without slots, the tag need not be looked up.
         let tag = if self.user_data.is_empty() { Ok(Tag(0)) } else { self.engine.tag(allocation.key) };
         match (tag, self.engine.take_back(allocation.key)) {
             (Ok(tag), Some(_)) => {
@@ -351,7 +355,7 @@ impl VirtualBlock {
         }
     }
 
-    /// The tag of an allocation of this block.
+    /// Returns the tag of an allocation of this block.
     #[inline]
     fn tag(&self, allocation: &VirtualAllocation) -> Result<Tag, VirtualHandleError> {
         if allocation.block != self.id {
@@ -360,32 +364,32 @@ impl VirtualBlock {
         self.engine.tag(allocation.key).map_err(|_| VirtualHandleError::Cleared)
     }
 
-    /// Frees everything. Allocations from before are not valid any more.
+    /// Frees everything. Earlier allocations are no longer valid.
     pub fn clear(&mut self) {
         self.engine.reset(self.region);
         self.user_data.clear();
     }
 
-    /// Whether nothing is allocated.
+    /// Returns true if nothing is allocated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.engine.usage().used_chunks == 0
     }
 
-    /// The offset, size and user data of an allocation.
+    /// Returns the offset, size and user data of an allocation.
     ///
     /// # Errors
-    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    /// [`VirtualHandleError`] if it belongs to another block or was allocated before [`VirtualBlock::clear`].
     #[inline]
     pub fn info(&self, allocation: &VirtualAllocation) -> Result<VirtualAllocationInfo, VirtualHandleError> {
         let user_data = self.user_data(allocation)?;
         Ok(VirtualAllocationInfo { offset: allocation.offset, size: allocation.size, user_data })
     }
 
-    /// The user data of an allocation.
+    /// Returns the user data of an allocation.
     ///
     /// # Errors
-    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    /// [`VirtualHandleError`] if it belongs to another block or was allocated before [`VirtualBlock::clear`].
     #[inline]
     pub fn user_data(&self, allocation: &VirtualAllocation) -> Result<u64, VirtualHandleError> {
         self.tag(allocation).map(|tag| self.user_data.get(tag))
@@ -394,7 +398,7 @@ impl VirtualBlock {
     /// Replaces the user data of an allocation.
     ///
     /// # Errors
-    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    /// [`VirtualHandleError`] if it belongs to another block or was allocated before [`VirtualBlock::clear`].
     #[inline]
     pub fn set_user_data(
         &mut self,
@@ -404,7 +408,7 @@ impl VirtualBlock {
         if allocation.block != self.id {
             return Err(VirtualHandleError::ForeignBlock);
         }
-        // What nobody has to look up is not looked up.
+        // Without slots, the old tag need not be looked up.
         if !self.user_data.is_empty() {
             let tag = self.tag(allocation)?;
             self.user_data.forget(tag);
@@ -416,7 +420,7 @@ impl VirtualBlock {
         })
     }
 
-    /// How much is allocated. O(1).
+    /// Returns the number and the size of the allocations. O(1).
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let usage = self.engine.usage();
@@ -428,13 +432,13 @@ impl VirtualBlock {
         }
     }
 
-    /// How much is allocated, and the sizes of the allocations and of the free ranges. O(n).
+    /// Returns the statistics with the sizes of allocations and free ranges. O(n).
     #[must_use]
     pub fn detailed_statistics(&self) -> DetailedStatistics {
         DetailedStatistics::from_sizes(self.statistics(), self.engine.measure(self.region))
     }
 
-    /// Calls `visit` with every range of the block, used or free, in the order of offsets. O(n).
+    /// Calls `visit` for every range of the block, used or free, in the order of offsets. O(n).
     ///
     /// # Examples
     /// ```
@@ -457,7 +461,7 @@ impl VirtualBlock {
         });
     }
 
-    /// A copy of the list of allocations, in the order of offsets. O(n) in time and memory.
+    /// Returns a copy of the list of allocations, in the order of offsets. O(n) in time and memory.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = VirtualAllocationInfo> + use<> {
         let mut all = Vec::new();
         self.walk(|VirtualRange { offset, size, user_data }| {

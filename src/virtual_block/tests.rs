@@ -1,4 +1,4 @@
-//! The public face over all three engines. The engines have tests of their own.
+//! The public API over all three engines. The engines have their own tests.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -76,7 +76,7 @@ fn a_ring_has_no_upper_side() {
     assert_eq!(top.offset(), 99);
 }
 
-/// Small numbers, which the engine keeps, and such that need a slot.
+/// Covers small values, which the tag stores, and large values, which need a slot.
 #[test]
 fn user_data_stays_with_its_allocation() {
     let number = |n: u64| if n % 2 == 0 { n } else { n << 40 };
@@ -85,7 +85,7 @@ fn user_data_stays_with_its_allocation() {
         let mut live: Vec<_> =
             (0..20).map(|n| (number(n), block.allocate(&info(16, 4, number(n))).unwrap())).collect();
         for turn in 0..100 {
-            // Oldest first, which suits the ring too.
+            // Oldest first, which the ring also supports.
             let (user_data, range) = live.remove(0);
             assert_eq!(block.user_data(&range), Ok(user_data));
             block.free(range).unwrap();
@@ -125,7 +125,7 @@ fn the_largest_number_without_a_slot() {
     }
 }
 
-/// Where units are many some are left out for a while, but never one for want of which a request is refused.
+/// A large block leaves slack for a while, but no request fails because of it.
 #[test]
 fn a_large_block_is_filled_to_the_last_unit() {
     let size = LEAST_FOR_SLABS;
@@ -138,11 +138,11 @@ fn a_large_block_is_filled_to_the_last_unit() {
             left -= part;
         }
         let whole = VirtualAllocationCreateInfo { strategy, ..info(left, 1, 0) };
-        // What was left out lies between the parts.
+        // The slack lies between the parts.
         let error = block.allocate(&whole).unwrap_err();
         let VirtualAllocationError::NoSpace { free, largest_free, .. } = error else { panic!("{error}") };
         assert_eq!((free, size - 300_000 < largest_free && largest_free < left), (left, true));
-        // And all of it is to be had.
+        // All of the largest free range can be allocated.
         let last = block.allocate(&info(largest_free, 1, 0)).unwrap();
         let mut rest = left - largest_free;
         while rest != 0 {
@@ -162,7 +162,7 @@ fn a_large_block_is_filled_to_the_last_unit() {
         block.clear();
         assert_eq!(block.allocate(&info(size, 1, 0)).unwrap().size(), size);
     }
-    // One that lies behind it has all that is left, and what no block could grant changes nothing.
+    // A request behind it gets all remaining units, and a request that no block could grant changes nothing.
     let mut block = block(size, Algorithm::Tlsf);
     let _live = block.allocate(&info(130_001, 1, 0)).unwrap();
     assert!(block.allocate(&info(size - 130_000, 1, 0)).is_err());
@@ -172,7 +172,8 @@ fn a_large_block_is_filled_to_the_last_unit() {
     assert_eq!(block.allocate(&info(size - 130_001, 1, 0)).unwrap().offset(), 130_001);
 }
 
-/// At random, and full again and again: ranges do not overlap, and what is refused has no free range outside of slabs.
+/// Random sizes, filled repeatedly: ranges do not overlap, and a failed request has no sufficient free range outside
+/// slabs.
 #[test]
 fn a_large_block_refuses_only_what_does_not_fit() {
     let mut random = fastrand::Rng::with_seed(5);
@@ -287,7 +288,7 @@ fn clearing_makes_handles_stale() {
         let _also_stale = block.allocate(&info(16, 1, 2)).unwrap();
         block.clear();
         assert!(block.is_empty());
-        // In the very place, and with the very slot.
+        // The same range and the same slot are reused.
         let fresh = block.allocate(&info(16, 1, u64::MAX)).unwrap();
         assert_eq!(block.user_data.slots.len(), 1);
         assert_eq!(fresh.offset(), stale.offset());
@@ -298,7 +299,7 @@ fn clearing_makes_handles_stale() {
         assert_eq!(error.reason, VirtualHandleError::Cleared);
         assert_eq!(block.user_data(&fresh), Ok(u64::MAX));
         block.free(fresh).unwrap();
-        // Nor is a slot kept for one that is not valid where no other has one.
+        // A failed `set_user_data` allocates no slot either.
         let stale = block.allocate(&info(16, 1, 0)).unwrap();
         block.clear();
         assert_eq!(block.set_user_data(&stale, u64::MAX), Err(VirtualHandleError::Cleared));
