@@ -41,11 +41,13 @@ impl Attachments {
         let mut table = Table::new(&["attachment", ">size", "from", "to", ">at"]);
         let (mut all, mut memory) = (0, BTreeMap::new());
         for (attachment, image) in self.table.iter().zip(&self.images) {
-            let (Some(place), Some(allocation)) = (image.place(), image.allocation()) else { continue };
+            let (Some(range), Some(allocation)) = (image.memory_range(), image.allocation()) else {
+                continue;
+            };
             let (first, last) = attachment.life();
             let (first, last) = (format!("{first:?}"), format!("{last:?}"));
-            let (size, at) = (bytes(place.size), bytes(place.offset - allocation.offset()));
-            all += place.size;
+            let (size, at) = (bytes(range.size), bytes(range.offset - allocation.offset()));
+            all += range.size;
             memory.insert((allocation.memory(), allocation.offset()), allocation.size());
             table.row([&attachment.name, &size, &first, &last, &at]);
         }

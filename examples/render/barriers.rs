@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ash::vk;
 use parking_lot::Mutex;
 use sublet_frame::BarrierObserver;
-use sublet_frame::track::Batch;
+use sublet_frame::track::BarrierBatch;
 
 use crate::attachments::Attachments;
 use crate::passes::{Pass, order};
@@ -27,7 +27,7 @@ pub(crate) struct Barriers(Arc<Mutex<Seen>>);
 impl Barriers {
     pub(crate) fn observer(&self) -> BarrierObserver {
         let seen = Arc::clone(&self.0);
-        Arc::new(move |batch: &Batch| {
+        Arc::new(move |batch: &BarrierBatch| {
             let mut seen = seen.lock();
             seen.calls += 1;
             seen.memory += batch.memory().len() + batch.buffers().len();

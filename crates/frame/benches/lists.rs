@@ -1,7 +1,7 @@
-//! What a use costs in a list, with the resource that it keeps, and with its handle and name.
+//! Cost of resource uses in a list, by the kind of resource.
 //!
-//! Run with `cargo bench -p sublet-frame --bench lists`; as a test of itself with `cargo test -p sublet-frame --benches`.
-//! The lists are on a simulated GPU and record nothing there: one item is one use that needs nothing.
+//! Run with `cargo bench -p sublet-frame --bench lists`. `cargo test -p sublet-frame --benches` runs it as a test. The
+//! lists are on a simulated GPU that records nothing. One item is one use that needs no barrier.
 //!
 //! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, as in `track.rs`.
 #![allow(
@@ -49,7 +49,7 @@ fn counted(round: &mut dyn FnMut()) {
     round();
 }
 
-/// One of a hundred buffers is used again, before each of a thousand commands.
+/// Uses one of a hundred buffers before each of a thousand commands.
 fn uses(movable: bool, moved: bool) -> Case {
     let (_, mut frames) = sublet_frame::doc_example();
     let usage = vk::BufferUsageFlags::TRANSFER_SRC
@@ -99,13 +99,13 @@ fn compact(frames: &mut Frames) {
         }
     }
     let moves = compactor.statistics().moves;
-    // Some are where they would be moved to.
+    // Some are at their destination already.
     assert!(moves > 80, "only {moves} were moved");
 }
 
 const REGIONS: usize = 20_000;
 
-/// One copy has many regions, in random order.
+/// Copies many regions in random order.
 fn regions() -> Case {
     let (_, mut frames) = sublet_frame::doc_example();
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
@@ -134,10 +134,10 @@ fn regions() -> Case {
 const BOUND: u32 = 1_000;
 const CHANGES: u32 = 100;
 
-/// A thousand storage buffers are bound, and one of them changes before each of a hundred dispatches.
+/// Binds a thousand storage buffers, and changes one of them before each of a hundred dispatches.
 fn descriptors() -> Case {
-    // The profile of the examples has fewer descriptors in a stage.
-    let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").expect("a profile that there is"));
+    // The default profile has fewer descriptors per stage.
+    let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").expect("a known profile"));
     let gpu: &sim::Gpu = Box::leak(Box::new(gpu));
     let allocator = Arc::new(unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap());
     let sets =
@@ -196,17 +196,17 @@ fn bench(bencher: Bencher<'_, '_>, mut round: Case) {
 }
 
 #[divan::bench]
-fn a_use_of_what_stays(bencher: Bencher<'_, '_>) {
+fn a_use_of_a_fixed_buffer(bencher: Bencher<'_, '_>) {
     bench(bencher, uses(false, false));
 }
 
 #[divan::bench]
-fn a_use_of_what_may_be_moved(bencher: Bencher<'_, '_>) {
+fn a_use_of_a_movable_buffer(bencher: Bencher<'_, '_>) {
     bench(bencher, uses(true, false));
 }
 
 #[divan::bench]
-fn a_use_of_what_was_moved(bencher: Bencher<'_, '_>) {
+fn a_use_of_a_moved_buffer(bencher: Bencher<'_, '_>) {
     bench(bencher, uses(true, true));
 }
 

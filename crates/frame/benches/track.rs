@@ -1,10 +1,10 @@
-//! What it costs to declare a use, and to settle lists.
+//! Cost of declaring uses and of resolving lists.
 //!
-//! Run with `cargo bench -p sublet-frame`; as a test of itself with `cargo test -p sublet-frame --benches`. No device
-//! is needed. One item is one use, or one resource that changed.
+//! Run with `cargo bench -p sublet-frame`. `cargo test -p sublet-frame --benches` runs it as a test. Needs no device.
+//! One item is one use, or one changed resource.
 //!
-//! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, the second time within [`counted`], and prints its items: for
-//! `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*counted*'`.
+//! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, the second time within [`counted`], and prints its number of
+//! items. Use it with `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*counted*'`.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
@@ -14,7 +14,7 @@ use ash::vk::{self, Handle, ImageLayout as Layout, PipelineStageFlags2 as Stages
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use sublet_frame::track::{
-    BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Submission, Subresources, Use,
+    BufferInfo, Global, ImageId, ImageInfo, MemoryRange, Queue, Recorder, Submission, Subresources, Use,
 };
 
 const SAMPLED: Use = Use::sampled(Stages::FRAGMENT_SHADER);
@@ -24,17 +24,17 @@ fn main() {
     if let Ok(name) = std::env::var("SUBLET_COUNTED") {
         let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("the name of a case");
         let (items, mut round) = case();
-        // What it needs it has from now on. A case of two states is back in the first.
+        // Warm up. Two rounds return cases with two states to the first.
         round();
         round();
         counted(&mut round);
         return println!("{items}");
     }
-    println!("bytes for each tracked resource that is alike: {}", Global::BYTES_PER_RESOURCE);
+    println!("bytes of a tracked resource with one state: {}", Global::BYTES_PER_RESOURCE);
     divan::main();
 }
 
-/// Items of a round, and the round.
+/// The number of items of a round, and the round.
 type Case = (usize, Box<dyn FnMut()>);
 
 type MakeCase = fn() -> Case;
@@ -76,7 +76,7 @@ fn world(count: u64) -> (Global, Queue, Vec<ImageId>) {
 
 const USES: usize = 1_000;
 
-/// One of a hundred images is sampled again, before each of a thousand draws.
+/// Samples one of a hundred images before each of a thousand draws.
 fn nothing() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
@@ -91,7 +91,7 @@ fn nothing() -> Case {
     (USES, Box::new(round))
 }
 
-/// An image is copied to and sampled in turn.
+/// Copies to an image and samples it, in turn.
 fn barrier() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
@@ -107,7 +107,7 @@ fn barrier() -> Case {
     (USES, Box::new(round))
 }
 
-/// One mip after another of an image with eight: its states are apart, and alike again at the end.
+/// Uses one mip after another of an image with eight. Its states differ, and are equal again at the end.
 fn mip() -> Case {
     let (_, queue, images) = world(100);
     let mut list = Recorder::new(queue);
@@ -124,7 +124,7 @@ fn mip() -> Case {
     (1_600, Box::new(round))
 }
 
-/// What most programs have: a map of layouts by subresource, and a barrier where the layout differs.
+/// The common approach: a map of layouts by subresource, and a barrier if the layout differs.
 #[derive(Default)]
 struct Layouts {
     map: HashMap<(u64, u32, u32), Layout>,
@@ -146,7 +146,7 @@ impl Layouts {
     }
 }
 
-/// Whole images, of eight mips and six layers, in one or two layouts in turn.
+/// Whole images of eight mips and six layers, in one or in two alternating layouts.
 fn by_map(count: usize) -> Case {
     let mut layouts = Layouts::default();
     let round = move || {
@@ -169,7 +169,7 @@ fn mip_by_map() -> Case {
     (1_600, Box::new(round))
 }
 
-/// A list of a hundred changes meets some thousands of resources. The cost is that of the hundred.
+/// Resolves a list of a hundred changes among thousands of resources. Only the hundred cost.
 fn resolve(count: u64) -> Case {
     let (mut global, queue, images) = world(count);
     let mut submission = Submission::new();
@@ -186,7 +186,7 @@ fn resolve(count: u64) -> Case {
     let mut done = 0;
     let round = move || {
         global.resolve(queue, &[&lists[done % 2]], &mut submission).unwrap();
-        assert_eq!(submission.front(0).map(|batch| batch.len()), Some(100));
+        assert_eq!(submission.preamble(0).map(|batch| batch.len()), Some(100));
         done += 1;
     };
     (100, Box::new(round))
@@ -212,7 +212,7 @@ fn scattered(count: usize) -> Case {
     (count, Box::new(round))
 }
 
-/// A hundred random pieces of a buffer are written, and then all of it is read: the six hundredth frame.
+/// Writes a hundred random pieces of a buffer, then reads all of it. Measures the six hundredth frame.
 fn pieces() -> Case {
     const BYTES: u64 = 64 << 20;
     let mut global = Global::new();
@@ -240,14 +240,14 @@ fn placed(count: u64, place: impl Fn(u64) -> (u64, u64)) -> (Global, Queue, Vec<
     let queue = global.add_queue(0);
     let images = (1..=count).map(|raw| {
         let (offset, size) = place(raw);
-        let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset, size });
-        global.add_image(&ImageInfo { place, ..ImageInfo::new(vk::Image::from_raw(raw)) })
+        let memory_range = Some(MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset, size });
+        global.add_image(&ImageInfo { memory_range, ..ImageInfo::new(vk::Image::from_raw(raw)) })
     });
     let images = images.collect();
     (global, queue, images)
 }
 
-/// Images that all have the same memory are used one after another.
+/// Uses images that all have the same memory, one after another.
 fn alias(count: u64) -> Case {
     let (mut global, queue, images) = placed(count, |_| (0, 64));
     let (mut list, mut submission) = (Recorder::new(queue), Submission::new());
@@ -263,7 +263,7 @@ fn alias(count: u64) -> Case {
     (items, Box::new(round))
 }
 
-/// A list of a hundred changes meets many resources that have places in one memory, each beside the others.
+/// Resolves a list of a hundred changes among many resources with disjoint ranges of one memory.
 fn places(count: u64) -> Case {
     let (mut global, queue, images) = placed(count, |raw| (raw * 64, 64));
     let mut submission = Submission::new();
@@ -301,7 +301,7 @@ fn a_use_of_one_of_2000_images_in_one_memory(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(args = [1_000, 100_000])]
-fn resolving_100_changes_among_places(bencher: Bencher<'_, '_>, count: u64) {
+fn resolving_100_changes_among_memory_ranges(bencher: Bencher<'_, '_>, count: u64) {
     bench(bencher, places(count));
 }
 

@@ -39,7 +39,7 @@ pub use resource::{
     WriteError, format_aspects, format_layout,
 };
 
-/// What examples of the documentation start from: a simulated GPU that is never dropped, and frames on it.
+/// Returns a simulated GPU that is never dropped, and frames on it, for documentation examples.
 #[cfg(feature = "sim")]
 #[must_use]
 #[doc(hidden)]

@@ -1,12 +1,13 @@
-//! Two frames in flight, 1,000 of them: numbers that are uploaded for each frame, a table that is replaced while frames
-//! that read it are in flight, constants of each dispatch, and sums that come back. Every number is compared with what it
-//! must be. There is no barrier, no fence, no pool and no `collect` here. `examples/frames` of the package `sublet` adds
-//! a heap of descriptors.
+//! Runs 1,000 frames, two of them in flight. Each uploads numbers, sometimes replaces a table that earlier frames still
+//! read, dispatches with changing constants, and reads sums back. Every number is compared with its expected value. The
+//! example needs no barrier, fence, pool or `collect`. `examples/frames` of the package `sublet` adds a descriptor
+//! heap.
 //!
-//! Then textures that come and go under a budget, while a compactor moves those that stay, and blocks go back.
+//! Then streams textures under a budget, while a compactor moves resources and frees blocks.
 //!
 //! `cargo run -p sublet-frame --example streams`
-//! `cargo run -p sublet-frame --example streams -- --compare` compares pictures of them with those without a compactor
+//! `cargo run -p sublet-frame --example streams -- --compare` also compares its pictures with those of a run without a
+//! compactor.
 
 #[path = "../../../../examples/support/mod.rs"]
 mod support;
@@ -43,7 +44,7 @@ fn textures(context: &Context, compare: bool) -> Result<()> {
     let with = textures::stream(context, true)?;
     let CompactorStatistics { moves, bytes_moved, blocks_freed, .. } = with.compaction;
     note(&format!(
-        "{} pictures of textures under a budget; {moves} moved ({bytes_moved} bytes), {blocks_freed} blocks went back.",
+        "{} pictures of textures under a budget; {moves} moves ({bytes_moved} bytes), {blocks_freed} blocks freed.",
         with.pictures.len()
     ));
     if compare {
@@ -53,13 +54,13 @@ fn textures(context: &Context, compare: bool) -> Result<()> {
         }
         let (reserved, before) = (with.reserved, without.reserved);
         note(&format!(
-            "All are those without it, byte by byte: {reserved} bytes of blocks, {before} without it."
+            "All equal those without a compactor, byte by byte: {reserved} bytes of blocks, {before} without it."
         ));
     }
     Ok(())
 }
 
-/// Numbers that are of this frame and place and no other.
+/// Returns numbers that are unique for this frame and index.
 fn numbers(frame: u32, place: u32) -> Vec<u32> {
     (0..64).map(|at| frame.wrapping_mul(2_654_435_761).wrapping_add(place * 1_000 + at)).collect()
 }
@@ -77,7 +78,7 @@ fn buffer(frames: &Frames) -> Result<Buffer> {
     Ok(unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?)
 }
 
-/// The shader, for a simulated GPU.
+/// The shader for a simulated GPU.
 fn kernel(kernel: &mut sim::Kernel<'_>) {
     let factor = kernel.buffer(0, 0, 0).read_u32(0);
     let [left, right, sums] = [1, 2, 3].map(|binding| kernel.buffer(0, binding, 0));
@@ -86,7 +87,7 @@ fn kernel(kernel: &mut sim::Kernel<'_>) {
     }
 }
 
-/// What the shader has in set 0.
+/// The layout of set 0 of the shader.
 fn set_layout(context: &Context) -> Result<SetLayout> {
     let uniform = vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC;
     let storage = vk::DescriptorType::STORAGE_BUFFER;
@@ -98,7 +99,7 @@ fn set_layout(context: &Context) -> Result<SetLayout> {
             .stage_flags(vk::ShaderStageFlags::COMPUTE)
     });
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: the create-info is valid, and the layout is made from it.
+    // SAFETY: the create-info is valid, and the layout was created from it.
     let layout = unsafe { context.device().create_descriptor_set_layout(&info, None) }?;
     // SAFETY: as above.
     Ok(unsafe { SetLayout::new(layout, &info) }?)
@@ -112,10 +113,10 @@ fn streams(context: &Context) -> Result<()> {
     if let Some(gpu) = context.gpu() {
         gpu.set_kernel("main", kernel);
     }
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
     let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
-    // SAFETY: the same of what is made from this.
+    // SAFETY: as above, for the descriptor device.
     let descriptors = unsafe { DescriptorDevice::new(&info) }?;
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
@@ -124,12 +125,12 @@ fn streams(context: &Context) -> Result<()> {
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
-    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    // SAFETY: all handles belong to the context's device, which has these features, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
     let set = set_layout(context)?;
     let compute = Compute::new(context, include_str!("sums.wgsl"), &[set.handle()])?;
     let sets = std::slice::from_ref(&set);
-    // SAFETY: the pipeline layout was made from this set layout, and both are destroyed behind the frames.
+    // SAFETY: the pipeline layout was created from this set layout, and both are destroyed after the frames.
     let layout = unsafe { PipelineLayout::new(&descriptors, compute.layout, sets, &[]) }?;
 
     let (input, sums) = (buffer(&frames)?, buffer(&frames)?);
@@ -142,20 +143,20 @@ fn streams(context: &Context) -> Result<()> {
         let queue = frames.queue(0);
         let mut list = frames.list(queue)?;
         if frame % 7 == 0 {
-            // The old one goes when the device is done with the frames that read it.
+            // The old one is destroyed when the device is done with the frames that read it.
             table = buffer(&frames)?;
             table_of = frame;
             list.upload(&table, 0, &bytes(&numbers(frame, 2)))?;
         }
         list.upload(&input, 0, &bytes(&numbers(frame, 1)))?;
-        // SAFETY: the pipeline was made with this layout, and is destroyed behind the frames.
+        // SAFETY: the pipeline was created with this layout, and is destroyed after the frames.
         unsafe { list.bind_pipeline(POINT, compute.pipeline, &layout) }?;
         list.bind_buffer(POINT, (0, 1, 0), &input, 0..BYTES, StorageAccess::Read)?;
         list.bind_buffer(POINT, (0, 2, 0), &table, 0..BYTES, StorageAccess::Read)?;
         list.bind_buffer(POINT, (0, 3, 0), &sums, 0..BYTES, StorageAccess::Write)?;
         for factor in [frame, 3] {
             list.bind_constants(POINT, (0, 0), &[factor, 0, 0, 0])?;
-            // SAFETY: all that the shader uses is bound, as it uses it.
+            // SAFETY: all resources of the shader are bound with matching access.
             unsafe { list.dispatch([1, 1, 1]) }?;
             let pairs = numbers(frame, 1).into_iter().zip(numbers(table_of, 2));
             let expected: Vec<u32> =
@@ -172,14 +173,14 @@ fn streams(context: &Context) -> Result<()> {
     frames.wait_idle()?;
     under_way.iter().try_for_each(check)?;
     compared += NUMBERS * under_way.len();
-    note(&format!("{FRAMES} frames, {compared} numbers computed by the device, all as they must be."));
+    note(&format!("{FRAMES} frames, {compared} numbers computed by the device, all correct."));
     let statistics = frames.statistics();
     note(&format!(
         "{} barriers in {} calls, {} command pools, {} bytes of upload pages.",
         statistics.barriers, statistics.barrier_calls, statistics.pools, statistics.upload_bytes
     ));
     drop((under_way, frames, layout, compute));
-    // SAFETY: the frames were dropped, and nothing uses it.
+    // SAFETY: the frames were dropped, so nothing uses it.
     unsafe { context.device().destroy_descriptor_set_layout(set.handle(), None) };
     Ok(())
 }

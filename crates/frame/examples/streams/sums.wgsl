@@ -1,4 +1,4 @@
-// Adds up two arrays, the first of them multiplied.
+// Adds two arrays, the first multiplied by a factor.
 @group(0) @binding(0) var<uniform> factor: vec4<u32>;
 @group(0) @binding(1) var<storage, read> left: array<u32>;
 @group(0) @binding(2) var<storage, read> right: array<u32>;

@@ -1,4 +1,4 @@
-//! Textures that come and go under a budget, while a compactor moves those that stay.
+//! Streams textures under a budget, while a compactor moves resources.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use sublet_frame::{
 use crate::support::{Context, Random, Result, image_info};
 
 const FRAMES: u32 = 400;
-/// Texels of a side of a texture, and of the part of it that a picture shows.
+/// Side length of a texture in texels, and of the part that a picture shows.
 const SIDE: u32 = 64;
 const SHOWN: u32 = 16;
 /// Textures in a row of a picture, and in a picture.
 const ROW: u32 = 8;
 const MOST: usize = 64;
-/// The budget in bytes, in a level with much to see and in one with little.
+/// The budgets in bytes of a level with many visible textures, and of one with few.
 const BUDGETS: [usize; 2] = [MOST * TEXTURE, MOST / 6 * TEXTURE];
 const TEXTURE: usize = 4 * 64 * 64;
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
-/// What was to be seen, and what it took.
+/// The results of a run.
 pub(crate) struct Streamed {
     pub(crate) pictures: Vec<Vec<u8>>,
     /// Bytes of blocks at the end.
@@ -39,7 +39,7 @@ fn part(x: u32, y: u32) -> (vk::ImageSubresourceLayers, vk::Offset3D) {
     (layers, vk::Offset3D { x: signed(x), y: signed(y), z: 0 })
 }
 
-/// Shows a corner of each texture.
+/// Draws a corner of each texture.
 fn draw(list: &mut CommandList, picture: &Image, textures: &[Image]) -> Result<ReadBack> {
     let black = vk::ClearColorValue { float32: [0.0; 4] };
     // SAFETY: the format can be cleared.
@@ -55,11 +55,11 @@ fn draw(list: &mut CommandList, picture: &Image, textures: &[Image]) -> Result<R
     Ok(list.read_image(picture, 0, 0..1, COLOR)?)
 }
 
-/// Streams; with a compactor or without one.
+/// Streams textures, with or without a compactor.
 pub(crate) fn stream(context: &Context, compacts: bool) -> Result<Streamed> {
-    // Small blocks, so that a few megabytes are several of them.
+    // Small blocks, so that a few megabytes need several of them.
     let info = AllocatorCreateInfo { preferred_large_heap_block_size: 256 << 10, ..context.allocator_info() };
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&info) }?);
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
     let (instance, device, physical) = (context.instance(), context.device(), context.physical_device());
@@ -67,7 +67,7 @@ pub(crate) fn stream(context: &Context, compacts: bool) -> Result<Streamed> {
         features: context.frame_features(),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
-    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    // SAFETY: all handles belong to the context's device, which has these features, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
     let mut compactor = Compactor::new(CompactorCreateInfo {
         max_bytes_per_frame: 256 << 10,
@@ -93,7 +93,7 @@ pub(crate) fn stream(context: &Context, compacts: bool) -> Result<Streamed> {
             textures.swap_remove(random.index(textures.len()));
         }
         let mut list = frames.list(frames.queue(0))?;
-        // Where there is little to see, little is new.
+        // A level with few visible textures rarely loads new ones.
         if budget == BUDGETS[0] || frame % 20 == 0 {
             if (textures.len() + 1) * TEXTURE > budget {
                 textures.swap_remove(random.index(textures.len()));

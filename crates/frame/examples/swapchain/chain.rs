@@ -1,4 +1,4 @@
-//! A swapchain whose images lists know.
+//! A swapchain whose images are imported for lists.
 
 use ash::{khr, vk};
 use sublet_frame::{Frames, Image};
@@ -6,8 +6,8 @@ use sublet_frame::{Frames, Image};
 use crate::support::{Context, Result};
 use crate::window::Window;
 
-/// An image to present, and the semaphore that presenting it waits for. The image is acquired again once that is over, so
-/// the semaphore is of the image and not of the frame.
+/// An image to present, and the semaphore that its presentation waits for. The image is acquired again only after that
+/// wait, so the semaphore belongs to the image, not to the frame.
 pub(crate) struct Presentable {
     pub(crate) image: Image,
     pub(crate) rendered: vk::Semaphore,
@@ -19,16 +19,16 @@ pub(crate) struct Swapchain<'a> {
     pub(crate) handle: vk::SwapchainKHR,
     pub(crate) format: vk::SurfaceFormatKHR,
     pub(crate) extent: vk::Extent2D,
-    /// Whether images can be read back.
+    /// True if images can be read back.
     pub(crate) can_read: bool,
     pub(crate) images: Vec<Presentable>,
 }
 
 impl<'a> Swapchain<'a> {
-    /// Without images: [`renew`](Self::renew) makes them.
+    /// Creates it without images: see [`renew`](Self::renew).
     pub(crate) fn new(context: &'a Context, window: &Window) -> Result<Self> {
         let physical = context.physical_device();
-        // SAFETY: the surface and the physical device are of one instance.
+        // SAFETY: surface and physical device belong to one instance.
         let formats =
             unsafe { window.functions.get_physical_device_surface_formats(physical, window.surface) }?;
         let usual = |format: &&vk::SurfaceFormatKHR| {
@@ -46,10 +46,10 @@ impl<'a> Swapchain<'a> {
         })
     }
 
-    /// Makes the swapchain as the window is now. False if the window is so small that there is nothing to show.
+    /// Creates the swapchain for the current window. Returns false if the window is too small to show anything.
     pub(crate) fn renew(&mut self, frames: &Frames, window: &Window) -> Result<bool> {
         let physical = self.context.physical_device();
-        // SAFETY: the surface and the physical device are of one instance.
+        // SAFETY: surface and physical device belong to one instance.
         let capabilities =
             unsafe { window.functions.get_physical_device_surface_capabilities(physical, window.surface) }?;
         self.let_go(frames)?;
@@ -78,13 +78,13 @@ impl<'a> Swapchain<'a> {
             } else {
                 vk::CompositeAlphaFlagsKHR::INHERIT
             })
-            // Every device that presents has it.
+            // Every device that presents supports it.
             .present_mode(vk::PresentModeKHR::FIFO)
             .clipped(true)
             .old_swapchain(old);
-        // SAFETY: it is as the surface wants it, and the queue's family presents to it.
+        // SAFETY: the parameters match the surface, and the queue family can present to it.
         self.handle = unsafe { self.functions.create_swapchain(&info, None) }?;
-        // SAFETY: nothing of the old one is used any more; null is nothing.
+        // SAFETY: the old swapchain is unused; null handles are ignored.
         unsafe { self.functions.destroy_swapchain(old, None) };
         let info = vk::ImageCreateInfo::default()
             .image_type(vk::ImageType::TYPE_2D)
@@ -96,7 +96,7 @@ impl<'a> Swapchain<'a> {
             .usage(usage);
         // SAFETY: the swapchain is live.
         for handle in unsafe { self.functions.get_swapchain_images(self.handle) }? {
-            // SAFETY: the image is as this says, and lives until `let_go`; lists are told when it is acquired.
+            // SAFETY: the image matches this info, and lives until `let_go`; its acquisitions are declared.
             let image = unsafe { frames.import_image(handle, &info) };
             let wanted = vk::SemaphoreCreateInfo::default();
             // SAFETY: the device is live.
@@ -106,24 +106,24 @@ impl<'a> Swapchain<'a> {
         Ok(true)
     }
 
-    /// Waits until neither lists nor the queue use the images, and lets go of them.
+    /// Waits until neither lists nor the queue use the images, and drops them.
     pub(crate) fn let_go(&mut self, frames: &Frames) -> Result<()> {
         frames.wait_idle()?;
-        // Presenting is not among the submissions of the frames.
+        // Presentation is not a submission of the frames.
         frames.with_queue(frames.queue(0), |queue| {
-            // SAFETY: the queue is live, and nobody else uses it meanwhile.
+            // SAFETY: the queue is live, and no other thread uses it meanwhile.
             unsafe { self.context.device().queue_wait_idle(queue) }
         })?;
         for Presentable { image, rendered } in self.images.drain(..) {
             drop(image);
-            // SAFETY: what waited for it is done.
+            // SAFETY: its wait is done.
             unsafe { self.context.device().destroy_semaphore(rendered, None) };
         }
         Ok(())
     }
 
     /// # Safety
-    /// The images were let go of.
+    /// [`let_go`](Self::let_go) was called.
     pub(crate) unsafe fn destroy(self) {
         // SAFETY: the caller's promise.
         unsafe { self.functions.destroy_swapchain(self.handle, None) };

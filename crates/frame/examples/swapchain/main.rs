@@ -1,8 +1,8 @@
-//! A window with a triangle: images of a swapchain are acquired, rendered to by lists, and presented. Half-way the window
-//! gets another size, and the swapchain is made anew. The last image is read back and looked at.
+//! Draws a triangle in a window: acquires swapchain images, renders to them with lists, and presents them. Resizes the
+//! window half-way, which recreates the swapchain. Reads the last image back and checks it.
 //!
 //! `cargo run -p sublet-frame --example swapchain`
-//! `xvfb-run cargo run -p sublet-frame --example swapchain -- --frames 100` without a screen
+//! `xvfb-run cargo run -p sublet-frame --example swapchain -- --frames 100` runs without a screen
 
 mod chain;
 #[path = "../../../../examples/support/mod.rs"]
@@ -28,7 +28,7 @@ use window::Window;
 
 const SIZE: vk::Extent2D = vk::Extent2D { width: 640, height: 480 };
 const LATER: vk::Extent2D = vk::Extent2D { width: 400, height: 300 };
-/// The stage that waits for an acquired image, and that it is rendered in.
+/// The stage that waits for an acquired image, and that renders to it.
 const OUTPUT: vk::PipelineStageFlags2 = vk::PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT;
 
 fn main() -> ExitCode {
@@ -41,19 +41,19 @@ fn main() -> ExitCode {
 
 fn show(context: &Context, wanted: u64) -> Result<()> {
     let Some(mut window) = Window::open(context, SIZE)? else {
-        note("This device has no surface to present to, or there is no display: nothing was shown.");
+        note("The device cannot present, or there is no display: nothing was shown.");
         return Ok(());
     };
     let (physical, family) = (context.physical_device(), context.queue_family_index());
     let (surfaces, surface) = (&window.functions, window.surface);
-    // SAFETY: surface and physical device are of one instance, and the device has the family.
+    // SAFETY: surface and physical device belong to one instance, and the device has the family.
     let presents = unsafe { surfaces.get_physical_device_surface_support(physical, family, surface) }?;
     if !presents {
         return Err("the queue does not present to the surface".into());
     }
-    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    // SAFETY: the context created instance and device with this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
-    // SAFETY: the same of all that is made from this.
+    // SAFETY: as above, for the descriptor device.
     let descriptors = unsafe { DescriptorDevice::new(&context.descriptor_info()) }?;
     let queues = [QueueInfo { queue: context.queue(), family }];
     let (instance, device) = (context.instance(), context.device());
@@ -62,9 +62,9 @@ fn show(context: &Context, wanted: u64) -> Result<()> {
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, context.api_version(), &allocator, &queues)
     };
-    // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
+    // SAFETY: all handles belong to the context's device, which has these features, and outlive the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
-    // One for each frame in flight: the frame of the same slot is done when it is used again.
+    // One for each frame in flight: the previous frame of a slot is done when the slot is reused.
     let mut acquired = Vec::new();
     for _ in 0..info.frames_in_flight {
         // SAFETY: the device is live.
@@ -85,15 +85,15 @@ fn show(context: &Context, wanted: u64) -> Result<()> {
         frames.begin()?;
         let ready = acquired[frames.slot()];
         let (functions, handle) = (&swapchain.functions, swapchain.handle);
-        // SAFETY: the semaphore is unsignaled, and what waited for it is done: `begin`.
+        // SAFETY: the semaphore is unsignaled, and `begin` has waited for its previous use.
         let next = unsafe { functions.acquire_next_image(handle, u64::MAX, ready, vk::Fence::null()) };
         let index = match next {
-            // An image that does not fit any more can still be presented.
+            // A suboptimal image can still be presented.
             Ok((index, suboptimal)) => {
                 stale = suboptimal;
                 index
             }
-            // Nothing was acquired.
+            // No image was acquired.
             Err(vk::Result::ERROR_OUT_OF_DATE_KHR) => {
                 stale = true;
                 frames.end();
@@ -111,21 +111,21 @@ fn show(context: &Context, wanted: u64) -> Result<()> {
         if shown + 1 == wanted && swapchain.can_read {
             last = Some(list.read_image(image, 0, 0..1, vk::ImageAspectFlags::COLOR)?);
         }
-        // SAFETY: the image is one of a swapchain.
+        // SAFETY: the image belongs to a swapchain.
         unsafe { list.use_image(image, &Subresources::ALL, Use::PRESENT) }?;
         list.flush()?;
         let info = SubmitInfo {
             waits: &[SemaphorePoint::binary(ready, OUTPUT)],
             signals: &[SemaphorePoint::binary(*rendered, vk::PipelineStageFlags2::ALL_COMMANDS)],
         };
-        // SAFETY: the acquisition signals the one, and the other was waited for before the image was acquired again.
+        // SAFETY: the acquisition signals the first; the wait for the second ended before the image was acquired again.
         unsafe { frames.submit_with(queue, [list], &info) }?;
         frames.end();
 
         let (waits, chains, indices) = ([*rendered], [handle], [index]);
         let info =
             vk::PresentInfoKHR::default().wait_semaphores(&waits).swapchains(&chains).image_indices(&indices);
-        // SAFETY: the image was acquired, is in the layout for it, and the semaphore will be signaled.
+        // SAFETY: the image was acquired and is in the present layout, and the semaphore will be signaled.
         match frames.with_queue(queue, |queue| unsafe { functions.queue_present(queue, &info) }) {
             Ok(suboptimal) => stale |= suboptimal,
             Err(vk::Result::ERROR_OUT_OF_DATE_KHR) => stale = true,
@@ -142,13 +142,13 @@ fn show(context: &Context, wanted: u64) -> Result<()> {
         look_at(&read.bytes()?, swapchain.extent)?;
     }
     note(&format!(
-        "{shown} images of {}, through {renewed} swapchains; the last one had {} x {} texels.",
+        "{shown} images of {}, {renewed} swapchains; the last one had {} x {} texels.",
         window.kind(),
         swapchain.extent.width,
         swapchain.extent.height,
     ));
     drop(frames);
-    // SAFETY: the images were let go of.
+    // SAFETY: the images were dropped.
     unsafe { swapchain.destroy() };
     // SAFETY: the device is idle.
     unsafe { triangle.destroy(device) };
@@ -159,13 +159,13 @@ fn show(context: &Context, wanted: u64) -> Result<()> {
     Ok(())
 }
 
-/// The background is dark, and the triangle is not.
+/// Checks that the background is dark, and that the triangle is not.
 fn look_at(texels: &[u8], extent: vk::Extent2D) -> Result<()> {
     let width = usize::try_from(extent.width)?;
     let bright = |texel: &&[u8]| texel[..3].iter().map(|&byte| u32::from(byte)).sum::<u32>() > 200;
     let half = texels.len() / width / 4 / 2 * width * 4;
     let [above, below] = [&texels[..half], &texels[half..]].map(|half| half.chunks(4).filter(bright).count());
-    // Up is up: the narrow end of the triangle is above.
+    // The narrow end of the triangle is at the top.
     if above == 0 || below <= above || above + below >= texels.len() / 4 {
         return Err(format!("the last image is wrong: {above} bright texels above, {below} below").into());
     }
@@ -180,10 +180,10 @@ struct Triangle {
 impl Triangle {
     fn new(context: &Context, frames: &Frames, format: vk::Format) -> Result<Self> {
         let device = context.device();
-        // SAFETY: there is nothing in it.
+        // SAFETY: it is empty.
         let layout = unsafe { frames.create_pipeline_layout(&[], &[]) }?;
         let formats = [format];
-        // SAFETY: surfaces have formats that can be rendered to.
+        // SAFETY: formats of surfaces support rendering.
         let pass = unsafe { frames.render_pass(&RenderPassInfo::new(&formats, vk::Format::UNDEFINED)) }?;
         let code = support::compile(include_str!("triangle.wgsl"))?;
         let info = vk::ShaderModuleCreateInfo::default().code(&code);
@@ -224,15 +224,15 @@ impl Triangle {
         if pass == vk::RenderPass::null() {
             info = info.push_next(&mut rendering); // dynamic rendering is enabled
         }
-        // SAFETY: the shaders use nothing but what is here.
+        // SAFETY: the info matches the shaders.
         let made = unsafe { device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
-        // SAFETY: a pipeline does not need its module any more.
+        // SAFETY: the pipeline no longer needs the module.
         unsafe { device.destroy_shader_module(module, None) };
         let pipeline = made.map_err(|(_, error)| error)?[0];
         Ok(Self { layout, pipeline })
     }
 
-    /// A triangle that wanders from left to right.
+    /// Draws a triangle that moves from left to right.
     fn draw(&self, list: &mut CommandList, image: &Image, frame: u64) -> Result<()> {
         let extent = image.extent(0);
         let dark = vk::ClearValue { color: vk::ClearColorValue { float32: [0.02, 0.02, 0.05, 1.0] } };
@@ -242,14 +242,14 @@ impl Triangle {
         let steps = u64::from(extent.width - width) + 1;
         let mut left = info.area;
         (left.offset.x, left.extent.width) = (i32::try_from(frame * 2 % steps)?, width);
-        // SAFETY: the pipeline was made with this layout, and both live until the frames are gone.
+        // SAFETY: the pipeline was created with this layout, and both outlive the frames.
         unsafe { list.bind_pipeline(BindPoint::Graphics, self.pipeline, &self.layout) }?;
-        // What `ViewportInfo::flip` would do the compiler of WGSL has done.
+        // The WGSL compiler has flipped the coordinates already, so `ViewportInfo::flip` is not needed.
         list.set_viewport(left)?;
         list.begin_label("triangle");
         // SAFETY: the area is that of the image.
         unsafe { list.begin_rendering(&info) }?;
-        // SAFETY: the pipeline is one for this attachment, and its dynamic state is set.
+        // SAFETY: the pipeline matches this attachment, and its dynamic state is set.
         unsafe { list.draw(0..3, 0..1) }?;
         list.end_rendering()?;
         list.end_label()?;
@@ -257,7 +257,7 @@ impl Triangle {
     }
 
     /// # Safety
-    /// The device is done with it.
+    /// The device is done with the pipeline.
     unsafe fn destroy(self, device: &ash::Device) {
         // SAFETY: the caller's promise.
         unsafe { device.destroy_pipeline(self.pipeline, None) };

@@ -1,7 +1,7 @@
-//! What is presented to: a window of X11, or a surface without one.
+//! The target of presentation: an X11 window, or a headless surface.
 //!
-//! A program would take a crate for windows. This one calls six functions of libxcb, which every Vulkan driver for X11 has
-//! with it, so that the example builds in no time and runs under Xvfb.
+//! A program would use a window crate. This one calls six functions of libxcb, which every Vulkan driver for X11
+//! depends on. It builds quickly and runs under Xvfb.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -12,14 +12,14 @@ use crate::support::{Context, Result};
 pub(crate) struct Window {
     pub(crate) surface: vk::SurfaceKHR,
     pub(crate) functions: khr::surface::Instance,
-    /// What the surface is asked to be, where it has no size of its own.
+    /// The requested size, for surfaces that have no size of their own.
     wanted: vk::Extent2D,
-    /// Dropped behind the surface.
+    /// Dropped after the surface.
     x11: Option<X11>,
 }
 
 impl Window {
-    /// `None` on a driver that can present nothing.
+    /// Opens a window. Returns `None` if the driver cannot present.
     pub(crate) fn open(context: &Context, wanted: vk::Extent2D) -> Result<Option<Self>> {
         let Some(entry) = context.entry() else { return Ok(None) };
         let (instance, functions) =
@@ -46,7 +46,7 @@ impl Window {
         if self.x11.is_some() { "a window of X11" } else { "a surface without a window" }
     }
 
-    /// As a user does with the mouse.
+    /// Resizes the window, as a user would.
     pub(crate) fn resize(&mut self, size: vk::Extent2D) {
         self.wanted = size;
         if let Some(x11) = &self.x11 {
@@ -54,7 +54,7 @@ impl Window {
         }
     }
 
-    /// The extent that images are to have now.
+    /// Returns the current extent for images.
     pub(crate) fn extent(&self, capabilities: &vk::SurfaceCapabilitiesKHR) -> vk::Extent2D {
         let (own, least, most) =
             (capabilities.current_extent, capabilities.min_image_extent, capabilities.max_image_extent);
@@ -67,7 +67,7 @@ impl Window {
         }
     }
 
-    /// Whether the extent is one that the surface has no part in: then nobody says that it has changed.
+    /// Returns true if a surface without a size of its own needs a new extent. Such a surface does not report changes.
     pub(crate) fn has_changed(&self, extent: vk::Extent2D) -> bool {
         self.x11.is_none() && self.wanted != extent
     }
@@ -75,7 +75,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: swapchains are destroyed before.
+        // SAFETY: swapchains were destroyed before.
         unsafe { self.functions.destroy_surface(self.surface, None) };
     }
 }
@@ -87,7 +87,7 @@ struct ScreenIterator {
     index: c_int,
 }
 
-/// The start of `xcb_screen_t`.
+/// The first fields of `xcb_screen_t`.
 #[repr(C)]
 struct Screen {
     root: u32,
@@ -141,28 +141,28 @@ struct X11 {
 }
 
 impl X11 {
-    /// `None` if there is no display.
+    /// Opens a window. Returns `None` without a display.
     fn open(size: vk::Extent2D) -> Result<Option<Self>> {
-        // SAFETY: libxcb does nothing when it is loaded.
+        // SAFETY: loading libxcb has no side effects.
         let library = unsafe { libloading::Library::new("libxcb.so.1") }?;
-        // SAFETY: it has this type in `xcb.h`, and so have those below.
+        // SAFETY: the types here and below match `xcb.h`.
         let connect = unsafe { library.get::<Connect>(b"xcb_connect\0") }?;
-        // SAFETY: null is the display that the environment names.
+        // SAFETY: null selects the display of the environment.
         let connection = unsafe { connect(std::ptr::null(), std::ptr::null_mut()) };
         let mut x11 = Self { connection, window: 0, library };
         // SAFETY: see above.
         let has_error = unsafe { x11.library.get::<HasError>(b"xcb_connection_has_error\0") }?;
-        // SAFETY: what `xcb_connect` returns may be asked, whatever it is.
+        // SAFETY: `xcb_connection_has_error` accepts every result of `xcb_connect`.
         if unsafe { has_error(connection) } != 0 {
             return Ok(None);
         }
         // SAFETY: see above.
         let get_setup = unsafe { x11.library.get::<GetSetup>(b"xcb_get_setup\0") }?;
-        // SAFETY: the connection is without an error.
+        // SAFETY: the connection has no error.
         let setup = unsafe { get_setup(connection) };
         // SAFETY: see above.
         let roots = unsafe { x11.library.get::<Roots>(b"xcb_setup_roots_iterator\0") }?;
-        // SAFETY: the setup is the connection's.
+        // SAFETY: the setup belongs to the connection.
         let screens = unsafe { roots(setup) };
         // SAFETY: it is null or a screen, which lives as long as the connection.
         let screen = unsafe { screens.data.as_ref() }.filter(|_| screens.rem > 0).ok_or("no screen")?;
@@ -194,7 +194,7 @@ impl X11 {
         };
         // SAFETY: see above.
         let map = unsafe { x11.library.get::<MapWindow>(b"xcb_map_window\0") }?;
-        // SAFETY: the connection is live, and the window was made just now.
+        // SAFETY: the connection is live, and the window was just created.
         unsafe { map(connection, window) };
         x11.window = window;
         x11.flush()?;
@@ -205,7 +205,11 @@ impl X11 {
         // SAFETY: see `open`.
         let flush = unsafe { self.library.get::<Flush>(b"xcb_flush\0") }?;
         // SAFETY: the connection is live.
-        if unsafe { flush(self.connection) } > 0 { Ok(()) } else { Err("the display is gone".into()) }
+        if unsafe { flush(self.connection) } > 0 {
+            Ok(())
+        } else {
+            Err("the connection to the display was lost".into())
+        }
     }
 
     fn resize(&self, size: vk::Extent2D) {
@@ -216,7 +220,7 @@ impl X11 {
             // SAFETY: the connection is live, and there is a value for each bit.
             unsafe { configure(self.connection, self.window, WIDTH_AND_HEIGHT, values.as_ptr()) };
         }
-        // Presenting says so if the display is gone.
+        // Presentation reports a lost display.
         let _ = self.flush();
     }
 }
@@ -225,7 +229,7 @@ impl Drop for X11 {
     fn drop(&mut self) {
         // SAFETY: see `open`.
         if let Ok(disconnect) = unsafe { self.library.get::<Disconnect>(b"xcb_disconnect\0") } {
-            // SAFETY: nobody uses the connection any more; the window goes with it.
+            // SAFETY: the connection is no longer used; this destroys the window too.
             unsafe { disconnect(self.connection) };
         }
     }

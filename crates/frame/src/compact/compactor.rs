@@ -13,11 +13,11 @@ use super::{CompactError, CompactStep, CompactorCreateInfo, CompactorStatistics,
 use crate::device::Core;
 use crate::frame::{Frames, SubmitInfo};
 use crate::resource::Found;
-use crate::track::{Batch, ResourceId};
+use crate::track::{BarrierBatch, ResourceId};
 
 type Subscriber = Box<dyn FnMut(&Moved<'_>) + Send>;
 
-/// Moves buffers and images by itself, a little in each frame, so that blocks go back: see the
+/// Moves buffers and images, a few in each frame, so that the driver gets memory blocks back: see the
 /// [module](crate::compact).
 ///
 /// ```
@@ -27,13 +27,13 @@ type Subscriber = Box<dyn FnMut(&Moved<'_>) + Send>;
 /// let mut compactor = Compactor::new(CompactorCreateInfo::new(frames.queue(0)));
 /// compactor.subscribe(|moved| match moved.resource {
 ///     MovedResource::Buffer { buffer, old } => println!("{old:?} is now {:?}", buffer.handle()),
-///     MovedResource::Image { views, .. } => println!("{} views to write anew", views.len()),
+///     MovedResource::Image { views, .. } => println!("{} views to rewrite", views.len()),
 ///     _ => {}
 /// });
 /// for _ in 0..10 {
 ///     frames.begin()?;
 ///     assert_eq!(compactor.step(&frames)?, CompactStep::Idle, "there is nothing to gain");
-///     // record and submit lists
+///     // Record and submit lists.
 ///     frames.end();
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,17 +43,17 @@ pub struct Compactor {
     context: Option<SharedDefragmentation>,
     subscribers: Vec<Subscriber>,
     requested: bool,
-    /// What is under way was asked for.
+    /// The current run was requested.
     asked: bool,
-    /// Free bytes in blocks that it could not get rid of.
-    settled: u64,
-    /// Something that could be moved was not.
+    /// Free bytes in blocks after the last run.
+    baseline: u64,
+    /// A movable resource was not moved.
     hindered: bool,
     statistics: CompactorStatistics,
 }
 
 impl Compactor {
-    /// Makes a compactor that waits for a reason.
+    /// Creates an idle compactor.
     #[must_use]
     pub fn new(info: CompactorCreateInfo) -> Self {
         Self {
@@ -62,64 +62,69 @@ impl Compactor {
             subscribers: Vec::new(),
             requested: false,
             asked: false,
-            settled: 0,
+            baseline: 0,
             hindered: false,
             statistics: CompactorStatistics::default(),
         }
     }
 
-    /// Tells `f` of every resource that has moved, before any list may use it again: to write descriptors anew, and
-    /// addresses.
+    /// Calls `f` for every resource that has moved, before any list can use it again. Rewrite descriptors and addresses
+    /// there.
     ///
-    /// `f` is called within [`step`](Self::step). It must neither record lists nor pin or freeze resources, nor wait for a lock
-    /// that another thread holds while it does so: that would never return.
+    /// [`step`](Self::step) calls `f`. It must not record lists, pin or freeze resources, or wait for a lock that
+    /// another thread holds while doing so: that would deadlock.
     pub fn subscribe(&mut self, f: impl FnMut(&Moved<'_>) + Send + 'static) {
         self.subscribers.push(Box::new(f));
     }
 
-    /// Lets it start at the next step, whatever is free.
+    /// Starts at the next step, regardless of the amount of free memory.
     pub fn request(&mut self) {
         self.requested = true;
     }
 
-    /// Whether it has started and not ended.
+    /// Returns true while a run is active.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.context.is_some()
     }
 
-    /// What it did.
+    /// Returns the counters since creation.
     #[must_use]
     pub fn statistics(&self) -> CompactorStatistics {
         self.statistics
     }
 
-    /// Does what a frame has room for: call it once in each frame, behind [`Frames::begin`] and in front of the frame's
-    /// lists. Handles, views and ids of resources change here and nowhere else.
+    /// Performs the moves of a frame. Call it once in each frame, between [`Frames::begin`] and the lists of the frame.
+    /// Handles, views and ids of resources change only in this function.
     ///
-    /// Other threads may record and submit meanwhile. A list that uses a resource while it is being moved waits for that.
+    /// Other threads may record and submit meanwhile. A list that uses a resource during its move waits.
     ///
     /// # Errors
-    /// [`CompactError`]: nothing was moved.
+    /// See [`CompactError`]; nothing was moved.
     ///
     /// # Panics
-    /// If a subscriber panics. What was moved is moved, and other subscribers may not know of it.
+    /// If a subscriber panics. The moves remain, and other subscribers may not have been called.
     ///
     /// # Complexity
-    /// While idle O(memory types); else that of [`begin_pass`](sublet::Defragmentation::begin_pass), and of what is moved.
+    /// O(memory types) while idle. Otherwise that of [`begin_pass`](sublet::Defragmentation::begin_pass) plus the moved
+    /// bytes.
     pub fn step(&mut self, frames: &Frames) -> Result<CompactStep, CompactError> {
         let mut unseen = Vec::new();
         let stepped = self.advance(frames, &mut unseen);
-        // Nothing is being moved any more.
-        frames.core.show(&unseen);
+        // All locks are released.
+        frames.core.notify_barriers(&unseen);
         stepped.map_err(|error| match frames.core.is_lost() {
             true => CompactError::Lost,
-            false => frames.core.told(error),
+            false => frames.core.or_lost(error),
         })
     }
 
-    /// [`step`](Self::step), which leaves it to the caller to show the barriers that were recorded.
-    fn advance(&mut self, frames: &Frames, unseen: &mut Vec<Batch>) -> Result<CompactStep, CompactError> {
+    /// Performs the step and collects the recorded barriers in `unseen`, for the observer.
+    fn advance(
+        &mut self,
+        frames: &Frames,
+        unseen: &mut Vec<BarrierBatch>,
+    ) -> Result<CompactStep, CompactError> {
         let core = &*frames.core;
         if core.is_closed() {
             return Err(CompactError::Lost);
@@ -159,35 +164,35 @@ impl Compactor {
             self.subscribers.iter_mut().for_each(|subscriber| subscriber(&transfer.moved(ticket)));
         }
         let moves = transfers.len();
-        // Lists may have them from here on.
+        // From here on lists may use them.
         drop(transfers);
         drop(moving);
         Ok(CompactStep::Moved { moves, bytes, ticket })
     }
 
-    /// Makes what takes over, copies, and submits. `None` if nothing can be moved right now.
+    /// Creates the replacements, copies, and submits. Returns `None` if nothing can be moved now.
     fn make(
         &mut self,
         frames: &Frames,
         moves: Vec<Move<'static>>,
-        unseen: &mut Vec<Batch>,
+        unseen: &mut Vec<BarrierBatch>,
     ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
         let core = &*frames.core;
         let queue = self.info.queue;
         let flags = core.queues.get(queue.index()).map(|data| core.families[data.family].flags);
         let flags = flags.unwrap_or(vk::QueueFlags::empty());
-        // For a block that stays nothing is moved.
+        // If a resource of a block must stay, nothing else of that block is moved.
         let mut found = Vec::with_capacity(moves.len());
         let mut staying = HashSet::new();
         for moved in &moves {
             let one = core.movables.find(moved.source()).filter(|one| {
                 let (free, id): (bool, ResourceId) = match one {
-                    // It goes by itself.
+                    // Only lists in flight still use it; its memory becomes free without a move.
                     None => return true,
                     Some(Found::Buffer(buffer)) => {
                         let addressed = buffer.usage().contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
-                        let told = !addressed || !self.subscribers.is_empty();
-                        (buffer.is_movable() && told, buffer.id().into())
+                        let notified = !addressed || !self.subscribers.is_empty();
+                        (buffer.is_movable() && notified, buffer.id().into())
                     }
                     Some(Found::Image(image)) => {
                         (image.is_movable() && can_copy(image, flags), image.id().into())
@@ -234,29 +239,29 @@ impl Compactor {
         }
         let mut list = frames.list(queue).map_err(CompactError::Open)?;
         transfers.iter().try_for_each(|transfer| transfer.declare(&mut list))?;
-        // Nothing is being rendered that barriers would have to interrupt; nor are there any, as nothing is used twice:
-        // all come in front.
+        // No rendering is active that barriers would interrupt. There are none either: nothing is used twice, so all
+        // barriers are in the preamble.
         let _ = list.flush();
         for transfer in &transfers {
-            // SAFETY: all of them were declared and the barriers recorded; images were asked for.
+            // SAFETY: all copies were declared and the barriers recorded; `can_copy` was checked for images.
             unsafe { transfer.copy(&list) };
         }
-        // SAFETY: there is no semaphore.
+        // SAFETY: the submission has no semaphores.
         let ticket = unsafe { frames.submit_unseen(queue, [list], &SubmitInfo::default(), unseen) };
         let ticket = ticket.map_err(CompactError::Submit)?;
         Ok(Some((transfers, bytes, ticket)))
     }
 
-    /// Nothing is left to be done.
+    /// Ends a run.
     fn end(&mut self, core: &Core) -> CompactStep {
         let statistics = self.context.take().map(|context| context.statistics()).unwrap_or_default();
         self.statistics.bytes_freed += statistics.bytes_freed;
         self.statistics.blocks_freed += statistics.blocks_freed;
         if self.hindered {
-            // There may be more to gain now.
+            // Later moves may gain more.
             self.requested |= self.asked;
         } else {
-            self.settled = free_bytes(core);
+            self.baseline = free_bytes(core);
         }
         CompactStep::Ended(statistics)
     }
@@ -267,12 +272,20 @@ impl Compactor {
             return self.requested;
         }
         let free = free_bytes(core);
-        self.settled = self.settled.min(free);
-        let more = free - self.settled;
+        self.baseline = self.baseline.min(free);
+        let more = free - self.baseline;
         let is_full = |heap: &HeapBudget| {
-            #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "a part of it is wanted")]
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::as_conversions,
+                reason = "it is multiplied with a fraction"
+            )]
             let most = heap.budget as f64 * f64::from(start_heap_usage);
-            #[expect(clippy::cast_precision_loss, clippy::as_conversions, reason = "as above")]
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::as_conversions,
+                reason = "it is compared with an approximate limit"
+            )]
             let usage = heap.usage as f64;
             start_heap_usage > 0.0 && usage > most
         };
@@ -281,7 +294,7 @@ impl Compactor {
     }
 }
 
-/// Free bytes in the blocks of all memory types.
+/// Returns the free bytes in the blocks of all memory types.
 fn free_bytes(core: &Core) -> u64 {
     let types = core.allocator.memory_type_statistics();
     types.iter().map(|one| one.block_bytes.saturating_sub(one.allocation_bytes)).sum()

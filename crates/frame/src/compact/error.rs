@@ -1,4 +1,4 @@
-//! Why nothing was moved.
+//! Errors of a compaction step.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,31 +11,31 @@ use crate::frame::{OpenError, SubmitError};
 use crate::resource::ViewError;
 use crate::track::UseError;
 
-/// Why a [step](super::Compactor::step) moved nothing. Every resource is where it was, with its contents; the step may be
-/// made again, unless the frames take no submissions any more.
+/// An error of [`Compactor::step`](super::Compactor::step). Every resource keeps its place and contents. The step can
+/// be repeated, unless the frames accept no more submissions.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CompactError {
-    /// The frames submit nothing any more.
+    /// The frames accept no more submissions.
     Lost,
-    /// Somebody else defragments the memory.
+    /// Another defragmentation of the allocator is active.
     Begin(BeginDefragmentationError),
-    /// What was to take over was not made.
+    /// A replacement could not be created.
     Create(CreateError),
-    /// A view of it was not made.
+    /// A view of a replacement could not be created.
     View(ViewError),
-    /// There was no list for the copies.
+    /// The list for the copies could not be opened.
     Open(OpenError),
-    /// The states of a resource did not allow the copy.
+    /// The tracker rejected the copy of a resource.
     Use(UseError),
-    /// The copies were not submitted.
+    /// The submission of the copies failed.
     Submit(SubmitError),
 }
 
 impl fmt::Display for CompactError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost => f.write_str("the device is lost, or a submission was half done before"),
+            Self::Lost => f.write_str("the device is lost, or an earlier submission returned `HalfDone`"),
             Self::Begin(error) => error.fmt(f),
             Self::Create(error) => error.fmt(f),
             Self::View(error) => error.fmt(f),

@@ -1,4 +1,4 @@
-//! How a compactor is to work, and what it did.
+//! Options and results of a compactor.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use sublet::{DefragmentationAlgorithm, DefragmentationStatistics};
 
 use crate::track::Queue;
 
-/// How a [`Compactor`](super::Compactor) is to work.
+/// Options of a [`Compactor`](super::Compactor).
 ///
 /// ```
 /// # let (_gpu, frames) = sublet_frame::doc_example();
@@ -23,27 +23,28 @@ use crate::track::Queue;
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CompactorCreateInfo {
-    /// The queue that copies. Resources that another family has are given to this one and come back with their next use.
+    /// The queue that copies. Resources of another family are transferred to it, and transferred back with their next
+    /// use.
     pub queue: Queue,
-    /// How much is moved for how much gain.
+    /// The trade-off between moved bytes and freed memory.
     pub algorithm: DefragmentationAlgorithm,
-    /// The most bytes that a frame copies; 0 means no limit. What is larger is never moved.
+    /// Maximum bytes to copy in a frame; 0 means no limit. Larger resources never move.
     pub max_bytes_per_frame: u64,
-    /// The most resources that a frame moves; 0 means no limit.
+    /// Maximum number of resources to move in a frame; 0 means no limit.
     pub max_moves_per_frame: u32,
-    /// How long the host plans, and how long it makes what takes over, in a frame. One resource may be moved however
-    /// long that takes.
+    /// Maximum host time in a frame, once for planning and once for creating replacements. At least one resource is
+    /// moved regardless.
     pub max_time_per_frame: Duration,
-    /// It starts when the blocks have so many more free bytes than it left the last time; 0 means not by itself.
+    /// Starts when the blocks have this many more free bytes than after the last run; 0 disables this trigger.
     pub start_bytes: u64,
-    /// It starts when the usage of a heap is above this part of its budget, and there are more free bytes in blocks than
-    /// it left the last time; 0.0 means not for that.
+    /// Starts when the usage of a heap exceeds this fraction of its budget, and the blocks have more free bytes than
+    /// after the last run; 0.0 disables this trigger.
     pub start_heap_usage: f32,
 }
 
 impl CompactorCreateInfo {
-    /// What empties blocks, 16 MiB, 64 moves and 500 microseconds in a frame, from 64 MiB of free bytes or nine tenths
-    /// of a budget on.
+    /// The defaults: 16 MiB, 64 moves and 500 microseconds in a frame, starting from 64 MiB of free bytes or 90 % of a
+    /// budget.
     #[must_use]
     pub const fn new(queue: Queue) -> Self {
         Self {
@@ -58,41 +59,41 @@ impl CompactorCreateInfo {
     }
 }
 
-/// What came of a [step](super::Compactor::step).
+/// The result of a [step](super::Compactor::step).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CompactStep {
-    /// There is no reason to start.
+    /// Not started.
     Idle,
-    /// The device is not done with what was moved before, or nothing could be moved right now.
+    /// Waiting for the device to finish earlier moves, or nothing could be moved now.
     Waiting,
     /// Resources were moved.
     Moved {
-        /// How many.
+        /// Number of resources.
         moves: usize,
         /// Their bytes in memory.
         bytes: u64,
-        /// Of the submission that copies.
+        /// The ticket of the submission that copies.
         ticket: Ticket,
     },
-    /// Nothing is left to be moved. It starts again when there is a reason.
+    /// The run has ended. The next one starts on a trigger.
     Ended(DefragmentationStatistics),
 }
 
-/// What a [`Compactor`](super::Compactor) did since it was made.
+/// Counters of a [`Compactor`](super::Compactor) since its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CompactorStatistics {
-    /// How often it started.
+    /// Number of runs.
     pub starts: u64,
-    /// Resources that it moved.
+    /// Resources moved.
     pub moves: u64,
     /// Their bytes in memory.
     pub bytes_moved: u64,
-    /// Moves that it gave up because a list had the resource.
+    /// Moves abandoned because an open list uses the resource.
     pub busy: u64,
-    /// Bytes of the blocks that went back to the driver, as far as it has ended.
+    /// Bytes of freed blocks, in ended runs.
     pub bytes_freed: u64,
-    /// Blocks that went back, as far as it has ended.
+    /// Freed blocks, in ended runs.
     pub blocks_freed: u64,
 }

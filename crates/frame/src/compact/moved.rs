@@ -1,4 +1,4 @@
-//! What subscribers are told.
+//! The arguments of subscribers.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,35 +6,35 @@ use sublet::retire::Ticket;
 
 use crate::resource::{Buffer, Image, ViewInfo};
 
-/// A resource that has moved, for who keeps handles, views or addresses of it elsewhere. Its old ones may be in use by
-/// what was submitted, and live for as long; from now on nothing may be recorded with them.
+/// A resource that has moved. Earlier submissions may still use its old handles, which live until then. Do not record
+/// commands with them any more.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Moved<'a> {
-    /// What has moved.
+    /// The resource.
     pub resource: MovedResource<'a>,
-    /// Of the submission that copies.
+    /// The ticket of the submission that copies.
     pub ticket: Ticket,
 }
 
-/// A buffer or an image that has moved. It names what took over.
+/// A buffer or an image that has moved.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum MovedResource<'a> {
     /// A buffer.
     Buffer {
-        /// With its new handle.
+        /// The buffer, with its new handle.
         buffer: &'a Buffer,
         /// The old handle.
         old: vk::Buffer,
     },
     /// An image.
     Image {
-        /// With its new handle.
+        /// The image, with its new handle.
         image: &'a Image,
         /// The old handle.
         old: vk::Image,
-        /// The views that the image had, and those that it has instead.
+        /// The old and new views.
         views: &'a [MovedView],
     },
 }
@@ -43,10 +43,10 @@ pub enum MovedResource<'a> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MovedView {
-    /// What it shows.
+    /// Its parameters.
     pub info: ViewInfo,
     /// The old view.
     pub old: vk::ImageView,
-    /// The new one.
+    /// The new view.
     pub new: vk::ImageView,
 }

@@ -1,4 +1,4 @@
-//! Resources on their way.
+//! The moves of a step.
 
 use std::sync::Arc;
 
@@ -12,32 +12,33 @@ use ash::vk;
 use sublet::Move;
 use sublet::retire::Ticket;
 
-/// A body that no list may take, until its successor may be taken instead.
+/// An old body and its replacement. Both are closed to lists until one of them is current.
 pub(super) struct Succession<K: Kind> {
     old: Arc<Body<K>>,
-    /// Sealed too: lists take it once subscribers know of it.
+    /// Closed too: lists may use it after the subscribers were called.
     new: Arc<Body<K>>,
     done: bool,
 }
 
 impl<K: Kind> Succession<K> {
-    /// What `make` makes takes over. `None` if a list has the old one, or nothing was made.
+    /// Closes `old` and creates its replacement with `make`. Returns `None` if a list uses `old`, or `make` returned
+    /// none.
     fn new<E>(
         old: Arc<Body<K>>,
         make: impl FnOnce() -> Result<Option<Body<K>>, E>,
     ) -> Result<Option<Self>, E> {
-        if !old.seal() {
+        if !old.close() {
             return Ok(None);
         }
         match make() {
             Ok(Some(new)) => {
                 let new = Arc::new(new);
-                // Nobody has it yet.
-                new.seal();
+                // Not shared yet, so this succeeds.
+                new.close();
                 Ok(Some(Self { old, new, done: false }))
             }
             other => {
-                old.unseal();
+                old.reopen();
                 other.map(|_| None)
             }
         }
@@ -47,22 +48,22 @@ impl<K: Kind> Succession<K> {
 impl<K: Kind> Drop for Succession<K> {
     fn drop(&mut self) {
         if self.done {
-            self.new.unseal();
+            self.new.reopen();
         } else {
             self.old.views.lock().handed_over = false;
-            self.old.unseal();
+            self.old.reopen();
         }
     }
 }
 
-/// A resource on its way. If it is dropped before it has [arrived](Self::arrive), nothing has happened.
+/// The move of a resource. Dropping it before [`arrive`](Self::arrive) rolls back the move.
 pub(super) enum Transfer {
     Buffer { buffer: Buffer, bodies: Succession<Buffers> },
     Image { image: Image, bodies: Succession<Images>, parts: Vec<Subresources>, views: Vec<MovedView> },
 }
 
-/// Whether a queue may copy all of an image: only graphics queues copy depth, stencil and several samples on every
-/// device (VUID-vkCmdCopyImage-commandBuffer-10217, -10218, VUID-vkCmdCopyImage-commandBuffer-11778).
+/// Returns true if a queue can copy all of an image. Only graphics queues copy depth, stencil and multisampled images
+/// on every device (VUID-vkCmdCopyImage-commandBuffer-10217, -10218, VUID-vkCmdCopyImage-commandBuffer-11778).
 pub(super) fn can_copy(image: &Image, queue: vk::QueueFlags) -> bool {
     let facts = image.facts();
     let plain = facts.aspects == vk::ImageAspectFlags::COLOR && facts.samples == vk::SampleCountFlags::TYPE_1;
@@ -70,14 +71,14 @@ pub(super) fn can_copy(image: &Image, queue: vk::QueueFlags) -> bool {
 }
 
 impl Transfer {
-    /// Makes what takes over a buffer. `None` if it cannot be moved right now.
+    /// Creates the replacement of a buffer. Returns `None` if it cannot be moved now.
     pub(super) fn of_buffer(buffer: Buffer, moved: Move<'static>) -> Result<Option<Self>, CompactError> {
         let old = buffer.current().with(Arc::clone);
         let bodies = Succession::new(old, || buffer.begin_move(moved)).map_err(CompactError::Create)?;
         Ok(bodies.map(|bodies| Self::Buffer { buffer, bodies }))
     }
 
-    /// The same of an image, with its views.
+    /// Creates the replacement of an image and its views. Returns `None` if it cannot be moved now.
     pub(super) fn of_image(
         core: &Core,
         image: Image,
@@ -91,18 +92,18 @@ impl Transfer {
         let mut known = bodies.old.views.lock();
         let mut views = Vec::with_capacity(known.made.len());
         for (info, old) in &known.made {
-            // SAFETY: the old one has such a view, and this one is like it.
+            // SAFETY: the old body has this view, and the new body was created from the same info.
             let new = unsafe { image.view_of(&bodies.new, info) }.map_err(CompactError::View)?;
-            // The new one has handed over nothing.
+            // The new body has not handed over its views, so there is one.
             views.extend(new.map(|new| MovedView { info: info.clone(), old: *old, new }));
         }
-        // Who wants another one waits until there is a successor.
+        // Further views are created after the replacement is current.
         known.handed_over = true;
         drop(known);
         Ok(Some(Self::Image { image, bodies, parts, views }))
     }
 
-    /// Declares the copy.
+    /// Declares the copy to the tracker.
     pub(super) fn declare(&self, list: &mut CommandList) -> Result<(), CompactError> {
         let declared = match self {
             Self::Buffer { buffer, bodies: Succession { old, new, .. } } => {
@@ -115,25 +116,25 @@ impl Transfer {
         declared.map_err(CompactError::Use)
     }
 
-    /// Copies.
+    /// Records the copy.
     ///
     /// # Safety
     /// It was declared in this list, and the barriers were recorded. The queue [can](can_copy) copy it.
     pub(super) unsafe fn copy(&self, list: &CommandList) {
         match self {
             Self::Buffer { buffer, bodies: Succession { old, new, .. } } => {
-                // SAFETY: both are of the buffer, which has so many bytes, and would not move without both usages.
+                // SAFETY: both handles have this size, and buffers without both transfer usages do not move.
                 unsafe { list.copy_moved_buffer(old.handle, new.handle, buffer.size()) };
             }
             Self::Image { image, bodies: Succession { old, new, .. }, parts, .. } => {
-                // SAFETY: both are of the image, which would not move without both usages; the queue is the caller's
-                // promise.
+                // SAFETY: both handles belong to this image, and images without both transfer usages do not move. The
+                // caller guarantees that the queue can copy it.
                 unsafe { list.copy_moved_image(&MovedImage { from: old, to: new, parts }, image.facts()) };
             }
         }
     }
 
-    /// The copies are with the driver: what took over is current.
+    /// Makes the replacement current, after the submission of the copies.
     pub(super) fn arrive(&mut self, core: &Core) {
         match self {
             Self::Buffer { buffer, bodies } => {
@@ -151,7 +152,7 @@ impl Transfer {
         }
     }
 
-    /// What subscribers are told once it has arrived.
+    /// Returns the argument for subscribers.
     pub(super) fn moved(&self, ticket: Ticket) -> Moved<'_> {
         let resource = match self {
             Self::Buffer { buffer, bodies } => MovedResource::Buffer { buffer, old: bodies.old.handle },
@@ -163,7 +164,7 @@ impl Transfer {
     }
 }
 
-/// What was read before it was written has been told of already.
+/// Marks a replacement as written: reads before the first write were reported for the old body.
 fn mark(core: &Core, id: ResourceId) {
     if let Some(unwritten) = &core.info.unwritten {
         unwritten.mark(id);

@@ -1,4 +1,4 @@
-//! The calls of the driver that have two names, or an answer that is an error of this crate.
+//! Driver functions with a core and an extension variant, or whose errors are mapped.
 
 use std::ffi::CStr;
 
@@ -6,19 +6,19 @@ use ash::vk;
 use sublet::device::DriverError;
 
 use super::Features;
-use crate::track::Batch;
+use crate::track::BarrierBatch;
 
-/// Where the functions of a feature are.
-enum Way<K> {
-    /// It is not enabled.
+/// Source of the functions of a feature.
+enum EntryPoints<K> {
+    /// Not enabled.
     None,
-    /// In the version of Vulkan that the program uses.
+    /// Core Vulkan.
     Core,
-    /// In an extension.
+    /// An extension.
     Extension(K),
 }
 
-/// A semaphore in a submission. `value` is of timeline semaphores.
+/// A semaphore in a submission. Binary semaphores ignore `value`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) semaphore: vk::Semaphore,
@@ -26,7 +26,7 @@ pub(crate) struct Point {
     pub(crate) stages: vk::PipelineStageFlags2,
 }
 
-/// Lists for the calls of a submission, which keep their room.
+/// Buffers for submission arguments. Kept to avoid allocations.
 #[derive(Default)]
 pub(crate) struct SubmitScratch {
     infos: Vec<vk::CommandBufferSubmitInfo<'static>>,
@@ -40,14 +40,14 @@ pub(crate) struct SubmitScratch {
 /// The functions of a device.
 pub(crate) struct Api {
     device: ash::Device,
-    sync2: Way<ash::khr::synchronization2::Device>,
-    timeline: Way<ash::khr::timeline_semaphore::Device>,
-    rendering: Way<ash::khr::dynamic_rendering::Device>,
-    dynamic: Way<ash::ext::extended_dynamic_state::Device>,
+    sync2: EntryPoints<ash::khr::synchronization2::Device>,
+    timeline: EntryPoints<ash::khr::timeline_semaphore::Device>,
+    rendering: EntryPoints<ash::khr::dynamic_rendering::Device>,
+    dynamic: EntryPoints<ash::ext::extended_dynamic_state::Device>,
     debug: Option<ash::ext::debug_utils::Device>,
     flips_viewports: bool,
     clamps_depth_bias: bool,
-    /// Drivers that draw have them; one that only computes need not.
+    /// Compute-only drivers may lack them.
     has_render_passes: bool,
 }
 
@@ -57,7 +57,7 @@ fn named<T>(call: &'static str, result: Result<T, vk::Result>) -> Result<T, Driv
 
 impl Api {
     /// # Safety
-    /// Instance and device are live for as long as the value, and were made for this version, with these features.
+    /// Instance and device outlive the value, and were created with this version and these features.
     pub(crate) unsafe fn new(
         instance: &ash::Instance,
         device: &ash::Device,
@@ -66,27 +66,27 @@ impl Api {
     ) -> Self {
         let core = |minor| vk::api_version_minor(version) >= minor || vk::api_version_major(version) > 1;
         let sync2 = match features.synchronization2 {
-            false => Way::None,
-            true if core(3) => Way::Core,
-            true => Way::Extension(ash::khr::synchronization2::Device::new(instance, device)),
+            false => EntryPoints::None,
+            true if core(3) => EntryPoints::Core,
+            true => EntryPoints::Extension(ash::khr::synchronization2::Device::new(instance, device)),
         };
         let timeline = match features.timeline_semaphore {
-            false => Way::None,
-            true if core(2) => Way::Core,
-            true => Way::Extension(ash::khr::timeline_semaphore::Device::new(instance, device)),
+            false => EntryPoints::None,
+            true if core(2) => EntryPoints::Core,
+            true => EntryPoints::Extension(ash::khr::timeline_semaphore::Device::new(instance, device)),
         };
         let rendering = match features.dynamic_rendering {
-            false => Way::None,
-            true if core(3) => Way::Core,
-            true => Way::Extension(ash::khr::dynamic_rendering::Device::new(instance, device)),
+            false => EntryPoints::None,
+            true if core(3) => EntryPoints::Core,
+            true => EntryPoints::Extension(ash::khr::dynamic_rendering::Device::new(instance, device)),
         };
         let dynamic = match features.extended_dynamic_state {
-            _ if core(3) => Way::Core,
-            true => Way::Extension(ash::ext::extended_dynamic_state::Device::new(instance, device)),
-            false => Way::None,
+            _ if core(3) => EntryPoints::Core,
+            true => EntryPoints::Extension(ash::ext::extended_dynamic_state::Device::new(instance, device)),
+            false => EntryPoints::None,
         };
         let debug = features.debug_utils.then(|| ash::ext::debug_utils::Device::new(instance, device));
-        // SAFETY: instance and device are live, and the device is of the instance.
+        // SAFETY: instance and device are live, and the device belongs to the instance.
         let passes =
             unsafe { instance.get_device_proc_addr(device.handle(), c"vkCreateRenderPass".as_ptr()) };
         Self {
@@ -102,24 +102,24 @@ impl Api {
         }
     }
 
-    /// The functions of Vulkan 1.0, which have one name.
+    /// Returns the functions of Vulkan 1.0.
     pub(crate) fn device(&self) -> &ash::Device {
         &self.device
     }
 
     pub(crate) fn has_timeline(&self) -> bool {
-        !matches!(self.timeline, Way::None)
+        !matches!(self.timeline, EntryPoints::None)
     }
 
     pub(crate) fn has_dynamic_rendering(&self) -> bool {
-        !matches!(self.rendering, Way::None)
+        !matches!(self.rendering, EntryPoints::None)
     }
 
     pub(crate) fn has_render_passes(&self) -> bool {
         self.has_render_passes
     }
 
-    /// Whether viewports may be upside down.
+    /// Returns true if viewports may have a negative height.
     pub(crate) fn flips_viewports(&self) -> bool {
         self.flips_viewports
     }
@@ -128,7 +128,7 @@ impl Api {
         self.clamps_depth_bias
     }
 
-    /// `None` where there is no such command.
+    /// Returns `None` if the command is not available.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, for a queue that draws.
@@ -138,16 +138,16 @@ impl Api {
         mode: vk::CullModeFlags,
     ) -> Option<()> {
         match &self.dynamic {
-            Way::None => return None,
+            EntryPoints::None => return None,
             // SAFETY: the caller's promise.
-            Way::Core => unsafe { self.device.cmd_set_cull_mode(commands, mode) },
+            EntryPoints::Core => unsafe { self.device.cmd_set_cull_mode(commands, mode) },
             // SAFETY: the caller's promise; the feature is enabled.
-            Way::Extension(dynamic) => unsafe { dynamic.cmd_set_cull_mode(commands, mode) },
+            EntryPoints::Extension(dynamic) => unsafe { dynamic.cmd_set_cull_mode(commands, mode) },
         }
         Some(())
     }
 
-    /// `None` where there is no such command.
+    /// Returns `None` if the command is not available.
     ///
     /// # Safety
     /// As [`set_cull_mode`](Self::set_cull_mode).
@@ -157,19 +157,19 @@ impl Api {
         face: vk::FrontFace,
     ) -> Option<()> {
         match &self.dynamic {
-            Way::None => return None,
+            EntryPoints::None => return None,
             // SAFETY: the caller's promise.
-            Way::Core => unsafe { self.device.cmd_set_front_face(commands, face) },
+            EntryPoints::Core => unsafe { self.device.cmd_set_front_face(commands, face) },
             // SAFETY: the caller's promise; the feature is enabled.
-            Way::Extension(dynamic) => unsafe { dynamic.cmd_set_front_face(commands, face) },
+            EntryPoints::Extension(dynamic) => unsafe { dynamic.cmd_set_front_face(commands, face) },
         }
         Some(())
     }
 
-    /// Gives an object a name for tools, where there are any to see it.
+    /// Sets the debug name of an object, if VK_EXT_debug_utils is enabled.
     ///
     /// # Safety
-    /// The object is a live one of the device, and nobody else uses it meanwhile (host synchronization of
+    /// The object is live, and no other thread uses it during the call (host synchronization of
     /// `VkDebugUtilsObjectNameInfoEXT::objectHandle`).
     pub(crate) unsafe fn set_name<H: vk::Handle>(&self, object: H, name: &CStr) -> Result<(), DriverError> {
         let Some(debug) = &self.debug else { return Ok(()) };
@@ -178,10 +178,10 @@ impl Api {
         named("vkSetDebugUtilsObjectNameEXT", unsafe { debug.set_debug_utils_object_name(&info) })
     }
 
-    /// Begins a label of commands, or ends the one that was begun last.
+    /// Begins a command label, or ends the most recent one.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone; one that ends was begun in it
+    /// Only this thread records the command buffer. A label that ends was begun in it
     /// (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01913).
     pub(crate) unsafe fn label(&self, commands: vk::CommandBuffer, begin: Option<&CStr>) {
         let Some(debug) = &self.debug else { return };
@@ -204,7 +204,7 @@ impl Api {
         if timeline {
             info = info.push_next(&mut kind);
         }
-        // SAFETY: the device is live, and timelines are asked for where they are enabled.
+        // SAFETY: the device is live, and timelines are requested only if enabled.
         named("vkCreateSemaphore", unsafe { self.device.create_semaphore(&info, None) })
     }
 
@@ -220,7 +220,7 @@ impl Api {
     pub(crate) unsafe fn counter(&self, semaphore: vk::Semaphore) -> Result<u64, DriverError> {
         let counter = match &self.timeline {
             // SAFETY: the caller's promise: it is a live timeline semaphore.
-            Way::Extension(timeline) => unsafe { timeline.get_semaphore_counter_value(semaphore) },
+            EntryPoints::Extension(timeline) => unsafe { timeline.get_semaphore_counter_value(semaphore) },
             // SAFETY: as above.
             _ => unsafe { self.device.get_semaphore_counter_value(semaphore) },
         };
@@ -236,26 +236,25 @@ impl Api {
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let waited = match &self.timeline {
             // SAFETY: the caller's promise: it is a live timeline semaphore.
-            Way::Extension(timeline) => unsafe { timeline.wait_semaphores(&info, u64::MAX) },
+            EntryPoints::Extension(timeline) => unsafe { timeline.wait_semaphores(&info, u64::MAX) },
             // SAFETY: as above.
             _ => unsafe { self.device.wait_semaphores(&info, u64::MAX) },
         };
         named("vkWaitSemaphores", waited)
     }
 
-    /// Records barriers as one call.
+    /// Records barriers in one call.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, outside of a render pass, and what the barriers name
-    /// is live.
-    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
+    /// Only this thread records the command buffer, outside of a render pass. All objects of the barriers are live.
+    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &BarrierBatch) {
         let info = batch.dependency_info();
         match &self.sync2 {
             // SAFETY: the caller's promise; the feature is enabled.
-            Way::Core => unsafe { self.device.cmd_pipeline_barrier2(commands, &info) },
+            EntryPoints::Core => unsafe { self.device.cmd_pipeline_barrier2(commands, &info) },
             // SAFETY: as above.
-            Way::Extension(sync2) => unsafe { sync2.cmd_pipeline_barrier2(commands, &info) },
-            Way::None => {
+            EntryPoints::Extension(sync2) => unsafe { sync2.cmd_pipeline_barrier2(commands, &info) },
+            EntryPoints::None => {
                 let old = batch.to_barrier1();
                 let (src, dst, flags) = (old.src_stages, old.dst_stages, vk::DependencyFlags::empty());
                 // SAFETY: the caller's promise.
@@ -275,11 +274,11 @@ impl Api {
     }
 
     /// # Safety
-    /// As of `vkCmdBeginRendering`; the feature is enabled.
+    /// See `vkCmdBeginRendering`; the feature is enabled.
     pub(crate) unsafe fn begin_rendering(&self, commands: vk::CommandBuffer, info: &vk::RenderingInfo<'_>) {
         match &self.rendering {
             // SAFETY: the caller's promise.
-            Way::Extension(rendering) => unsafe { rendering.cmd_begin_rendering(commands, info) },
+            EntryPoints::Extension(rendering) => unsafe { rendering.cmd_begin_rendering(commands, info) },
             // SAFETY: the caller's promise.
             _ => unsafe { self.device.cmd_begin_rendering(commands, info) },
         }
@@ -288,7 +287,7 @@ impl Api {
     /// Begins a render pass of one subpass.
     ///
     /// # Safety
-    /// As of `vkCmdBeginRenderPass`; dynamic rendering is not enabled.
+    /// See `vkCmdBeginRenderPass`; dynamic rendering is not enabled.
     pub(crate) unsafe fn begin_pass(&self, commands: vk::CommandBuffer, info: &vk::RenderPassBeginInfo<'_>) {
         let inline = vk::SubpassContents::INLINE;
         // SAFETY: the caller's promise.
@@ -296,23 +295,23 @@ impl Api {
     }
 
     /// # Safety
-    /// As of `vkCmdEndRendering`, or of `vkCmdEndRenderPass` where dynamic rendering is not enabled.
+    /// See `vkCmdEndRendering`, or `vkCmdEndRenderPass` without dynamic rendering.
     pub(crate) unsafe fn end_rendering(&self, commands: vk::CommandBuffer) {
         match &self.rendering {
             // SAFETY: the caller's promise.
-            Way::None => unsafe { self.device.cmd_end_render_pass(commands) },
+            EntryPoints::None => unsafe { self.device.cmd_end_render_pass(commands) },
             // SAFETY: the caller's promise.
-            Way::Core => unsafe { self.device.cmd_end_rendering(commands) },
+            EntryPoints::Core => unsafe { self.device.cmd_end_rendering(commands) },
             // SAFETY: the caller's promise.
-            Way::Extension(rendering) => unsafe { rendering.cmd_end_rendering(commands) },
+            EntryPoints::Extension(rendering) => unsafe { rendering.cmd_end_rendering(commands) },
         }
     }
 
-    /// One submission of command buffers in this order.
+    /// Submits command buffers in this order.
     ///
     /// # Safety
-    /// As of `vkQueueSubmit2`: the queue is used by this thread alone, all handles are live, command buffers are
-    /// executable and not pending, and binary semaphores will be signaled and are not signaled twice.
+    /// See `vkQueueSubmit2`: only this thread uses the queue, all handles are live, command buffers are executable and
+    /// not pending. Binary semaphores will be signaled, and are not signaled twice.
     pub(crate) unsafe fn submit(
         &self,
         queue: vk::Queue,
@@ -322,7 +321,7 @@ impl Api {
         fence: vk::Fence,
         scratch: &mut SubmitScratch,
     ) -> Result<(), DriverError> {
-        if matches!(self.sync2, Way::None) {
+        if matches!(self.sync2, EntryPoints::None) {
             // SAFETY: the caller's own promise.
             return unsafe { self.submit1(queue, commands, waits, signals, fence, scratch) };
         }
@@ -345,7 +344,7 @@ impl Api {
             .signal_semaphore_infos(signal_infos)];
         let submitted = match &self.sync2 {
             // SAFETY: the caller's promise; the feature is enabled.
-            Way::Extension(sync2) => unsafe { sync2.queue_submit2(queue, &submits, fence) },
+            EntryPoints::Extension(sync2) => unsafe { sync2.queue_submit2(queue, &submits, fence) },
             // SAFETY: as above.
             _ => unsafe { self.device.queue_submit2(queue, &submits, fence) },
         };
@@ -374,7 +373,7 @@ impl Api {
         }
         stages.clear();
         stages.extend(waits.iter().map(|point| match crate::track::old_stages(point.stages) {
-            // No stage is none that may wait here.
+            // The older call needs a wait stage.
             none if none.is_empty() => vk::PipelineStageFlags::ALL_COMMANDS,
             stages => stages,
         }));

@@ -1,4 +1,4 @@
-//! What frames, lists and resources of a device share.
+//! State shared by the frames, lists and resources of a device.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,21 +17,21 @@ use sublet::device::DriverError;
 use sublet::retire::{Clock, LaneId, Retire, Ticket};
 use sublet::{Allocator, RetiredResources};
 
-use super::tools::ToolInfo;
-use super::{Api, Books, Idle, Kept, Layouts, Pool, RenderPasses, Submitter, Tools, Uploads};
+use super::context::ContextInfo;
+use super::{Api, Idle, Kept, Layouts, ListContext, Pool, RenderPasses, SubmissionState, Submitter, Uploads};
 use crate::frame::OpenError;
 use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
-use crate::track::{Batch, Global, Queue};
+use crate::track::{BarrierBatch, Global, Queue};
 
-/// A queue, and what counts its submissions.
+/// A queue and the counter of its submissions.
 pub(crate) struct QueueData {
     pub(crate) handle: vk::Queue,
     pub(crate) track: Queue,
     pub(crate) lane: LaneId,
     /// Index of its family.
     pub(crate) family: usize,
-    /// Null where fences count.
+    /// Null if fences are used.
     pub(crate) timeline: vk::Semaphore,
 }
 
@@ -41,37 +41,37 @@ pub(crate) struct Family {
     pub(crate) flags: vk::QueueFlags,
     pub(crate) granularity: vk::Extent3D,
     pools: Mutex<Idle<Pool>>,
-    /// Those that no list has at the moment.
-    tools: Mutex<Idle<Tools>>,
+    /// Contexts that no list uses.
+    contexts: Mutex<Idle<ListContext>>,
 }
 
 impl Family {
     pub(crate) fn new(index: u32, properties: &vk::QueueFamilyProperties) -> Self {
         let granularity = properties.min_image_transfer_granularity;
-        let (pools, tools) = (Mutex::new(Idle::new()), Mutex::new(Idle::new()));
-        Self { index, flags: properties.queue_flags, granularity, pools, tools }
+        let (pools, contexts) = (Mutex::new(Idle::new()), Mutex::new(Idle::new()));
+        Self { index, flags: properties.queue_flags, granularity, pools, contexts }
     }
 }
 
-/// What waits for a ticket.
+/// Objects that wait for a ticket.
 pub(crate) enum Retired {
     Pool(Pool),
-    /// What lists kept that were not submitted, though another family had given it away for them.
+    /// Resources of lists that were not submitted, after another family has released ownership for them.
     GivenAway(Arc<Mutex<Vec<Kept>>>),
-    /// A binary one, which the ticket's submission has waited for.
+    /// A binary semaphore that the submission of the ticket has waited for.
     Semaphore(vk::Semaphore),
 }
 
-/// What was done so far.
+/// Counters since creation.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) lists: AtomicU64,
     pub(crate) submissions: AtomicU64,
-    pub(crate) fronts: AtomicU64,
+    pub(crate) preambles: AtomicU64,
     pub(crate) releases: AtomicU64,
     pub(crate) waits: AtomicU64,
     pub(crate) pools: AtomicU64,
-    pub(crate) tools: AtomicU64,
+    pub(crate) contexts: AtomicU64,
     pub(crate) barrier_calls: AtomicU64,
     pub(crate) barriers: AtomicU64,
 }
@@ -82,15 +82,15 @@ impl Counts {
     }
 }
 
-/// Errors that have a word for a lost device.
+/// Errors with a variant for a lost device.
 pub(crate) trait LostDevice: Error + Sized + 'static {
     const LOST: Self;
 }
 
-/// What was thrown by something of the program's own.
+/// The payload of a panic in the program's code.
 type Panic = Box<dyn Any + Send>;
 
-/// Drops each of them, also if others panic, and returns the first panic: what has to follow is done before it goes on.
+/// Drops each item even if others panic, and returns the first panic, so that the caller can finish before resuming it.
 fn drop_each<T>(items: impl Iterator<Item = T>) -> Option<Panic> {
     let mut first = None;
     for item in items {
@@ -100,17 +100,17 @@ fn drop_each<T>(items: impl Iterator<Item = T>) -> Option<Panic> {
     first
 }
 
-/// Lets a panic go on. Where another one is on its way, that is the one.
-fn go_on(panic: Option<Panic>) {
+/// Resumes a panic, unless the thread is already panicking.
+fn resume(panic: Option<Panic>) {
     if let Some(panic) = panic.filter(|_| !thread::panicking()) {
         resume_unwind(panic);
     }
 }
 
-/// Lives for as long as any frames, list or resource of it.
+/// Lives as long as any frames, list or resource of it.
 ///
-/// Locks are taken in this order, and none is held while code of the program's own is called, but for the queues within
-/// [`Frames::with_queue`](crate::Frames::with_queue): `moving`, `submitter`, `global`, `books`.
+/// Lock order: `moving`, `submitter`, `global`, `submission_state`. No lock is held while code of the program runs,
+/// except the queues within [`Frames::with_queue`](crate::Frames::with_queue).
 pub(crate) struct Core {
     pub(crate) api: Api,
     pub(crate) instance: ash::Instance,
@@ -119,33 +119,33 @@ pub(crate) struct Core {
     pub(crate) clock: Clock,
     pub(crate) queues: Vec<QueueData>,
     pub(crate) families: Vec<Family>,
-    /// The queues are this thread's as long as it is held, as often as the thread takes it.
+    /// Gives the queues to one thread. Reentrant.
     pub(crate) submitter: ReentrantMutex<RefCell<Submitter>>,
-    /// The states. Held from the moment that lists meet them to that in which the driver has the lists.
+    /// The tracked states. Held from the resolution of lists until the driver has accepted them.
     pub(crate) global: Mutex<Global>,
-    pub(crate) books: Mutex<Books>,
+    pub(crate) submission_state: Mutex<SubmissionState>,
     pub(crate) retired_resources: RetiredResources,
     pub(crate) counts: Counts,
-    /// What a compactor may move, and the lock under which it does.
+    /// Resources that a compactor may move, and the lock that it holds during a step.
     pub(crate) movables: Movables,
     pub(crate) moving: Mutex<()>,
     pub(crate) aspects_apart: bool,
-    pub(crate) info: ToolInfo,
+    pub(crate) info: ContextInfo,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) downsampler: Mutex<Downsampler>,
     pub(crate) render_passes: RenderPasses,
     pub(crate) layouts: Layouts,
     retired: Mutex<Retire<Retired>>,
-    /// Kept for its room.
+    /// Kept to avoid allocations.
     done: Mutex<Vec<Retired>>,
-    /// Fences are waited for and reset under this lock.
+    /// Held to wait for fences and to reset them.
     polling: Mutex<()>,
     lost: AtomicBool,
     poisoned: AtomicBool,
 }
 
 impl Core {
-    #[expect(clippy::too_many_arguments, reason = "each is a field of its own, named where it is passed")]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate field")]
     pub(crate) fn new(
         api: Api,
         instance: ash::Instance,
@@ -155,7 +155,7 @@ impl Core {
         queues: Vec<QueueData>,
         families: Vec<Family>,
         global: Global,
-        info: ToolInfo,
+        info: ContextInfo,
         uploads: Uploads,
         aspects_apart: bool,
     ) -> Self {
@@ -165,7 +165,7 @@ impl Core {
             physical_device,
             allocator,
             clock,
-            books: Mutex::new(Books::new(queues.len())),
+            submission_state: Mutex::new(SubmissionState::new(queues.len())),
             queues,
             families,
             submitter: ReentrantMutex::new(RefCell::new(Submitter::new())),
@@ -192,32 +192,32 @@ impl Core {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing can be submitted any more.
+    /// Returns true if no more submissions are accepted.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_lost() || self.poisoned.load(Ordering::Relaxed)
     }
 
-    /// Nothing is submitted any more; what was goes on.
+    /// Rejects all further submissions. Earlier ones continue.
     pub(crate) fn poison(&self) {
         self.poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// Nothing runs any more, and nothing is submitted any more.
+    /// Records that the device is lost: nothing runs any more, and nothing is submitted.
     pub(crate) fn lose(&self) {
         self.lost.store(true, Ordering::Relaxed);
         self.clock.shutdown();
     }
 
-    /// An error of the driver; a lost device is remembered.
-    pub(crate) fn note(&self, error: DriverError) -> DriverError {
+    /// Records a lost device, and returns the error.
+    pub(crate) fn record_error(&self, error: DriverError) -> DriverError {
         if error.result == vk::Result::ERROR_DEVICE_LOST {
             self.lose();
         }
         error
     }
 
-    /// The error, or its word for a lost device if that is what the driver says in it, or was lost before.
-    pub(crate) fn told<E: LostDevice>(&self, error: E) -> E {
+    /// Returns `E::LOST` if the device is lost or `error` reports it; otherwise `error`. Records a lost device.
+    pub(crate) fn or_lost<E: LostDevice>(&self, error: E) -> E {
         let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
         while let Some(one) = cause {
             let of_call = one.downcast_ref::<DriverError>().map(|error| error.result);
@@ -232,38 +232,39 @@ impl Core {
         error
     }
 
-    /// Waits until the device is done with a submission.
+    /// Waits until the device has finished a submission.
     pub(crate) fn wait(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
         let data = &self.queues[queue];
         if serial == 0 || self.is_lost() {
             return Ok(());
         }
         if self.api.has_timeline() {
-            // SAFETY: it is the queue's own, live as long as `self`.
+            // SAFETY: the queue owns the semaphore, which lives as long as `self`.
             let waited = unsafe { self.api.wait(data.timeline, serial) };
-            waited.map_err(|error| self.note(error))?;
+            waited.map_err(|error| self.record_error(error))?;
             self.clock.completed(data.lane, serial);
             return Ok(());
         }
         let _polling = self.polling.lock();
-        let fence = self.books.lock().fence_of(queue, serial);
+        let fence = self.submission_state.lock().fence_of(queue, serial);
         if let Some(fence) = fence {
-            // SAFETY: the fence is live and submitted: only `poll_fences` takes it away, under the lock that is held.
+            // SAFETY: the fence is live and submitted: only `poll_fences` removes it, under the lock held here.
             let waited = unsafe { self.api.device().wait_for_fences(&[fence], true, u64::MAX) };
-            waited.map_err(|result| self.note(DriverError { call: "vkWaitForFences", result }))?;
+            waited.map_err(|result| self.record_error(DriverError { call: "vkWaitForFences", result }))?;
         }
         self.poll_fences(queue)
     }
 
-    /// Reads how far the queues are.
+    /// Updates the progress of all queues.
     pub(crate) fn poll(&self) -> Result<(), DriverError> {
         for (index, data) in self.queues.iter().enumerate() {
             if self.is_lost() || !self.clock.is_pending(data.lane) {
                 continue;
             }
             if self.api.has_timeline() {
-                // SAFETY: it is the queue's own, live as long as `self`.
-                let value = unsafe { self.api.counter(data.timeline) }.map_err(|error| self.note(error))?;
+                // SAFETY: the queue owns the semaphore, which lives as long as `self`.
+                let value =
+                    unsafe { self.api.counter(data.timeline) }.map_err(|error| self.record_error(error))?;
                 self.clock.completed(data.lane, value);
             } else {
                 let _polling = self.polling.lock();
@@ -273,89 +274,92 @@ impl Core {
         Ok(())
     }
 
-    /// Takes back the fences that are signaled. The lock on polling is held.
+    /// Recycles the signaled fences. The caller holds the `polling` lock.
     fn poll_fences(&self, queue: usize) -> Result<(), DriverError> {
         loop {
-            let Some((serial, fence)) = self.books.lock().oldest_fence(queue) else { return Ok(()) };
-            // SAFETY: the fence is live: only this function takes it away, under the lock that the caller holds.
+            let Some((serial, fence)) = self.submission_state.lock().oldest_fence(queue) else {
+                return Ok(());
+            };
+            // SAFETY: the fence is live: only this function removes it, under the lock that the caller holds.
             let status = unsafe { self.api.device().get_fence_status(fence) };
-            let signaled =
-                status.map_err(|result| self.note(DriverError { call: "vkGetFenceStatus", result }))?;
+            let signaled = status
+                .map_err(|result| self.record_error(DriverError { call: "vkGetFenceStatus", result }))?;
             if !signaled {
                 return Ok(());
             }
             self.clock.completed(self.queues[queue].lane, serial);
             // SAFETY: its submission is done.
             let reset = unsafe { self.api.device().reset_fences(&[fence]) };
-            self.books.lock().take_fence(queue, reset.is_ok());
+            self.submission_state.lock().take_fence(queue, reset.is_ok());
             if reset.is_err() {
-                // SAFETY: its submission is done, and nobody else has it any more.
+                // SAFETY: its submission is done, and it was removed from the state.
                 unsafe { self.api.device().destroy_fence(fence, None) };
             }
         }
     }
 
-    /// Waits until nothing is being moved that was.
+    /// Waits for a running compaction step.
     pub(crate) fn wait_for_moves(&self) {
         drop(self.moving.lock());
     }
 
-    /// Keeps something until its ticket is done.
+    /// Keeps an object until its ticket is done.
     pub(crate) fn retire(&self, ticket: Ticket, retired: Retired) {
         self.retired.lock().push(ticket, retired);
     }
 
-    /// Recycles what is done.
+    /// Recycles the objects whose tickets are done.
     ///
     /// # Panics
-    /// If something that was kept does when it is dropped: all the rest is recycled before.
+    /// If dropping an object panics, after all others were recycled.
     pub(crate) fn collect(&self) {
-        // No lock is held while things are dropped: they may take any.
+        // Drop without locks: destructors may take any.
         let mut done = std::mem::take(&mut *self.done.lock());
-        // All tickets are of this clock.
+        // All tickets belong to this clock.
         let _ = self.retired.lock().collect(&self.clock, |item| done.push(item));
         let mut panic = None;
         for item in done.drain(..) {
             let thrown = match item {
                 Retired::Pool(pool) => self.recycle(pool),
-                // The last share lets go of it.
+                // The last share drops it.
                 Retired::GivenAway(kept) => {
                     Arc::into_inner(kept).and_then(|kept| drop_each(kept.into_inner().into_iter()))
                 }
                 Retired::Semaphore(semaphore) => {
-                    self.books.lock().give_semaphore(semaphore);
+                    self.submission_state.lock().give_semaphore(semaphore);
                     None
                 }
             };
             panic = panic.or(thrown);
         }
         *self.done.lock() = done;
-        go_on(panic);
+        resume(panic);
     }
 
     pub(crate) fn in_flight(&self) -> usize {
         self.retired.lock().len()
     }
 
-    /// Destroys a pool whose commands were never submitted, and lets go of what they used.
+    /// Destroys a pool whose commands were never submitted, and drops the resources that they use.
     ///
-    /// It is not reset for another list: with a driver of NVIDIA (580.159 on an H100) the last command of a command
-    /// buffer that was being recorded when its pool was reset runs in front of what is recorded next.
+    /// The pool is not reset for another list. With a driver of NVIDIA (580.159 on an H100), the last command of a
+    /// command buffer that was being recorded during the reset of its pool runs before the next commands recorded in
+    /// it.
     ///
     /// # Panics
-    /// If something that was kept does when it is dropped, after all of this.
+    /// If dropping a resource panics, after everything was done.
     pub(crate) fn discard(&self, mut pool: Pool) {
         let panic = drop_each(pool.kept.drain(..));
-        // SAFETY: nothing of the pool was submitted, and nobody else has it.
+        // SAFETY: nothing of the pool was submitted, and this function owns it.
         unsafe { self.destroy_pool(&pool) };
-        go_on(panic);
+        resume(panic);
     }
 
-    /// Resets a pool whose commands are done, and lets go of what they used. Returns what that threw.
+    /// Resets a pool whose commands are done, and drops the resources that they use. Returns the panic of a destructor.
     fn recycle(&self, mut pool: Pool) -> Option<Panic> {
         let panic = drop_each(pool.kept.drain(..));
         let flags = vk::CommandPoolResetFlags::empty();
-        // SAFETY: no command buffer of the pool is pending, and nobody else has it.
+        // SAFETY: no command buffer of the pool is pending, and this function owns it.
         let reset = unsafe { self.api.device().reset_command_pool(pool.handle, flags) };
         if reset.is_ok() && !self.is_lost() {
             self.families[pool.family].pools.lock().push(pool);
@@ -367,14 +371,14 @@ impl Core {
     }
 
     /// # Safety
-    /// None of its command buffers is pending, and nobody uses the pool any more.
+    /// No command buffer of the pool is pending, and the pool is not used any more.
     unsafe fn destroy_pool(&self, pool: &Pool) {
         self.counts.pools.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { self.api.device().destroy_command_pool(pool.handle, None) };
     }
 
-    /// A pool whose command buffers are empty.
+    /// Returns a pool with empty command buffers.
     pub(crate) fn pool(&self, family: usize) -> Result<Pool, DriverError> {
         if let Some(pool) = self.families[family].pools.lock().pop() {
             return Ok(pool);
@@ -385,19 +389,20 @@ impl Core {
             .queue_family_index(self.families[family].index);
         // SAFETY: the device is live, and has the family.
         let made = unsafe { device.create_command_pool(&info, None) };
-        let handle = made.map_err(|result| self.note(DriverError { call: "vkCreateCommandPool", result }))?;
+        let handle =
+            made.map_err(|result| self.record_error(DriverError { call: "vkCreateCommandPool", result }))?;
         Counts::add(&self.counts.pools, 1);
         let mut pool = Pool { handle, family, ..Pool::default() };
         let info = vk::CommandBufferAllocateInfo::default().command_pool(handle).command_buffer_count(2);
-        // SAFETY: the pool is live, and nobody else has it.
+        // SAFETY: the pool is live, and this function owns it.
         let made = unsafe { device.allocate_command_buffers(&info) };
         match made.as_deref() {
-            Ok(&[front, main]) => (pool.front, pool.main) = (front, main),
+            Ok(&[preamble, main]) => (pool.preamble, pool.main) = (preamble, main),
             Ok(_) => {}
             Err(&result) => {
                 // SAFETY: nothing was recorded.
                 unsafe { self.destroy_pool(&pool) };
-                return Err(self.note(DriverError { call: "vkAllocateCommandBuffers", result }));
+                return Err(self.record_error(DriverError { call: "vkAllocateCommandBuffers", result }));
             }
         }
         Ok(pool)
@@ -406,64 +411,64 @@ impl Core {
     /// Begins a command buffer that is submitted once.
     ///
     /// # Safety
-    /// It is empty or reset, and nobody else uses it or its pool.
+    /// It is empty or reset, and no other thread uses it or its pool.
     pub(crate) unsafe fn begin(&self, commands: vk::CommandBuffer) -> Result<(), DriverError> {
         let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
         // SAFETY: the caller's promise.
         let begun = unsafe { self.api.device().begin_command_buffer(commands, &info) };
-        begun.map_err(|result| self.note(DriverError { call: "vkBeginCommandBuffer", result }))
+        begun.map_err(|result| self.record_error(DriverError { call: "vkBeginCommandBuffer", result }))
     }
 
     /// # Safety
-    /// It is being recorded, outside of rendering, and nobody else uses it or its pool.
+    /// It is being recorded, outside of rendering, and no other thread uses it or its pool.
     pub(crate) unsafe fn end(&self, commands: vk::CommandBuffer) -> Result<(), DriverError> {
         // SAFETY: the caller's promise.
         let ended = unsafe { self.api.device().end_command_buffer(commands) };
-        ended.map_err(|result| self.note(DriverError { call: "vkEndCommandBuffer", result }))
+        ended.map_err(|result| self.record_error(DriverError { call: "vkEndCommandBuffer", result }))
     }
 
     /// Records and counts barriers.
     ///
     /// # Safety
-    /// As of [`Api::barrier`]: the command buffer is being recorded outside of rendering, by the owner of its pool, and
-    /// what the barriers name is live.
-    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &Batch) {
+    /// See [`Api::barrier`]: the owner of the pool records the command buffer, outside of rendering, and all objects of
+    /// the barriers are live.
+    pub(crate) unsafe fn barrier(&self, commands: vk::CommandBuffer, batch: &BarrierBatch) {
         Counts::add(&self.counts.barrier_calls, 1);
         Counts::add(&self.counts.barriers, u64::try_from(batch.len()).unwrap_or(u64::MAX));
         // SAFETY: the caller's promise.
         unsafe { self.api.barrier(commands, batch) };
     }
 
-    /// Shows barriers to who wants to see them. They are recorded, and no lock is held.
-    pub(crate) fn show(&self, batches: &[Batch]) {
+    /// Passes recorded barriers to the observer. The caller holds no lock.
+    pub(crate) fn notify_barriers(&self, batches: &[BarrierBatch]) {
         if let Some(observer) = &self.info.on_barriers {
             batches.iter().for_each(|batch| observer(batch));
         }
     }
 
-    /// Tools and a pool whose main command buffer is being recorded.
-    pub(crate) fn open(&self, queue: Queue) -> Result<(Tools, Pool), OpenError> {
+    /// Returns a context, and a pool whose main command buffer is being recorded.
+    pub(crate) fn open(&self, queue: Queue) -> Result<(ListContext, Pool), OpenError> {
         if self.is_closed() {
             return Err(OpenError::Lost);
         }
         let family = self.queues[queue.index()].family;
-        let pool = self.pool(family).map_err(|error| self.told(OpenError::Driver(error)))?;
-        // SAFETY: it is empty, and nobody else has the pool.
+        let pool = self.pool(family).map_err(|error| self.or_lost(OpenError::Driver(error)))?;
+        // SAFETY: it is empty, and this function owns the pool.
         if let Err(error) = unsafe { self.begin(pool.main) } {
             self.discard(pool);
-            return Err(self.told(OpenError::Driver(error)));
+            return Err(self.or_lost(OpenError::Driver(error)));
         }
         Counts::add(&self.counts.lists, 1);
-        let known = self.families[family].tools.lock().pop();
-        let mut tools = known.unwrap_or_else(|| {
-            Counts::add(&self.counts.tools, 1);
-            Tools { family, ..Tools::default() }
+        let known = self.families[family].contexts.lock().pop();
+        let mut context = known.unwrap_or_else(|| {
+            Counts::add(&self.counts.contexts, 1);
+            ListContext { family, ..ListContext::default() }
         });
-        tools.begin(queue);
-        Ok((tools, pool))
+        context.begin(queue);
+        Ok((context, pool))
     }
 
-    /// The binder of these tools.
+    /// Returns the binder of a context, created on first use.
     pub(crate) fn binder<'a>(
         &self,
         binder: &'a mut Option<Binder<Arc<Allocator>>>,
@@ -472,41 +477,41 @@ impl Core {
             Some(binder) => Ok(binder),
             slot => {
                 let device = self.info.descriptors.as_ref().ok_or(ListError::NoDescriptors)?;
-                // SAFETY: device and allocator are of one device, as the creator of the frames vouched; what commits
-                // use is used by lists whose ticket the binder is flushed with, and the clock is told the truth.
+                // SAFETY: device and allocator have the same `VkDevice`, as the creator of the frames guarantees. Lists
+                // use the descriptors, and their tickets are passed to `flush`. The clock reports completion correctly.
                 let made = unsafe { Binder::new(device, Arc::clone(&self.allocator), &self.info.binder) };
-                Ok(slot.insert(made.map_err(|error| self.told(ListError::CreateBinder(error)))?))
+                Ok(slot.insert(made.map_err(|error| self.or_lost(ListError::CreateBinder(error)))?))
             }
         }
     }
 
-    /// Tools that a list is done with.
-    pub(crate) fn give_tools(&self, tools: Tools) {
+    /// Returns a context to the idle ones.
+    pub(crate) fn return_context(&self, context: ListContext) {
         if self.is_lost() {
-            return self.settle(tools);
+            return self.drain_context(context);
         }
-        self.families[tools.family].tools.lock().push(tools);
+        self.families[context.family].contexts.lock().push(context);
     }
 
-    /// Takes back all that tools have made, as every ticket is done, and drops them.
-    fn settle(&self, mut tools: Tools) {
+    /// Drops a context whose tickets are all done, after draining its binder.
+    fn drain_context(&self, mut context: ListContext) {
         let ticket = self.clock.open(self.queues[0].lane);
         let _ = self.clock.discard(ticket);
-        if let Some(binder) = &mut tools.binder {
-            // What was bound for a list that was never submitted. The tickets are of this clock; pools that are not
-            // reset are destroyed.
+        if let Some(binder) = &mut context.binder {
+            // Collect the bindings of a list that was never submitted. The tickets belong to this clock, and pools that
+            // cannot be reset are destroyed.
             let _ = binder.flush(ticket).map(|()| binder.collect(&self.clock));
         }
-        self.counts.tools.fetch_sub(1, Ordering::Relaxed);
+        self.counts.contexts.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes back descriptor pools and upload pages, and lets go of what nobody has needed for long.
-    pub(crate) fn collect_tools(&self) -> Result<(), sublet::descriptor::CollectError> {
+    /// Collects descriptor pools and upload pages, and frees those that were idle for long.
+    pub(crate) fn collect_contexts(&self) -> Result<(), sublet::descriptor::CollectError> {
         self.uploads.collect();
         let round = self.uploads.idle_collects();
         for family in &self.families {
-            let mut idle = family.tools.lock();
-            for binder in idle.iter_mut().filter_map(|tools| tools.binder.as_mut()) {
+            let mut idle = family.contexts.lock();
+            for binder in idle.iter_mut().filter_map(|context| context.binder.as_mut()) {
                 binder.collect(&self.clock)?;
             }
             let spare: Vec<_> = idle.age(round).collect();
@@ -514,35 +519,39 @@ impl Core {
             self.let_go(spare);
             let spare: Vec<_> = family.pools.lock().age(round).collect();
             for pool in &spare {
-                // SAFETY: pools here are reset, and nobody else has them.
+                // SAFETY: idle pools are reset and unused.
                 unsafe { self.destroy_pool(pool) };
             }
         }
         Ok(())
     }
 
-    /// Lets go of all that no list has and the device does not need. Returns the bytes of upload pages.
+    /// Frees everything that no list uses and the device does not need. Returns the bytes of upload pages.
     pub(crate) fn trim(&self) -> u64 {
         for family in &self.families {
-            let spare = family.tools.lock().take_all();
+            let spare = family.contexts.lock().take_all();
             self.let_go(spare);
             let spare = family.pools.lock().take_all();
             for pool in &spare {
-                // SAFETY: pools here are reset, and nobody else has them.
+                // SAFETY: idle pools are reset and unused.
                 unsafe { self.destroy_pool(pool) };
             }
         }
         self.uploads.trim()
     }
 
-    /// Drops tools, but for those whose descriptors the device still uses.
-    fn let_go(&self, spare: Vec<Tools>) {
-        for tools in spare {
-            if tools.is_done(&self.clock) { self.settle(tools) } else { self.give_tools(tools) }
+    /// Drops contexts, except those whose descriptors the device still uses.
+    fn let_go(&self, spare: Vec<ListContext>) {
+        for context in spare {
+            if context.is_done(&self.clock) {
+                self.drain_context(context)
+            } else {
+                self.return_context(context)
+            }
         }
     }
 
-    /// [`wait`](Self::wait), a few times: a driver that is short of memory may have some again in a moment.
+    /// Retries [`wait`](Self::wait) a few times: a driver may be out of memory only briefly.
     fn wait_at_last(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
         for pause in [1, 10, 100] {
             match self.wait(queue, serial) {
@@ -553,18 +562,18 @@ impl Core {
         self.wait(queue, serial)
     }
 
-    /// Waits for everything that was submitted, and lets go of what it used. False if the device may still use it: then
-    /// the core must not be dropped any more.
+    /// Waits for all submissions and drops the resources that they use. Returns false if the device may still use them:
+    /// then the core must not be dropped.
     ///
     /// # Panics
-    /// As [`collect`](Self::collect), when all of this is done.
+    /// See [`collect`](Self::collect); everything else is done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
-        let serials: Vec<u64> = self.books.lock().submitted().collect();
+        let serials: Vec<u64> = self.submission_state.lock().submitted().collect();
         for (queue, serial) in serials.into_iter().enumerate() {
             if let Err(error) = self.wait_at_last(queue, serial) {
                 if !self.is_lost() {
-                    tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "frames were dropped and could not be waited for: what they use is leaked");
+                    tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "waiting for dropped frames failed: their resources are leaked");
                     return false;
                 }
             }
@@ -576,31 +585,31 @@ impl Core {
         if let Err(error) = self.retired_resources.collect(&self.allocator, &self.clock) {
             tracing::warn!(name: "frames_retired_left", target: "sublet::leak", %error, "retired resources could not be freed");
         }
-        go_on(panic);
+        resume(panic);
         true
     }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // Whoever had a share closed the frames before, or never submitted anything.
+        // The owner of the last share has closed the frames before, or never submitted anything.
         let pools: VecDeque<Pool> =
             self.families.iter().flat_map(|family| family.pools.lock().take_all()).collect();
         for pool in &pools {
-            // SAFETY: pools here are reset, and nobody else has them.
+            // SAFETY: idle pools are reset and unused.
             unsafe { self.destroy_pool(pool) };
         }
         let device = self.api.device();
         // SAFETY: all submissions are done or the device is lost: `close`.
         unsafe { self.downsampler.get_mut().destroy(device) };
-        let (fences, semaphores) = self.books.get_mut().take_objects();
+        let (fences, semaphores) = self.submission_state.get_mut().take_objects();
         for fence in fences {
             // SAFETY: as above.
             unsafe { device.destroy_fence(fence, None) };
         }
         let timelines = self.queues.iter().map(|queue| queue.timeline);
         for semaphore in semaphores.into_iter().chain(timelines) {
-            // SAFETY: as above; destroying none is nothing.
+            // SAFETY: as above; null handles are ignored.
             unsafe { device.destroy_semaphore(semaphore, None) };
         }
     }

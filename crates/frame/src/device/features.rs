@@ -1,8 +1,8 @@
-//! What is enabled on a device.
+//! Optional features of a device.
 #![forbid(unsafe_code)]
 
-/// What the program has enabled on its device, of what frames and lists make use of. With none of it they work on
-/// Vulkan 1.0.
+/// The features that the program has enabled on its device, as far as frames and lists use them. All are optional:
+/// without any, Vulkan 1.0 suffices.
 ///
 /// ```
 /// use sublet_frame::Features;
@@ -11,30 +11,30 @@
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Features {
-    /// `synchronization2`, of Vulkan 1.3 or VK_KHR_synchronization2. Else barriers and submissions are the older calls,
-    /// whose barriers have one pair of stages for all.
+    /// `synchronization2`, of Vulkan 1.3 or VK_KHR_synchronization2. Without it, barriers and submissions use the older
+    /// calls, which have one pair of stage masks for all barriers.
     pub synchronization2: bool,
-    /// `timelineSemaphore`, of Vulkan 1.2 or VK_KHR_timeline_semaphore. Else there is a fence for each submission, and
-    /// a binary semaphore for each wait between queues.
+    /// `timelineSemaphore`, of Vulkan 1.2 or VK_KHR_timeline_semaphore. Without it, each submission has a fence, and
+    /// each wait between queues a binary semaphore.
     pub timeline_semaphore: bool,
-    /// `dynamicRendering`, of Vulkan 1.3 or VK_KHR_dynamic_rendering. Else lists draw in render
-    /// passes, and pipelines are made with [`Frames::render_pass`](crate::Frames::render_pass).
+    /// `dynamicRendering`, of Vulkan 1.3 or VK_KHR_dynamic_rendering. Without it, lists draw in render passes, and
+    /// pipelines use [`Frames::render_pass`](crate::Frames::render_pass).
     pub dynamic_rendering: bool,
-    /// `separateDepthStencilLayouts`: depth and stencil have layouts of their own.
+    /// `separateDepthStencilLayouts`: depth and stencil have separate layouts.
     pub separate_depth_stencil_layouts: bool,
-    /// VK_KHR_maintenance1, which Vulkan 1.1 has anyway: viewports may be flipped.
+    /// VK_KHR_maintenance1, included in Vulkan 1.1: viewports may have a negative height.
     pub maintenance1: bool,
-    /// `extendedDynamicState`, of VK_EXT_extended_dynamic_state; Vulkan 1.3 has it anyway. Commands may set which
-    /// triangles are culled.
+    /// `extendedDynamicState`, of VK_EXT_extended_dynamic_state; included in Vulkan 1.3. Commands can set the cull mode
+    /// and the front face.
     pub extended_dynamic_state: bool,
     /// `depthBiasClamp`.
     pub depth_bias_clamp: bool,
-    /// VK_EXT_debug_utils, of the instance: tools show the names of resources and the labels of lists.
+    /// VK_EXT_debug_utils, of the instance: tools show resource names and list labels.
     pub debug_utils: bool,
 }
 
 impl Features {
-    /// What a simulated GPU has enabled.
+    /// Returns the features that a simulated GPU has enabled.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn for_gpu(gpu: &sublet::sim::Gpu) -> Self {

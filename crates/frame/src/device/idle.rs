@@ -1,11 +1,10 @@
-//! What waits to be lent again.
+//! A pool of idle objects.
 #![forbid(unsafe_code)]
 
-/// What waits to be lent again: the one that came back last goes out first, so that those in front are the ones that
-/// nobody needs.
+/// A stack of idle objects. Reuse takes the newest, so the oldest are the surplus.
 pub(crate) struct Idle<T> {
     items: Vec<T>,
-    /// The fewest that there were in this round: nobody needed as many.
+    /// The minimum number of items in this round, that is, the number of surplus items.
     least: usize,
     collections: u32,
 }
@@ -34,7 +33,7 @@ impl<T> Idle<T> {
         std::mem::take(&mut self.items)
     }
 
-    /// Counts a collection. With the last one of a round those come out that nobody needed in all of it.
+    /// Counts a collection. After `round` collections, returns the items that were surplus during all of them.
     pub(crate) fn age(&mut self, round: Option<u32>) -> impl Iterator<Item = T> {
         self.collections = self.collections.saturating_add(1);
         let mut spare = 0;
@@ -52,10 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_needed_for_a_round_goes() {
+    fn surplus_items_are_removed_after_a_round() {
         let mut idle = Idle::new();
         (0..5).for_each(|number| idle.push(number));
-        // All of them were lent in the first round.
+        // The first round starts empty, so nothing is surplus.
         assert_eq!((0..3).flat_map(|_| idle.age(Some(3)).collect::<Vec<_>>()).count(), 0);
         for _ in 0..2 {
             let two = [idle.pop(), idle.pop()];

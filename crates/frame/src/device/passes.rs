@@ -1,4 +1,5 @@
-//! Objects that lists share: render passes and framebuffers, for devices without dynamic rendering, and layouts.
+//! Objects that lists share: render passes and framebuffers for devices without dynamic rendering, and pipeline
+//! layouts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,16 +9,16 @@ use ash::vk;
 use parking_lot::Mutex;
 use sublet::device::DriverError;
 
-/// Locations of colors that a list can have.
+/// Maximum number of color attachments.
 pub(crate) const MOST_COLORS: usize = 8;
-/// The slot of depth and stencil, behind those of colors.
+/// The slot of depth and stencil, after those of colors.
 pub(crate) const DEPTH_STENCIL: usize = MOST_COLORS;
-/// The first slot of images that colors are resolved to.
+/// The first slot of resolve attachments.
 pub(crate) const RESOLVES: usize = DEPTH_STENCIL + 1;
-/// Slots of attachments.
+/// Number of attachment slots.
 pub(crate) const SLOTS: usize = RESOLVES + MOST_COLORS;
 
-/// Framebuffers, and render passes, that are kept for lists to come.
+/// Maximum number of cached framebuffers, and of cached render passes.
 const MOST_KEPT: usize = 256;
 
 /// An attachment of a render pass.
@@ -33,7 +34,7 @@ pub(crate) struct PassAttachment {
 }
 
 impl PassAttachment {
-    /// One whose contents are of no interest: for what pipelines are made with.
+    /// Returns an attachment without load and store operations, for the creation of pipelines.
     pub(crate) fn of(format: vk::Format, samples: vk::SampleCountFlags, layout: vk::ImageLayout) -> Self {
         let (load_op, store_op) = (vk::AttachmentLoadOp::DONT_CARE, vk::AttachmentStoreOp::DONT_CARE);
         let (stencil_load_op, stencil_store_op) = (load_op, store_op);
@@ -41,10 +42,10 @@ impl PassAttachment {
     }
 }
 
-/// What a render pass of one subpass is made from.
+/// Parameters of a render pass with one subpass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct PassInfo {
-    /// By slot.
+    /// Indexed by slot.
     pub(crate) attachments: [Option<PassAttachment>; SLOTS],
     pub(crate) color_count: usize,
     pub(crate) view_mask: u32,
@@ -61,7 +62,7 @@ impl PassInfo {
     }
 
     /// # Safety
-    /// The device is live and can render so.
+    /// The device is live and supports the parameters.
     unsafe fn create(&self, device: &ash::Device) -> Result<vk::RenderPass, DriverError> {
         let described: Vec<_> = self
             .attachments
@@ -75,7 +76,7 @@ impl PassInfo {
                     .store_op(one.store_op)
                     .stencil_load_op(one.stencil_load_op)
                     .stencil_store_op(one.stencil_store_op)
-                    // Layouts are changed by the barriers in front.
+                    // Barriers before the pass change the layouts.
                     .initial_layout(one.layout)
                     .final_layout(one.layout)
             })
@@ -92,7 +93,7 @@ impl PassInfo {
         if self.attachments[DEPTH_STENCIL].is_some() {
             subpass = subpass.depth_stencil_attachment(&depth);
         }
-        // Dependencies that wait for nothing take the place of those that there would be otherwise: barriers do all.
+        // Barriers order everything. These empty dependencies replace the implicit ones.
         let dependency = |from, to| {
             vk::SubpassDependency::default()
                 .src_subpass(from)
@@ -116,10 +117,10 @@ impl PassInfo {
     }
 }
 
-/// What a framebuffer is made from. Which render passes it is for follows from its views.
+/// Parameters of a framebuffer. Its views determine the compatible render passes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct FramebufferInfo {
-    /// By slot; null where there is none.
+    /// Indexed by slot; null if absent.
     pub(crate) views: [vk::ImageView; SLOTS],
     pub(crate) extent: vk::Extent2D,
     pub(crate) layers: u32,
@@ -128,7 +129,7 @@ pub(crate) struct FramebufferInfo {
 
 impl FramebufferInfo {
     /// # Safety
-    /// The device and the views are live, and the pass has such attachments.
+    /// The device and the views are live, and match the attachments of the pass.
     unsafe fn create(
         &self,
         device: &ash::Device,
@@ -148,7 +149,7 @@ impl FramebufferInfo {
     }
 }
 
-/// An object that is destroyed with its last share. Lists have one until the device is done with them.
+/// An object that is destroyed with its last share. Lists hold a share until the device is done with them.
 pub(crate) struct Shared<H: Copy> {
     pub(crate) handle: H,
     device: vk::Device,
@@ -167,22 +168,22 @@ impl<H: Copy> Shared<H> {
 
 impl<H: Copy> Drop for Shared<H> {
     fn drop(&mut self) {
-        // SAFETY: it was made with this device, which outlives the frames and their lists, and nothing uses it: that
-        // would have a share.
+        // SAFETY: it was created with this device, which outlives the frames and their lists. Nothing uses it: users
+        // hold a share.
         unsafe { (self.destroy)(self.device, self.handle, std::ptr::null()) };
     }
 }
 
-struct Entry<H: Copy> {
+struct CachedObject<H: Copy> {
     object: Arc<Shared<H>>,
     used: u64,
-    /// The program may have its handle, for as long as the frames.
+    /// The program may have its handle, so it lives as long as the frames.
     stays: bool,
 }
 
-/// What is kept of one kind: beyond [`MOST_KEPT`] the one that was not used for longest goes.
+/// A cache of objects. Beyond [`MOST_KEPT`], the least recently used one is removed.
 struct Cache<K, H: Copy> {
-    entries: HashMap<K, Entry<H>>,
+    entries: HashMap<K, CachedObject<H>>,
     uses: u64,
 }
 
@@ -211,12 +212,12 @@ impl<K: Copy + Eq + Hash, H: Copy> Cache<K, H> {
                 self.entries.remove(&key);
             }
         }
-        self.entries.insert(*key, Entry { object: Arc::clone(&object), used: self.uses, stays });
+        self.entries.insert(*key, CachedObject { object: Arc::clone(&object), used: self.uses, stays });
         Ok(object)
     }
 }
 
-/// What lists begin render passes with.
+/// The render passes and framebuffers of lists.
 #[derive(Default)]
 pub(crate) struct RenderPasses {
     passes: Mutex<Cache<PassInfo, vk::RenderPass>>,
@@ -224,10 +225,10 @@ pub(crate) struct RenderPasses {
 }
 
 impl RenderPasses {
-    /// The render pass of such attachments; one that `stays` is destroyed with the frames only.
+    /// Returns the render pass for `info`. A pass that `stays` lives as long as the frames.
     ///
     /// # Safety
-    /// The device is live until lists with the pass are done, and can render so.
+    /// The device outlives lists that use the pass, and supports the parameters.
     pub(crate) unsafe fn pass(
         &self,
         device: &ash::Device,
@@ -241,10 +242,10 @@ impl RenderPasses {
         })
     }
 
-    /// The framebuffer of these views, for `pass` and those that are compatible.
+    /// Returns the framebuffer of these views, for `pass` and compatible passes.
     ///
     /// # Safety
-    /// As [`pass`](Self::pass), and so are the views, which are what the pass has attachments for.
+    /// See [`pass`](Self::pass). The views are live and match the attachments of the pass.
     pub(crate) unsafe fn framebuffer(
         &self,
         device: &ash::Device,
@@ -258,7 +259,7 @@ impl RenderPasses {
         })
     }
 
-    /// Views are about to be destroyed: their handles may soon be those of others.
+    /// Removes the framebuffers of views that are about to be destroyed, because their handles may be reused.
     pub(crate) fn forget(&self, views: impl Iterator<Item = vk::ImageView> + Clone) {
         let mut framebuffers = self.framebuffers.lock();
         if !framebuffers.entries.is_empty() {
@@ -267,11 +268,11 @@ impl RenderPasses {
     }
 }
 
-/// Layouts that live as long as the core: what lists have allocated for them may be used again by any.
+/// Layouts that live as long as the core: descriptor sets allocated for them may be reused by any list.
 #[derive(Default)]
 pub(crate) struct Layouts(Mutex<Vec<LayoutParts>>);
 
-/// A pipeline layout and those of its sets.
+/// A pipeline layout and its set layouts.
 type LayoutParts = (Shared<vk::PipelineLayout>, Vec<Shared<vk::DescriptorSetLayout>>);
 
 impl Layouts {
@@ -306,17 +307,17 @@ mod tests {
         let mut info = FramebufferInfo::default();
         info.views[DEPTH_STENCIL] = view(number);
         let made = || Ok(Shared { handle: vk::Framebuffer::null(), device: vk::Device::null(), destroy });
-        passes.framebuffers.lock().get(&info, stays, made).expect("nothing is refused")
+        passes.framebuffers.lock().get(&info, stays, made).expect("creation succeeds")
     }
 
     #[test]
-    fn the_one_that_was_not_used_for_longest_goes_and_views_take_theirs_along() {
+    fn the_least_recently_used_is_removed_and_so_are_those_of_destroyed_views() {
         let passes = RenderPasses::default();
         let most = u64::try_from(MOST_KEPT).expect("a small number");
         let held = get(&passes, 1, false);
         drop(get(&passes, 2, true));
         (3..=most).for_each(|number| drop(get(&passes, number, false)));
-        // Used again; so the third goes first, and the second stays.
+        // This use makes the third the oldest; the second always stays.
         assert!(Arc::ptr_eq(&get(&passes, 1, false), &held));
         let before = DESTROYED.load(Ordering::Relaxed);
         drop(get(&passes, most + 1, false));

@@ -1,4 +1,4 @@
-//! What a submission is made with, and what is known of those that were made.
+//! Submission scratch memory and the state of submissions.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -10,25 +10,25 @@ use super::Pool;
 use super::api::{Point, SubmitScratch};
 use crate::track::Submission;
 
-/// What a queue was given.
+/// Submissions of a queue.
 #[derive(Default)]
-struct QueueBook {
+struct QueueSubmissions {
     /// The number of the last submission.
     submitted: u64,
-    /// Fences of submissions that are not known to be done, where there are no timelines.
+    /// Fences of submissions that are not known to be done, if there are no timelines.
     fences: VecDeque<(u64, vk::Fence)>,
 }
 
-/// Kept for its room. Its lock is that of the queues.
+/// Reused between submissions. Its lock guards the queues.
 pub(crate) struct Submitter {
     pub(crate) submission: Submission,
     pub(crate) scratch: SubmitScratch,
     pub(crate) commands: Vec<vk::CommandBuffer>,
     pub(crate) waits: Vec<Point>,
     pub(crate) signals: Vec<Point>,
-    /// Of the submissions in which other families gave resources away for the one that is being made.
+    /// Tickets of the release submissions for the current submission.
     pub(crate) released: Vec<Ticket>,
-    /// What they are recorded in, until they are submitted.
+    /// Command pools of the releases, until they are submitted.
     pub(crate) pools: VecDeque<Pool>,
 }
 
@@ -46,19 +46,19 @@ impl Submitter {
     }
 }
 
-/// What queues were given, and the fences and semaphores for that. No other lock is taken while this one is held.
-pub(crate) struct Books {
-    queues: Vec<QueueBook>,
+/// The submissions of all queues, with their fences and semaphores. No other lock is taken while this one is held.
+pub(crate) struct SubmissionState {
+    queues: Vec<QueueSubmissions>,
     free_fences: Vec<vk::Fence>,
     free_semaphores: Vec<vk::Semaphore>,
-    /// Binary semaphores that are signaled and that nobody waits for.
+    /// Binary semaphores that are signaled without a wait, and so cannot be reused.
     spoiled: Vec<vk::Semaphore>,
 }
 
-impl Books {
+impl SubmissionState {
     pub(crate) fn new(queues: usize) -> Self {
         Self {
-            queues: (0..queues).map(|_| QueueBook::default()).collect(),
+            queues: (0..queues).map(|_| QueueSubmissions::default()).collect(),
             free_fences: Vec::new(),
             free_semaphores: Vec::new(),
             spoiled: Vec::new(),
@@ -69,7 +69,7 @@ impl Books {
         self.queues.iter().map(|queue| queue.submitted)
     }
 
-    /// The submission is with the driver.
+    /// Records an accepted submission.
     pub(crate) fn enter(&mut self, queue: usize, serial: u64, fence: vk::Fence) {
         self.queues[queue].submitted = serial;
         if fence != vk::Fence::null() {
@@ -77,7 +77,7 @@ impl Books {
         }
     }
 
-    /// The fence that says that a submission is done; none if that is known.
+    /// Returns the fence that signals the end of a submission, or none if it is known to be done.
     pub(crate) fn fence_of(&self, queue: usize, serial: u64) -> Option<vk::Fence> {
         let later = |&&(of, _): &&(u64, vk::Fence)| of >= serial;
         self.queues[queue].fences.iter().find(later).map(|&(_, fence)| fence)
@@ -87,13 +87,13 @@ impl Books {
         self.queues[queue].fences.front().copied()
     }
 
-    /// Takes the oldest fence off the queue, to be used again if it was reset.
+    /// Removes the oldest fence of a queue, and recycles it if it was reset.
     pub(crate) fn take_fence(&mut self, queue: usize, reset: bool) {
         let fence = self.queues[queue].fences.pop_front();
         self.free_fences.extend(fence.map(|(_, fence)| fence).filter(|_| reset));
     }
 
-    /// How many fences and binary semaphores are at hand.
+    /// Returns the numbers of free fences and binary semaphores.
     pub(crate) fn at_hand(&self) -> (usize, usize) {
         (self.free_fences.len(), self.free_semaphores.len())
     }
@@ -102,7 +102,7 @@ impl Books {
         self.free_fences.pop()
     }
 
-    /// A fence that is not signaled and not submitted.
+    /// Recycles a fence that is neither signaled nor submitted.
     pub(crate) fn give_fence(&mut self, fence: vk::Fence) {
         self.free_fences.extend((fence != vk::Fence::null()).then_some(fence));
     }
@@ -111,7 +111,7 @@ impl Books {
         self.free_semaphores.pop()
     }
 
-    /// A binary semaphore that is not signaled.
+    /// Recycles a binary semaphore that is not signaled.
     pub(crate) fn give_semaphore(&mut self, semaphore: vk::Semaphore) {
         self.free_semaphores.push(semaphore);
     }
@@ -120,7 +120,7 @@ impl Books {
         self.spoiled.push(semaphore);
     }
 
-    /// Everything that is to be destroyed at the end.
+    /// Removes all objects that are to be destroyed.
     pub(crate) fn take_objects(&mut self) -> (Vec<vk::Fence>, Vec<vk::Semaphore>) {
         let mut fences = std::mem::take(&mut self.free_fences);
         fences

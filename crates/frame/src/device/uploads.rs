@@ -1,8 +1,8 @@
-//! Bytes for uploads: pages that all lists of a family share, and the chunks of them that one list fills without a lock.
+//! Upload memory: pages that all lists of a family share, and chunks of them that one list fills without a lock.
 //!
-//! A list has a ticket of a clock of its own from its first chunk on. The ticket is done when what the list keeps is
-//! dropped: then the device is done with the list, or the list was never submitted. So a page waits for each list that
-//! has bytes in it, in whatever order they are submitted.
+//! A list gets a ticket of a private clock with its first chunk. The ticket is done when the objects that the list
+//! keeps are dropped: the device is done with the list, or the list was never submitted. So a page waits for each list
+//! with bytes in it, in any order of submission.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use sublet::upload::{Alignments, FlushError, Upload, UploadArena, UploadArenaCre
 use super::Kept;
 use crate::list::ListError;
 
-/// Bytes of a list's first chunk. Each further one is as large as those before it together, up to a part of a page.
+/// Bytes of a list's first chunk. Each further chunk is as large as all previous ones together, up to a fraction of a
+/// page.
 const FIRST_CHUNK: u64 = 4096;
 const CHUNKS_OF_A_PAGE: u64 = 8;
 
@@ -26,11 +27,11 @@ pub(crate) struct Uploads {
     info: UploadArenaCreateInfo<'static>,
     clock: Clock,
     lane: LaneId,
-    /// By family: one family owns what they write to. Made when a list needs them.
+    /// One arena for each family, because one family owns the buffer. Created on first use.
     arenas: Box<[Mutex<Option<Arena>>]>,
 }
 
-/// Says that nobody needs the uploads of a list any more, when it is dropped.
+/// Releases the uploads of a list when it is dropped.
 pub(crate) struct UploadGuard {
     uploads: Arc<Uploads>,
     ticket: Ticket,
@@ -38,29 +39,29 @@ pub(crate) struct UploadGuard {
 
 impl Drop for UploadGuard {
     fn drop(&mut self) {
-        // It was opened for the list, and never submitted.
+        // The ticket was opened for the list and never submitted.
         let _ = self.uploads.clock.discard(self.ticket);
     }
 }
 
-/// What a list has of the pages.
+/// The chunks of a list.
 #[derive(Default)]
 pub(crate) struct Chunks {
     /// `None` before the first chunk.
     ticket: Option<Ticket>,
-    /// The chunk that is being filled, and what is left of it.
+    /// The rest of the current chunk.
     current: Option<Upload>,
     taken: u64,
-    /// All chunks: they are made visible at submission.
+    /// All chunks, to be flushed at submission.
     all: Vec<Upload>,
-    /// Of the arena; and what it aligns at most.
+    /// Alignments of the arena, and the largest that it supports.
     alignments: Option<(Alignments, u64)>,
 }
 
-/// What is left of an upload without its first bytes.
+/// Removes the first bytes of an upload.
 fn skip(upload: &mut Upload, bytes: u64) {
     let within = bytes.min(upload.size);
-    // SAFETY: no more than the bytes that the pointer is valid for, which are in the mapping of a page.
+    // SAFETY: `within` is at most the size of the upload, for which the pointer is valid.
     upload.ptr = unsafe { upload.ptr.add(usize::try_from(within).unwrap_or(0)) };
     upload.offset += within;
     upload.size -= within;
@@ -68,13 +69,13 @@ fn skip(upload: &mut Upload, bytes: u64) {
 }
 
 impl Chunks {
-    /// Another list begins. What the one before had is its guard's.
+    /// Resets for another list. The guard of the previous list keeps its chunks.
     pub(crate) fn forget(&mut self) {
         (self.ticket, self.current, self.taken) = (None, None, 0);
         self.all.clear();
     }
 
-    /// The first bytes of the current chunk that are aligned so; `None` if there are too few.
+    /// Takes aligned bytes from the current chunk. Returns `None` if it has too few.
     fn take(&mut self, size: u64, alignment: u64) -> Option<Upload> {
         let rest = self.current.as_mut()?;
         let padding = rest.offset.checked_next_multiple_of(alignment)? - rest.offset;
@@ -97,18 +98,19 @@ impl Uploads {
     ) -> Result<Self, TooManyLanes> {
         let clock = Clock::new();
         let lane = clock.add_lane()?;
-        // A page goes on behind the chunk of one list with that of another one.
+        // After the chunk of one list, a page continues with that of another.
         let info = UploadArenaCreateInfo { share_pages: true, ..info };
         let arenas = (0..families).map(|_| Mutex::new(None)).collect();
         Ok(Self { allocator: Arc::clone(allocator), info, clock, lane, arenas })
     }
 
-    /// Calls of `collect` without a need after which something goes; `None` if it stays.
+    /// Returns the number of idle collections before something is freed; `None` if nothing is.
     pub(crate) fn idle_collects(&self) -> Option<u32> {
         self.info.idle_collects
     }
 
-    /// Bytes for a list, until what it keeps is dropped. They are visible once they are [flushed](Self::flush).
+    /// Allocates bytes for a list, until the objects that it keeps are dropped. [`flush`](Self::flush) makes them
+    /// visible.
     pub(crate) fn allocate(
         self: &Arc<Self>,
         family: usize,
@@ -132,7 +134,7 @@ impl Uploads {
         let chunk =
             chunks.taken.clamp(FIRST_CHUNK, (page_size / CHUNKS_OF_A_PAGE).max(FIRST_CHUNK)).min(page_size);
         let small = size > 0 && size <= chunk / 2 && alignment <= arena.max_alignment();
-        // No two lists have an atom of memory that is not coherent together.
+        // Two lists never share an atom of non-coherent memory.
         let (bytes, apart) = match small {
             true => (chunk, alignment.max(alignments.any)),
             false if alignment.is_power_of_two() => (size, alignment.max(alignments.any)),
@@ -146,7 +148,7 @@ impl Uploads {
             kept.push(Kept::Uploads(UploadGuard { uploads: Arc::clone(self), ticket }));
             ticket
         });
-        // All tickets are of this clock.
+        // All tickets belong to this clock.
         let _ = arena.keep(ticket);
         chunks.alignments = Some((alignments, arena.max_alignment()));
         chunks.taken = chunks.taken.saturating_add(bytes);
@@ -167,16 +169,15 @@ impl Uploads {
         match slot {
             Some(arena) => Ok(arena),
             slot => {
-                // SAFETY: the usage is one that the creator of the frames vouched for; uploads are used by lists that keep
-                // a guard until the device is done with them, and only guards say that a ticket is done; there is no
-                // pool.
+                // SAFETY: the creator of the frames guarantees the usage. Lists use the uploads, and keep a guard until
+                // the device is done with them. Only guards complete tickets. There is no pool.
                 let made = unsafe { UploadArena::new(Arc::clone(&self.allocator), &self.info) };
                 Ok(slot.insert(made.map_err(ListError::CreateUploads)?))
             }
         }
     }
 
-    /// What a list was given becomes visible.
+    /// Makes the uploads of a list visible to the device.
     pub(crate) fn flush(&self, family: usize, chunks: &Chunks) -> Result<(), FlushError> {
         if chunks.all.is_empty() {
             return Ok(());
@@ -188,21 +189,21 @@ impl Uploads {
         self.arenas.iter().map(|arena| arena.lock())
     }
 
-    /// Takes back the pages that no list needs any more.
+    /// Collects the pages that no list needs any more.
     pub(crate) fn collect(&self) {
         for mut slot in self.locked() {
-            // All tickets are of this clock.
+            // All tickets belong to this clock.
             let _ = slot.as_mut().map(|arena| arena.collect(&self.clock));
         }
     }
 
-    /// Destroys the pages that no list has. Returns their bytes.
+    /// Destroys the pages that no list uses. Returns their bytes.
     pub(crate) fn trim(&self) -> u64 {
         self.collect();
         self.locked().map(|mut slot| slot.as_mut().map_or(0, |arena| arena.trim())).sum()
     }
 
-    /// Bytes of all pages.
+    /// Returns the bytes of all pages.
     pub(crate) fn reserved(&self) -> u64 {
         self.locked().map(|slot| slot.as_ref().map_or(0, |arena| arena.statistics().reserved)).sum()
     }
@@ -210,7 +211,7 @@ impl Uploads {
 
 impl Drop for Uploads {
     fn drop(&mut self) {
-        // A guard would have a share: every ticket is done.
+        // A guard would hold a share, so all tickets are done.
         self.collect();
     }
 }

@@ -1,4 +1,4 @@
-//! How frames are to be made.
+//! Creation parameters of frames.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use sublet::upload::UploadArenaCreateInfo;
 
 use super::UnwrittenObserver;
 use crate::device::Features;
-use crate::track::Batch;
+use crate::track::BarrierBatch;
 
 /// A queue that lists are submitted to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueueInfo {
     /// The queue.
     pub queue: vk::Queue,
-    /// Its family.
+    /// The index of its family.
     pub family: u32,
 }
 
-/// How [`Frames`](super::Frames) are to be made.
+/// Creation parameters of [`Frames`](super::Frames).
 ///
 /// ```
 /// # let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -43,47 +43,46 @@ pub struct FramesCreateInfo<'a> {
     pub instance: &'a ash::Instance,
     /// The device.
     pub device: &'a ash::Device,
-    /// What the device was made from.
+    /// The physical device of `device`.
     pub physical_device: vk::PhysicalDevice,
-    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`, and no more than the device
-    /// has.
+    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`, and at most that of the device.
     pub api_version: u32,
-    /// What is enabled on the device.
+    /// The features that are enabled on the device.
     pub features: Features,
-    /// Where memory comes from.
+    /// The source of memory.
     pub allocator: &'a Arc<Allocator>,
-    /// The queues: 16 at most, of any families.
+    /// The queues: 1 to 16, of any families.
     pub queues: &'a [QueueInfo],
-    /// How many frames the device may be behind, up to [`MOST_IN_FLIGHT`](super::Frames::MOST_IN_FLIGHT).
-    /// [`begin`](super::Frames::begin) waits for the one before those.
+    /// Number of frames in flight, up to [`MOST_IN_FLIGHT`](super::Frames::MOST_IN_FLIGHT).
+    /// [`begin`](super::Frames::begin) waits for the oldest of them.
     pub frames_in_flight: usize,
-    /// How upload pages are made. The lists of a family of queues share them, whatever `share_pages` says, and a
-    /// `memory_limit` is one for all of them. `idle_collects` is also when command pools and other things go that lists
-    /// no longer need.
+    /// Parameters of upload pages. The lists of a queue family share pages regardless of `share_pages`, and
+    /// `memory_limit` applies to all of them together. `idle_collects` also applies to command pools and other objects
+    /// of lists.
     pub uploads: UploadArenaCreateInfo<'static>,
-    /// What descriptors are bound with; without it lists bind none.
+    /// The descriptor device. Without it, lists cannot bind descriptors.
     pub descriptors: Option<&'a DescriptorDevice>,
-    /// How the binders of lists are made.
+    /// Parameters of the lists' binders.
     pub binder: BinderCreateInfo<'static>,
-    /// Called with each batch of barriers once it is recorded, by the thread that records it: to show them. Those in
-    /// front of lists are shown when the driver has the submission.
+    /// Observer of barriers: called with each recorded batch, by the recording thread. Preambles of lists are passed
+    /// after the driver has accepted the submission.
     ///
-    /// No lock is held: it may make, use and drop all that is of the frames. If it panics, the list that was being
-    /// recorded cannot be submitted any more; what was submitted is.
+    /// The caller holds no lock: the observer may create, use and drop frames objects. If it panics, the open list can
+    /// no longer be submitted; an accepted submission is not affected.
     pub on_barriers: Option<BarrierObserver>,
-    /// For debugging: called, before lists are submitted, with each buffer and image that they read first and of which
-    /// nothing was written before, once for each. Not of those that the host may map or that were imported; attachments
-    /// that are loaded are not looked at. Other work takes longer meanwhile.
+    /// Debugging observer of unwritten reads: called before a submission with each buffer and image that lists read and
+    /// that was never written, once for each. Host-mappable and imported resources and loaded attachments are not
+    /// checked. Enabling it makes other work slower.
     ///
-    /// No lock is held. If it panics, the lists are not submitted.
+    /// The caller holds no lock. If the observer panics, the lists are not submitted.
     pub on_unwritten_read: Option<UnwrittenObserver>,
 }
 
-/// What is called with barriers.
-pub type BarrierObserver = Arc<dyn Fn(&Batch) + Send + Sync>;
+/// An observer of barriers.
+pub type BarrierObserver = Arc<dyn Fn(&BarrierBatch) + Send + Sync>;
 
 impl<'a> FramesCreateInfo<'a> {
-    /// Two frames in flight, on a device with nothing enabled.
+    /// Returns the defaults: two frames in flight, no features enabled.
     #[must_use]
     pub fn new(
         instance: &'a ash::Instance,

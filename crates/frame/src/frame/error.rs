@@ -1,4 +1,4 @@
-//! What frames refuse, and why.
+//! Errors of frames.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -14,44 +14,44 @@ use crate::device::LostDevice;
 use crate::list::ListError;
 use crate::track::ResolveError;
 
-/// Why frames were not made. Nothing is left behind.
+/// An error of [`Frames::new`](crate::Frames::new).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateFramesError {
-    /// There are no queues, or more than 16.
+    /// The number of queues is not 1 to 16.
     Queues {
-        /// How many were given.
+        /// The given number.
         queues: usize,
     },
-    /// No frame may be in flight.
+    /// `frames_in_flight` is 0.
     NoFrames,
-    /// More frames may be in flight than [`Frames::MOST_IN_FLIGHT`](crate::Frames::MOST_IN_FLIGHT).
+    /// `frames_in_flight` exceeds [`Frames::MOST_IN_FLIGHT`](crate::Frames::MOST_IN_FLIGHT).
     TooManyFrames {
-        /// What was asked.
+        /// The given number.
         frames: usize,
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
     /// The device is lost.
     Lost,
-    /// A queue is of a family that the device has not.
+    /// The device has no such queue family.
     NoSuchFamily {
-        /// What was given.
+        /// The given index.
         family: u32,
     },
-    /// A clock has too few lanes.
+    /// The clock has no timelines left.
     Lanes(TooManyLanes),
-    /// The driver refused.
+    /// The driver call failed.
     Driver(DriverError),
 }
 
 impl fmt::Display for CreateFramesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Queues { queues } => write!(f, "{queues} queues were given: there have to be 1 to 16"),
-            Self::NoFrames => f.write_str("no frame may be in flight: there has to be one at least"),
+            Self::Queues { queues } => write!(f, "{queues} queues were given, but 1 to 16 are required"),
+            Self::NoFrames => f.write_str("`frames_in_flight` is 0, but at least 1 is required"),
             Self::TooManyFrames { frames, most } => {
-                write!(f, "{frames} frames may be in flight: there can be {most} at most")
+                write!(f, "`frames_in_flight` is {frames}, but at most {most} is supported")
             }
             Self::Lost => f.write_str(LOST),
             Self::NoSuchFamily { family } => write!(f, "the device has no queue family {family}"),
@@ -62,7 +62,7 @@ impl fmt::Display for CreateFramesError {
 }
 
 impl CreateFramesError {
-    /// What the driver says.
+    /// Converts a driver error.
     pub(crate) fn of(error: DriverError) -> Self {
         if error.result == vk::Result::ERROR_DEVICE_LOST { Self::Lost } else { Self::Driver(error) }
     }
@@ -78,22 +78,22 @@ impl Error for CreateFramesError {
     }
 }
 
-/// Why a frame was not begun, or nothing was waited for. What was collected stays collected; the call may be made again, unless the device is lost.
+/// An error of waiting or collecting. The call can be repeated, unless the device is lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BeginError {
-    /// The device is lost. All that was in flight counts as done, and nothing can be submitted any more.
+    /// The device is lost. Everything in flight counts as done, and nothing more can be submitted.
     Lost,
-    /// What was to be waited for was submitted to other frames, or is a read-back of theirs.
+    /// The ticket or read-back belongs to other frames.
     OtherFrames {
-        /// What was asked.
+        /// The given ticket.
         ticket: Ticket,
     },
-    /// The driver did not wait, or did not say how far it is.
+    /// A driver call to wait or to query progress failed.
     Driver(DriverError),
-    /// Descriptor pools were not reset; that is tried again.
+    /// Resetting descriptor pools failed. The next call tries again.
     Descriptors(TransientCollectError),
-    /// What was retired by the program could not be freed.
+    /// Freeing a retired resource of the program failed.
     Retired(sublet::CollectError),
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for BeginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str(LOST),
-            Self::OtherFrames { ticket } => write!(f, "{ticket:?} is of other frames"),
+            Self::OtherFrames { ticket } => write!(f, "{ticket:?} belongs to other frames"),
             Self::Driver(error) => error.fmt(f),
             Self::Descriptors(error) => error.fmt(f),
             Self::Retired(error) => error.fmt(f),
@@ -126,17 +126,17 @@ impl LostDevice for BeginError {
 }
 
 const LOST: &str = "the device is lost";
-const CLOSED: &str = "the device is lost, or a submission was half done before";
+const CLOSED: &str = "the device is lost, or an earlier submission returned `HalfDone`";
 
-/// Why there is no list. Nothing was changed.
+/// An error of [`Frames::list`](crate::Frames::list).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The device is lost, or a submission was [half done](SubmitError::HalfDone) before.
+    /// The device is lost, or an earlier submission returned [`HalfDone`](SubmitError::HalfDone).
     Lost,
-    /// The queue is of other frames.
+    /// The queue belongs to other frames.
     NoSuchQueue,
-    /// The driver refused.
+    /// The driver call failed.
     Driver(DriverError),
 }
 
@@ -144,7 +144,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str(CLOSED),
-            Self::NoSuchQueue => f.write_str("the queue is of other frames"),
+            Self::NoSuchQueue => f.write_str("the queue belongs to other frames"),
             Self::Driver(error) => error.fmt(f),
         }
     }
@@ -163,44 +163,44 @@ impl LostDevice for OpenError {
     const LOST: Self = Self::Lost;
 }
 
-/// Why lists were not submitted. The lists are gone, with all that they used, and nothing of them runs; the states are
-/// what they were, so that the same may be recorded again, except after [`HalfDone`](Self::HalfDone). Read-backs of the
-/// lists say that they will not be ready.
+/// An error of [`Frames::submit`](crate::Frames::submit). The lists are dropped and nothing of them runs. The tracked
+/// states are unchanged, so the same commands can be recorded again, except after [`HalfDone`](Self::HalfDone).
+/// Read-backs of the lists return [`ReadError::Never`](crate::ReadError::Never).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// The device is lost, or a submission was [half done](Self::HalfDone) before.
+    /// The device is lost, or an earlier submission returned [`HalfDone`](Self::HalfDone).
     Lost,
-    /// A list was made by other frames, or for another queue.
+    /// A list belongs to other frames or another queue.
     WrongQueue {
         /// The index of the list.
         list: usize,
     },
-    /// A list begins rendering and does not end it.
+    /// A list begins rendering without ending it.
     Rendering {
         /// The index of the list.
         list: usize,
     },
-    /// A command of the list failed half-way, so that what the list declares is not what it does.
+    /// A command failed after it had changed the list, so the declared uses no longer match the commands.
     Broken {
         /// The index of the list.
         list: usize,
-        /// Why the first such command failed.
+        /// The error of the first such command.
         error: Box<ListError>,
     },
-    /// What the host wrote could not be made visible.
+    /// Flushing host writes failed.
     Flush(FlushError),
-    /// The lists do not go with what was submitted before.
+    /// The lists conflict with the tracked states.
     Resolve(ResolveError),
-    /// The driver refused.
+    /// The driver call failed.
     Driver(DriverError),
-    /// The driver refused a submission, after a queue of another family had given away resources for these lists.
-    /// Nothing but submissions is done between the two. Nobody knows who owns those resources, so the frames make no lists and take no submissions any more: both are `Lost`.
+    /// The driver rejected a submission after a queue of another family had released resources for it. The ownership of
+    /// these resources is unknown, so the frames reject all further lists and submissions with `Lost`.
     ///
-    /// What was submitted runs, can be waited for and read back, and is taken back. What the lists kept lives until the
-    /// other queue is done with giving it away. Then make new frames and, with
-    /// them, the resources. It needs queues of several families and resources that are exclusive to one; those made with
-    /// `VK_SHARING_MODE_CONCURRENT` are never given away.
+    /// Earlier submissions continue, and can be waited for, read back and collected. The resources of the rejected
+    /// lists live until the release is done. Create new frames and resources afterwards. This requires queues of
+    /// several families and resources with exclusive sharing mode: those with `VK_SHARING_MODE_CONCURRENT` are never
+    /// released.
     HalfDone(DriverError),
 }
 
@@ -208,19 +208,16 @@ impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str(CLOSED),
-            Self::WrongQueue { list } => write!(f, "list {list} is of other frames or another queue"),
-            Self::Rendering { list } => write!(f, "list {list} begins rendering and does not end it"),
+            Self::WrongQueue { list } => write!(f, "list {list} belongs to other frames or another queue"),
+            Self::Rendering { list } => write!(f, "list {list} begins rendering without ending it"),
             Self::Broken { list, error } => {
-                write!(f, "list {list} is not whole, as a command failed: {error}")
+                write!(f, "list {list} is incomplete because a command failed: {error}")
             }
             Self::Flush(error) => error.fmt(f),
             Self::Resolve(error) => error.fmt(f),
             Self::Driver(error) => error.fmt(f),
             Self::HalfDone(error) => {
-                write!(
-                    f,
-                    "{error}, after another queue had released resources: the frames submit nothing any more"
-                )
+                write!(f, "{error}, after another queue had released resources: create new frames")
             }
         }
     }

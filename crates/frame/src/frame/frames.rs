@@ -1,4 +1,4 @@
-//! Frames: begin, lists, submissions, end.
+//! The frames: begin, lists, waits, end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use sublet::upload::UploadArenaCreateInfo;
 use sublet::{AllocationCreateInfo, Allocator, CreateError, RetiredResources};
 
 use super::{BeginError, CreateFramesError, FrameStatistics, FramesCreateInfo, OpenError, Unwritten};
-use crate::device::{Api, Core, Family, QueueData, ToolInfo, Uploads, binds_buffers};
+use crate::device::{Api, ContextInfo, Core, Family, QueueData, Uploads, binds_buffers};
 use crate::list::{CommandList, CreateLayoutError, ListError, PipelineLayout, RenderPassInfo};
 use crate::resource::{
     Buffer, CreateResourceError, Image, SharedMemory, TransientImage, create_transient_images,
 };
 use crate::track::{Global, ImageId, Queue, ResourceId, StateError, Use};
 
-/// What devices may still use, for ever: cores whose frames were dropped and could not be waited for. Not forgotten, so
-/// that tools that look for leaks of host memory do not take them for one.
-static LEFT: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::new());
+/// Cores that a device may still use after a failed wait. They are stored here, not forgotten, so that leak checkers
+/// for host memory do not report them.
+static LEAKED: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::new());
 
-/// Frames in flight in one place: queues, what counts their submissions, command pools, uploads, descriptor sets, the
-/// states of resources, and what waits for the device.
+/// Frames in flight: queues, timelines, command pools, uploads, descriptor sets, resource states, and objects that wait
+/// for the device.
 ///
 /// ```text
-///   begin     waits for the frame that is too far behind, reads the counters, and takes back all that is done:
-///             command pools, upload pages, descriptor pools, what lists kept, what was retired
-///   list      lends a list what it records with; any number, on any threads
-///   submit    makes uploads visible, settles what comes in front of the lists, and submits them as one
-///   end       notes what the frame has submitted
+///   begin     waits for the oldest frame in flight, reads the progress of the queues, and recycles what is done:
+///             command pools, upload pages, descriptor pools, resources of lists, retired resources
+///   list      opens a command list; any number, on any threads
+///   submit    flushes uploads, resolves the barriers before the lists, and submits them together
+///   end       records the submissions of the frame
 /// ```
 ///
-/// There is no other `collect` or `flush` to call, and none to forget.
+/// No other `collect` or `flush` is needed.
 ///
-/// Dropping it waits until the device is done with all submissions. Resources may outlive it.
+/// Dropping the value waits until the device is done with all submissions. Resources may outlive it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,7 +49,7 @@ static LEFT: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::n
 ///     features: Features::for_gpu(&gpu),
 ///     ..FramesCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version(), &allocator, &queues)
 /// };
-/// // SAFETY: all of it is live, of one device, and outlives the frames and their resources.
+/// // SAFETY: all handles are live, belong to one device, and outlive the frames and their resources.
 /// let mut frames = unsafe { Frames::new(&info) }?;
 ///
 /// let buffer = vk::BufferCreateInfo::default()
@@ -61,7 +61,7 @@ static LEFT: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::n
 ///     frames.begin()?;
 ///     let mut list = frames.list(frames.queue(0))?;
 ///     list.upload(&buffer, 0, &[frame; 1024])?;
-///     let read = list.read_buffer(&buffer, 0..16)?; // behind its barrier
+///     let read = list.read_buffer(&buffer, 0..16)?; // after a barrier
 ///     frames.submit(frames.queue(0), [list])?;
 ///     frames.end();
 ///
@@ -77,28 +77,28 @@ static LEFT: parking_lot::Mutex<Vec<Arc<Core>>> = parking_lot::Mutex::new(Vec::n
 #[doc(alias = "CommandAllocatorPool")]
 pub struct Frames {
     pub(crate) core: Arc<Core>,
-    /// By frame in flight: the last submission to each queue.
+    /// For each frame in flight, the last submission to each queue.
     slots: Vec<Vec<u64>>,
     frames: u64,
-    /// Lists of the submission that is being made: kept for its room.
+    /// The lists of the current submission. Kept to avoid allocations.
     pub(super) lists: parking_lot::Mutex<Vec<CommandList>>,
 }
 
 impl Frames {
-    /// The most frames that may be in flight.
+    /// Maximum number of frames in flight.
     pub const MOST_IN_FLIGHT: usize = 1024;
 
-    /// Makes frames without pools and pages.
+    /// Creates frames. Pools and pages are created on first use.
     ///
     /// # Errors
-    /// [`CreateFramesError`]: nothing is left behind.
+    /// See [`CreateFramesError`].
     ///
     /// # Safety
-    /// 1. Instance and device are live and outlive the frames and every resource that is made with them. The physical
-    ///    device, the allocator, the queues and the descriptor device are of that device.
-    /// 2. Version and features are what the device was made with, and `uploads.usage` is valid on it
+    /// 1. Instance and device are live and outlive the frames and all their resources. The physical device, the
+    ///    allocator, the queues and the descriptor device belong to that device.
+    /// 2. Version and features are those of the device, and it supports `uploads.usage`
     ///    (VUID-VkBufferCreateInfo-None-09499).
-    /// 3. Nobody else submits to the queues meanwhile, except within [`with_queue`](Self::with_queue)
+    /// 3. No one else submits to the queues meanwhile, except within [`with_queue`](Self::with_queue)
     ///    (VUID-vkQueueSubmit-queue-parameter, host synchronization).
     pub unsafe fn new(info: &FramesCreateInfo<'_>) -> Result<Self, CreateFramesError> {
         if info.queues.is_empty() || info.queues.len() > 16 {
@@ -113,7 +113,7 @@ impl Frames {
         }
         // SAFETY: clauses 1 and 2.
         let api = unsafe { Api::new(info.instance, info.device, info.api_version, info.features) };
-        // SAFETY: clause 1: the physical device is of the instance.
+        // SAFETY: clause 1: the physical device belongs to the instance.
         let properties =
             unsafe { info.instance.get_physical_device_queue_family_properties(info.physical_device) };
         let (mut global, clock) = (Global::new(), Clock::new());
@@ -146,7 +146,7 @@ impl Frames {
                 Ok(timeline) => queues[made].timeline = timeline,
                 Err(error) => {
                     for queue in &queues[..made] {
-                        // SAFETY: it was made just now, and nobody has it.
+                        // SAFETY: it was just created and is unused.
                         unsafe { api.device().destroy_semaphore(queue.timeline, None) };
                     }
                     return Err(CreateFramesError::of(error));
@@ -163,7 +163,7 @@ impl Frames {
             queues,
             families,
             global,
-            ToolInfo {
+            ContextInfo {
                 binder: info.binder.clone(),
                 descriptors: info.descriptors.cloned(),
                 on_barriers: info.on_barriers.clone(),
@@ -180,65 +180,65 @@ impl Frames {
         })
     }
 
-    /// The queue with this index among those that were given.
+    /// Returns the queue with this index in [`FramesCreateInfo::queues`].
     ///
     /// # Panics
-    /// If there is none.
+    /// If `index` is out of range.
     #[must_use]
     pub fn queue(&self, index: usize) -> Queue {
         self.core.queues[index].track
     }
 
-    /// Which of the frames in flight the next one is, or the one that was begun: from 0, for what the program has one
-    /// of for each.
+    /// Returns the index of the current or next frame among the frames in flight, from 0. Use it for objects that the
+    /// program keeps per frame in flight.
     #[must_use]
     pub fn slot(&self) -> usize {
         let slots = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
         usize::try_from(self.frames % slots).unwrap_or(0)
     }
 
-    /// Frames that were ended.
+    /// Returns the number of ended frames.
     #[must_use]
     pub fn frame(&self) -> u64 {
         self.frames
     }
 
-    /// Begins a frame: waits until the device is done with the frame of the same [`slot`](Self::slot), and takes back
-    /// all that is done.
+    /// Begins a frame: waits until the device is done with the previous frame of the same [`slot`](Self::slot), and
+    /// collects.
     ///
     /// # Errors
-    /// [`BeginError`].
+    /// See [`BeginError`].
     ///
     /// # Complexity
-    /// O(what is done, and sets of tools). No memory from the host once it has seen as much.
+    /// O(completed objects, list contexts). Does not allocate host memory in the steady state.
     #[doc(alias = "vkWaitForFences")]
     pub fn begin(&mut self) -> Result<(), BeginError> {
         for (queue, &serial) in self.slots[self.slot()].iter().enumerate() {
-            self.core.wait(queue, serial).map_err(|error| self.core.told(BeginError::Driver(error)))?;
+            self.core.wait(queue, serial).map_err(|error| self.core.or_lost(BeginError::Driver(error)))?;
         }
         self.collect()
     }
 
-    /// Takes back all that is done, without waiting: [`begin`](Self::begin) does it too.
+    /// Recycles everything that is done, without waiting. [`begin`](Self::begin) does it too.
     ///
     /// # Errors
-    /// [`BeginError`].
+    /// See [`BeginError`].
     pub fn collect(&self) -> Result<(), BeginError> {
         let core = &self.core;
-        core.poll().map_err(|error| core.told(BeginError::Driver(error)))?;
+        core.poll().map_err(|error| core.or_lost(BeginError::Driver(error)))?;
         core.collect();
-        core.collect_tools().map_err(|error| core.told(BeginError::Descriptors(error)))?;
+        core.collect_contexts().map_err(|error| core.or_lost(BeginError::Descriptors(error)))?;
         let retired = core.retired_resources.collect(&core.allocator, &core.clock);
-        retired.map_err(|error| core.told(BeginError::Retired(error)))?;
+        retired.map_err(|error| core.or_lost(BeginError::Retired(error)))?;
         if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
     }
 
-    /// [Collects](Self::collect), and gives back all that no list has and the device does not need: upload pages, command
-    /// pools, and what lists record with. For a moment without frames, as when a level ends or a window is hidden; what
-    /// the next lists need is made again. Returns the bytes of upload pages.
+    /// [Collects](Self::collect), and frees everything that neither a list nor the device uses: upload pages, command
+    /// pools and list contexts. Returns the bytes of freed upload pages. Call it between levels or when the window is
+    /// hidden. The next lists create what they need again.
     ///
-    /// Without it the same goes by itself, but for two pages of each family of queues, once nobody has needed it for as
-    /// many calls of `collect` as `idle_collects` of [`FramesCreateInfo::uploads`] says.
+    /// Without this call, idle objects are freed after `idle_collects` of [`FramesCreateInfo::uploads`] calls of
+    /// `collect`, except two pages of each queue family.
     ///
     /// ```
     /// # let (_gpu, mut frames) = sublet_frame::doc_example();
@@ -257,71 +257,70 @@ impl Frames {
     /// ```
     ///
     /// # Errors
-    /// As [`collect`](Self::collect): nothing was given back.
+    /// See [`collect`](Self::collect); nothing was freed.
     #[doc(alias = "vkTrimCommandPool")]
     pub fn trim(&self) -> Result<u64, BeginError> {
         self.collect()?;
         Ok(self.core.trim())
     }
 
-    /// Ends the frame: what was submitted since `begin` is what the frame of this slot waits for next time.
+    /// Ends the frame. The next frame of this slot waits for the submissions since `begin`.
     pub fn end(&mut self) {
         let slot = self.slot();
         self.slots[slot].clear();
-        self.slots[slot].extend(self.core.books.lock().submitted());
+        self.slots[slot].extend(self.core.submission_state.lock().submitted());
         self.frames += 1;
     }
 
-    /// A list for a queue, to be recorded by any thread. It may be submitted in any frame, or dropped.
+    /// Opens a list for a queue. Any thread may record it. It may be submitted in any frame, or dropped.
     ///
     /// # Errors
-    /// [`OpenError`]: nothing was changed.
+    /// See [`OpenError`].
     pub fn list(&self, queue: Queue) -> Result<CommandList, OpenError> {
         if self.core.queues.get(queue.index()).is_none_or(|data| data.track != queue) {
             return Err(OpenError::NoSuchQueue);
         }
-        let (tools, pool) = self.core.open(queue)?;
-        Ok(CommandList::new(&self.core, queue, tools, pool))
+        let (context, pool) = self.core.open(queue)?;
+        Ok(CommandList::new(&self.core, queue, context, pool))
     }
 
-    /// Waits until something that was submitted is done: the ticket of a submission, or a read-back of a list that was
-    /// submitted.
+    /// Waits for a submission, given its ticket or a read-back of one of its lists.
     ///
     /// # Errors
-    /// [`BeginError::OtherFrames`] if the ticket is of other frames, and [`BeginError::Driver`] if the driver does not
-    /// wait. A read-back whose list is not submitted is not waited for.
+    /// [`BeginError::OtherFrames`] if the ticket belongs to other frames, and [`BeginError::Driver`] if the wait fails.
+    /// Returns at once for a read-back whose list is not submitted.
     pub fn wait(&self, what: impl Into<Option<Ticket>>) -> Result<(), BeginError> {
         let Some(ticket) = what.into() else { return Ok(()) };
         let core = &self.core;
         self.check_ticket(ticket)?;
-        // The clock gave the ticket out, and has a lane for each queue.
+        // The clock has one timeline for each queue.
         let index = ticket.lane().index();
         while !core.clock.is_done(ticket) && !core.is_lost() {
-            // The submissions up to the ticket's are done one after another.
+            // Submissions of a queue finish in order.
             let Some((_, serial)) = core.clock.oldest_pending(core.queues[index].lane) else { break };
-            core.wait(index, serial).map_err(|error| core.told(BeginError::Driver(error)))?;
+            core.wait(index, serial).map_err(|error| core.or_lost(BeginError::Driver(error)))?;
         }
         core.collect();
         if core.is_lost() { Err(BeginError::Lost) } else { Ok(()) }
     }
 
-    /// Waits until all that was submitted is done, and takes it back.
+    /// Waits for all submissions, and collects.
     ///
     /// # Errors
-    /// [`BeginError`].
+    /// See [`BeginError`].
     #[doc(alias = "vkDeviceWaitIdle")]
     pub fn wait_idle(&self) -> Result<(), BeginError> {
         for queue in 0..self.core.queues.len() {
-            let serial = self.core.books.lock().submitted().nth(queue).unwrap_or(0);
-            self.core.wait(queue, serial).map_err(|error| self.core.told(BeginError::Driver(error)))?;
+            let serial = self.core.submission_state.lock().submitted().nth(queue).unwrap_or(0);
+            self.core.wait(queue, serial).map_err(|error| self.core.or_lost(BeginError::Driver(error)))?;
         }
         self.collect()
     }
 
-    /// Makes a buffer.
+    /// Creates a buffer.
     ///
     /// # Errors
-    /// [`CreateResourceError`]: nothing is left behind.
+    /// See [`CreateResourceError`].
     ///
     /// # Safety
     /// `info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
@@ -333,13 +332,13 @@ impl Frames {
     ) -> Result<Buffer, CreateResourceError> {
         // SAFETY: the caller's own promise.
         let made = unsafe { Buffer::create(&self.core, info, allocation) };
-        made.map_err(|error| self.core.told(error.into()))
+        made.map_err(|error| self.core.or_lost(error.into()))
     }
 
-    /// Makes an image.
+    /// Creates an image.
     ///
     /// # Errors
-    /// [`CreateResourceError`]: nothing is left behind.
+    /// See [`CreateResourceError`].
     ///
     /// # Safety
     /// `info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
@@ -351,13 +350,13 @@ impl Frames {
     ) -> Result<Image, CreateResourceError> {
         // SAFETY: the caller's own promise.
         let made = unsafe { Image::create(&self.core, info, allocation) };
-        made.map_err(|error| self.core.told(error.into()))
+        made.map_err(|error| self.core.or_lost(error.into()))
     }
 
-    /// Memory for resources that share it.
+    /// Allocates memory for resources that share it.
     ///
     /// # Errors
-    /// [`CreateResourceError`]: those of [`Allocator::allocate_memory`], and a lost device.
+    /// Those of [`Allocator::allocate_memory`], and [`CreateResourceError::Lost`].
     #[track_caller]
     pub fn allocate_shared(
         &self,
@@ -365,18 +364,18 @@ impl Frames {
         allocation: &AllocationCreateInfo<'_>,
     ) -> Result<SharedMemory, CreateResourceError> {
         let made = self.core.allocator.allocate_memory(requirements, allocation);
-        let made =
-            made.map_err(|error| self.core.told(CreateResourceError::from(CreateError::Allocation(error))))?;
+        let made = made
+            .map_err(|error| self.core.or_lost(CreateResourceError::from(CreateError::Allocation(error))))?;
         Ok(SharedMemory::new(Arc::clone(&self.core), made))
     }
 
-    /// Makes a buffer in shared memory, `offset` bytes from its start.
+    /// Creates a buffer in shared memory, at `offset` bytes.
     ///
     /// # Errors
-    /// [`CreateResourceError`]: nothing is left behind.
+    /// See [`CreateResourceError`].
     ///
     /// # Safety
-    /// As [`create_buffer`](Self::create_buffer); the memory is not dedicated to another resource
+    /// See [`create_buffer`](Self::create_buffer). The memory is not dedicated to another resource
     /// (VUID-vkBindBufferMemory-memory-01508).
     pub unsafe fn create_buffer_in(
         &self,
@@ -385,16 +384,17 @@ impl Frames {
         info: &vk::BufferCreateInfo<'_>,
     ) -> Result<Buffer, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Buffer::create_in(&self.core, memory, offset, info) }.map_err(|error| self.core.told(error))
+        unsafe { Buffer::create_in(&self.core, memory, offset, info) }
+            .map_err(|error| self.core.or_lost(error))
     }
 
-    /// Makes an image in shared memory, `offset` bytes from its start.
+    /// Creates an image in shared memory, at `offset` bytes.
     ///
     /// # Errors
-    /// [`CreateResourceError`]: nothing is left behind.
+    /// See [`CreateResourceError`].
     ///
     /// # Safety
-    /// As [`create_image`](Self::create_image); the memory is not dedicated to another resource
+    /// See [`create_image`](Self::create_image). The memory is not dedicated to another resource
     /// (VUID-vkBindImageMemory-memory-01509).
     pub unsafe fn create_image_in(
         &self,
@@ -403,26 +403,26 @@ impl Frames {
         info: &vk::ImageCreateInfo<'_>,
     ) -> Result<Image, CreateResourceError> {
         // SAFETY: the caller's own promise.
-        unsafe { Image::create_in(&self.core, memory, offset, info) }.map_err(|error| self.core.told(error))
+        unsafe { Image::create_in(&self.core, memory, offset, info) }
+            .map_err(|error| self.core.or_lost(error))
     }
 
-    /// Makes the images of a frame that no step needs all together, in memory that they share. Images with the usage
-    /// `TRANSIENT_ATTACHMENT` take lazily allocated memory of their own where the device has some. The largest image is
-    /// placed first, each as low as those that are used at the same time leave room, so that the same images have the
-    /// same offsets. Images without a memory type in common do not share.
-    /// Choose the memory by flags or by `GpuOnly`: the usages `Auto` need a resource, and this memory is for several.
+    /// Creates images that share memory if their steps do not overlap. Images with the usage `TRANSIENT_ATTACHMENT` get
+    /// lazily allocated memory instead, if the device has some. Images without a common memory type do not share. The
+    /// largest image is placed first, each at the lowest offset that is free during its steps, so placement is
+    /// deterministic. Choose the memory by flags or by `GpuOnly`: the `Auto` usages need a single resource.
     ///
-    /// Lists wait between images that share bytes, and discard what the other has left: see [`SharedMemory`].
+    /// Lists order the uses of aliased images, and discard their contents: see [`SharedMemory`].
     ///
     /// # Errors
-    /// [`CreateResourceError`]: nothing is left behind.
+    /// See [`CreateResourceError`].
     ///
     /// # Safety
-    /// As [`create_image`](Self::create_image) of each; all have the same tiling
-    /// (VkPhysicalDeviceLimits, `bufferImageGranularity`).
+    /// See [`create_image`](Self::create_image), for each. All images have the same tiling (VkPhysicalDeviceLimits,
+    /// `bufferImageGranularity`).
     ///
     /// # Complexity
-    /// O(n² log n) of the images, each of which is made twice: Vulkan 1.0 has no other way to ask what it needs.
+    /// O(n² log n) for n images. Each image is created twice, because Vulkan 1.0 cannot query requirements without one.
     ///
     /// # Example
     /// ```
@@ -442,10 +442,10 @@ impl Frames {
     ///     .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED);
     /// let images = [0..=1, 1..=2, 2..=3].map(|steps| TransientImage { info, steps });
     /// let allocation = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-    /// // SAFETY: the create-infos are valid, and of one tiling.
+    /// // SAFETY: the create-infos are valid, with one tiling.
     /// let images = unsafe { frames.create_transient_images(&images, &allocation) }?;
-    /// assert_eq!(images[0].place(), images[2].place()); // no step uses both
-    /// assert_ne!(images[0].place(), images[1].place());
+    /// assert_eq!(images[0].memory_range(), images[2].memory_range()); // no step uses both
+    /// assert_ne!(images[0].memory_range(), images[1].memory_range());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
@@ -456,42 +456,41 @@ impl Frames {
     ) -> Result<Vec<Image>, CreateResourceError> {
         // SAFETY: the caller's own promise.
         unsafe { create_transient_images(&self.core, images, allocation) }
-            .map_err(|error| self.core.told(error))
+            .map_err(|error| self.core.or_lost(error))
     }
 
-    /// Lets lists use a buffer of the program's own.
+    /// Imports a buffer of the program, for use in lists.
     ///
     /// # Safety
-    /// 1. The buffer is a live one of the device, bound to memory, and was made from `info`.
-    /// 2. It lives until the last clone is gone and no list that uses it is in flight.
-    /// 3. It is used by nothing but lists, or lists are told with
-    ///    [`acquired`](Self::acquired) and [`idle`](Self::idle).
+    /// 1. The buffer is a live buffer of the device, bound to memory, and was created from `info`.
+    /// 2. It outlives the last clone and all lists that use it.
+    /// 3. All uses outside of lists are declared with [`acquired`](Self::acquired) and [`idle`](Self::idle).
     #[must_use]
     pub unsafe fn import_buffer(&self, buffer: vk::Buffer, info: &vk::BufferCreateInfo<'_>) -> Buffer {
         // SAFETY: the caller's own promise.
         unsafe { Buffer::import(&self.core, buffer, info) }
     }
 
-    /// Lets lists use an image of the program's own, of a swapchain for example. Its views are destroyed with the last
-    /// clone, and it is not.
+    /// Imports an image of the program, for example of a swapchain, for use in lists. Dropping the last clone destroys
+    /// its views, but not the image.
     ///
     /// # Safety
-    /// As [`import_buffer`](Self::import_buffer).
+    /// See [`import_buffer`](Self::import_buffer).
     #[must_use]
     pub unsafe fn import_image(&self, image: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Image {
         // SAFETY: the caller's own promise.
         unsafe { Image::import(&self.core, image, info) }
     }
 
-    /// The next submission to `queue` waits at `stages` for a semaphore that somebody else signals who had the resource:
-    /// see [`Global::acquired`].
+    /// Declares that the next submission to `queue` waits at `stages` for a semaphore of an external owner: see
+    /// [`Global::acquired`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource or the queue is of other frames, or the resource is gone.
+    /// [`StateError`] if the resource or the queue belongs to other frames, or the resource was removed.
     ///
     /// # Safety
-    /// It is so: the next [`submit_with`](Self::submit_with) to the queue has that semaphore, and whoever had the
-    /// resource leaves it in the layout that lists left it in.
+    /// The next [`submit_with`](Self::submit_with) to the queue waits for that semaphore. The external owner has not
+    /// changed the layout.
     pub unsafe fn acquired(
         &self,
         resource: impl Into<ResourceId>,
@@ -501,69 +500,70 @@ impl Frames {
         self.core.global.lock().acquired(resource, queue, stages)
     }
 
-    /// Somebody else had an image and has left all of it in `layout`. Say so together with [`acquired`](Self::acquired) or
-    /// [`idle`](Self::idle). Within a list there is [`CommandList::assume_image`].
+    /// Declares that an external owner has left all of an image in `layout`. Call it together with
+    /// [`acquired`](Self::acquired) or [`idle`](Self::idle). Within a list, use [`CommandList::assume_image`].
     ///
     /// # Errors
-    /// [`StateError`] if the image is of other frames, or gone.
+    /// [`StateError`] if the image belongs to other frames or was removed.
     ///
     /// # Safety
-    /// It is so when the next submission that uses the image runs (VUID-vkCmdDraw-None-09600).
+    /// The image has this layout when the next submission that uses it runs (VUID-vkCmdDraw-None-09600).
     pub unsafe fn assume_layout(&self, image: ImageId, layout: vk::ImageLayout) -> Result<(), StateError> {
         self.core.global.lock().assume_layout(image, layout)
     }
 
-    /// The device is done with the resource, and the host may have written it: see [`Global::idle`].
+    /// Declares that the device is done with the resource, and that the host may have written it: see [`Global::idle`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames or gone.
+    /// [`StateError`] if the resource belongs to other frames or was removed.
     ///
     /// # Safety
-    /// It is so: every submission that uses the resource is done, and the host waited for it.
+    /// Every submission that uses the resource is done, and the host has waited for it.
     pub unsafe fn idle(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         self.core.global.lock().idle(resource)
     }
 
-    /// The resource is only read from now on, as `usage` says, and costs nothing any more: see [`Global::freeze`]. A
-    /// [`Compactor`](crate::Compactor) leaves it where it is; a step that moves resources comes to its end first.
+    /// Stops tracking a resource that is only read from now on, as `usage` says: see [`Global::freeze`]. A
+    /// [`Compactor`](crate::Compactor) does not move it. Waits for a running step of a compactor.
     ///
-    /// Subscribers of a compactor must not call it: it would never return.
+    /// Subscribers of a compactor must not call this function: it would deadlock.
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames or gone, if the last write is not visible to that use, or a
-    /// compactor has moved the resource since its id was read: then use it in a list as it will be used, submit that, and freeze what its id is now.
+    /// [`StateError`] if the resource belongs to other frames or was removed, if the last write is not visible to the
+    /// use, or if a compactor has moved the resource since its id was read. Then submit a list that declares this use,
+    /// and freeze the current id.
     pub fn freeze(&self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
-        // What a step moves is told apart from what it leaves once this is held.
+        // Excludes a running step, so the resource is either replaced already or stays.
         let _moving = self.core.moving.lock();
         self.core.global.lock().freeze(resource, usage)
     }
 
-    /// Takes a frozen resource back into tracking: see [`Global::thaw`].
+    /// Tracks a frozen resource again: see [`Global::thaw`].
     ///
     /// # Errors
-    /// [`StateError`] if the resource is of other frames or gone.
+    /// [`StateError`] if the resource belongs to other frames or was removed.
     pub fn thaw(&self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         self.core.global.lock().thaw(resource)
     }
 
-    /// The render pass that pipelines are to be made with for rendering to such attachments: whatever is loaded, stored
-    /// or resolved, it is compatible. Lives as long as the frames and their resources; the same one for the same info.
+    /// Returns the render pass for pipelines that render to such attachments. It is compatible with all load, store and
+    /// resolve operations. Equal infos return the same pass, which lives as long as the frames and their resources.
     ///
-    /// Null where [dynamic rendering](crate::Features::dynamic_rendering) is enabled: there pipelines are made with
-    /// `VkPipelineRenderingCreateInfo`.
+    /// Null if [dynamic rendering](crate::Features::dynamic_rendering) is enabled: create pipelines with
+    /// `VkPipelineRenderingCreateInfo` then.
     ///
     /// # Errors
     /// [`ListError::OutOfRange`] for more than 8 colors; [`ListError::NoRendering`]; [`ListError::Driver`].
     ///
     /// # Safety
-    /// The device can render to attachments of these formats and samples; `multiview` is enabled if there are views.
+    /// The device supports attachments of these formats and samples; `multiview` is enabled if `view_mask` is not 0.
     #[doc(alias = "vkCreateRenderPass")]
     pub unsafe fn render_pass(&self, info: &RenderPassInfo<'_>) -> Result<vk::RenderPass, ListError> {
         // SAFETY: the caller's own promise.
         unsafe { info.pass(&self.core) }
     }
 
-    /// Makes a pipeline layout with the layouts of its sets, which live as long as the frames and their resources.
+    /// Creates a pipeline layout and its set layouts, which live as long as the frames and their resources.
     ///
     /// ```
     /// use ash::vk;
@@ -582,10 +582,10 @@ impl Frames {
     /// ```
     ///
     /// # Errors
-    /// [`CreateLayoutError`]: nothing is left behind.
+    /// See [`CreateLayoutError`].
     ///
     /// # Safety
-    /// The create-infos, with their chains, and the ranges are valid for the device.
+    /// The create-infos, their chains, and the ranges are valid for the device.
     #[doc(alias = "vkCreatePipelineLayout")]
     #[doc(alias = "vkCreateDescriptorSetLayout")]
     pub unsafe fn create_pipeline_layout(
@@ -595,47 +595,47 @@ impl Frames {
     ) -> Result<PipelineLayout, CreateLayoutError> {
         // SAFETY: the caller's own promise.
         unsafe { PipelineLayout::create(&self.core, sets, push_constants) }
-            .map_err(|error| self.core.told(error))
+            .map_err(|error| self.core.or_lost(error))
     }
 
-    /// Calls `f` with the queue while no other thread submits: for presenting, and for submissions of the program's own.
-    /// `f` may make, use and drop all that is of the frames, and submit. It must not wait for a thread that submits.
+    /// Calls `f` with the queue while no other thread submits. Use it to present, or to submit outside of the frames.
+    /// `f` may create, use and drop frames objects, and submit. It must not wait for another thread that submits.
     ///
     /// # Panics
-    /// If the queue is of other frames.
+    /// If the queue belongs to other frames.
     pub fn with_queue<R>(&self, queue: Queue, f: impl FnOnce(vk::Queue) -> R) -> R {
         let known = self.core.queues.get(queue.index()).is_some_and(|data| data.track == queue);
-        assert!(known, "{queue:?} is of other frames");
+        assert!(known, "{queue:?} belongs to other frames");
         let _queues = self.core.submitter.lock();
         f(self.core.queues[queue.index()].handle)
     }
 
-    /// What knows which tickets are done. For components of the program's own, which collect with it.
+    /// Returns the clock of the frames, so that components of the program can collect with it.
     ///
-    /// It can only be asked: what the frames recycle depends on it.
+    /// The view is read-only, because recycling depends on the clock.
     ///
     /// ```compile_fail,E0599
     /// # let (_, frames) = sublet_frame::doc_example();
-    /// frames.clock().idle(); // there is no such method: nobody waited for the device
+    /// frames.clock().idle(); // no such method: the device may be busy
     /// ```
     #[must_use]
     pub fn clock(&self) -> &ClockView {
         &self.core.clock
     }
 
-    /// The allocator.
+    /// Returns the allocator.
     #[must_use]
     pub fn allocator(&self) -> &Arc<Allocator> {
         &self.core.allocator
     }
 
-    /// Raw buffers, images, memory, pools and scopes of the program's own that wait for a ticket of a submission.
-    /// [`begin`](Self::begin) and [`collect`](Self::collect) free them. What waits for a ticket of other frames waits
-    /// for ever, and both say so.
+    /// Returns the retired raw buffers, images, memory, pools and scopes of the program, which wait for a submission.
+    /// [`begin`](Self::begin) and [`collect`](Self::collect) free them. An object with a ticket of other frames is
+    /// never freed, and both return an error.
     ///
     /// # Safety
-    /// It is only asked, and given what is to be retired: the frames alone collect it, with their own clock. Another clock
-    /// could say that what the device still uses is done.
+    /// Only query it and retire objects. The frames collect it with their own clock; another clock might report a
+    /// submission as done too early.
     #[must_use]
     pub unsafe fn retired(&self) -> &RetiredResources {
         &self.core.retired_resources
@@ -645,10 +645,10 @@ impl Frames {
         if self.core.clock.is_foreign(ticket) { Err(BeginError::OtherFrames { ticket }) } else { Ok(()) }
     }
 
-    /// Figures.
+    /// Returns the statistics.
     ///
     /// # Complexity
-    /// O(sets of tools).
+    /// O(list contexts).
     #[must_use]
     pub fn statistics(&self) -> FrameStatistics {
         use std::sync::atomic::Ordering::Relaxed;
@@ -659,12 +659,12 @@ impl Frames {
             submissions: counts.submissions.load(Relaxed),
             barrier_calls: counts.barrier_calls.load(Relaxed),
             barriers: counts.barriers.load(Relaxed),
-            fronts: counts.fronts.load(Relaxed),
+            preambles: counts.preambles.load(Relaxed),
             releases: counts.releases.load(Relaxed),
             waits: counts.waits.load(Relaxed),
             pools: counts.pools.load(Relaxed),
             in_flight: self.core.in_flight(),
-            tools: counts.tools.load(Relaxed),
+            contexts: counts.contexts.load(Relaxed),
             upload_bytes: self.core.uploads.reserved(),
         }
     }
@@ -673,7 +673,7 @@ impl Frames {
 impl Drop for Frames {
     fn drop(&mut self) {
         if !self.core.close() {
-            LEFT.lock().push(Arc::clone(&self.core));
+            LEAKED.lock().push(Arc::clone(&self.core));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Frames in flight in one place: see [`Frames`].
+//! Frames in flight: see [`Frames`].
 
 mod create_info;
 mod error;
@@ -15,7 +15,7 @@ pub use self::submit::{SemaphorePoint, SubmitInfo};
 pub(crate) use self::unwritten::Unwritten;
 pub use self::unwritten::UnwrittenObserver;
 
-/// What examples of the documentation start from.
+/// Returns frames on a simulated GPU for documentation examples.
 #[cfg(feature = "sim")]
 pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
     let (gpu, allocator) = sublet::doc_example();
@@ -32,7 +32,7 @@ pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
         descriptors: Some(&descriptors),
         ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), &allocator, &queues)
     };
-    // SAFETY: the simulated device is never destroyed, and all of it is of that device.
+    // SAFETY: the simulated device is never destroyed, and all handles belong to it.
     let frames = unsafe { Frames::new(&info) };
-    (gpu, frames.expect("the simulated driver refuses nothing"))
+    (gpu, frames.expect("the simulated driver returns no errors"))
 }

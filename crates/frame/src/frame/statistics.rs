@@ -1,33 +1,33 @@
-//! Figures of frames.
+//! Statistics of frames.
 #![forbid(unsafe_code)]
 
-/// What [`Frames`](super::Frames) have and did. Counts are since they were made, where it does not say otherwise.
+/// Counters of [`Frames`](super::Frames), since creation unless noted otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameStatistics {
-    /// Frames that were begun.
+    /// Ended frames.
     pub frames: u64,
-    /// Lists that were begun.
+    /// Opened lists.
     pub lists: u64,
-    /// Calls of `vkQueueSubmit` with lists in them.
+    /// Calls of `vkQueueSubmit` with lists.
     pub submissions: u64,
-    /// Calls of `vkCmdPipelineBarrier`, in lists and in front of them.
+    /// Calls of `vkCmdPipelineBarrier`, in lists and preambles.
     pub barrier_calls: u64,
-    /// Barriers in those calls.
+    /// Barriers in these calls.
     pub barriers: u64,
-    /// Command buffers in front of submissions: those whose first list had to wait for what came before.
-    pub fronts: u64,
-    /// Submissions to other queues that gave resources away.
+    /// Command buffers with barriers before the first list of a submission.
+    pub preambles: u64,
+    /// Submissions to other queues that release ownership.
     pub releases: u64,
-    /// Semaphores between queues that were waited for.
+    /// Semaphore waits between queues.
     pub waits: u64,
-    /// Command pools that there are now.
+    /// Current number of command pools.
     pub pools: u64,
-    /// Pools and semaphores that wait for the device now.
+    /// Current number of pools and semaphores that wait for the device.
     pub in_flight: usize,
-    /// Sets of tools (a binder, a recorder) that there are now: of each family of queues as many as its lists were open at
-    /// once, lately.
-    pub tools: u64,
-    /// Bytes of upload pages.
+    /// Current number of list contexts (a recorder and a binder). For each queue family, the recent maximum of open
+    /// lists.
+    pub contexts: u64,
+    /// Current bytes of upload pages.
     pub upload_bytes: u64,
 }

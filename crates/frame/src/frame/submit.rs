@@ -1,4 +1,4 @@
-//! Submissions: what may fail comes before the driver has anything, and is taken back.
+//! Submission. Everything that may fail runs before the first driver call, and can be undone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use sublet::retire::Ticket;
 use super::{Frames, SubmitError};
 use crate::device::{Core, Counts, Point, Pool, Retired, Submitter};
 use crate::list::CommandList;
-use crate::track::{Batch, Queue, Release, Submission, Wait};
+use crate::track::{BarrierBatch, Queue, Release, Submission, Wait};
 
-/// A semaphore of the program's own in a submission.
+/// A semaphore of the program in a submission.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SemaphorePoint {
     /// The semaphore.
     pub semaphore: vk::Semaphore,
-    /// What a timeline semaphore counts to; of no meaning for binary ones.
+    /// The value of a timeline semaphore; ignored for binary semaphores.
     pub value: u64,
-    /// The stages that wait, or that are waited for.
+    /// The stages that wait, or that the signal waits for.
     pub stages: vk::PipelineStageFlags2,
 }
 
 impl SemaphorePoint {
-    /// A binary semaphore.
+    /// Creates a point for a binary semaphore.
     #[must_use]
     pub const fn binary(semaphore: vk::Semaphore, stages: vk::PipelineStageFlags2) -> Self {
         Self { semaphore, value: 0, stages }
@@ -36,24 +36,24 @@ impl SemaphorePoint {
     }
 }
 
-/// What a submission waits for and signals besides what lists need.
+/// Semaphores of the program for a submission.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubmitInfo<'a> {
-    /// Semaphores that the lists wait for: of a swapchain image that was acquired, for example.
+    /// Semaphores to wait for, for example of an acquired swapchain image.
     pub waits: &'a [SemaphorePoint],
-    /// Semaphores that are signaled when the lists are done.
+    /// Semaphores to signal after the lists.
     pub signals: &'a [SemaphorePoint],
 }
 
 impl Frames {
-    /// Submits lists to a queue, in this order, as one submission, with the barriers and semaphores that they need in
-    /// front. What they used lives until the ticket is done.
+    /// Submits lists to a queue, in this order, as one submission, with the barriers and semaphores that they need.
+    /// Their resources live until the ticket is done.
     ///
     /// # Errors
-    /// [`SubmitError`]: nothing of the lists runs, and they are gone.
+    /// See [`SubmitError`]; nothing of the lists runs, and they are dropped.
     ///
     /// # Complexity
-    /// That of the resources that the lists use. No memory from the host once it has seen as much.
+    /// Linear in the resources of the lists. Does not allocate host memory in the steady state.
     #[doc(alias = "ExecuteCommandLists")]
     #[doc(alias = "vkQueueSubmit")]
     pub fn submit(
@@ -61,21 +61,21 @@ impl Frames {
         queue: Queue,
         lists: impl IntoIterator<Item = CommandList>,
     ) -> Result<Ticket, SubmitError> {
-        // SAFETY: there is no semaphore.
+        // SAFETY: there are no semaphores.
         unsafe { self.submit_with(queue, lists, &SubmitInfo::default()) }
     }
 
-    /// [`submit`](Self::submit) with semaphores of the program's own.
+    /// Submits lists as [`submit`](Self::submit) does, with semaphores of the program.
     ///
     /// # Errors
-    /// As there. The semaphores are neither waited for nor signaled then.
+    /// See [`submit`](Self::submit). The semaphores are neither waited for nor signaled.
     ///
     /// # Safety
-    /// 1. The semaphores are live ones of the device, until the ticket is done.
-    /// 2. A binary one that is waited for is signaled or will be by what is submitted already, and nobody else waits for
-    ///    it; one that is signaled is not signaled yet (VUID-vkQueueSubmit-pWaitSemaphores-00069,
-    ///    VUID-vkQueueSubmit-pSignalSemaphores-00067). Values of timelines rise (VUID-VkSubmitInfo2-semaphore-03882).
-    /// 3. `stages` are stages that the queue has (VUID-VkSubmitInfo-pWaitDstStageMask-00078).
+    /// 1. The semaphores are live semaphores of the device until the ticket is done.
+    /// 2. An earlier submission signals each binary semaphore in `waits`, and nothing else waits for it. Binary
+    ///    semaphores in `signals` are unsignaled (VUID-vkQueueSubmit-pWaitSemaphores-00069,
+    ///    VUID-vkQueueSubmit-pSignalSemaphores-00067). Timeline values increase (VUID-VkSubmitInfo2-semaphore-03882).
+    /// 3. The queue supports `stages` (VUID-VkSubmitInfo-pWaitDstStageMask-00078).
     pub unsafe fn submit_with(
         &self,
         queue: Queue,
@@ -85,44 +85,44 @@ impl Frames {
         let mut recorded = Vec::new();
         let lists = lists.into_iter().inspect(|list| {
             if let Some(unwritten) = &self.core.info.unwritten {
-                unwritten.look_at(list.as_ref());
+                unwritten.check_reads(list.as_ref());
             }
         });
         // SAFETY: the caller's own promise.
         let submitted = unsafe { self.submit_unseen(queue, lists, info, &mut recorded) };
-        self.core.show(&recorded);
+        self.core.notify_barriers(&recorded);
         submitted
     }
 
-    /// [`submit_with`](Self::submit_with), which leaves it to the caller to show the barriers that were recorded.
+    /// Submits as [`submit_with`](Self::submit_with) does, and returns the recorded barriers for the observer.
     ///
     /// # Safety
-    /// As there.
+    /// See [`submit_with`](Self::submit_with).
     pub(crate) unsafe fn submit_unseen(
         &self,
         queue: Queue,
         lists: impl IntoIterator<Item = CommandList>,
         info: &SubmitInfo<'_>,
-        recorded: &mut Vec<Batch>,
+        recorded: &mut Vec<BarrierBatch>,
     ) -> Result<Ticket, SubmitError> {
         let mut held = std::mem::take(&mut *self.lists.lock());
         held.extend(lists);
         // SAFETY: the caller's own promise.
         let submitted = unsafe { self.submit_held(queue, &mut held, info, recorded) };
-        // On failure they are dropped here, when no lock is held any more.
+        // After a failure the lists are dropped here, without locks.
         held.clear();
         *self.lists.lock() = held;
         submitted
     }
 
     /// # Safety
-    /// As [`submit_with`](Self::submit_with).
+    /// See [`submit_with`](Self::submit_with).
     unsafe fn submit_held(
         &self,
         queue: Queue,
         lists: &mut [CommandList],
         info: &SubmitInfo<'_>,
-        recorded: &mut Vec<Batch>,
+        recorded: &mut Vec<BarrierBatch>,
     ) -> Result<Ticket, SubmitError> {
         let core = &*self.core;
         if core.is_closed() {
@@ -134,13 +134,13 @@ impl Frames {
         let data = core.queues.get(queue.index()).filter(|data| data.track == queue);
         let lane = data.ok_or(SubmitError::WrongQueue { list: 0 })?.lane;
         let ticket = core.clock.open(lane);
-        let flushed = lists.iter_mut().try_for_each(|list| list.flush_tools(ticket));
+        let flushed = lists.iter_mut().try_for_each(|list| list.flush_uploads(ticket));
         let submitted = flushed.map_err(SubmitError::Flush).and_then(|()| {
             let submitter = core.submitter.lock();
-            // Nothing in there calls code of the program's own, which might submit.
+            // No code of the program runs below, so nothing else submits.
             let submitter = &mut *submitter.borrow_mut();
             // SAFETY: the caller's own promise.
-            unsafe { settle(core, submitter, queue, lists, info, ticket, recorded) }
+            unsafe { commit(core, submitter, queue, lists, info, ticket, recorded) }
         });
         match submitted {
             Ok(()) => {
@@ -151,42 +151,47 @@ impl Frames {
                 Ok(ticket)
             }
             Err(error) => {
-                // It was opened above, and not submitted. After a lost device every ticket is done.
+                // It was opened above and not submitted. After a device loss every ticket is done.
                 let _ = core.clock.discard(ticket);
-                Err(core.told(error))
+                Err(core.or_lost(error))
             }
         }
     }
 }
 
-/// Meets the states, records what comes in front, and gives all of it to the driver; or takes everything back.
+/// Resolves the lists, records preambles, and submits everything; or undoes all of it.
 ///
 /// # Safety
-/// As [`Frames::submit_with`]; lists are for this queue and outside of rendering.
-unsafe fn settle(
+/// See [`Frames::submit_with`]; all lists are for this queue and outside of rendering.
+unsafe fn commit(
     core: &Core,
     submitter: &mut Submitter,
     queue: Queue,
     lists: &mut [CommandList],
     info: &SubmitInfo<'_>,
     ticket: Ticket,
-    recorded: &mut Vec<Batch>,
+    recorded: &mut Vec<BarrierBatch>,
 ) -> Result<(), SubmitError> {
     let global = &mut *core.global.lock();
     global.resolve(queue, &*lists, &mut submitter.submission).map_err(SubmitError::Resolve)?;
-    // Another value stands for it meanwhile, so that the rest can be used.
+    // Moved out, so that the rest of `submitter` can be borrowed.
     let mut submission = std::mem::take(&mut submitter.submission);
     submitter.released.clear();
     // SAFETY: the caller's own promise.
     let outcome = unsafe { hand_over(core, submitter, &submission, queue, lists, info, ticket) };
     if core.info.on_barriers.is_some() {
-        note(&submission, submitter.released.len(), outcome.is_ok().then_some(lists.len()), recorded);
+        collect_barriers(
+            &submission,
+            submitter.released.len(),
+            outcome.is_ok().then_some(lists.len()),
+            recorded,
+        );
     }
     let outcome = outcome.map_err(|error| {
         if !submitter.released.is_empty() {
             core.poison();
             let given_away = Arc::new(Mutex::new(Vec::new()));
-            lists.iter_mut().for_each(|list| list.give_up(&mut given_away.lock()));
+            lists.iter_mut().for_each(|list| list.move_kept(&mut given_away.lock()));
             for &ticket in &submitter.released {
                 core.retire(ticket, Retired::GivenAway(Arc::clone(&given_away)));
             }
@@ -200,7 +205,7 @@ unsafe fn settle(
 }
 
 /// # Safety
-/// As [`settle`].
+/// See [`commit`].
 unsafe fn hand_over(
     core: &Core,
     submitter: &mut Submitter,
@@ -215,29 +220,29 @@ unsafe fn hand_over(
     let ready = unsafe { prepare(core, submission, lists, &mut pools) };
     let sent = ready.and_then(|()| {
         for (release, pool) in submission.releases().iter().zip(std::iter::from_fn(|| pools.pop_front())) {
-            // SAFETY: the release was recorded in the pool just now.
-            let released = unsafe { give_away(core, submitter, release, pool) }?;
+            // SAFETY: the release was just recorded in the pool.
+            let released = unsafe { submit_release(core, submitter, release, pool) }?;
             submitter.released.push(released);
         }
-        // Of fronts only that of the first list is a command buffer of its own.
-        let front = submission.front(0).and(lists.first()).map(CommandList::front);
+        // Other preambles were recorded at the end of the previous list.
+        let preamble = submission.preamble(0).and(lists.first()).map(CommandList::preamble);
         submitter.commands.clear();
-        submitter.commands.extend(front.into_iter().chain(lists.iter().map(CommandList::commands)));
-        // SAFETY: all of the command buffers are executable and not pending, and the semaphores of the program are the
-        // caller's promise.
+        submitter.commands.extend(preamble.into_iter().chain(lists.iter().map(CommandList::commands)));
+        // SAFETY: the command buffers are executable and not pending. The caller guarantees the semaphores of the
+        // program.
         unsafe { send(core, submitter, queue, submission.serial(), submission.waits(), info, ticket) }
     });
-    // Those that were not submitted.
+    // Pools that were not submitted.
     pools.drain(..).for_each(|pool| core.discard(pool));
     submitter.pools = pools;
     sent
 }
 
-/// Does all that may fail before the first queue is given anything: records the fronts and the releases, each of which
-/// gets a pool, ends the lists, and sees that fences and semaphores are at hand.
+/// Performs everything that may fail before the first submission: records preambles and releases, each release in its
+/// own pool, ends the lists, and creates fences and semaphores.
 ///
 /// # Safety
-/// As [`settle`].
+/// See [`commit`].
 unsafe fn prepare(
     core: &Core,
     submission: &Submission,
@@ -245,14 +250,14 @@ unsafe fn prepare(
     pools: &mut VecDeque<Pool>,
 ) -> Result<(), DriverError> {
     for (at, list) in lists.iter().enumerate() {
-        let Some(batch) = submission.front(at) else { continue };
+        let Some(batch) = submission.preamble(at) else { continue };
         match at.checked_sub(1) {
-            // SAFETY: the list before is still being recorded, outside of rendering, and this thread owns it.
+            // SAFETY: the previous list is being recorded, outside of rendering, and this thread owns it.
             Some(before) => unsafe { core.barrier(lists[before].commands(), batch) },
             None => {
                 // SAFETY: it is empty, and this thread owns the list's pool.
-                unsafe { record(core, list.front(), batch) }?;
-                Counts::add(&core.counts.fronts, 1);
+                unsafe { record(core, list.preamble(), batch) }?;
+                Counts::add(&core.counts.preambles, 1);
             }
         }
     }
@@ -262,10 +267,10 @@ unsafe fn prepare(
     }
     for release in submission.releases() {
         let pool = core.pool(core.queues[release.queue().index()].family)?;
-        let front = pool.front;
+        let preamble = pool.preamble;
         pools.push_back(pool);
-        // SAFETY: the pool is empty, and this thread's.
-        unsafe { record(core, front, release.batch()) }?;
+        // SAFETY: the pool is empty, and this thread owns it.
+        unsafe { record(core, preamble, release.batch()) }?;
     }
     if core.api.has_timeline() {
         return Ok(());
@@ -273,32 +278,38 @@ unsafe fn prepare(
     let releases = submission.releases();
     let waits =
         submission.waits().len() + releases.iter().map(|release| release.waits().len()).sum::<usize>();
-    // Only submissions take any, and there is no other one: the queues are locked.
-    let (fences, semaphores) = core.books.lock().at_hand();
+    // Only submissions take any, and the queues are locked.
+    let (fences, semaphores) = core.submission_state.lock().at_hand();
     for _ in fences..releases.len() + 1 {
         // SAFETY: the device is live as long as the core.
-        let fence = unsafe { core.api.create_fence() }.map_err(|error| core.note(error))?;
-        core.books.lock().give_fence(fence);
+        let fence = unsafe { core.api.create_fence() }.map_err(|error| core.record_error(error))?;
+        core.submission_state.lock().give_fence(fence);
     }
     for _ in semaphores..waits {
         // SAFETY: as above.
-        let semaphore = unsafe { core.api.create_semaphore(false) }.map_err(|error| core.note(error))?;
-        core.books.lock().give_semaphore(semaphore);
+        let semaphore =
+            unsafe { core.api.create_semaphore(false) }.map_err(|error| core.record_error(error))?;
+        core.submission_state.lock().give_semaphore(semaphore);
     }
     Ok(())
 }
 
-/// Notes the barriers that the driver has: those of so many releases, and those in front of so many lists.
-fn note(submission: &Submission, releases: usize, lists: Option<usize>, recorded: &mut Vec<Batch>) {
-    let fronts = (0..lists.unwrap_or(0)).filter_map(|list| submission.front(list));
+/// Collects the submitted barriers: of the first `releases` releases and the first `lists` preambles.
+fn collect_barriers(
+    submission: &Submission,
+    releases: usize,
+    lists: Option<usize>,
+    recorded: &mut Vec<BarrierBatch>,
+) {
+    let preambles = (0..lists.unwrap_or(0)).filter_map(|list| submission.preamble(list));
     let releases = submission.releases()[..releases].iter().map(Release::batch);
-    recorded.extend(releases.chain(fronts).cloned());
+    recorded.extend(releases.chain(preambles).cloned());
 }
 
-/// Gives the command buffers of the submitter to a queue: they wait for other queues, and signal what counts.
+/// Submits the command buffers of the submitter, with waits for other queues and the signal of this queue.
 ///
 /// # Safety
-/// They are executable and not pending. As [`Frames::submit_with`] for what is in `info`.
+/// The command buffers are executable and not pending. See [`Frames::submit_with`] for `info`.
 unsafe fn send(
     core: &Core,
     submitter: &mut Submitter,
@@ -318,12 +329,12 @@ unsafe fn send(
         submitter.signals.extend(info.signals.iter().map(SemaphorePoint::point));
         let Submitter { commands, waits, signals, scratch, .. } = &mut *submitter;
         let handle = core.queues[queue.index()].handle;
-        // SAFETY: the queue is locked, the command buffers are the caller's promise, the semaphores of the frames are
-        // right, and those of the program are the caller's promise.
+        // SAFETY: the queue is locked, and the semaphores of the frames are valid. The caller guarantees the command
+        // buffers and the semaphores of the program.
         let submitted = unsafe { core.api.submit(handle, commands, waits, signals, fence, scratch) };
         submitted.map(|()| fence).map_err(|error| {
-            core.books.lock().give_fence(fence);
-            core.note(error)
+            core.submission_state.lock().give_fence(fence);
+            core.record_error(error)
         })
     });
     let binary = if core.api.has_timeline() { from..from } else { from..submitter.waits.len() };
@@ -332,40 +343,40 @@ unsafe fn send(
             for at in binary {
                 core.retire(ticket, Retired::Semaphore(submitter.waits[at].semaphore));
             }
-            core.books.lock().enter(queue.index(), serial, fence);
-            // The ticket is open, unless the device was lost meanwhile: then it is done.
+            core.submission_state.lock().enter(queue.index(), serial, fence);
+            // The ticket is open, or done after a device loss.
             let _ = core.clock.submit(ticket, serial);
             Ok(())
         }
         Err(error) => {
-            // They are signaled, or will be, and nobody waits for them.
+            // They are or will be signaled, without a wait.
             for at in binary {
                 let semaphore = submitter.waits[at].semaphore;
-                core.books.lock().spoil(semaphore);
+                core.submission_state.lock().spoil(semaphore);
             }
             Err(error)
         }
     }
 }
 
-/// What a submission signals of the frames' own.
+/// Returns the timeline signal of a submission.
 fn own_signal(core: &Core, queue: Queue, value: u64) -> Option<Point> {
     let semaphore = core.queues[queue.index()].timeline;
     let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
     core.api.has_timeline().then_some(Point { semaphore, value, stages })
 }
 
-/// One of those that were [prepared](prepare); none where there are timelines.
+/// Takes one of the [prepared](prepare) fences; null with timelines.
 fn fence_for(core: &Core) -> vk::Fence {
     if core.api.has_timeline() {
         return vk::Fence::null();
     }
-    let fence = core.books.lock().free_fence();
-    debug_assert!(fence.is_some(), "there is one for each submission");
+    let fence = core.submission_state.lock().free_fence();
+    debug_assert!(fence.is_some(), "`prepare` creates one for each submission");
     fence.unwrap_or_default()
 }
 
-/// Adds the semaphores of other queues to what is waited for.
+/// Adds the semaphores of other queues to the waits.
 fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<(), DriverError> {
     for wait in waits {
         let data = &core.queues[wait.queue.index()];
@@ -375,9 +386,9 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
             submitter.waits.push(Point { semaphore, value, stages: wait.stages });
             continue;
         }
-        // Without timelines the queue signals a semaphore behind all that it has.
-        let semaphore = core.books.lock().free_semaphore();
-        debug_assert!(semaphore.is_some(), "there is one for each wait");
+        // Without timelines, the other queue signals a binary semaphore after all its submissions.
+        let semaphore = core.submission_state.lock().free_semaphore();
+        debug_assert!(semaphore.is_some(), "`prepare` creates one for each wait");
         let semaphore = semaphore.unwrap_or_default();
         let stages = vk::PipelineStageFlags2::ALL_COMMANDS;
         let signal = [Point { semaphore, value: 0, stages }];
@@ -385,19 +396,19 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
         // SAFETY: the queue is locked, and the semaphore is not signaled.
         let submitted = unsafe { core.api.submit(data.handle, &[], &[], &signal, none, scratch) };
         if let Err(error) = submitted {
-            core.books.lock().give_semaphore(semaphore);
-            return Err(core.note(error));
+            core.submission_state.lock().give_semaphore(semaphore);
+            return Err(core.record_error(error));
         }
         submitter.waits.push(Point { semaphore, value: 0, stages: wait.stages });
     }
     Ok(())
 }
 
-/// Records barriers alone.
+/// Records a command buffer of barriers.
 ///
 /// # Safety
-/// The command buffer is empty, and its pool is this thread's.
-unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Result<(), DriverError> {
+/// The command buffer is empty, and this thread owns its pool.
+unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &BarrierBatch) -> Result<(), DriverError> {
     // SAFETY: the caller's promise.
     unsafe { core.begin(commands) }?;
     // SAFETY: it is being recorded.
@@ -406,11 +417,11 @@ unsafe fn record(core: &Core, commands: vk::CommandBuffer, batch: &Batch) -> Res
     unsafe { core.end(commands) }
 }
 
-/// Submits the barriers by which another queue gives resources away. The ticket is that of the submission.
+/// Submits the barriers that release ownership on another queue. Returns the ticket of that submission.
 ///
 /// # Safety
-/// As [`settle`]; they are recorded in the front command buffer of the pool, which nobody else has.
-unsafe fn give_away(
+/// See [`commit`]. The barriers are recorded in the preamble command buffer of `pool`, which this function owns.
+unsafe fn submit_release(
     core: &Core,
     submitter: &mut Submitter,
     release: &Release,
@@ -419,15 +430,15 @@ unsafe fn give_away(
     let data = &core.queues[release.queue().index()];
     let ticket = core.clock.open(data.lane);
     submitter.commands.clear();
-    submitter.commands.push(pool.front);
+    submitter.commands.push(pool.preamble);
     let (queue, serial, info) = (release.queue(), release.serial(), SubmitInfo::default());
-    // SAFETY: the command buffer is recorded, and there is no semaphore of the program.
+    // SAFETY: the command buffer is recorded, and there are no semaphores of the program.
     let sent = unsafe { send(core, submitter, queue, serial, release.waits(), &info, ticket) };
     if sent.is_ok() {
         core.retire(ticket, Retired::Pool(pool));
         Counts::add(&core.counts.releases, 1);
     } else {
-        // It was opened above, and not submitted.
+        // It was opened above and not submitted.
         let _ = core.clock.discard(ticket);
         core.discard(pool);
     }

@@ -1,4 +1,4 @@
-//! Reads of what was never written, for programs that look for them.
+//! Detection of reads from unwritten resources.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use crate::track::{Recorder, ResourceId};
 
-/// What is called with resources that are read and were never written.
+/// An observer of resources that are read before any write.
 pub type UnwrittenObserver = Arc<dyn Fn(ResourceId) + Send + Sync>;
 
-/// What was written, as far as somebody wants to know.
+/// The resources that were written, if an observer is set.
 pub(crate) struct Unwritten {
     observer: UnwrittenObserver,
     written: Mutex<HashSet<ResourceId>>,
@@ -22,30 +22,29 @@ impl Unwritten {
         Self { observer, written: Mutex::default() }
     }
 
-    /// It was written, or may have been by somebody else, or the observer knows of it.
+    /// Records that the resource was written, may have been written externally, or was reported.
     pub(crate) fn mark(&self, resource: ResourceId) {
         self.written.lock().insert(resource);
     }
 
-    /// It is gone.
+    /// Removes a destroyed resource.
     pub(crate) fn forget(&self, resource: ResourceId) {
         self.written.lock().remove(&resource);
     }
 
-    /// Tells of what a list reads first, and of which nothing was written before. The lists of a submission come in their
-    /// order.
-    pub(crate) fn look_at(&self, list: &Recorder) {
+    /// Reports the resources that a list reads before any write. Call it for the lists of a submission in order.
+    pub(crate) fn check_reads(&self, list: &Recorder) {
         for (resource, use_) in list.first_uses() {
-            let told = {
+            let report = {
                 let mut written = self.written.lock();
                 let known = written.contains(&resource);
-                // Each is told of once.
+                // Report each resource once.
                 if use_.reads || use_.writes {
                     written.insert(resource);
                 }
                 use_.reads && !known
             };
-            if told {
+            if report {
                 (self.observer)(resource);
             }
         }

@@ -1,4 +1,4 @@
-//! What is rendered to: attachments, and what they are resolved to.
+//! Attachments and their resolve targets.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,7 +6,7 @@ use ash::vk;
 use super::ListError;
 use crate::resource::{Image, is_integer};
 
-/// An attachment of rendering: one mip of some layers of an image.
+/// An attachment: one mip and some layers of an image.
 ///
 /// ```
 /// use ash::vk;
@@ -24,27 +24,27 @@ use crate::resource::{Image, is_integer};
 pub struct Attachment<'a> {
     /// The image.
     pub image: &'a Image,
-    /// Its mip.
+    /// The mip.
     pub mip: u32,
-    /// Its first layer; as many are used as rendering has.
+    /// The first layer. [`RenderingInfo::layers`] is the number of layers.
     pub layer: u32,
-    /// The format of its texels in the view; that of the image without it.
+    /// The format of the view, or none for that of the image.
     pub view_format: Option<vk::Format>,
-    /// What becomes of its contents when rendering begins.
+    /// The load operation.
     pub load_op: vk::AttachmentLoadOp,
-    /// What becomes of them when it ends.
+    /// The store operation.
     pub store_op: vk::AttachmentStoreOp,
-    /// What it is cleared to.
+    /// The clear value.
     pub clear: vk::ClearValue,
-    /// What gets one sample of it when rendering ends.
+    /// The resolve target.
     pub resolve: Option<Resolve<'a>>,
-    /// Depth and stencil are tested and not written, so that shaders may read them meanwhile. Where both are attached,
-    /// both have to be so: they have one layout.
+    /// Depth and stencil are tested but not written, so that shaders may read them meanwhile. If both are attached,
+    /// both must be read-only, because they share one layout.
     pub read_only: bool,
 }
 
 impl<'a> Attachment<'a> {
-    /// Mip 0, layer 0: cleared to zero, and stored.
+    /// Mip 0, layer 0, cleared to zero and stored.
     #[must_use]
     pub fn clear(image: &'a Image) -> Self {
         Self {
@@ -60,27 +60,27 @@ impl<'a> Attachment<'a> {
         }
     }
 
-    /// Mip 0, layer 0: as it is, and stored.
+    /// Mip 0, layer 0, loaded and stored.
     #[must_use]
     pub fn load(image: &'a Image) -> Self {
         Self { load_op: vk::AttachmentLoadOp::LOAD, ..Self::clear(image) }
     }
 
-    /// Another mip.
+    /// Sets the mip.
     #[must_use]
     pub fn mip(mut self, mip: u32) -> Self {
         self.mip = mip;
         self
     }
 
-    /// Another first layer.
+    /// Sets the first layer.
     #[must_use]
     pub fn layer(mut self, layer: u32) -> Self {
         self.layer = layer;
         self
     }
 
-    /// Another format of the view: `R8G8B8A8_SRGB` of an image of `R8G8B8A8_UNORM`, for example, that was made with
+    /// Sets the format of the view, for example `R8G8B8A8_SRGB` for an image of `R8G8B8A8_UNORM` created with
     /// `MUTABLE_FORMAT` (VUID-VkImageViewCreateInfo-image-01762).
     #[must_use]
     pub fn view_format(mut self, format: vk::Format) -> Self {
@@ -88,106 +88,105 @@ impl<'a> Attachment<'a> {
         self
     }
 
-    /// What becomes of the contents when rendering begins.
+    /// Sets the load operation.
     #[must_use]
     pub fn load_op(mut self, op: vk::AttachmentLoadOp) -> Self {
         self.load_op = op;
         self
     }
 
-    /// What becomes of the contents when rendering ends.
+    /// Sets the store operation.
     #[must_use]
     pub fn store_op(mut self, op: vk::AttachmentStoreOp) -> Self {
         self.store_op = op;
         self
     }
 
-    /// What it is cleared to.
+    /// Sets the clear value.
     #[must_use]
     pub fn clear_value(mut self, value: vk::ClearValue) -> Self {
         self.clear = value;
         self
     }
 
-    /// What it is resolved to when rendering ends: an image, or a mip and a layer of one.
+    /// Sets the resolve target: an image, or a mip and a layer of one.
     #[must_use]
     pub fn resolve(mut self, to: impl Into<Resolve<'a>>) -> Self {
         self.resolve = Some(to.into());
         self
     }
 
-    /// Tested and not written.
+    /// Disables depth and stencil writes.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// The format of its view.
+    /// Returns the format of its view.
     pub(super) fn format(&self) -> vk::Format {
         self.view_format.unwrap_or(self.image.format())
     }
 }
 
-/// What an attachment of several samples is resolved to: one mip of as many layers of an image with one sample.
+/// The resolve target of a multisampled attachment: one mip, and as many layers, of a single-sampled image.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Resolve<'a> {
     /// The image.
     pub image: &'a Image,
-    /// Its mip.
+    /// The mip.
     pub mip: u32,
-    /// Its first layer.
+    /// The first layer.
     pub layer: u32,
-    /// The format of its view, which is that of the attachment's view; that of the image without it.
+    /// The format of the view, which must be that of the attachment's view; none for that of the image.
     pub view_format: Option<vk::Format>,
-    /// How one sample is made of several. Without it that is `AVERAGE` for colors, and `SAMPLE_ZERO` for integers, depth
-    /// and stencil.
+    /// The resolve mode. The default is `AVERAGE` for colors, and `SAMPLE_ZERO` for integers, depth and stencil.
     pub mode: Option<vk::ResolveModeFlags>,
 }
 
 impl<'a> Resolve<'a> {
-    /// Mip 0, layer 0, as the format wants it.
+    /// Mip 0, layer 0, with the default mode.
     #[must_use]
     pub fn new(image: &'a Image) -> Self {
         Self { image, mip: 0, layer: 0, view_format: None, mode: None }
     }
 
-    /// Another mip.
+    /// Sets the mip.
     #[must_use]
     pub fn mip(mut self, mip: u32) -> Self {
         self.mip = mip;
         self
     }
 
-    /// Another first layer.
+    /// Sets the first layer.
     #[must_use]
     pub fn layer(mut self, layer: u32) -> Self {
         self.layer = layer;
         self
     }
 
-    /// Another format of the view.
+    /// Sets the format of the view.
     #[must_use]
     pub fn view_format(mut self, format: vk::Format) -> Self {
         self.view_format = Some(format);
         self
     }
 
-    /// How one sample is made of several. Colors have no choice (VUID-VkRenderingAttachmentInfo-imageView-06129, -06130);
-    /// depth and stencil have one with dynamic rendering, where the device has the mode.
+    /// Sets the resolve mode. Colors support only the default (VUID-VkRenderingAttachmentInfo-imageView-06129, -06130).
+    /// Depth and stencil require dynamic rendering and a mode that the device supports.
     #[must_use]
     pub fn mode(mut self, mode: vk::ResolveModeFlags) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// The format of its view.
+    /// Returns the format of its view.
     pub(super) fn format(&self) -> vk::Format {
         self.view_format.unwrap_or(self.image.format())
     }
 
-    /// How an aspect is resolved.
+    /// Returns the resolve mode of an aspect.
     pub(super) fn mode_of(
         &self,
         aspect: vk::ImageAspectFlags,
@@ -200,7 +199,7 @@ impl<'a> Resolve<'a> {
             vk::ResolveModeFlags::SAMPLE_ZERO
         };
         let mode = self.mode.unwrap_or(usual);
-        // Render passes of Vulkan 1.0 resolve colors alone.
+        // Render passes of Vulkan 1.0 resolve only colors.
         let possible = if color { mode == usual } else { !in_pass && mode.as_raw().count_ones() == 1 };
         if possible { Ok(mode) } else { Err(ListError::ResolveMode { mode, aspect }) }
     }
@@ -212,26 +211,26 @@ impl<'a> From<&'a Image> for Resolve<'a> {
     }
 }
 
-/// What is rendered to.
+/// Parameters of rendering.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct RenderingInfo<'a> {
-    /// The texels that are rendered.
+    /// The render area in texels.
     pub area: vk::Rect2D,
-    /// Layers of each attachment.
+    /// Number of layers of each attachment.
     pub layers: u32,
-    /// The views of multiview; 0 without it.
+    /// The view mask of multiview, or 0.
     pub view_mask: u32,
-    /// Colors, by their locations: 8 at most.
+    /// Color attachments by location, at most 8.
     pub colors: &'a [Option<Attachment<'a>>],
-    /// Depth.
+    /// The depth attachment.
     pub depth: Option<Attachment<'a>>,
-    /// Stencil: mostly the image of depth.
+    /// The stencil attachment, usually of the same image as depth.
     pub stencil: Option<Attachment<'a>>,
 }
 
 impl<'a> RenderingInfo<'a> {
-    /// All of the first mip of an attachment's extent, one layer.
+    /// Renders to one layer of the whole extent.
     #[must_use]
     pub fn new(
         extent: vk::Extent3D,
@@ -243,28 +242,28 @@ impl<'a> RenderingInfo<'a> {
         Self { area, layers: 1, view_mask: 0, colors, depth, stencil: None }
     }
 
-    /// A part of the attachments.
+    /// Sets the render area.
     #[must_use]
     pub fn area(mut self, area: vk::Rect2D) -> Self {
         self.area = area;
         self
     }
 
-    /// So many layers of each attachment.
+    /// Sets the number of layers.
     #[must_use]
     pub fn layers(mut self, layers: u32) -> Self {
         self.layers = layers;
         self
     }
 
-    /// The views of multiview.
+    /// Sets the view mask of multiview.
     #[must_use]
     pub fn view_mask(mut self, mask: u32) -> Self {
         self.view_mask = mask;
         self
     }
 
-    /// With stencil.
+    /// Sets the stencil attachment.
     #[must_use]
     pub fn stencil(mut self, stencil: Attachment<'a>) -> Self {
         self.stencil = Some(stencil);

@@ -1,4 +1,4 @@
-//! Pipelines, and descriptors with the uses that they mean.
+//! Binding of pipelines and descriptors, with the resource uses that they imply.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use sublet::descriptor::{
 };
 use sublet::upload::AllocatorRef;
 
-use super::bound::{INDICES, Slot, Target, VERTICES};
+use super::bound::{BindingSlot, INDICES, Target, VERTICES};
 use super::error::{check_multiple, check_range};
 use super::{CommandList, ListError, PipelineLayout, buffers, part};
 use crate::device::binds_buffers;
 use crate::resource::{Buffer, Image, ViewInfo};
 use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
 
-/// What shaders do with a storage buffer or image. Of no meaning for what they only read.
+/// The access of shaders to a storage buffer or image. Ignored for read-only descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum StorageAccess {
-    /// They only read.
+    /// Reads only.
     Read,
-    /// They only write, and what they do not write stays.
+    /// Writes only. Unwritten parts keep their contents.
     Write,
-    /// They do both.
+    /// Reads and writes.
     #[default]
     ReadWrite,
 }
 
 const READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 
-/// The stages at which pipelines of a bind point use a binding, as barriers name them; none if its stages are all those
-/// of other pipelines.
+/// Returns the pipeline stages at which pipelines of a bind point use a binding, or none if its shader stages belong to
+/// other pipelines.
 fn stages_of(stages: vk::ShaderStageFlags, point: BindPoint) -> vk::PipelineStageFlags2 {
     use vk::PipelineStageFlags2 as Stages;
     const NAMES: [(vk::ShaderStageFlags, Stages); 7] = [
@@ -62,7 +62,7 @@ fn stages_of(stages: vk::ShaderStageFlags, point: BindPoint) -> vk::PipelineStag
             let named = NAMES.iter().filter(|(stage, _)| stages.contains(*stage));
             let (known, named) = named
                 .fold((others, Stages::NONE), |(known, all), (stage, name)| (known | *stage, all | *name));
-            // Of `ALL` and `ALL_GRAPHICS` some need features that nobody spoke of.
+            // `ALL` and `ALL_GRAPHICS` include stages whose features may not be enabled.
             let all = stages.contains(vk::ShaderStageFlags::ALL_GRAPHICS) || !known.contains(stages);
             if all { Stages::ALL_GRAPHICS } else { named }
         }
@@ -77,7 +77,7 @@ pub(super) fn storage(stages: vk::PipelineStageFlags2, access: StorageAccess) ->
     }
 }
 
-/// The index of a bind point.
+/// Returns the index of a bind point.
 fn index(point: BindPoint) -> usize {
     match point {
         BindPoint::Graphics => 0,
@@ -87,14 +87,14 @@ fn index(point: BindPoint) -> usize {
 }
 
 impl CommandList {
-    /// `vkCmdBindPipeline`. What is bound of sets that are the same in the new layout stays bound.
+    /// `vkCmdBindPipeline`. Bindings of sets that are identical in the new layout stay bound.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     ///
     /// # Safety
-    /// Pipeline and layout are live until the list is done, and were made for one another and for this bind point,
-    /// which the queue has.
+    /// Pipeline and layout live until the list is done, and match each other and the bind point. The queue supports the
+    /// bind point.
     #[doc(alias = "SetPipelineState")]
     #[doc(alias = "SetGraphicsRootSignature")]
     pub unsafe fn bind_pipeline(
@@ -103,24 +103,23 @@ impl CommandList {
         pipeline: vk::Pipeline,
         layout: &PipelineLayout,
     ) -> Result<(), ListError> {
-        let binder = self.core.binder(&mut self.tools.binder)?;
+        let binder = self.core.binder(&mut self.context.binder)?;
         binder.set_layout(point, &layout.info).map_err(ListError::Layout)?;
-        let bound = &mut self.tools.points[index(point)];
+        let bound = &mut self.context.points[index(point)];
         bound.set_layout(layout);
         bound.pipeline = pipeline;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded; the pipeline is the caller's promise.
+        // SAFETY: the list is being recorded; the caller guarantees the pipeline.
         unsafe { device.cmd_bind_pipeline(self.pool.main, point.to_vk(), pipeline) };
         Ok(())
     }
 
-    /// Binds bytes of a buffer as a uniform or storage buffer, whatever the binding is. The stages of the binding use
-    /// them from the next draw or dispatch on. Where the binding is dynamic, only an offset changes from one range to the
-    /// next of the same size. Where descriptors are in descriptor buffers, the buffer is made with
-    /// `SHADER_DEVICE_ADDRESS`.
+    /// Binds bytes of a buffer as a uniform or storage buffer, depending on the binding. The stages of the binding use
+    /// them from the next draw or dispatch on. With a dynamic binding, ranges of equal size differ only in the offset.
+    /// With descriptor buffers, the buffer needs the usage `SHADER_DEVICE_ADDRESS`.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     #[doc(alias = "SetConstantBufferView")]
     #[doc(alias = "SetUnorderedAccessView")]
     pub fn bind_buffer(
@@ -138,7 +137,7 @@ impl CommandList {
         use DescriptorKind::{StorageBufferDynamic, UniformBuffer, UniformBufferDynamic};
         let uniform = [UniformBuffer, UniformBufferDynamic].contains(&kind);
         let dynamic = [StorageBufferDynamic, UniformBufferDynamic].contains(&kind);
-        // Whatever else the binding is of, it takes a storage buffer or refuses it.
+        // For bindings of other kinds, the binder returns an error.
         let (needs, alignment, most) = if uniform {
             let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
             (usage, limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range)
@@ -152,13 +151,13 @@ impl CommandList {
         buffers::needs(buffer, if by_address { needs | addressed } else { needs })?;
         check_multiple("the offset", range.start, alignment.max(1))?;
         check_range("bytes of a descriptor", 0, size, most.into())?;
-        // A dynamic binding describes as many bytes from the start of the buffer on, and its offset says which are meant.
+        // A dynamic binding describes the first `size` bytes of the buffer; the dynamic offset selects the range.
         let (start, offset) = if dynamic { (0, range.start) } else { (range.start, 0) };
         check_range("bytes in front of a dynamic binding", 0, offset + 1, 1 << 32)?;
         self.keep_buffer(buffer)?;
         let mut described = BufferDescriptor::new(buffer.handle(), start, size);
         if by_address {
-            // SAFETY: the list keeps the buffer, which was made for addresses and is bound: it is not sparse.
+            // SAFETY: the list keeps the buffer, which has the address usage and is bound: it is not sparse.
             let address = unsafe { self.core.allocator.buffer_address(described.buffer) };
             described = address.map_or(described, |address| described.with_buffer_address(address));
         }
@@ -172,22 +171,22 @@ impl CommandList {
         self.stage(point, (set, binding, element), descriptor, Some((target, usage)))?;
         if dynamic {
             let offset = u32::try_from(offset).unwrap_or(u32::MAX);
-            let binder = self.core.binder(&mut self.tools.binder)?;
+            let binder = self.core.binder(&mut self.context.binder)?;
             binder.stage_dynamic_offset(point, set, binding, element, offset).map_err(ListError::Stage)?;
         }
         Ok(())
     }
 
-    /// Binds an image as what the binding is: sampled with or without a sampler, storage, or input attachment. Without
-    /// `view` it is the [default view](Image::view). Of depth and stencil together shaders see one: depth, unless `view`
-    /// has stencil alone.
+    /// Binds an image as sampled image, with or without a sampler, storage image or input attachment, depending on the
+    /// binding. The default for `view` is [`Image::view`]. Of an image with depth and stencil, shaders see depth,
+    /// unless `view` has only stencil.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     ///
     /// # Safety
-    /// The sampler is live until the list is done, or null where the binding needs none. The image can have the view,
-    /// and the view fits the shader.
+    /// The sampler lives until the list is done, or is null if the binding needs none. The image supports the view, and
+    /// the view matches the shader.
     #[doc(alias = "SetShaderResourceView")]
     pub unsafe fn bind_image(
         &mut self,
@@ -210,7 +209,7 @@ impl CommandList {
         };
         let depth = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
         let usage = if usage.layout == READ_ONLY && image.aspects().intersects(depth) {
-            // The layout in which it can be an attachment too, that is tested and not written.
+            // The layout that also permits a read-only depth attachment.
             Use { layout: vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL, ..usage }
         } else {
             usage
@@ -226,10 +225,12 @@ impl CommandList {
             // VUID-VkDescriptorImageInfo-imageView-01976.
             info.part.aspects = vk::ImageAspectFlags::DEPTH;
         }
-        // SAFETY: the caller's promise: the image can have the view, or one of all of it.
+        // SAFETY: the caller guarantees that the image supports the view; the default view is always valid.
         let made = unsafe { image.view_with(&info) };
-        let described =
-            ImageDescriptor::new(made.map_err(|error| self.core.told(ListError::View(error)))?, usage.layout);
+        let described = ImageDescriptor::new(
+            made.map_err(|error| self.core.or_lost(ListError::View(error)))?,
+            usage.layout,
+        );
         let descriptor = match kind {
             DescriptorKind::CombinedImageSampler => {
                 Descriptor::CombinedImageSampler { sampler, image: described }
@@ -245,28 +246,28 @@ impl CommandList {
     /// Binds a sampler.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     ///
     /// # Safety
-    /// It is live until the list is done.
+    /// The sampler lives until the list is done.
     pub unsafe fn bind_sampler(
         &mut self,
         point: BindPoint,
-        place: (u32, u32, u32),
+        slot: (u32, u32, u32),
         sampler: vk::Sampler,
     ) -> Result<(), ListError> {
-        self.binding(point, place.0, place.1)?;
-        self.stage(point, place, Descriptor::Sampler(sampler), None)
+        self.binding(point, slot.0, slot.1)?;
+        self.stage(point, slot, Descriptor::Sampler(sampler), None)
     }
 
-    /// Binds a set of the program's own, of a heap for example, in place of descriptors of the list.
+    /// Binds a descriptor set of the program, for example of a heap, instead of descriptors of the list.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     ///
     /// # Safety
-    /// The set is live until the list is done and fits the layout; what it names is declared before each draw or
-    /// dispatch that uses it, or [frozen](crate::Frames::freeze), and lives as long.
+    /// The set lives until the list is done and matches the layout. Its resources are declared before each draw or
+    /// dispatch that uses it, or [frozen](crate::Frames::freeze), and live as long.
     pub unsafe fn bind_set(
         &mut self,
         point: BindPoint,
@@ -276,19 +277,19 @@ impl CommandList {
         self.bind_given(point, set, |binder| binder.stage_set(point, set, handle))
     }
 
-    /// Binds what a frame binds of a heap, a set or a descriptor buffer, in place of descriptors of the list.
-    /// `frame` is that of the heap's [`flush`](BindlessHeap::flush), [`Frames::slot`](crate::Frames::slot) for example.
+    /// Binds the set or descriptor buffer of a heap, instead of descriptors of the list. `frame` is the argument of
+    /// [`flush`](BindlessHeap::flush), for example [`Frames::slot`](crate::Frames::slot).
     ///
-    /// A heap in a descriptor buffer is bound beside the list's own descriptors. Bind all heaps of a list before its first
-    /// draw or dispatch: one that comes later makes the list bind all of it anew.
+    /// A heap in a descriptor buffer is bound beside the list's own descriptors. Bind all heaps of a list before its
+    /// first draw or dispatch: a later one makes the list rebind everything.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     ///
     /// # Safety
-    /// The heap is live until the list is done, has its layout as this set of the pipeline layout, and was flushed for
-    /// the frame. What its slots name and shaders use is declared before each draw or dispatch
-    /// ([`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image)), or [frozen](crate::Frames::freeze), and lives
+    /// The heap lives until the list is done, its layout is this set of the pipeline layout, and it was flushed for the
+    /// frame. Resources that shaders access through it are declared before each draw or dispatch
+    /// ([`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image)), or [frozen](crate::Frames::freeze), and live
     /// as long.
     #[doc(alias = "SetDescriptorHeaps")]
     pub unsafe fn bind_heap<A: AllocatorRef>(
@@ -307,17 +308,17 @@ impl CommandList {
         set: u32,
         stage: impl FnOnce(&mut Binder<Arc<Allocator>>) -> Result<(), StageError>,
     ) -> Result<(), ListError> {
-        let binder = self.core.binder(&mut self.tools.binder)?;
+        let binder = self.core.binder(&mut self.context.binder)?;
         stage(binder).map_err(ListError::Stage)?;
-        self.tools.points[index(point)].forget_set(set);
+        self.context.points[index(point)].forget_set(set);
         Ok(())
     }
 
-    /// Writes a value through the arena and binds it as a uniform buffer: constants of the next draws or dispatches.
-    /// Where the binding is dynamic, only an offset changes from one value to the next.
+    /// Writes a value to upload memory and binds it as a uniform buffer for the next draws or dispatches. With a
+    /// dynamic binding, values differ only in the offset.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed.
+    /// See [`ListError`]; nothing was changed.
     #[doc(alias = "SetGraphicsDynamicConstantBuffer")]
     #[doc(alias = "SetDynamicConstantBufferView")]
     pub fn bind_constants<T: Copy>(
@@ -329,30 +330,30 @@ impl CommandList {
         let (kind, _) = self.binding(point, set, binding)?;
         let size = u64::try_from(size_of::<T>()).unwrap_or(u64::MAX);
         let least = u64::try_from(align_of::<T>()).unwrap_or(u64::MAX);
-        let piece = self.room(size, |alignments| alignments.uniform.max(least))?;
+        let piece = self.allocate_upload(size, |alignments| alignments.uniform.max(least))?;
         let bytes = std::ptr::from_ref(value).cast::<u8>();
-        // SAFETY: the piece has as many bytes, which are nobody else's, and padding is copied as it is.
+        // SAFETY: the upload has this many bytes for this list alone; padding is copied too.
         unsafe { bytes.copy_to_nonoverlapping(piece.ptr.as_ptr(), size_of::<T>()) };
-        // Nothing to track: the page is the list's, and the submission makes it visible.
-        let place = (set, binding, 0);
+        // No tracking is needed: the page belongs to the list, and submission flushes it.
+        let slot = (set, binding, 0);
         if kind != DescriptorKind::UniformBufferDynamic {
             let address = piece.address;
             let described =
                 BufferDescriptor { address, ..BufferDescriptor::new(piece.buffer, piece.offset, piece.size) };
-            return self.stage(point, place, Descriptor::UniformBuffer(described), None);
+            return self.stage(point, slot, Descriptor::UniformBuffer(described), None);
         }
         let page = BufferDescriptor::new(piece.buffer, 0, piece.size);
-        self.stage(point, place, Descriptor::UniformBufferDynamic(page), None)?;
-        // A page is smaller than 4 GiB, or the binder refuses what is cut off.
+        self.stage(point, slot, Descriptor::UniformBufferDynamic(page), None)?;
+        // Pages are smaller than 4 GiB; otherwise the binder rejects the truncated offset.
         let offset = u32::try_from(piece.offset).unwrap_or(u32::MAX);
-        let binder = self.core.binder(&mut self.tools.binder)?;
+        let binder = self.core.binder(&mut self.context.binder)?;
         binder.stage_dynamic_offset(point, set, binding, 0, offset).map_err(ListError::Stage)
     }
 
-    /// `vkCmdPushConstants`. No bytes record nothing.
+    /// `vkCmdPushConstants`. Records nothing if `bytes` is empty.
     ///
     /// # Errors
-    /// [`ListError::NoBinding`] if no pipeline is bound there; [`ListError::Misaligned`] if offset or length is no
+    /// [`ListError::NoBinding`] if no pipeline is bound; [`ListError::Misaligned`] if offset or length is not a
     /// multiple of 4. Nothing was recorded.
     ///
     /// # Safety
@@ -365,7 +366,7 @@ impl CommandList {
         offset: u32,
         bytes: &[u8],
     ) -> Result<(), ListError> {
-        let layout = self.tools.points[index(point)].layout.as_ref();
+        let layout = self.context.points[index(point)].layout.as_ref();
         let layout = layout.ok_or(ListError::NoBinding { set: 0, binding: 0 })?.handle();
         check_multiple("the offset", offset.into(), 4)?;
         check_multiple("the number of bytes", u64::try_from(bytes.len()).unwrap_or(u64::MAX), 4)?;
@@ -373,15 +374,15 @@ impl CommandList {
             return Ok(());
         }
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded; the range is the caller's promise.
+        // SAFETY: the list is being recorded; the caller guarantees the range.
         unsafe { device.cmd_push_constants(self.pool.main, layout, stages, offset, bytes) };
         Ok(())
     }
 
-    /// `vkCmdBindVertexBuffers`, of one, on a graphics queue: bytes from `offset` to its end.
+    /// `vkCmdBindVertexBuffers` of one buffer, from `offset` to its end. Requires a graphics queue.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     #[doc(alias = "IASetVertexBuffers")]
     pub fn bind_vertex_buffer(
         &mut self,
@@ -396,17 +397,18 @@ impl CommandList {
         check_range("bytes", offset, buffer.size(), buffer.size())?;
         self.keep_buffer(buffer)?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
+        // SAFETY: the list is being recorded for a graphics queue, and keeps the buffer; usage and offset were checked.
         unsafe { device.cmd_bind_vertex_buffers(self.pool.main, binding, &[buffer.handle()], &[offset]) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
-        self.tools.points[0].set((VERTICES, binding, 0), Some((target, Use::VERTICES)));
+        self.context.points[0].set((VERTICES, binding, 0), Some((target, Use::VERTICES)));
         Ok(())
     }
 
-    /// `vkCmdBindIndexBuffer`, on a graphics queue: bytes from `offset` to its end, of indices of 16 or 32 bits.
+    /// `vkCmdBindIndexBuffer`, from `offset` to its end, with indices of 32 bits if `wide`, else 16. Requires a
+    /// graphics queue.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     #[doc(alias = "IASetIndexBuffer")]
     pub fn bind_index_buffer(&mut self, buffer: &Buffer, offset: u64, wide: bool) -> Result<(), ListError> {
         let (kind, size) = if wide { (vk::IndexType::UINT32, 4) } else { (vk::IndexType::UINT16, 2) };
@@ -416,58 +418,58 @@ impl CommandList {
         check_multiple("the offset", offset, size)?;
         self.keep_buffer(buffer)?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded for a queue that draws, and keeps the buffer, which has usage and offset.
+        // SAFETY: the list is being recorded for a graphics queue, and keeps the buffer; usage and offset were checked.
         unsafe { device.cmd_bind_index_buffer(self.pool.main, buffer.handle(), offset, kind) };
         let target = Target::Buffer(buffer.id(), offset..buffer.size());
-        self.tools.points[0].set((INDICES, 0, 0), Some((target, Use::INDICES)));
+        self.context.points[0].set((INDICES, 0, 0), Some((target, Use::INDICES)));
         Ok(())
     }
 
-    /// The kind of a binding, and the stages at which pipelines of this bind point use it.
+    /// Returns the kind of a binding, and the stages at which pipelines of this bind point use it.
     pub(super) fn binding(
         &self,
         point: BindPoint,
         set: u32,
         binding: u32,
     ) -> Result<(DescriptorKind, vk::PipelineStageFlags2), ListError> {
-        let layout = self.tools.points[index(point)].layout.as_ref();
+        let layout = self.context.points[index(point)].layout.as_ref();
         let found = layout.ok_or(ListError::NoBinding { set, binding })?.binding(set, binding)?;
         Ok((found.kind, stages_of(found.stages, point)))
     }
 
-    /// Stages a descriptor, which takes the place of another one, with the use that it means to the binding's stages.
+    /// Stages a descriptor and the resource use that it implies, replacing the previous ones.
     pub(super) fn stage(
         &mut self,
         point: BindPoint,
-        (set, binding, element): Slot,
+        (set, binding, element): BindingSlot,
         descriptor: Descriptor,
         usage: Option<(Target, Use)>,
     ) -> Result<(), ListError> {
-        let binder = self.core.binder(&mut self.tools.binder)?;
+        let binder = self.core.binder(&mut self.context.binder)?;
         binder.stage(point, set, binding, element, &[descriptor]).map_err(ListError::Stage)?;
-        // A set may have bindings for pipelines of another bind point.
+        // Other bind points may use this binding.
         let usage = usage.filter(|(_, usage)| !usage.stages.is_empty());
-        self.tools.points[index(point)].set((set, binding, element), usage);
+        self.context.points[index(point)].set((set, binding, element), usage);
         Ok(())
     }
 
-    /// Binds the compute pipeline again, and makes all descriptors stale: the list has bound others in between.
-    pub(super) fn bind_again(&mut self) {
-        let pipeline = self.tools.points[index(BindPoint::Compute)].pipeline;
+    /// Rebinds the compute pipeline and all descriptors, after the list has bound others.
+    pub(super) fn rebind_compute(&mut self) {
+        let pipeline = self.context.points[index(BindPoint::Compute)].pipeline;
         if pipeline != vk::Pipeline::null() {
             let (device, point) = (self.core.api.device(), BindPoint::Compute.to_vk());
-            // SAFETY: the list is being recorded; who bound it before has promised that it is live until the list is
-            // done.
+            // SAFETY: the list is being recorded. The caller of `bind_pipeline` guarantees that the pipeline lives
+            // until the list is done.
             unsafe { device.cmd_bind_pipeline(self.pool.main, point, pipeline) };
         }
-        if let Some(binder) = &mut self.tools.binder {
+        if let Some(binder) = &mut self.context.binder {
             binder.begin();
         }
     }
 
-    /// Declares what is bound, records the barriers, and binds what is stale: right before a draw or a dispatch.
+    /// Declares the bound resources, records barriers, and binds stale descriptors, before a draw or dispatch.
     pub(super) fn commit(&mut self, point: BindPoint) -> Result<(), ListError> {
-        let (recorder, uses) = (&mut self.tools.recorder, self.tools.points[index(point)].uses());
+        let (recorder, uses) = (&mut self.context.recorder, self.context.points[index(point)].uses());
         for (target, usage) in uses {
             let attached = |id: &ImageId, part: &Subresources| {
                 self.rendering.as_ref().is_some_and(|rendering| rendering.attaches(*id, part))
@@ -480,14 +482,14 @@ impl CommandList {
                 Target::Image(id, part) => recorder.use_image(*id, part, *usage),
             };
             if let Err(error) = declared {
-                return Err(self.break_off(ListError::Use(error)));
+                return Err(self.mark_broken(ListError::Use(error)));
             }
         }
         self.flush()?;
-        let Some(binder) = &mut self.tools.binder else { return Ok(()) };
-        // SAFETY: the list is being recorded by its owner, and the binder began with it; what is staged is kept by the
-        // list, or the caller's promise where it was bound, and so are the layouts; `raw` begins the binder anew.
+        let Some(binder) = &mut self.context.binder else { return Ok(()) };
+        // SAFETY: the owner records the list, and the binder began with it. The list keeps staged resources and
+        // layouts, or the callers of the bind functions guarantee them. `raw` resets the binder.
         let committed = unsafe { binder.commit(self.pool.main, point) };
-        committed.map_err(|error| self.core.told(ListError::Commit(error)))
+        committed.map_err(|error| self.core.or_lost(ListError::Commit(error)))
     }
 }

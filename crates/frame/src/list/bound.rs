@@ -1,4 +1,4 @@
-//! What is bound at a bind point, and the uses that it means.
+//! The bindings of a bind point, and the resource uses that they imply.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -8,22 +8,22 @@ use ash::vk;
 use super::PipelineLayout;
 use crate::track::{BufferId, ImageId, ResourceId, Subresources, Use};
 
-/// Set, binding, element. Vertex buffers are of the set `VERTICES`, and the index buffer of `INDICES`.
-pub(super) type Slot = (u32, u32, u32);
+/// Set, binding, element. Vertex buffers use the set `VERTICES`, the index buffer `INDICES`.
+pub(super) type BindingSlot = (u32, u32, u32);
 
 pub(super) const VERTICES: u32 = u32::MAX;
 pub(super) const INDICES: u32 = u32::MAX - 1;
 
-/// What a binding is of.
+/// The resource range of a binding.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Target {
     Buffer(BufferId, Range<u64>),
-    /// The part is within the image, as the tracker counts it.
+    /// The part is clamped to the image, in tracked subresources.
     Image(ImageId, Subresources),
 }
 
 impl Target {
-    /// Ranges of one resource have one number.
+    /// Returns a number that identifies the resource.
     fn resource(&self) -> u32 {
         match self {
             Self::Buffer(id, _) => ResourceId::from(*id).slot(),
@@ -39,25 +39,25 @@ impl Target {
     }
 }
 
-/// A descriptor, a vertex buffer or the index buffer that is bound.
+/// A bound descriptor, vertex buffer or index buffer.
 #[derive(Clone, Debug)]
 struct Bound {
-    slot: Slot,
+    slot: BindingSlot,
     target: Target,
     usage: Use,
 }
 
-/// What is bound at a bind point.
+/// The state of a bind point.
 #[derive(Default)]
 pub(crate) struct BoundPoint {
     pub(super) pipeline: vk::Pipeline,
     pub(super) layout: Option<PipelineLayout>,
-    /// By slot.
+    /// Sorted by slot.
     bound: Vec<Bound>,
-    /// The same with one use of each range that several bindings use.
+    /// `bound`, with one use for each range that several bindings share.
     merged: Vec<(Target, Use)>,
     stale: bool,
-    /// Kept for their room: `bound` by resource, and parts of images that are still to be merged.
+    /// Kept to avoid allocations: `bound` by resource, and image parts that are not merged yet.
     order: Vec<usize>,
     left: Vec<(Subresources, Use)>,
 }
@@ -71,8 +71,8 @@ impl BoundPoint {
         self.stale = false;
     }
 
-    /// Another use takes the place of the one that the slot had; `None` if no shader of this bind point uses it.
-    pub(super) fn set(&mut self, slot: Slot, new: Option<(Target, Use)>) {
+    /// Replaces the use of a slot; `None` if no shader of this bind point uses it.
+    pub(super) fn set(&mut self, slot: BindingSlot, new: Option<(Target, Use)>) {
         let at = self.bound.binary_search_by_key(&slot, |bound| bound.slot);
         let new = new.map(|(target, usage)| Bound { slot, target, usage });
         match (at, new) {
@@ -84,13 +84,13 @@ impl BoundPoint {
         self.stale = true;
     }
 
-    /// A set of the program's own takes the place of descriptors of the list.
+    /// Removes the bindings of a set that the program binds itself.
     pub(super) fn forget_set(&mut self, set: u32) {
         self.bound.retain(|bound| bound.slot.0 != set);
         self.stale = true;
     }
 
-    /// Keeps what the binder keeps staged.
+    /// Keeps the bindings that the binder keeps.
     pub(super) fn set_layout(&mut self, new: &PipelineLayout) {
         let old = self.layout.replace(new.clone());
         let keeps = |set: u32| {
@@ -101,11 +101,10 @@ impl BoundPoint {
         self.stale = true;
     }
 
-    /// The uses of a draw or dispatch: one of each range, because two reads, or a read and a write, of the same bytes or
-    /// subresources are one use by one command.
+    /// Returns the uses of a draw or dispatch, one for each range: a command may use each byte and subresource once.
     ///
     /// # Complexity
-    /// O(1) if nothing changed, else O(n log n); of images, also the square of the views that one of them has.
+    /// O(1) if nothing changed, else O(n log n), plus the square of the number of views of one image.
     pub(super) fn uses(&mut self) -> &[(Target, Use)] {
         if std::mem::take(&mut self.stale) {
             self.merge();
@@ -119,7 +118,7 @@ impl BoundPoint {
         order.clear();
         order.extend(0..bound.len());
         order.sort_unstable_by_key(|&at| (bound[at].target.resource(), bound[at].target.start(), at));
-        // Those in front of it are of other resources.
+        // Earlier elements belong to other resources.
         let (mut first, mut resource) = (0, None);
         for &at in order.iter() {
             let Bound { target, usage, .. } = &bound[at];
@@ -128,7 +127,7 @@ impl BoundPoint {
             }
             match target {
                 Target::Buffer(_, range) => match merged[first..].last_mut() {
-                    // Layouts mean nothing to buffers.
+                    // Buffers ignore the layout.
                     Some((Target::Buffer(_, known), before)) if range.start < known.end => {
                         known.end = known.end.max(range.end);
                         *before = *before | *usage;
@@ -149,7 +148,7 @@ impl BoundPoint {
                         let (known, before) = merged.swap_remove(first + known);
                         let Target::Image(_, known) = known else { continue };
                         let Some(common) = known.common(&part) else { continue };
-                        // No other known part meets what is left of a known one.
+                        // Known parts do not overlap each other, so their rests need no check.
                         known.without(&common, |rest| merged.push((Target::Image(*id, rest), before)));
                         part.without(&common, |rest| left.push((rest, usage)));
                         merged.push((Target::Image(*id, common), before | usage));
@@ -161,7 +160,7 @@ impl BoundPoint {
 }
 
 impl Subresources {
-    /// What is in both.
+    /// Returns the intersection.
     fn common(&self, other: &Self) -> Option<Self> {
         let meet = |a: &Range<u32>, b: &Range<u32>| a.start.max(b.start)..a.end.min(b.end);
         let mips = meet(&self.mips, &other.mips);
@@ -171,7 +170,7 @@ impl Subresources {
         (!is_empty).then_some(Self { mips, layers, aspects })
     }
 
-    /// What is left without `inner`, which is a part of it.
+    /// Calls `f` with the parts outside of `inner`, which is contained in it.
     fn without(&self, inner: &Self, mut f: impl FnMut(Self)) {
         let mut f = |part: Self| {
             if !part.mips.is_empty() && !part.layers.is_empty() && !part.aspects.is_empty() {
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
     use crate::track::{BufferInfo, Global, ImageInfo};
 
-    /// What each byte and each subresource is used for: the union of what all bindings ask.
+    /// Compares with the union of all bindings for each byte and subresource.
     #[test]
     fn each_range_is_used_once() {
         let stages = vk::PipelineStageFlags2::COMPUTE_SHADER;
@@ -254,7 +253,7 @@ mod tests {
             }
             assert_eq!(found.len(), expected.len());
             for (cell, access) in expected {
-                // Bytes that ranges join are used as all of them say.
+                // Joined ranges have the accesses of all their bindings.
                 let known = found[&cell];
                 assert!(if cell.0 == 0 { known.contains(access) } else { known == access }, "{cell:?}");
             }

@@ -1,4 +1,4 @@
-//! Commands on buffers.
+//! Commands for buffers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::device::{Kept, ReadGuard};
 use crate::resource::Buffer;
 use crate::track::Use;
 
-/// `vkCmdUpdateBuffer` takes no more (VUID-vkCmdUpdateBuffer-dataSize-00037).
+/// Limit of `vkCmdUpdateBuffer` (VUID-vkCmdUpdateBuffer-dataSize-00037).
 const MOST_UPDATED: u64 = 65_536;
 
-/// Fills and updates are of `VK_PIPELINE_STAGE_2_CLEAR_BIT`. Drivers and layers of 2022 count them among the copies.
+/// Fills and updates belong to `VK_PIPELINE_STAGE_2_CLEAR_BIT`. Drivers and layers of 2022 treat them as copies.
 const FILL: Use = Use {
     stages: vk::PipelineStageFlags2::from_raw(
         vk::PipelineStageFlags2::CLEAR.as_raw() | vk::PipelineStageFlags2::COPY.as_raw(),
@@ -39,8 +39,8 @@ fn len(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
-/// Whether what is written overlaps what is read or written by another region (VUID-vkCmdCopyBuffer-pRegions-00117).
-/// Regions are not empty, and end within their buffers.
+/// Rejects regions whose destination overlaps another region's source or destination
+/// (VUID-vkCmdCopyBuffer-pRegions-00117). Regions are not empty, and within their buffers.
 fn check_overlap(
     same: bool,
     regions: &[vk::BufferCopy],
@@ -55,7 +55,7 @@ fn check_overlap(
         return Err(ListError::Overlap { region: one.min(two), with: one.max(two) });
     }
     for (with, region) in regions.iter().enumerate().filter(|_| same) {
-        // They are apart: of those that start before the end, the last one ends last.
+        // The ranges are disjoint, so the last one that starts before `end` also ends last.
         let end = region.src_offset + region.size;
         let before = written.partition_point(|(range, _)| range.start < end);
         let last = before.checked_sub(1).map(|last| &written[last]);
@@ -70,11 +70,10 @@ impl CommandList {
     /// `vkCmdCopyBuffer`.
     ///
     /// # Errors
-    /// [`ListError`]: usages, ranges, or regions that overlap in the destination or with what is read. Nothing was
-    /// recorded.
+    /// See [`ListError`]: usages, ranges, or regions whose destination overlaps another region. Nothing was recorded.
     ///
     /// # Complexity
-    /// O(n log n) of the regions, for the check.
+    /// O(n log n) in the regions, for the overlap check.
     ///
     /// ```
     /// # let (_gpu, mut frames) = sublet_frame::doc_example();
@@ -86,7 +85,7 @@ impl CommandList {
     /// # frames.begin()?;
     /// let mut list = frames.list(frames.queue(0))?;
     /// list.fill_buffer(&from, 0..256, 7)?;
-    /// list.copy_buffer(&from, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 128, size: 64 }])?; // behind a barrier
+    /// list.copy_buffer(&from, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 128, size: 64 }])?; // after a barrier
     /// let read = list.read_buffer(&to, 128..132)?;
     /// frames.submit(frames.queue(0), [list])?;
     /// frames.wait(&read)?;
@@ -108,7 +107,7 @@ impl CommandList {
             check_bytes(from, region.src_offset, region.size)?;
             check_bytes(to, region.dst_offset, region.size)?;
         }
-        check_overlap(from == to, regions, &mut self.tools.written)?;
+        check_overlap(from == to, regions, &mut self.context.written)?;
         if regions.is_empty() {
             return Ok(());
         }
@@ -125,17 +124,17 @@ impl CommandList {
         })?;
         self.flush()?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded, outside of rendering; both buffers have the usage and the bytes, no
-        // region overlaps another, and the list keeps both.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both buffers. Usages, ranges and overlaps
+        // were checked.
         unsafe { device.cmd_copy_buffer(self.pool.main, from.handle(), to.handle(), regions) };
         Ok(())
     }
 
-    /// `vkCmdFillBuffer`: every four bytes become `value`. Start and end of the range are multiples of 4. An empty range
-    /// records nothing.
+    /// `vkCmdFillBuffer`: fills a range with a 32-bit value. Start and end are multiples of 4. Records nothing if the
+    /// range is empty.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     #[doc(alias = "ClearUnorderedAccessViewUint")]
     pub fn fill_buffer(&mut self, buffer: &Buffer, range: Range<u64>, value: u32) -> Result<(), ListError> {
         self.outside()?;
@@ -151,17 +150,17 @@ impl CommandList {
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
         self.flush()?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded, outside of rendering; the buffer has usage and bytes, both bounds are
-        // multiples of 4, and the list keeps it.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer. Usage, range and alignment
+        // were checked.
         unsafe { device.cmd_fill_buffer(self.pool.main, buffer.handle(), start, size, value) };
         Ok(())
     }
 
-    /// `vkCmdUpdateBuffer`: the bytes go into the command buffer. Offset and length are multiples of 4, and there are
-    /// 65,536 bytes at most; [`upload`](Self::upload) takes any. No bytes record nothing.
+    /// `vkCmdUpdateBuffer`: stores at most 65,536 bytes in the command buffer; [`upload`](Self::upload) has no limit.
+    /// Offset and length are multiples of 4. Records nothing if `bytes` is empty.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     pub fn update_buffer(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
@@ -176,16 +175,16 @@ impl CommandList {
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, FILL))?;
         self.flush()?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded, outside of rendering; the buffer has usage and bytes, both numbers are
-        // multiples of 4, there are not too many bytes, and the list keeps it.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer. Usage, range, alignment and
+        // length were checked.
         unsafe { device.cmd_update_buffer(self.pool.main, buffer.handle(), offset, bytes) };
         Ok(())
     }
 
-    /// Writes bytes to a buffer, `offset` bytes from its start: through the arena, and one copy. No bytes record nothing.
+    /// Writes bytes to a buffer at `offset`, through upload memory and one copy. Records nothing if `bytes` is empty.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     pub fn upload(&mut self, buffer: &Buffer, offset: u64, bytes: &[u8]) -> Result<(), ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_DST)?;
@@ -194,22 +193,22 @@ impl CommandList {
         }
         let range = check_bytes(buffer, offset, len(bytes))?;
         self.keep_buffer(buffer)?;
-        let piece = self.room(len(bytes), |alignments| alignments.copy)?;
-        // SAFETY: the piece has as many bytes, which are nobody else's.
+        let piece = self.allocate_upload(len(bytes), |alignments| alignments.copy)?;
+        // SAFETY: the upload has this many bytes for this list alone.
         unsafe { bytes.as_ptr().copy_to_nonoverlapping(piece.ptr.as_ptr(), bytes.len()) };
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, Use::COPY_TARGET.discard()))?;
         self.flush()?;
         let (device, regions) = (self.core.api.device(), [piece.copy_to(offset)]);
-        // SAFETY: the list is being recorded, outside of rendering; the page has the bytes until the list is
-        // done, the buffer has usage and bytes, and the list keeps it.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the buffer. Usage and range
+        // were checked.
         unsafe { device.cmd_copy_buffer(self.pool.main, piece.buffer, buffer.handle(), &regions) };
         Ok(())
     }
 
-    /// Reads bytes of a buffer back to the host: one at least.
+    /// Copies at least one byte of a buffer back to the host.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     pub fn read_buffer(&mut self, buffer: &Buffer, range: Range<u64>) -> Result<ReadBack, ListError> {
         self.outside()?;
         needs(buffer, vk::BufferUsageFlags::TRANSFER_SRC)?;
@@ -224,13 +223,13 @@ impl CommandList {
         })?;
         self.flush()?;
         let device = self.core.api.device();
-        // SAFETY: the list is being recorded, outside of rendering; both buffers have usages and bytes, and the list
-        // keeps both.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both buffers. Usage and range were
+        // checked.
         unsafe { device.cmd_copy_buffer(self.pool.main, buffer.handle(), to.handle(), &regions) };
         self.finish_read(to)
     }
 
-    /// A buffer that the host reads.
+    /// Creates the destination of a read-back.
     pub(super) fn read_target(&self, size: u64) -> Result<Buffer, ListError> {
         let info = vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::TRANSFER_DST);
         let memory = AllocationCreateInfo {
@@ -238,12 +237,12 @@ impl CommandList {
             name: Some("read back"),
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        // SAFETY: a buffer of some bytes that is copied to is valid on every device.
+        // SAFETY: every device supports transfer destination buffers of this size.
         let made = unsafe { Buffer::create(&self.core, &info, &memory) };
-        made.map_err(|error| self.core.told(ListError::Create(error)))
+        made.map_err(|error| self.core.or_lost(ListError::Create(error)))
     }
 
-    /// What was written to it is for the host.
+    /// Makes the destination visible to the host, and returns the read-back.
     pub(super) fn finish_read(&mut self, to: Buffer) -> Result<ReadBack, ListError> {
         self.declare(|recorder| recorder.use_buffer(to.id(), 0..u64::MAX, Use::HOST_READ))?;
         self.flush()?;
@@ -258,7 +257,7 @@ impl CommandList {
 mod tests {
     use super::*;
 
-    /// The same as each region against each other one.
+    /// Compares with a check of all pairs.
     #[test]
     fn regions_overlap_if_two_of_them_do() {
         let mut random = fastrand::Rng::with_seed(13);

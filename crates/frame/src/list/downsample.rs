@@ -1,4 +1,4 @@
-//! What makes mips where blits do not: pipelines of a compute shader, made when they are first needed.
+//! A compute shader that generates mips where blits cannot. Pipelines are created on first use.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use sublet::device::DriverError;
 
 use crate::device::Core;
 
-/// `downsample.wgsl`; `tests/layer/mips.rs` keeps them one.
+/// Compiled from `downsample.wgsl`; `tests/layer/mips.rs` checks that they match.
 const SHADER: &[u8] = include_bytes!("downsample.spv");
-/// Texels of a workgroup, along either side.
+/// Width and height of a workgroup in texels.
 pub(super) const GROUP: u32 = 8;
 const COMPUTE: vk::ShaderStageFlags = vk::ShaderStageFlags::COMPUTE;
 const KINDS: [vk::DescriptorType; 2] = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_IMAGE];
 
-/// The formats that shaders write with no feature enabled. In SPIR-V's enumeration of formats they are 1, 2, and so on.
+/// Storage formats that need no feature. Their SPIR-V numbers are 1, 2, and so on.
 const FORMATS: [vk::Format; 5] = [
     vk::Format::R32G32B32A32_SFLOAT,
     vk::Format::R16G16B16A16_SFLOAT,
@@ -27,7 +27,7 @@ pub(super) fn is_known(format: vk::Format) -> bool {
     FORMATS.contains(&format)
 }
 
-/// Layouts, and a pipeline for each format. Null until they are needed.
+/// Layouts, and a pipeline for each format. Null until created.
 #[derive(Default)]
 pub(crate) struct Downsampler {
     set_layout: vk::DescriptorSetLayout,
@@ -35,11 +35,11 @@ pub(crate) struct Downsampler {
     pipelines: [vk::Pipeline; FORMATS.len()],
 }
 
-/// The words of the shader, which writes images of the format with this number.
+/// Returns the words of the shader, patched to write images of the format with this SPIR-V number.
 fn words(number: u32) -> Vec<u32> {
     const HEADER: usize = 5;
     const OP_TYPE_IMAGE: u32 = 25;
-    /// Of the operands `Sampled`, and `Format` behind it.
+    /// The offset of the operand `Sampled`; `Format` follows it.
     const SAMPLED: usize = 7;
     let mut words: Vec<u32> = SHADER
         .chunks_exact(4)
@@ -50,7 +50,7 @@ fn words(number: u32) -> Vec<u32> {
         if word & 0xffff == OP_TYPE_IMAGE && words[at + SAMPLED] == 2 {
             words[at + SAMPLED + 1] = number;
         }
-        // Every instruction counts its words, itself included; 16 bits are an index everywhere.
+        // Each instruction starts with its length in words. 16 bits fit a `usize`.
         at += usize::try_from(word >> 16).unwrap_or(usize::MAX).max(1);
     }
     words
@@ -61,16 +61,17 @@ fn or<T>(call: &'static str, made: Result<T, vk::Result>) -> Result<T, DriverErr
 }
 
 impl Downsampler {
-    /// The pipeline for a format.
+    /// Returns the pipeline for a format.
     ///
     /// # Safety
-    /// It is always called with the same device, which is live.
+    /// The device is live, and the same in all calls.
     pub(super) unsafe fn pipeline(
         &mut self,
         device: &ash::Device,
         format: vk::Format,
     ) -> Result<vk::Pipeline, DriverError> {
-        let at = FORMATS.iter().position(|known| *known == format).expect("the caller has asked");
+        let at =
+            FORMATS.iter().position(|known| *known == format).expect("the caller has checked the format");
         if self.pipelines[at] != vk::Pipeline::null() {
             return Ok(self.pipelines[at]);
         }
@@ -81,7 +82,7 @@ impl Downsampler {
             };
             let bindings = [binding(0).descriptor_type(KINDS[0]), binding(1).descriptor_type(KINDS[1])];
             let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-            // SAFETY: the create-info is valid; the device is the caller's promise, here and below.
+            // SAFETY: the create-info is valid; the caller guarantees the device, here and below.
             let made = unsafe { device.create_descriptor_set_layout(&info, None) };
             self.set_layout = or("vkCreateDescriptorSetLayout", made)?;
         }
@@ -94,15 +95,15 @@ impl Downsampler {
         }
         let words = words(u32::try_from(at + 1).unwrap_or(0));
         let info = vk::ShaderModuleCreateInfo::default().code(&words);
-        // SAFETY: the words are a valid module that needs no feature, whichever of the formats it writes.
+        // SAFETY: the words are a valid module, which needs no feature for any of the formats.
         let made = unsafe { device.create_shader_module(&info, None) };
         let module = or("vkCreateShaderModule", made)?;
         let stage = vk::PipelineShaderStageCreateInfo::default().stage(COMPUTE).module(module);
         let info =
             vk::ComputePipelineCreateInfo::default().stage(stage.name(c"sublet_mips")).layout(self.layout);
-        // SAFETY: the module has this entry point, and the layout both of its bindings.
+        // SAFETY: the module has this entry point, and the layout has both bindings.
         let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) };
-        // SAFETY: pipelines do not need it any more.
+        // SAFETY: pipelines no longer need it.
         unsafe { device.destroy_shader_module(module, None) };
         let made = or("vkCreateComputePipelines", made.map_err(|(_, result)| result))?;
         self.pipelines[at] = made[0];
@@ -110,10 +111,10 @@ impl Downsampler {
     }
 
     /// # Safety
-    /// The device is the one that it was used with, is live, and is done with all of it. It is not used any more.
+    /// The device is live, the same as before, and no longer uses the objects. The value is not used afterwards.
     pub(crate) unsafe fn destroy(&mut self, device: &ash::Device) {
         for pipeline in self.pipelines {
-            // SAFETY: the caller's promise; destroying none is nothing.
+            // SAFETY: the caller's promise; null handles are ignored.
             unsafe { device.destroy_pipeline(pipeline, None) };
         }
         // SAFETY: as above.
@@ -123,17 +124,17 @@ impl Downsampler {
     }
 }
 
-/// Sets for the mips of an image, which go when the list is done.
+/// Descriptor sets for the mips of an image, destroyed when the list is done.
 pub(super) struct MipSets {
     core: Arc<Core>,
     pool: vk::DescriptorPool,
 }
 
 impl MipSets {
-    /// A set for each pair of views: the mip that is read, and the one that is written.
+    /// Creates a set for each pair of views: source mip and destination mip.
     ///
     /// # Safety
-    /// The pipeline was made, and the views live until the sets go.
+    /// The pipeline was created, and the views outlive the sets.
     pub(super) unsafe fn new(
         core: &Arc<Core>,
         pairs: &[[vk::ImageView; 2]],
@@ -147,7 +148,7 @@ impl MipSets {
         let made = Self { core: Arc::clone(core), pool };
         let layouts = vec![core.downsampler.lock().set_layout; pairs.len()];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        // SAFETY: the pool is nobody else's and has so many sets; the layout is the caller's promise.
+        // SAFETY: the pool is new and has this many sets; the caller guarantees the layout.
         let sets = or("vkAllocateDescriptorSets", unsafe { device.allocate_descriptor_sets(&info) })?;
         for (&set, &[from, to]) in sets.iter().zip(pairs) {
             let image = |image_view, image_layout| {
@@ -160,7 +161,7 @@ impl MipSets {
                 write(0).descriptor_type(KINDS[0]).image_info(&from),
                 write(1).descriptor_type(KINDS[1]).image_info(&to),
             ];
-            // SAFETY: the set was made just now, and has these bindings; the views are the caller's promise.
+            // SAFETY: the set was just allocated and has these bindings; the caller guarantees the views.
             unsafe { device.update_descriptor_sets(&writes, &[]) };
         }
         Ok((made, sets))
@@ -169,7 +170,7 @@ impl MipSets {
 
 impl Drop for MipSets {
     fn drop(&mut self) {
-        // SAFETY: the list is done with its sets, or was never submitted.
+        // SAFETY: the list with the sets is done, or was never submitted.
         unsafe { self.core.api.device().destroy_descriptor_pool(self.pool, None) };
     }
 }

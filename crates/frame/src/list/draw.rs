@@ -1,4 +1,5 @@
-//! Draws and dispatches: each declares what is bound, records the barriers, binds what is stale, and then itself.
+//! Draws and dispatches. Each declares the bound resources, records barriers and stale descriptors, and then the
+//! command.
 
 use std::ops::Range;
 
@@ -18,36 +19,36 @@ impl CommandList {
     /// `vkCmdDispatch`.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// A compute pipeline is bound, everything that its shader uses is bound or declared and used as that says, and the
-    /// counts are within the device's limits.
+    /// A compute pipeline is bound. All resources that its shader uses are bound or declared, with matching uses. The
+    /// counts are within the limits of the device.
     pub unsafe fn dispatch(&mut self, groups: [u32; 3]) -> Result<(), ListError> {
         self.outside()?;
         self.needs_queue(vk::QueueFlags::COMPUTE)?;
         self.commit(BindPoint::Compute)?;
         let [x, y, z] = groups;
-        // SAFETY: the list is being recorded, outside of rendering; the rest is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering; the caller guarantees the rest.
         unsafe { self.core.api.device().cmd_dispatch(self.pool.main, x, y, z) };
         Ok(())
     }
 
-    /// `vkCmdDispatchIndirect`: a `VkDispatchIndirectCommand` at `offset`.
+    /// `vkCmdDispatchIndirect`, with a `VkDispatchIndirectCommand` at `offset`.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// As [`dispatch`](Self::dispatch), for the counts that are in the buffer then.
+    /// See [`dispatch`](Self::dispatch), for the counts in the buffer at execution.
     #[doc(alias = "ExecuteIndirect")]
     pub unsafe fn dispatch_indirect(&mut self, buffer: &Buffer, offset: u64) -> Result<(), ListError> {
         self.outside()?;
         self.needs_queue(vk::QueueFlags::COMPUTE)?;
         self.arguments::<vk::DispatchIndirectCommand>(buffer, offset, 1, 0)?;
         self.commit(BindPoint::Compute)?;
-        // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer, which has usage and bytes;
-        // the rest is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer. Usage and range were checked.
+        // The caller guarantees the rest.
         unsafe { self.core.api.device().cmd_dispatch_indirect(self.pool.main, buffer.handle(), offset) };
         Ok(())
     }
@@ -55,16 +56,16 @@ impl CommandList {
     /// `vkCmdDraw`.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// A graphics pipeline is bound that fits the attachments, with its dynamic state set; everything that its shaders
-    /// use is bound or declared, and used as that says; vertices are within the bound buffers.
+    /// A graphics pipeline that matches the attachments is bound, and its dynamic state is set. All resources that its
+    /// shaders use are bound or declared, with matching uses. Vertices are within the bound buffers.
     #[doc(alias = "DrawInstanced")]
     pub unsafe fn draw(&mut self, vertices: Range<u32>, instances: Range<u32>) -> Result<(), ListError> {
         self.ready_to_draw()?;
         let (device, count, copies) = (self.core.api.device(), count(&vertices), count(&instances));
-        // SAFETY: the list is being recorded, within rendering; the rest is the caller's promise.
+        // SAFETY: the list is being recorded, within rendering; the caller guarantees the rest.
         unsafe { device.cmd_draw(self.pool.main, count, copies, vertices.start, instances.start) };
         Ok(())
     }
@@ -72,10 +73,10 @@ impl CommandList {
     /// `vkCmdDrawIndexed`.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// As [`draw`](Self::draw); an index buffer is bound, and has the indices.
+    /// See [`draw`](Self::draw). An index buffer with these indices is bound.
     #[doc(alias = "DrawIndexedInstanced")]
     pub unsafe fn draw_indexed(
         &mut self,
@@ -86,18 +87,20 @@ impl CommandList {
         self.ready_to_draw()?;
         let (count, copies, first) = (count(&indices), count(&instances), instances.start);
         let (device, main) = (self.core.api.device(), self.pool.main);
-        // SAFETY: the list is being recorded, within rendering; the rest is the caller's promise.
+        // SAFETY: the list is being recorded, within rendering; the caller guarantees the rest.
         unsafe { device.cmd_draw_indexed(main, count, copies, indices.start, vertex_offset, first) };
         Ok(())
     }
 
-    /// `vkCmdDrawIndirect`: `count` times `VkDrawIndirectCommand` from `offset` on, `stride` bytes apart.
+    /// `vkCmdDrawIndirect`, with `count` commands of type `VkDrawIndirectCommand` from `offset` on, `stride` bytes
+    /// apart.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// As [`draw`](Self::draw), for what is in the buffer then; `multiDrawIndirect` is enabled if there are several.
+    /// See [`draw`](Self::draw), for the contents of the buffer at execution. `multiDrawIndirect` is enabled if `count`
+    /// is above 1.
     pub unsafe fn draw_indirect(
         &mut self,
         buffer: &Buffer,
@@ -112,19 +115,20 @@ impl CommandList {
         self.arguments::<vk::DrawIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
-        // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the
-        // rest is the caller's promise.
+        // SAFETY: the list is being recorded, within rendering, and keeps the buffer. Usage and range were checked. The
+        // caller guarantees the rest.
         unsafe { device.cmd_draw_indirect(main, buffer.handle(), offset, count, stride) };
         Ok(())
     }
 
-    /// `vkCmdDrawIndexedIndirect`: `count` times `VkDrawIndexedIndirectCommand` from `offset` on, `stride` bytes apart.
+    /// `vkCmdDrawIndexedIndirect`, with `count` commands of type `VkDrawIndexedIndirectCommand` from `offset` on,
+    /// `stride` bytes apart.
     ///
     /// # Errors
-    /// [`ListError`]: no work was recorded.
+    /// See [`ListError`]; no work was recorded.
     ///
     /// # Safety
-    /// As [`draw_indexed`](Self::draw_indexed) and [`draw_indirect`](Self::draw_indirect).
+    /// See [`draw_indexed`](Self::draw_indexed) and [`draw_indirect`](Self::draw_indirect).
     pub unsafe fn draw_indexed_indirect(
         &mut self,
         buffer: &Buffer,
@@ -139,13 +143,13 @@ impl CommandList {
         self.arguments::<vk::DrawIndexedIndirectCommand>(buffer, offset, count, stride)?;
         self.ready_to_draw()?;
         let (device, main) = (self.core.api.device(), self.pool.main);
-        // SAFETY: the list is being recorded, within rendering, and keeps the buffer, which has usage and bytes; the
-        // rest is the caller's promise.
+        // SAFETY: the list is being recorded, within rendering, and keeps the buffer. Usage and range were checked. The
+        // caller guarantees the rest.
         unsafe { device.cmd_draw_indexed_indirect(main, buffer.handle(), offset, count, stride) };
         Ok(())
     }
 
-    /// Checks, keeps and declares what `count` commands read, `stride` bytes apart.
+    /// Checks, keeps and declares the arguments of `count` indirect commands, `stride` bytes apart.
     fn arguments<T>(
         &mut self,
         buffer: &Buffer,

@@ -1,4 +1,4 @@
-//! What a list refuses, and why.
+//! Errors of command lists.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -14,7 +14,7 @@ use crate::device::LostDevice;
 use crate::resource::ViewError;
 use crate::track::UseError;
 
-/// Why a command was not recorded.
+/// An error of recording a command.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ListError {
@@ -22,60 +22,60 @@ pub enum ListError {
     Lost,
     /// [`on_barriers`](crate::FramesCreateInfo::on_barriers) panicked before the command was recorded.
     Observer,
-    /// A resource was made by other frames.
+    /// The resource belongs to other frames.
     OtherFrames,
-    /// The use does not go with the others of the list, which cannot be submitted any more.
+    /// The use conflicts with another one. The list can no longer be submitted.
     Use(UseError),
-    /// The command is not for the inside of rendering: end it first.
+    /// The command is not allowed within rendering.
     InsideRendering,
-    /// The command is for the inside of rendering only.
+    /// The command is only allowed within rendering.
     OutsideRendering,
-    /// No label was begun that could end.
+    /// No label is open.
     NoLabel,
     /// The driver has no render passes, and dynamic rendering is not enabled.
     NoRendering,
-    /// A draw needs a barrier, and rendering cannot be interrupted, because an attachment is not stored or is resolved.
-    /// Declare the use before rendering begins. The list cannot be submitted any more.
+    /// A draw needs a barrier, but rendering cannot be interrupted because an attachment is not stored or is resolved.
+    /// Declare the use before rendering begins. The list can no longer be submitted.
     RenderingNeedsBarrier,
-    /// The buffer was not made for it.
+    /// The buffer lacks a usage.
     BufferUsage {
-        /// What the command needs.
+        /// The required usage.
         needs: vk::BufferUsageFlags,
-        /// What it was made for.
+        /// The usage of the buffer.
         has: vk::BufferUsageFlags,
     },
-    /// The image was not made for it.
+    /// The image lacks a usage.
     ImageUsage {
-        /// What the command needs.
+        /// The required usage.
         needs: vk::ImageUsageFlags,
-        /// What it was made for.
+        /// The usage of the image.
         has: vk::ImageUsageFlags,
     },
-    /// The queue cannot do it.
+    /// The queue does not support the command.
     Queue {
-        /// What the command needs one of.
+        /// The command needs one of these.
         needs: vk::QueueFlags,
-        /// What the queue's family has.
+        /// The flags of the queue family.
         has: vk::QueueFlags,
     },
-    /// A range is empty or ends beyond the resource.
+    /// A range is empty or exceeds the resource.
     OutOfRange {
-        /// Of what: bytes, mips, layers, texels.
+        /// The unit: bytes, mips, layers, texels.
         what: &'static str,
-        /// Where it starts.
+        /// Start of the range.
         start: u64,
-        /// Where it ends.
+        /// End of the range.
         end: u64,
-        /// What there is.
+        /// The available size.
         size: u64,
     },
-    /// A number is not a multiple of what it has to be.
+    /// A number is not a multiple of the required alignment.
     Misaligned {
-        /// Which.
+        /// The parameter.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         given: u64,
-        /// What it has to be a multiple of.
+        /// The required alignment.
         alignment: u64,
     },
     /// Regions of one command overlap.
@@ -85,51 +85,51 @@ pub enum ListError {
         /// The second of the two.
         with: usize,
     },
-    /// There are fewer bytes than the texels take.
+    /// The data is shorter than the texels.
     TooFewBytes {
-        /// What the texels take, with the pitches that were given.
+        /// The required bytes, including the given pitches.
         needed: u64,
-        /// What was given.
+        /// The given bytes.
         given: u64,
     },
-    /// How texels lie in memory is not known for the format, or it has not this aspect alone.
+    /// The memory layout of the format is unknown, or the format does not have this single aspect.
     Format {
         /// The format.
         format: vk::Format,
         /// The aspect.
         aspect: vk::ImageAspectFlags,
     },
-    /// The device does not do this with the format.
+    /// The device does not support this operation for the format.
     FormatFeatures {
         /// The format.
         format: vk::Format,
-        /// What is needed.
+        /// The required features.
         needs: vk::FormatFeatureFlags,
-        /// What the device can do with images of this format and tiling.
+        /// The features of this format and tiling.
         has: vk::FormatFeatureFlags,
     },
-    /// Images of several samples are not for this.
+    /// The command does not support multisampled images.
     Samples {
-        /// How many it has.
+        /// The samples of the image.
         samples: vk::SampleCountFlags,
     },
-    /// An attachment cannot be resolved so: colors have one mode, and render passes of Vulkan 1.0 resolve colors alone.
+    /// The resolve mode is not supported: colors have one mode, and render passes of Vulkan 1.0 resolve only colors.
     ResolveMode {
         /// The mode.
         mode: vk::ResolveModeFlags,
-        /// What was to be resolved.
+        /// The aspect to resolve.
         aspect: vk::ImageAspectFlags,
     },
-    /// Depths are from 0 to 1.
+    /// The depth range is not within 0 to 1.
     DepthRange {
-        /// What was to become of the depth 0.
+        /// The given minimum.
         min: f32,
-        /// What was to become of the depth 1.
+        /// The given maximum.
         max: f32,
     },
-    /// The device is not said to have it: see [`Features`](crate::Features).
+    /// A required feature is not enabled in [`Features`](crate::Features).
     NotEnabled {
-        /// What is missing, as Vulkan calls it.
+        /// The feature or extension, as named by Vulkan.
         feature: &'static str,
     },
     /// The frames were made without a descriptor device.
@@ -141,23 +141,23 @@ pub enum ListError {
         /// The binding.
         binding: u32,
     },
-    /// No arena could be made.
+    /// Creating an upload arena failed.
     CreateUploads(CreateUploadError),
-    /// There is no room for uploads.
+    /// Allocating upload memory failed.
     Upload(UploadError),
-    /// No binder could be made.
+    /// Creating a binder failed.
     CreateBinder(CreateBinderError),
-    /// A descriptor does not fit its binding.
+    /// A descriptor does not match its binding.
     Stage(StageError),
-    /// The pipeline layout is not one for these frames.
+    /// The pipeline layout does not belong to the descriptor device of these frames.
     Layout(UseLayoutError),
-    /// Descriptors could not be bound.
+    /// Binding descriptors failed.
     Commit(CommitError),
-    /// No buffer could be made for what is read back.
+    /// Creating the buffer of a read-back failed.
     Create(CreateError),
-    /// There is no view of an image.
+    /// Creating a view of an image failed.
     View(ViewError),
-    /// The driver refused a pipeline, descriptors or a render pass of the list's own.
+    /// Creating an internal pipeline, descriptor pool or render pass failed.
     Driver(DriverError),
 }
 
@@ -165,40 +165,40 @@ impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str("the device is lost"),
-            Self::Observer => f.write_str("what was shown the barriers of the command panicked"),
-            Self::OtherFrames => f.write_str("the resource is of other frames"),
+            Self::Observer => f.write_str("the barrier observer panicked before the command was recorded"),
+            Self::OtherFrames => f.write_str("the resource belongs to other frames"),
             Self::Use(error) => error.fmt(f),
-            Self::InsideRendering => f.write_str("the command is not for the inside of rendering"),
-            Self::OutsideRendering => f.write_str("the command is for the inside of rendering"),
-            Self::NoLabel => f.write_str("no label was begun"),
+            Self::InsideRendering => f.write_str("the command is not allowed within rendering"),
+            Self::OutsideRendering => f.write_str("the command is only allowed within rendering"),
+            Self::NoLabel => f.write_str("no label is open"),
             Self::NoRendering => {
                 f.write_str("the driver has no render passes, and dynamic rendering is not enabled")
             },
             Self::RenderingNeedsBarrier => f.write_str(
-                "a draw needs a barrier, and rendering cannot be interrupted: declare the use before it begins",
+                "a draw needs a barrier, but rendering cannot be interrupted: declare the use before rendering begins",
             ),
-            Self::BufferUsage { needs, has } => write!(f, "a buffer for {needs:?} is needed; it is one for {has:?}"),
-            Self::ImageUsage { needs, has } => write!(f, "an image for {needs:?} is needed; it is one for {has:?}"),
-            Self::Queue { needs, has } => write!(f, "a queue for one of {needs:?} is needed; it is one for {has:?}"),
+            Self::BufferUsage { needs, has } => write!(f, "the buffer needs the usage {needs:?}, but has {has:?}"),
+            Self::ImageUsage { needs, has } => write!(f, "the image needs the usage {needs:?}, but has {has:?}"),
+            Self::Queue { needs, has } => write!(f, "the queue needs one of {needs:?}, but has {has:?}"),
             Self::OutOfRange { what, start, end, size } => {
-                write!(f, "{what} {start} to {end} are none of the {size} that there are")
+                write!(f, "{what} {start} to {end} were requested, but {size} are available")
             }
             Self::Misaligned { what, given, alignment } => {
-                write!(f, "{what} is {given}, and has to be a multiple of {alignment}")
+                write!(f, "{what} is {given}, but must be a multiple of {alignment}")
             }
             Self::Overlap { region, with } => write!(f, "regions {region} and {with} overlap"),
-            Self::TooFewBytes { needed, given } => write!(f, "the texels take {needed} bytes, and there are {given}"),
-            Self::Format { format, aspect } => write!(f, "how {aspect:?} of {format:?} lies in memory is not known"),
+            Self::TooFewBytes { needed, given } => write!(f, "the texels need {needed} bytes, but {given} were given"),
+            Self::Format { format, aspect } => write!(f, "the memory layout of {aspect:?} of {format:?} is not known"),
             Self::FormatFeatures { format, needs, has } => {
-                write!(f, "{format:?} needs {needs:?}; the device has {has:?}")
+                write!(f, "{format:?} needs {needs:?}, but the device supports {has:?}")
             }
-            Self::Samples { samples } => write!(f, "the image has {samples:?}, and one sample is needed"),
-            Self::ResolveMode { mode, aspect } => write!(f, "{aspect:?} of this format is not resolved by {mode:?} here"),
-            Self::DepthRange { min, max } => write!(f, "depths are from 0 to 1, and were to be from {min} to {max}"),
-            Self::NotEnabled { feature } => write!(f, "{feature} is needed, and is not enabled"),
-            Self::NoDescriptors => f.write_str("the frames were made without a descriptor device"),
+            Self::Samples { samples } => write!(f, "the image has {samples:?}, but one sample is required"),
+            Self::ResolveMode { mode, aspect } => write!(f, "{aspect:?} of this format cannot be resolved with {mode:?}"),
+            Self::DepthRange { min, max } => write!(f, "the depth range is {min} to {max}, but must be within 0 to 1"),
+            Self::NotEnabled { feature } => write!(f, "{feature} is required, but not enabled"),
+            Self::NoDescriptors => f.write_str("the frames have no descriptor device"),
             Self::NoBinding { set, binding } => {
-                write!(f, "there is no pipeline with set {set}, binding {binding} at the bind point")
+                write!(f, "no pipeline with set {set}, binding {binding} is bound at this bind point")
             }
             Self::CreateUploads(error) => error.fmt(f),
             Self::Upload(error) => error.fmt(f),
@@ -234,12 +234,12 @@ impl LostDevice for ListError {
     const LOST: Self = Self::Lost;
 }
 
-/// Whether `start..end` is within `size` and not empty.
+/// Checks that `start..end` is not empty and within `size`.
 pub(super) fn check_range(what: &'static str, start: u64, end: u64, size: u64) -> Result<(), ListError> {
     if start < end && end <= size { Ok(()) } else { Err(ListError::OutOfRange { what, start, end, size }) }
 }
 
-/// Whether `given` is a multiple.
+/// Checks that `given` is a multiple of `alignment`.
 pub(super) fn check_multiple(what: &'static str, given: u64, alignment: u64) -> Result<(), ListError> {
     if given % alignment == 0 { Ok(()) } else { Err(ListError::Misaligned { what, given, alignment }) }
 }

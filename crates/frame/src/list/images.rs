@@ -1,4 +1,4 @@
-//! Commands on images whose regions are Vulkan's own.
+//! Commands for images that take Vulkan's regions.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ const TARGET_LAYOUT: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const RESOLVE_SOURCE: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_SOURCE };
 const RESOLVE_TARGET: Use = Use { stages: vk::PipelineStageFlags2::RESOLVE, ..Use::BLIT_TARGET };
 
-/// The bytes from the first to the last that a region has in the buffer. No more than those: a reader of what is not
-/// read would be waited for, and not the write before it.
+/// Returns the bytes from the first to the last that a region uses in the buffer. A larger range would add unused bytes
+/// to the readers, and later writes would wait for these instead of the previous write.
 fn bytes_of(image: &Image, region: &vk::BufferImageCopy) -> Range<u64> {
     let start = region.buffer_offset;
     let vk::Extent3D { width, height, depth } = region.image_extent;
@@ -40,11 +40,11 @@ impl CommandList {
     /// `vkCmdCopyImage`.
     ///
     /// # Errors
-    /// [`ListError`]: usages, mips or layers; or a subresource that is both read and written. Nothing was recorded.
+    /// See [`ListError`]: usages, mips, layers, or a subresource that is both read and written. Nothing was recorded.
     ///
     /// # Safety
     /// The regions are valid for these images (VUID-vkCmdCopyImage-pRegions-00124 and those that follow), and for the
-    /// queue's granularity. Layouts and synchronization are the list's.
+    /// granularity of the queue. The list handles layouts and synchronization.
     #[doc(alias = "CopyTextureRegion")]
     pub unsafe fn copy_image(
         &mut self,
@@ -64,20 +64,20 @@ impl CommandList {
         })?;
         self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the
-        // regions are the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
+        // guarantees the regions.
         unsafe { device.cmd_copy_image(self.pool.main, from, SOURCE_LAYOUT, to, TARGET_LAYOUT, regions) };
         Ok(())
     }
 
-    /// `vkCmdCopyBufferToImage`. [`upload_image`](Self::upload_image) finds the regions by itself.
+    /// `vkCmdCopyBufferToImage`. See [`upload_image`](Self::upload_image) for uploads from the host.
     ///
     /// # Errors
-    /// [`ListError`]: usages, mips or layers. Nothing was recorded.
+    /// See [`ListError`]: usages, mips or layers. Nothing was recorded.
     ///
     /// # Safety
     /// The regions are valid for buffer and image (VUID-vkCmdCopyBufferToImage-pRegions-00171 and those that follow),
-    /// and for the queue's granularity. Layouts and synchronization are the list's.
+    /// and for the granularity of the queue. The list handles layouts and synchronization.
     pub unsafe fn copy_buffer_to_image(
         &mut self,
         from: &Buffer,
@@ -98,8 +98,8 @@ impl CommandList {
         })?;
         self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both, the image in this layout; the
-        // regions are the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both, with the image in this layout. The
+        // caller guarantees the regions.
         unsafe { device.cmd_copy_buffer_to_image(self.pool.main, from, to, TARGET_LAYOUT, regions) };
         Ok(())
     }
@@ -107,11 +107,11 @@ impl CommandList {
     /// `vkCmdCopyImageToBuffer`.
     ///
     /// # Errors
-    /// [`ListError`]: usages, mips or layers. Nothing was recorded.
+    /// See [`ListError`]: usages, mips or layers. Nothing was recorded.
     ///
     /// # Safety
     /// The regions are valid for image and buffer (VUID-vkCmdCopyImageToBuffer-pRegions-00183 and those that follow),
-    /// and for the queue's granularity. Layouts and synchronization are the list's.
+    /// and for the granularity of the queue. The list handles layouts and synchronization.
     pub unsafe fn copy_image_to_buffer(
         &mut self,
         from: &Image,
@@ -121,7 +121,7 @@ impl CommandList {
         buffers::needs(to, vk::BufferUsageFlags::TRANSFER_DST)?;
         self.transfer_image(from, SOURCE, regions.iter().map(|region| region.image_subresource))?;
         self.keep_buffer(to)?;
-        // Rows of several regions may lie between one another: all of it is one write.
+        // Rows of several regions may interleave, so the union is one write.
         let written = regions.iter().map(|region| bytes_of(from, region));
         let written = written.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
         let Some(written) = written else { return Ok(()) };
@@ -131,8 +131,8 @@ impl CommandList {
         })?;
         self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both, the image in this layout; the
-        // regions are the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both, with the image in this layout. The
+        // caller guarantees the regions.
         unsafe { device.cmd_copy_image_to_buffer(self.pool.main, from, SOURCE_LAYOUT, to, regions) };
         Ok(())
     }
@@ -140,12 +140,12 @@ impl CommandList {
     /// `vkCmdBlitImage`, on a graphics queue.
     ///
     /// # Errors
-    /// [`ListError`]: usages, mips, layers or the queue; or a subresource that is both read and written. Nothing was
+    /// See [`ListError`]: usages, mips, layers, the queue, or a subresource that is both read and written. Nothing was
     /// recorded.
     ///
     /// # Safety
     /// Regions, formats and filter are valid for these images (VUID-vkCmdBlitImage-pRegions-00215 and those that
-    /// follow). Layouts and synchronization are the list's.
+    /// follow). The list handles layouts and synchronization.
     pub unsafe fn blit_image(
         &mut self,
         from: &Image,
@@ -158,7 +158,7 @@ impl CommandList {
     }
 
     /// # Safety
-    /// As [`blit_image`](Self::blit_image); if `target` discards, the regions are all of their subresources.
+    /// See [`blit_image`](Self::blit_image). If `target` discards, the regions cover their subresources.
     pub(super) unsafe fn blit(
         &mut self,
         from: &Image,
@@ -181,22 +181,22 @@ impl CommandList {
         self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
         let layouts = (SOURCE_LAYOUT, TARGET_LAYOUT);
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the rest
-        // is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
+        // guarantees the rest.
         unsafe {
             device.cmd_blit_image(self.pool.main, from, layouts.0, to, layouts.1, regions, filter);
         };
         Ok(())
     }
 
-    /// `vkCmdResolveImage`, on a graphics queue: from several samples to one.
+    /// `vkCmdResolveImage`, on a graphics queue.
     ///
     /// # Errors
-    /// [`ListError`]: usages, mips, layers or the queue. Nothing was recorded.
+    /// See [`ListError`]: usages, mips, layers or the queue. Nothing was recorded.
     ///
     /// # Safety
     /// Regions and formats are valid for these images (VUID-vkCmdResolveImage-srcImage-00257 and those that follow).
-    /// Layouts and synchronization are the list's.
+    /// The list handles layouts and synchronization.
     #[doc(alias = "ResolveSubresource")]
     pub unsafe fn resolve_image(
         &mut self,
@@ -217,8 +217,8 @@ impl CommandList {
         })?;
         self.flush()?;
         let (device, from, to) = (self.core.api.device(), from.handle(), to.handle());
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts; the rest
-        // is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The caller
+        // guarantees the rest.
         unsafe { device.cmd_resolve_image(self.pool.main, from, SOURCE_LAYOUT, to, TARGET_LAYOUT, regions) };
         Ok(())
     }
@@ -226,11 +226,11 @@ impl CommandList {
     /// `vkCmdClearColorImage` of a part, on a graphics or compute queue.
     ///
     /// # Errors
-    /// [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
+    /// See [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
     ///
     /// # Safety
-    /// The format is one that can be cleared, and is neither compressed nor of several planes
-    /// (VUID-vkCmdClearColorImage-image-00007, VUID-vkCmdClearColorImage-image-01993).
+    /// The format can be cleared, and is neither compressed nor multi-planar (VUID-vkCmdClearColorImage-image-00007,
+    /// VUID-vkCmdClearColorImage-image-01993).
     pub unsafe fn clear_color(
         &mut self,
         image: &Image,
@@ -240,8 +240,8 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE)?;
         let range = self.clear_range(image, part, vk::ImageAspectFlags::COLOR)?;
         let (device, handle) = (self.core.api.device(), image.handle());
-        // SAFETY: the list is being recorded, outside of rendering, and keeps the image, in this layout; the range is
-        // within it, and the format is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the image, in this layout. The range was
+        // checked; the caller guarantees the format.
         unsafe { device.cmd_clear_color_image(self.pool.main, handle, TARGET_LAYOUT, &color, &[range]) };
         Ok(())
     }
@@ -249,7 +249,7 @@ impl CommandList {
     /// `vkCmdClearDepthStencilImage` of a part, on a graphics queue.
     ///
     /// # Errors
-    /// [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
+    /// See [`ListError`]: usage, aspects, part or queue. Nothing was recorded.
     ///
     /// # Safety
     /// The format can be cleared (VUID-vkCmdClearDepthStencilImage-image-01994), and depth is within 0 to 1, or
@@ -264,7 +264,7 @@ impl CommandList {
         let both = vk::ImageAspectFlags::DEPTH | vk::ImageAspectFlags::STENCIL;
         let range = self.clear_range(image, part, both)?;
         let (device, handle) = (self.core.api.device(), image.handle());
-        // SAFETY: as for a color; the value is the caller's promise.
+        // SAFETY: see `clear_color`; the caller guarantees the value.
         unsafe {
             device.cmd_clear_depth_stencil_image(self.pool.main, handle, TARGET_LAYOUT, &value, &[range]);
         };
@@ -298,7 +298,7 @@ impl CommandList {
             layer_count: range.layer_count,
         };
         self.transfer_image(image, TARGET, std::iter::once(first))?;
-        // Where both aspects are in one state, what is left of the other one is wanted.
+        // If both aspects share one state, clearing one must preserve the other.
         let whole = aspect_mask == image.aspects();
         let usage = if whole { Use::CLEAR.discard() } else { Use::CLEAR };
         self.declare(|recorder| recorder.use_image(image.id(), part, usage))?;

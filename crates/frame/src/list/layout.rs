@@ -1,4 +1,4 @@
-//! Layouts of pipelines, and of the sets in them.
+//! Pipeline layouts and their set layouts.
 
 use std::error::Error;
 use std::fmt;
@@ -13,10 +13,10 @@ use sublet::device::DriverError;
 use super::ListError;
 use crate::device::{Core, LostDevice, Shared};
 
-/// A pipeline layout of the program's with its set layouts, which say at which stages a binding is used, and how.
+/// A pipeline layout with its set layouts, which describe the kind and the stages of each binding.
 ///
-/// [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout) makes it with its layouts, and
-/// [`new`](Self::new) of layouts that the program has. Cheap to clone.
+/// [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout) creates it together with its set layouts;
+/// [`new`](Self::new) wraps existing layouts. Cheap to clone.
 #[derive(Clone)]
 #[doc(alias = "RootSignature")]
 pub struct PipelineLayout {
@@ -28,7 +28,7 @@ impl PipelineLayout {
     /// See [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout).
     ///
     /// # Safety
-    /// As there.
+    /// See [`Frames::create_pipeline_layout`](crate::Frames::create_pipeline_layout).
     pub(crate) unsafe fn create(
         core: &Core,
         sets: &[vk::DescriptorSetLayoutCreateInfo<'_>],
@@ -36,14 +36,15 @@ impl PipelineLayout {
     ) -> Result<Self, CreateLayoutError> {
         let device = core.api.device();
         let descriptors = core.info.descriptors.as_ref().ok_or(CreateLayoutError::NoDescriptors)?;
-        let refused = |call| move |result| CreateLayoutError::Driver(core.note(DriverError { call, result }));
+        let refused =
+            |call| move |result| CreateLayoutError::Driver(core.record_error(DriverError { call, result }));
         let (mut made, mut known) = (Vec::new(), Vec::new());
         for (set, info) in (0..).zip(sets) {
             // SAFETY: the caller's promise.
             let layout = unsafe { device.create_descriptor_set_layout(info, None) };
             let layout = layout.map_err(refused("vkCreateDescriptorSetLayout"))?;
             made.push(Shared::new(layout, device, device.fp_v1_0().destroy_descriptor_set_layout));
-            // SAFETY: the layout was made from it, and it is valid: the caller's promise.
+            // SAFETY: the layout was created from this info, which the caller guarantees to be valid.
             let layout = unsafe { SetLayout::new(layout, info) };
             known.push(layout.map_err(|error| CreateLayoutError::Set { set, error })?);
         }
@@ -51,25 +52,24 @@ impl PipelineLayout {
         let info = vk::PipelineLayoutCreateInfo::default()
             .set_layouts(&handles)
             .push_constant_ranges(push_constants);
-        // SAFETY: the set layouts are live, and the ranges the caller's promise.
+        // SAFETY: the set layouts are live, and the caller guarantees the ranges.
         let layout = unsafe { device.create_pipeline_layout(&info, None) };
         let layout = layout.map_err(refused("vkCreatePipelineLayout"))?;
         let layout = Shared::new(layout, device, device.fp_v1_0().destroy_pipeline_layout);
-        // SAFETY: it was made from these; the core keeps it, and outlives its lists.
+        // SAFETY: it was created from these arguments; the core keeps it, and outlives its lists.
         let own = unsafe { Self::new(descriptors, layout.handle, &known, push_constants) };
         let own = own.map_err(CreateLayoutError::Layout)?;
         core.layouts.keep(layout, made);
         Ok(own)
     }
 
-    /// What `layout` was made from.
+    /// Wraps an existing pipeline layout.
     ///
     /// # Errors
-    /// [`PipelineLayoutError`]: nothing is left behind.
+    /// See [`PipelineLayoutError`].
     ///
     /// # Safety
-    /// As of [`PipelineLayoutInfo::new`]; the layouts live for as long as a list that the value was bound in, and the
-    /// frames.
+    /// See [`PipelineLayoutInfo::new`]. The layouts outlive the frames and all lists in which the value was bound.
     pub unsafe fn new(
         device: &DescriptorDevice,
         layout: vk::PipelineLayout,
@@ -81,7 +81,7 @@ impl PipelineLayout {
         Ok(Self { info, sets: sets.into() })
     }
 
-    /// The layout itself.
+    /// Returns the Vulkan handle.
     #[must_use]
     pub fn handle(&self) -> vk::PipelineLayout {
         self.info.handle()
@@ -102,35 +102,35 @@ impl fmt::Debug for PipelineLayout {
     }
 }
 
-/// Why a pipeline layout was not made.
+/// An error of creating a pipeline layout.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateLayoutError {
-    /// The frames were made without [`FramesCreateInfo::descriptors`](crate::FramesCreateInfo::descriptors).
+    /// The frames were created without [`FramesCreateInfo::descriptors`](crate::FramesCreateInfo::descriptors).
     NoDescriptors,
-    /// A set has a binding that nothing is known of.
+    /// A set has an invalid or unknown binding.
     Set {
-        /// The number of the set.
+        /// The index of the set.
         set: u32,
-        /// What is wrong with it.
+        /// The error.
         error: SetLayoutError,
     },
     /// The device is lost.
     Lost,
-    /// The sets together are more than the device takes.
+    /// The sets exceed the limits of the device.
     Layout(PipelineLayoutError),
-    /// The driver refused a call.
+    /// The driver call failed.
     Driver(DriverError),
 }
 
 impl fmt::Display for CreateLayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDescriptors => f.write_str("the frames were made without descriptors"),
-            Self::Set { set, .. } => write!(f, "set {set} of a pipeline layout was not made"),
+            Self::NoDescriptors => f.write_str("the frames have no descriptor device"),
+            Self::Set { set, .. } => write!(f, "set {set} of a pipeline layout is invalid"),
             Self::Lost => f.write_str("the device is lost"),
-            Self::Layout(_) => f.write_str("the sets of a pipeline layout are too many"),
-            Self::Driver(_) => f.write_str("the driver made no pipeline layout"),
+            Self::Layout(_) => f.write_str("the sets of a pipeline layout exceed the limits of the device"),
+            Self::Driver(_) => f.write_str("the driver failed to create a pipeline layout"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mip chains.
+//! Generation of mip chains.
 
 use std::sync::Arc;
 
@@ -18,31 +18,32 @@ const DISPATCHED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
 );
 
 impl CommandList {
-    /// Makes mips 1 and up of all layers from mip 0, each from the one before: by linear blits, or where they are not
-    /// allowed by a compute shader with the same result.
+    /// Generates mips 1 and up of all layers, each from the previous mip. Uses linear blits, or a compute shader with
+    /// the same result if blits are not possible.
     ///
     /// | | blits | shader |
     /// |---|---|---|
     /// | queue | graphics | compute |
     /// | usage of the image | `TRANSFER_SRC` and `TRANSFER_DST` | `SAMPLED` and `STORAGE` |
     /// | format | color that can be blitted and filtered | four components of 8 bits (`UNORM`, `SNORM`), or of 16 or 32 (`SFLOAT`), or one of 32 (`SFLOAT`) |
-    /// | image | any | two-dimensional, layers and cubes too |
+    /// | image | any | two-dimensional, including layers and cubes |
     ///
-    /// Behind the shader, the compute pipeline of [`bind_pipeline`](Self::bind_pipeline) and descriptors are bound
-    /// again; one that was bound within [`raw`](Self::raw) is not. On a simulated GPU its kernel is `sublet_mips`.
+    /// After the shader, the list rebinds the compute pipeline of [`bind_pipeline`](Self::bind_pipeline) and its
+    /// descriptors. A pipeline bound within [`raw`](Self::raw) is not rebound. On a simulated GPU the kernel is
+    /// `sublet_mips`.
     ///
     /// # Errors
-    /// [`ListError`] says what is missing for blits, or for the shader where neither queue nor format can be blitted:
-    /// queue, usage, [`ListError::FormatFeatures`]. Mips of other formats, compressed and integer ones for example, have to be
-    /// [uploaded](Self::upload_image). Nothing was recorded.
+    /// See [`ListError`]: the missing queue flag, usage or [`ListError::FormatFeatures`] for blits, or for the shader
+    /// if blits are impossible. [Upload](Self::upload_image) the mips of other formats, for example compressed and
+    /// integer ones. Nothing was recorded.
     ///
     /// # Complexity
-    /// O(mips), and one question to the driver. The shader takes a descriptor pool for each call.
+    /// O(mips), and one query of the driver. The shader creates a descriptor pool in each call.
     #[doc(alias = "GenerateMips")]
     pub fn generate_mips(&mut self, image: &Image) -> Result<(), ListError> {
         self.outside()?;
         let facts = *image.facts();
-        // SAFETY: the physical device is of the instance, and both live as long as the core.
+        // SAFETY: the physical device belongs to the instance, and both outlive the core.
         let properties = unsafe {
             self.core.instance.get_physical_device_format_properties(self.core.physical_device, facts.format)
         };
@@ -103,7 +104,7 @@ impl CommandList {
                 dst_subresource: layers(mip),
                 dst_offsets: corners(mip),
             };
-            // SAFETY: both are whole mips of one image, whose format can be blitted with this filter.
+            // SAFETY: both are whole mips of one image, and its format supports blits with this filter.
             unsafe { self.blit(image, image, &[region], vk::Filter::LINEAR, target) }?;
         }
         Ok(())
@@ -114,29 +115,29 @@ impl CommandList {
         if facts.mips < 2 {
             return Ok(());
         }
-        // Its views are those of what is kept.
+        // Keeping the image first pins its current views.
         self.keep_image(image)?;
         let core = Arc::clone(&self.core);
         let device = core.api.device();
         let view = |mip| {
             let part = Subresources::ALL.mips(mip..mip + 1);
             let (view_type, format) = (vk::ImageViewType::TYPE_2D_ARRAY, facts.format);
-            // SAFETY: a two-dimensional image, a cube also, can be seen as an array of its layers.
+            // SAFETY: every two-dimensional image, including cubes, supports an array view of its layers.
             unsafe { image.view_with(&ViewInfo { view_type, format, part }) }
         };
         let views = (0..facts.mips).map(view).collect::<Result<Vec<_>, _>>();
-        let views = views.map_err(|error| self.core.told(ListError::View(error)))?;
+        let views = views.map_err(|error| self.core.or_lost(ListError::View(error)))?;
         let pairs: Vec<_> = views.windows(2).map(|pair| [pair[0], pair[1]]).collect();
         let (pipeline, layout) = {
             let mut made = core.downsampler.lock();
-            // SAFETY: the device is the core's, and lives as long.
+            // SAFETY: the device belongs to the core and outlives it.
             let pipeline = unsafe { made.pipeline(device, facts.format) }
-                .map_err(|error| core.told(ListError::Driver(error)))?;
+                .map_err(|error| core.or_lost(ListError::Driver(error)))?;
             (pipeline, made.layout)
         };
-        // SAFETY: the pipeline was made above, and the views go with the image, which the list keeps.
+        // SAFETY: the pipeline was created above, and the list keeps the image with its views.
         let (pool, sets) =
-            unsafe { MipSets::new(&core, &pairs) }.map_err(|error| core.told(ListError::Driver(error)))?;
+            unsafe { MipSets::new(&core, &pairs) }.map_err(|error| core.or_lost(ListError::Driver(error)))?;
         self.keep(pool);
         let stages = vk::PipelineStageFlags2::COMPUTE_SHADER;
         let (commands, point) = (self.commands(), vk::PipelineBindPoint::COMPUTE);
@@ -148,16 +149,16 @@ impl CommandList {
             })?;
             self.flush()?;
             let vk::Extent3D { width, height, .. } = facts.mip_extent(mip);
-            // SAFETY: the list is being recorded for a queue that computes; the pipeline lives as long as the core.
+            // SAFETY: the list is being recorded for a compute queue; the pipeline lives as long as the core.
             unsafe { device.cmd_bind_pipeline(commands, point, pipeline) };
-            // SAFETY: the set is of the layout's, and is kept until the list is done.
+            // SAFETY: the set matches the layout, and is kept until the list is done.
             unsafe { device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]) };
             let [x, y] = [width, height].map(|texels| texels.div_ceil(GROUP));
-            // SAFETY: the barriers have brought both mips to the layouts of the set; so many groups are within every
-            // device's limits, as images are.
+            // SAFETY: the barriers have transitioned both mips to the layouts of the set. Image sizes keep the number
+            // of groups within the limits of every device.
             unsafe { device.cmd_dispatch(commands, x, y, facts.layers) };
         }
-        self.bind_again();
+        self.rebind_compute();
         Ok(())
     }
 }

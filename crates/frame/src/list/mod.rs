@@ -43,18 +43,18 @@ use sublet::retire::Ticket;
 use sublet::upload::{Alignments, FlushError, Upload};
 
 use self::rendering::Rendering;
-use crate::device::{Core, Kept, Pool, Tools};
+use crate::device::{Core, Kept, ListContext, Pool};
 use crate::frame::SubmitError;
 use crate::resource::{Body, Buffer, Current, Image, Kind, c_name};
 use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 
-/// A list of commands that knows its barriers and keeps what it uses.
+/// A list of commands with automatic barriers and resource lifetimes.
 ///
-/// Each command declares what it uses, records the barriers that it needs in one call, and then itself. What comes
-/// before the list is settled when it is submitted. Buffers and images that it uses live until the device is done.
+/// Each command declares its uses, records the required barriers in one call, and then itself. Submission resolves the
+/// barriers before the list. Buffers and images that the list uses live until the device is done with it.
 ///
-/// Made by [`Frames::list`](crate::Frames::list), recorded by one thread at a time, submitted by
-/// [`Frames::submit`](crate::Frames::submit) or dropped.
+/// [`Frames::list`](crate::Frames::list) creates it, one thread at a time records it, and
+/// [`Frames::submit`](crate::Frames::submit) consumes it. An unsubmitted list can be dropped.
 ///
 /// | commands | |
 /// |---|---|
@@ -66,30 +66,31 @@ use crate::track::{Queue, Recorder, ResourceId, Subresources, Use, UseError};
 /// | names | [`begin_label`](Self::begin_label), [`end_label`](Self::end_label) |
 /// | all else | [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image), then [`raw`](Self::raw) |
 ///
-/// A command that fails records nothing, and the list goes on, unless a use failed: then it cannot be submitted.
+/// A command that fails records nothing, and the list stays usable. After a failed use, however, it cannot be
+/// submitted.
 #[doc(alias = "CommandContext")]
 pub struct CommandList {
     core: Arc<Core>,
     queue: Queue,
-    tools: Tools,
+    context: ListContext,
     pool: Pool,
     rendering: Option<Rendering>,
-    /// The first error that left the list not whole.
+    /// The first error that made the list incomplete.
     broken: Option<Box<ListError>>,
     has_reads: bool,
-    /// Labels that were begun and not ended.
+    /// Number of open labels.
     labels: u32,
     submitted: Option<Ticket>,
-    /// It is recorded by one thread at a time.
+    /// One thread at a time records it.
     not_sync: PhantomData<Cell<()>>,
 }
 
 impl CommandList {
-    pub(crate) fn new(core: &Arc<Core>, queue: Queue, tools: Tools, pool: Pool) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, queue: Queue, context: ListContext, pool: Pool) -> Self {
         Self {
             core: Arc::clone(core),
             queue,
-            tools,
+            context,
             pool,
             rendering: None,
             broken: None,
@@ -100,7 +101,7 @@ impl CommandList {
         }
     }
 
-    /// The queue that it is for.
+    /// Returns the queue of the list.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.queue
@@ -110,12 +111,12 @@ impl CommandList {
         self.pool.main
     }
 
-    /// The command buffer for what comes in front.
-    pub(crate) fn front(&self) -> vk::CommandBuffer {
-        self.pool.front
+    /// Returns the command buffer for the preamble.
+    pub(crate) fn preamble(&self) -> vk::CommandBuffer {
+        self.pool.preamble
     }
 
-    /// Whether it can be submitted so.
+    /// Checks that the list can be submitted.
     pub(crate) fn check(&self, core: &Arc<Core>, queue: Queue, list: usize) -> Result<(), SubmitError> {
         if !Arc::ptr_eq(&self.core, core) || self.queue != queue {
             return Err(SubmitError::WrongQueue { list });
@@ -129,13 +130,13 @@ impl CommandList {
         }
     }
 
-    /// What it uploaded and bound is visible, and stays until the ticket is done.
-    pub(crate) fn flush_tools(&mut self, ticket: Ticket) -> Result<(), FlushError> {
-        self.core.uploads.flush(self.tools.family, &self.tools.uploads)?;
-        self.tools.flush(ticket)
+    /// Flushes uploads and bindings, and keeps them until the ticket is done.
+    pub(crate) fn flush_uploads(&mut self, ticket: Ticket) -> Result<(), FlushError> {
+        self.core.uploads.flush(self.context.family, &self.context.uploads)?;
+        self.context.flush(ticket)
     }
 
-    /// The driver has it: what it uses waits for the ticket once it is dropped.
+    /// Records the submission. The resources wait for the ticket when the list is dropped.
     pub(crate) fn submitted(&mut self, ticket: Ticket) {
         self.submitted = Some(ticket);
         self.leave_kept();
@@ -148,13 +149,13 @@ impl CommandList {
         }
     }
 
-    /// Declares a use of the next command that the list does not know: see [`raw`](Self::raw).
+    /// Declares a buffer use of the next command, for [`raw`](Self::raw).
     ///
     /// # Errors
-    /// [`ListError`].
+    /// See [`ListError`].
     ///
     /// # Safety
-    /// Barriers may name the use: the queue has its stages, and the device what they and the accesses need
+    /// The queue supports the stages, and the device the features that stages and accesses need
     /// (VUID-vkCmdPipelineBarrier2-srcStageMask-09673, VUID-VkMemoryBarrier2-dstStageMask-03929).
     pub unsafe fn use_buffer(
         &mut self,
@@ -166,14 +167,14 @@ impl CommandList {
         self.declare(|recorder| recorder.use_buffer(buffer.id(), range, usage))
     }
 
-    /// Declares a use of the next command that the list does not know: see [`raw`](Self::raw). Alone, it brings an image
-    /// to a layout: [`flush`](Self::flush), or the next command, records the barrier.
+    /// Declares an image use of the next command, for [`raw`](Self::raw). It can also be used for a layout transition
+    /// alone: [`flush`](Self::flush) or the next command records the barrier.
     ///
     /// # Errors
-    /// [`ListError`].
+    /// See [`ListError`].
     ///
     /// # Safety
-    /// As of [`use_buffer`](Self::use_buffer), and the image was made for the layout
+    /// See [`use_buffer`](Self::use_buffer). The usage of the image permits the layout
     /// (VUID-VkImageMemoryBarrier2-oldLayout-01208 and those that follow).
     #[doc(alias = "TransitionBarrier")]
     pub unsafe fn use_image(
@@ -186,11 +187,11 @@ impl CommandList {
         self.declare(|recorder| recorder.use_image(image.id(), &image.tracked(part), usage))
     }
 
-    /// Asks for a barrier between unordered writes to a resource so far and the next ones.
+    /// Requests a barrier between previous and later unordered writes to a resource.
     ///
     /// # Errors
-    /// [`ListError`]: [`OtherFrames`](ListError::OtherFrames) if the resource is of other frames, after which the list
-    /// goes on.
+    /// [`OtherFrames`](ListError::OtherFrames) if the resource belongs to other frames; the list stays usable.
+    /// Otherwise see [`ListError::Use`].
     #[doc(alias = "UAVBarrier")]
     pub fn storage_barrier(&mut self, resource: impl Into<ResourceId>) -> Result<(), ListError> {
         let resource = resource.into();
@@ -200,15 +201,15 @@ impl CommandList {
         self.declare(|recorder| recorder.storage_barrier(resource))
     }
 
-    /// Records the barriers of the uses that were declared.
+    /// Records the barriers of the declared uses.
     ///
     /// # Errors
-    /// [`ListError::RenderingNeedsBarrier`] if there is one within rendering that cannot be interrupted, and
-    /// [`ListError::Driver`] if there is no render pass to go on with. The list cannot be submitted any more.
+    /// [`ListError::RenderingNeedsBarrier`] within rendering that cannot be interrupted, and [`ListError::Driver`] if
+    /// the render pass to continue with cannot be created. The list can no longer be submitted.
     #[doc(alias = "FlushResourceBarriers")]
     pub fn flush(&mut self) -> Result<(), ListError> {
-        let Self { core, tools, pool, rendering, broken, .. } = self;
-        let Some(batch) = tools.recorder.flush() else { return Ok(()) };
+        let Self { core, context, pool, rendering, broken, .. } = self;
+        let Some(batch) = context.recorder.flush() else { return Ok(()) };
         if let Some(rendering) = rendering {
             // SAFETY: the list is being recorded, by its owner.
             if let Err(error) = unsafe { rendering.suspend(core, pool.main) } {
@@ -216,63 +217,63 @@ impl CommandList {
                 return Err(error);
             }
         }
-        // SAFETY: the command buffer is being recorded by the list's owner, outside of rendering; the list keeps what
-        // the barriers name.
+        // SAFETY: the list's owner records the command buffer, outside of rendering. The list keeps the resources of
+        // the barriers.
         unsafe { core.barrier(pool.main, batch) };
         if core.info.on_barriers.is_none() {
             return Ok(());
         }
-        // If it panics, the command that the barriers are for is missing.
+        // If the observer panics, the command after the barriers is missing.
         let whole = broken.is_none();
         broken.get_or_insert_with(|| Box::new(ListError::Observer));
-        core.show(std::slice::from_ref(batch));
+        core.notify_barriers(std::slice::from_ref(batch));
         if whole {
             *broken = None;
         }
         Ok(())
     }
 
-    /// The list is not whole any more, and cannot be submitted.
-    fn break_off(&mut self, error: ListError) -> ListError {
+    /// Marks the list as incomplete, so that it cannot be submitted.
+    fn mark_broken(&mut self, error: ListError) -> ListError {
         self.broken.get_or_insert_with(|| Box::new(error.clone()));
         error
     }
 
-    /// Commands that the list does not know: `f` records them. First declare what they use:
-    /// [`use_buffer`](Self::use_buffer), [`use_image`](Self::use_image).
+    /// Records commands by `f`. First declare their uses with [`use_buffer`](Self::use_buffer) and
+    /// [`use_image`](Self::use_image).
     ///
-    /// Pipelines, descriptor sets and dynamic state that `f` binds are bound for the commands of the list too.
-    /// Descriptors that the list has bound are bound again by its next command.
+    /// Pipelines, descriptor sets and dynamic state that `f` binds stay bound for later commands of the list. The next
+    /// command of the list rebinds the descriptors that the list has bound.
     ///
     /// # Errors
-    /// [`ListError`], before `f` is called.
+    /// See [`ListError`]; `f` was not called.
     ///
     /// # Safety
-    /// 1. What `f` records is valid, and needs no other barriers than the declared uses give.
-    /// 2. It uses nothing that is not declared or kept ([`keep`](Self::keep), [`keep_buffer`](Self::keep_buffer),
-    ///    [`keep_image`](Self::keep_image)), or that does not live until the list is done.
-    /// 3. The command buffer is neither ended nor reset, and rendering is as it was.
+    /// 1. The commands of `f` are valid, and need no barriers other than those of the declared uses.
+    /// 2. They use only resources that are declared or kept ([`keep`](Self::keep), [`keep_buffer`](Self::keep_buffer),
+    ///    [`keep_image`](Self::keep_image)), or that live until the list is done.
+    /// 3. The command buffer is neither ended nor reset, and the rendering state is unchanged.
     pub unsafe fn raw<R>(
         &mut self,
         f: impl FnOnce(&ash::Device, vk::CommandBuffer) -> R,
     ) -> Result<R, ListError> {
         self.flush()?;
         self.resume_rendering();
-        if let Some(binder) = &mut self.tools.binder {
+        if let Some(binder) = &mut self.context.binder {
             binder.begin();
         }
         Ok(f(self.core.api.device(), self.pool.main))
     }
 
-    /// Begins a label: tools show the commands up to its [end](Self::end_label) under the name. Labels may lie in one
-    /// another. Nothing without [`Features::debug_utils`](crate::Features::debug_utils).
+    /// Begins a label: tools show the commands up to [`end_label`](Self::end_label) under this name. Labels can be
+    /// nested. Does nothing without [`Features::debug_utils`](crate::Features::debug_utils).
     ///
     /// ```
     /// # let (_, mut frames) = sublet_frame::doc_example();
     /// frames.begin()?;
     /// let mut list = frames.list(frames.queue(0))?;
     /// list.begin_label("shadows");
-    /// // draws
+    /// // Record draws.
     /// list.end_label()?;
     /// # drop(list);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -285,10 +286,10 @@ impl CommandList {
         unsafe { self.core.api.label(self.pool.main, Some(&c_name(name))) };
     }
 
-    /// Ends the label that was begun last.
+    /// Ends the most recent label.
     ///
     /// # Errors
-    /// [`ListError::NoLabel`] if there is none: nothing was recorded.
+    /// [`ListError::NoLabel`] if no label is open; nothing was recorded.
     #[doc(alias = "PIXEndEvent")]
     pub fn end_label(&mut self) -> Result<(), ListError> {
         self.labels = self.labels.checked_sub(1).ok_or(ListError::NoLabel)?;
@@ -297,17 +298,17 @@ impl CommandList {
         Ok(())
     }
 
-    /// Commands that the list does not know, recorded by [`raw`](Self::raw), have left a part of an image as `usage` says:
-    /// see [`Recorder::assume_image`]. What they found there was declared before.
+    /// Declares that commands recorded by [`raw`](Self::raw) have left a part of an image as `usage` says: see
+    /// [`Recorder::assume_image`]. Declare their own uses before them.
     ///
     /// ```no_run
     /// use sublet_frame::track::{Subresources, Use};
     /// use sublet_frame::{CommandList, Image, ListError};
     ///
     /// fn upscale(list: &mut CommandList, image: &Image) -> Result<(), ListError> {
-    ///     // SAFETY: the library expects a storage image, and leaves one to be copied.
+    ///     // SAFETY: the library expects a storage image, and leaves it in the layout for copies.
     ///     unsafe { list.use_image(image, &Subresources::ALL, Use::storage_write(ash::vk::PipelineStageFlags2::COMPUTE_SHADER)) }?;
-    ///     // SAFETY: as above; it uses nothing else of the program's.
+    ///     // SAFETY: as above; it uses no other resources.
     ///     unsafe { list.raw(|_device, _commands| { /* the library's call */ }) }?;
     ///     // SAFETY: as above.
     ///     unsafe { list.assume_image(image, &Subresources::ALL, Use::COPY_SOURCE) }
@@ -315,10 +316,10 @@ impl CommandList {
     /// ```
     ///
     /// # Errors
-    /// [`ListError`]. The list cannot be submitted any more.
+    /// See [`ListError`]. The list can no longer be submitted.
     ///
     /// # Safety
-    /// It is so: they have changed the layout, and made what was written visible to the use.
+    /// The commands have changed the layout, and made their writes visible to the use.
     pub unsafe fn assume_image(
         &mut self,
         image: &Image,
@@ -329,27 +330,31 @@ impl CommandList {
         self.declare(|recorder| recorder.assume_image(image.id(), &image.tracked(part), usage))
     }
 
-    /// Keeps something until the device is done with the list, or the list is dropped. A clone of a [`Buffer`] or
-    /// [`Image`] lives as long, but may be moved meanwhile: see [`keep_buffer`](Self::keep_buffer) and
+    /// Keeps a value until the device is done with the list, or the list is dropped. A clone of a [`Buffer`] or
+    /// [`Image`] stays alive, but a compactor may move it: see [`keep_buffer`](Self::keep_buffer) and
     /// [`keep_image`](Self::keep_image).
     #[doc(alias = "TrackResource")]
     pub fn keep(&mut self, what: impl Send + 'static) {
         self.pool.kept.push(Kept::Any(Box::new(what)));
     }
 
-    /// Bytes for an upload, until the device is done with the list, aligned as `align` says.
-    fn room(&mut self, size: u64, align: impl Fn(&Alignments) -> u64) -> Result<Upload, ListError> {
-        let Self { core, tools, pool, .. } = self;
-        let made = core.uploads.allocate(tools.family, &mut tools.uploads, &mut pool.kept, size, align);
-        made.map_err(|error| core.told(error))
+    /// Allocates upload memory until the device is done with the list. `align` returns the alignment.
+    fn allocate_upload(
+        &mut self,
+        size: u64,
+        align: impl Fn(&Alignments) -> u64,
+    ) -> Result<Upload, ListError> {
+        let Self { core, context, pool, .. } = self;
+        let made = core.uploads.allocate(context.family, &mut context.uploads, &mut pool.kept, size, align);
+        made.map_err(|error| core.or_lost(error))
     }
 
     fn declare(&mut self, f: impl FnOnce(&mut Recorder) -> Result<(), UseError>) -> Result<(), ListError> {
-        f(&mut self.tools.recorder).map_err(|error| self.break_off(ListError::Use(error)))
+        f(&mut self.context.recorder).map_err(|error| self.mark_broken(ListError::Use(error)))
     }
 
-    /// Keeps a buffer where it is until the list is submitted, and what it is now until the device is done with the
-    /// list: for uses that the list does not know of. Those that it knows of keep what they use.
+    /// Prevents moves of a buffer until the list is submitted, and keeps the current buffer until the device is done
+    /// with the list. Call it for uses that the list cannot see; declared uses do it themselves.
     ///
     /// # Errors
     /// [`ListError::OtherFrames`].
@@ -357,7 +362,7 @@ impl CommandList {
         self.keep_current(buffer.core(), buffer.current(), Kept::Buffer)
     }
 
-    /// The same of an image, with its views.
+    /// Keeps an image and its views as [`keep_buffer`](Self::keep_buffer) does.
     ///
     /// # Errors
     /// [`ListError::OtherFrames`].
@@ -365,7 +370,7 @@ impl CommandList {
         self.keep_current(image.core(), image.current(), Kept::Image)
     }
 
-    /// Keeps what a resource is at the moment. It stays that until the list is submitted.
+    /// Keeps the current body of a resource, which cannot be replaced until the list is submitted.
     fn keep_current<K: Kind>(
         &mut self,
         core: &Arc<Core>,
@@ -376,7 +381,7 @@ impl CommandList {
             return Err(ListError::OtherFrames);
         }
         let id: ResourceId = current.id().into();
-        if !self.tools.has_seen(id.slot()) {
+        if !self.context.has_seen(id.slot()) {
             self.enter(current, kept);
         }
         Ok(())
@@ -384,24 +389,24 @@ impl CommandList {
 
     #[inline(never)]
     fn enter<K: Kind>(&mut self, current: &Current<K>, kept: fn(Arc<Body<K>>) -> Kept) {
-        let Self { core, tools, pool, .. } = self;
-        // It may have moved since it was looked at, and what it is now may be kept.
+        let Self { core, context, pool, .. } = self;
+        // The resource may have moved since, and the list may keep the new body already.
         while !current.with(|body| {
-            let has = tools.has_seen(body.slot());
+            let has = context.has_seen(body.slot());
             let entered = !has && body.enter();
             if entered {
-                tools.see(body.slot());
+                context.see(body.slot());
                 pool.kept.push(kept(Arc::clone(body)));
             }
             has || entered
         }) {
-            // It is being moved: soon there is another one.
+            // It is being moved: wait for the replacement.
             core.wait_for_moves();
         }
     }
 
-    /// It will not be submitted, and something else still uses what it keeps, but for what it would have read back.
-    pub(crate) fn give_up(&mut self, keeps: &mut Vec<Kept>) {
+    /// Moves resources that are still in flight into `keeps`. Read-backs stay.
+    pub(crate) fn move_kept(&mut self, keeps: &mut Vec<Kept>) {
         self.leave_kept();
         let is_read = |kept: &Kept| matches!(kept, Kept::Read(_));
         let (reads, used): (Vec<_>, Vec<_>) = self.pool.kept.drain(..).partition(is_read);
@@ -409,7 +414,7 @@ impl CommandList {
         keeps.extend(used);
     }
 
-    /// Resources may be moved again.
+    /// Permits moves of the kept resources again.
     fn leave_kept(&self) {
         for kept in &self.pool.kept {
             match kept {
@@ -420,12 +425,12 @@ impl CommandList {
         }
     }
 
-    /// Transfers and dispatches are not for the inside of rendering.
+    /// Transfers and dispatches are not allowed within rendering.
     fn outside(&self) -> Result<(), ListError> {
         if self.rendering.is_some() { Err(ListError::InsideRendering) } else { Ok(()) }
     }
 
-    /// Draws are for the inside of rendering.
+    /// Draws are only allowed within rendering.
     fn inside(&self) -> Result<(), ListError> {
         if self.rendering.is_none() { Err(ListError::OutsideRendering) } else { Ok(()) }
     }
@@ -438,7 +443,7 @@ impl CommandList {
 
 impl AsRef<Recorder> for CommandList {
     fn as_ref(&self) -> &Recorder {
-        &self.tools.recorder
+        &self.context.recorder
     }
 }
 
@@ -447,19 +452,19 @@ impl Drop for CommandList {
         if self.submitted.is_none() {
             self.leave_kept();
         }
-        let (mut tools, pool) = (std::mem::take(&mut self.tools), std::mem::take(&mut self.pool));
+        let (mut context, pool) = (std::mem::take(&mut self.context), std::mem::take(&mut self.pool));
         if let Some(ticket) = self.submitted {
             self.core.retire(ticket, crate::device::Retired::Pool(pool));
         } else {
-            // Nothing of it runs: what it bound is given to a ticket that is done. If the driver refuses, the next
-            // list flushes it.
+            // Nothing of the list runs, so its bindings get a ticket that is done. If that fails, the next list flushes
+            // them.
             let ticket = self.core.clock.open(self.core.queues[self.queue.index()].lane);
             let _ = self.core.clock.discard(ticket);
-            let _ = tools.flush(ticket);
-            self.core.give_tools(tools);
+            let _ = context.flush(ticket);
+            self.core.return_context(context);
             return self.core.discard(pool);
         }
-        self.core.give_tools(tools);
+        self.core.return_context(context);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Copies of resources to where they move.
+//! Copies for moves of resources.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::device::Kept;
 use crate::resource::{Body, Buffers, Facts, Images};
 use crate::track::{Subresources, Use, UseError};
 
-/// What is copied of an image that moves.
+/// The copy of an image that moves.
 pub(crate) struct MovedImage<'a> {
     pub(crate) from: &'a Arc<Body<Images>>,
     pub(crate) to: &'a Arc<Body<Images>>,
-    /// Aspects, mips and layers whose contents are defined.
+    /// The parts with defined contents.
     pub(crate) parts: &'a [Subresources],
 }
 
 impl CommandList {
-    /// Declares that all of a buffer is copied. The barriers of all that moves are one call.
+    /// Declares the copy of a whole buffer. The barriers of all moves are recorded together.
     pub(crate) fn declare_moved_buffer(
         &mut self,
         from: &Arc<Body<Buffers>>,
@@ -26,36 +26,36 @@ impl CommandList {
         size: u64,
     ) -> Result<(), UseError> {
         self.pool.kept.push(Kept::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
-        let recorder = &mut self.tools.recorder;
+        let recorder = &mut self.context.recorder;
         recorder.use_buffer(from.id, 0..size, Use::COPY_SOURCE)?;
         recorder.use_buffer(to.id, 0..size, Use::COPY_TARGET.discard())
     }
 
-    /// Declares that what is defined of an image is copied.
+    /// Declares the copy of the defined parts of an image.
     pub(crate) fn declare_moved_image(&mut self, moved: &MovedImage<'_>) -> Result<(), UseError> {
         let MovedImage { from, to, parts } = *moved;
         self.pool.kept.push(Kept::Any(Box::new((Arc::clone(from), Arc::clone(to)))));
-        let recorder = &mut self.tools.recorder;
+        let recorder = &mut self.context.recorder;
         parts.iter().try_for_each(|part| {
             recorder.use_image(from.id, part, Use::COPY_SOURCE)?;
             recorder.use_image(to.id, part, Use::COPY_TARGET.discard())
         })
     }
 
-    /// Copies all of a buffer that was declared so.
+    /// Copies a whole buffer after [`declare_moved_buffer`](Self::declare_moved_buffer).
     ///
     /// # Safety
-    /// The uses were declared and flushed; both were made for copies and have so many bytes.
+    /// The uses were declared and flushed. Both buffers have the transfer usages and this size.
     pub(crate) unsafe fn copy_moved_buffer(&self, from: vk::Buffer, to: vk::Buffer, size: u64) {
         let (device, regions) = (self.core.api.device(), [vk::BufferCopy::default().size(size)]);
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both; the rest is the caller's promise.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both; the caller guarantees the rest.
         unsafe { device.cmd_copy_buffer(self.pool.main, from, to, &regions) };
     }
 
-    /// Copies the parts of an image that were declared so.
+    /// Copies parts of an image after [`declare_moved_image`](Self::declare_moved_image).
     ///
     /// # Safety
-    /// The uses were declared and flushed; both images were made as `facts` say, and for copies on this queue.
+    /// The uses were declared and flushed. Both images were created from `facts`, and this queue can copy them.
     pub(crate) unsafe fn copy_moved_image(&self, moved: &MovedImage<'_>, facts: &Facts) {
         let regions: Vec<_> = moved.parts.iter().flat_map(|part| regions(part, facts)).collect();
         if regions.is_empty() {
@@ -63,13 +63,13 @@ impl CommandList {
         }
         let (source, target) = (vk::ImageLayout::TRANSFER_SRC_OPTIMAL, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
         let (device, from, to) = (self.core.api.device(), moved.from.handle, moved.to.handle);
-        // SAFETY: the list is being recorded, outside of rendering, and keeps both, in these layouts; the regions are
-        // whole subresources of both.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps both images, in these layouts. The
+        // regions are whole subresources of both.
         unsafe { device.cmd_copy_image(self.pool.main, from, source, to, target, &regions) };
     }
 }
 
-/// Whole subresources, mip by mip.
+/// Returns one region of whole subresources for each mip.
 fn regions<'a>(part: &'a Subresources, facts: &'a Facts) -> impl Iterator<Item = vk::ImageCopy> + 'a {
     part.mips.clone().map(|mip| {
         let layers = vk::ImageSubresourceLayers {

@@ -1,4 +1,4 @@
-//! Which subresources the regions of a command name.
+//! Subresources of the regions of a command.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -13,7 +13,7 @@ pub(super) fn needs(image: &Image, needs: vk::ImageUsageFlags) -> Result<(), Lis
     if has.contains(needs) { Ok(()) } else { Err(ListError::ImageUsage { needs, has }) }
 }
 
-/// Whether mip, layers and aspects are the image's.
+/// Checks that the image has the mip, the layers and the aspects.
 pub(super) fn check_layers(image: &Image, part: &vk::ImageSubresourceLayers) -> Result<(), ListError> {
     let (asked, has) = (part.aspect_mask, image.facts().all_aspects());
     if asked.is_empty() || !has.contains(asked) {
@@ -41,14 +41,14 @@ fn meets(a: &vk::ImageSubresourceLayers, b: &vk::ImageSubresourceLayers) -> bool
         && other.start < one.end
 }
 
-/// Declares a use of each subresource once, though several regions may be in it.
+/// Declares one use of each subresource, even if several regions overlap it.
 pub(super) fn declare(
     recorder: &mut Recorder,
     image: &Image,
     regions: impl Iterator<Item = (vk::ImageSubresourceLayers, Use)> + Clone,
 ) -> Result<(), UseError> {
     let regions = regions.map(|(part, usage)| {
-        // Planes have one state, and so have depth and stencil where layouts are not separate.
+        // Planes share one state. Depth and stencil do so without separate layouts.
         let aspects = image.tracked(&Subresources::ALL.aspects(part.aspect_mask)).aspects;
         let aspect_mask = if image.core().aspects_apart { aspects } else { image.aspects() };
         (vk::ImageSubresourceLayers { aspect_mask, ..part }, usage)

@@ -1,4 +1,4 @@
-//! Rendering in render passes, where dynamic rendering is not enabled.
+//! Rendering with render passes, for devices without dynamic rendering.
 
 use std::sync::Arc;
 
@@ -13,45 +13,45 @@ use crate::device::{
 };
 use crate::track::Use;
 
-/// What a pipeline renders to: as `VkPipelineRenderingCreateInfo` says it for dynamic rendering.
+/// The attachments of a pipeline, as `VkPipelineRenderingCreateInfo` describes them for dynamic rendering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RenderPassInfo<'a> {
-    /// Formats of colors, by their locations: 8 at most. `UNDEFINED` where there is none.
+    /// Color formats by location, at most 8. `UNDEFINED` for an unused location.
     pub colors: &'a [vk::Format],
-    /// The format of depth and stencil, which are one image; `UNDEFINED` without them.
+    /// The format of the depth and stencil image, or `UNDEFINED`.
     pub depth_stencil: vk::Format,
     /// Samples of each attachment.
     pub samples: vk::SampleCountFlags,
-    /// The views of multiview; 0 without it.
+    /// The view mask of multiview, or 0.
     pub view_mask: u32,
 }
 
 impl<'a> RenderPassInfo<'a> {
-    /// One sample, without multiview.
+    /// Creates an info with one sample and without multiview.
     #[must_use]
     pub const fn new(colors: &'a [vk::Format], depth_stencil: vk::Format) -> Self {
         Self { colors, depth_stencil, samples: vk::SampleCountFlags::TYPE_1, view_mask: 0 }
     }
 
-    /// So many samples of each attachment.
+    /// Sets the samples of each attachment.
     #[must_use]
     pub const fn samples(mut self, samples: vk::SampleCountFlags) -> Self {
         self.samples = samples;
         self
     }
 
-    /// The views of multiview.
+    /// Sets the view mask of multiview.
     #[must_use]
     pub const fn view_mask(mut self, mask: u32) -> Self {
         self.view_mask = mask;
         self
     }
 
-    /// The render pass, which lives as long as the core; null where dynamic rendering is enabled.
+    /// Returns the render pass, which lives as long as the core; null with dynamic rendering.
     ///
     /// # Safety
-    /// The device can render so.
+    /// The device supports these attachments.
     pub(crate) unsafe fn pass(&self, core: &Core) -> Result<vk::RenderPass, ListError> {
         if core.api.has_dynamic_rendering() {
             return Ok(vk::RenderPass::null());
@@ -70,32 +70,32 @@ impl<'a> RenderPassInfo<'a> {
             *slot = attachment(format, Use::COLOR_ATTACHMENT.layout);
         }
         info.attachments[DEPTH_STENCIL] = attachment(self.depth_stencil, Use::DEPTH_ATTACHMENT.layout);
-        // SAFETY: frames, and the device with them, outlive their lists; the rest is the caller's promise.
+        // SAFETY: frames and device outlive the lists; the caller guarantees the rest.
         let pass = unsafe { core.render_passes.pass(core.api.device(), &info, true) };
-        pass.map(|pass| pass.handle).map_err(|error| core.told(ListError::Driver(error)))
+        pass.map(|pass| pass.handle).map_err(|error| core.or_lost(ListError::Driver(error)))
     }
 }
 
-/// What rendering begins with.
+/// The objects that rendering begins with.
 type Made = (Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>);
 
-/// The render pass that a list renders in.
+/// The render pass of a list.
 pub(super) struct Pass {
     info: PassInfo,
     framebuffer: FramebufferInfo,
-    /// By slot.
+    /// Indexed by slot.
     clears: [vk::ClearValue; SLOTS],
     made: Option<Made>,
 }
 
-/// What becomes of an aspect that is not attached, of an image whose other one is: it stays.
-fn aside(store_op: vk::AttachmentStoreOp) -> (vk::AttachmentLoadOp, vk::AttachmentStoreOp) {
+/// Returns the operations of the aspect that is not attached while the other one of its image is: it is preserved.
+fn unattached_ops(store_op: vk::AttachmentStoreOp) -> (vk::AttachmentLoadOp, vk::AttachmentStoreOp) {
     let none = store_op == vk::AttachmentStoreOp::NONE;
     (vk::AttachmentLoadOp::LOAD, if none { store_op } else { vk::AttachmentStoreOp::STORE })
 }
 
 impl Pass {
-    /// What `info` says, with the views and layouts that the attachments have got.
+    /// Describes `info`, with the views and layouts of the attachments.
     pub(super) fn new(
         info: &RenderingInfo<'_>,
         colors: &[vk::RenderingAttachmentInfo<'_>],
@@ -136,7 +136,7 @@ impl Pass {
         if let Some((image, made)) = info.depth.as_ref().or(info.stencil.as_ref()).zip(depth.or(stencil)) {
             let (format, mip, image) = (image.format(), image.mip, image.image);
             let ops = |one: Option<&vk::RenderingAttachmentInfo<'_>>| {
-                one.map_or_else(|| aside(made.store_op), |one| (one.load_op, one.store_op))
+                one.map_or_else(|| unattached_ops(made.store_op), |one| (one.load_op, one.store_op))
             };
             let mut attachment = PassAttachment::of(format, image.facts().samples, made.image_layout);
             (attachment.load_op, attachment.store_op) = ops(depth);
@@ -144,14 +144,14 @@ impl Pass {
             pass.attach(DEPTH_STENCIL, attachment, made.image_view, image.extent(mip));
             let value = |one: Option<&vk::RenderingAttachmentInfo<'_>>| {
                 let clear = one.map_or_else(vk::ClearValue::default, |one| one.clear_value);
-                // SAFETY: any bits are numbers, and whoever clears depth or stencil has set these.
+                // SAFETY: any bits are valid numbers, and a clear of depth or stencil has set these.
                 unsafe { clear.depth_stencil }
             };
             let (depth, stencil) = (value(depth).depth, value(stencil).stencil);
             pass.clears[DEPTH_STENCIL].depth_stencil = vk::ClearDepthStencilValue { depth, stencil };
         }
         if pass.framebuffer.extent == extent {
-            // Nothing is attached.
+            // There are no attachments.
             let end = |offset: i32, size: u32| u32::try_from(offset).unwrap_or(0).saturating_add(size);
             let vk::Rect2D { offset, extent } = info.area;
             let (width, height) = (end(offset.x, extent.width), end(offset.y, extent.height));
@@ -167,26 +167,26 @@ impl Pass {
         (extent.width, extent.height) = (extent.width.min(size.width), extent.height.min(size.height));
     }
 
-    /// Makes what it begins with, unless it is there.
+    /// Creates the render pass and framebuffer, or takes them from the cache.
     ///
     /// # Safety
-    /// The views are live until the list is done, and the device can render to them so.
+    /// The views live until the list is done, and the device supports rendering to them.
     pub(super) unsafe fn make(&mut self, core: &Core) -> Result<(), DriverError> {
         let device = core.api.device();
-        // SAFETY: the caller's own promise; frames, and the device with them, outlive their lists.
+        // SAFETY: the caller's own promise; frames and device outlive the lists.
         let pass = unsafe { core.render_passes.pass(device, &self.info, false) };
-        let pass = pass.map_err(|error| core.note(error))?;
-        // SAFETY: as above; both are made from the same attachments.
+        let pass = pass.map_err(|error| core.record_error(error))?;
+        // SAFETY: as above; both have the same attachments.
         let framebuffer = unsafe { core.render_passes.framebuffer(device, &self.framebuffer, pass.handle) };
-        self.made = Some((pass, framebuffer.map_err(|error| core.note(error))?));
+        self.made = Some((pass, framebuffer.map_err(|error| core.record_error(error))?));
         Ok(())
     }
 
-    /// Makes what it begins with again, behind an interruption: what was stored is loaded.
+    /// Creates the render pass for continuing after an interruption: it loads all attachments.
     ///
     /// # Safety
-    /// As [`make`](Self::make).
-    pub(super) unsafe fn make_again(&mut self, core: &Core) -> Result<(), DriverError> {
+    /// See [`make`](Self::make).
+    pub(super) unsafe fn recreate(&mut self, core: &Core) -> Result<(), DriverError> {
         for attachment in self.info.attachments.iter_mut().flatten() {
             attachment.load_op = vk::AttachmentLoadOp::LOAD;
             attachment.stencil_load_op = vk::AttachmentLoadOp::LOAD;
@@ -195,11 +195,11 @@ impl Pass {
         unsafe { self.make(core) }
     }
 
-    /// Begins it. The list is to keep the answer.
+    /// Begins the render pass. The list must keep the result.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, outside of rendering; attachments are in their
-    /// layouts, and the area is within them.
+    /// Only this thread records the command buffer, outside of rendering. Attachments are in their layouts, and contain
+    /// the area.
     pub(super) unsafe fn begin(
         &self,
         core: &Core,
@@ -217,7 +217,7 @@ impl Pass {
             .framebuffer(framebuffer.handle)
             .render_area(area)
             .clear_values(&clears[..count]);
-        // SAFETY: the caller's promise; the framebuffer is one for the pass.
+        // SAFETY: the caller's promise; the framebuffer matches the pass.
         unsafe { core.api.begin_pass(commands, &info) };
         Some(Kept::Pass(Arc::clone(pass), Arc::clone(framebuffer)))
     }

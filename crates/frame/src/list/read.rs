@@ -1,4 +1,4 @@
-//! Bytes that come back from the device.
+//! Read-backs from the device to the host.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -26,7 +26,7 @@ enum Phase {
     Lost,
 }
 
-/// Where a read-back is on its way.
+/// The progress of a read-back.
 #[derive(Default)]
 pub(crate) struct ReadState(Mutex<(Phase, Option<Waker>)>);
 
@@ -35,8 +35,8 @@ impl ReadState {
         self.0.lock().0 = Phase::Submitted(ticket);
     }
 
-    /// The list is done, or will never be.
-    pub(crate) fn settle(&self, lost: bool) {
+    /// Completes the read-back when its list is done or dropped.
+    pub(crate) fn complete(&self, lost: bool) {
         let mut state = self.0.lock();
         state.0 = match state.0 {
             _ if lost => Phase::Lost,
@@ -51,12 +51,11 @@ impl ReadState {
     }
 }
 
-/// Bytes that the device copies to where the host reads them, once the list is done that was told so:
-/// [`CommandList::read_buffer`](crate::CommandList::read_buffer),
+/// Bytes that a list copies back to the host: see [`CommandList::read_buffer`](crate::CommandList::read_buffer) and
 /// [`CommandList::read_image`](crate::CommandList::read_image).
 ///
-/// It is ready when [`Frames::begin`](crate::Frames::begin), [`collect`](crate::Frames::collect) or
-/// [`wait`](crate::Frames::wait) finds that the list is done. It is also a [`Future`], which they wake.
+/// It becomes ready when [`Frames::begin`](crate::Frames::begin), [`collect`](crate::Frames::collect) or
+/// [`wait`](crate::Frames::wait) finds that the list is done. They also wake it as a [`Future`].
 pub struct ReadBack {
     state: Arc<ReadState>,
     buffer: Buffer,
@@ -67,19 +66,19 @@ impl ReadBack {
         Self { state, buffer }
     }
 
-    /// How many bytes there will be.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.buffer.size()
     }
 
-    /// Whether the bytes are there.
+    /// Returns true if the bytes are available.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.state.0.lock().0 == Phase::Ready
     }
 
-    /// The ticket of the submission; none before it is submitted, and none once it is ready.
+    /// Returns the ticket of the submission; none before the submission, and none when ready.
     #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {
         match self.state.0.lock().0 {
@@ -88,20 +87,20 @@ impl ReadBack {
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
-    /// [`ReadError`]: it is not ready, or never will be.
+    /// See [`ReadError`].
     pub fn bytes(&self) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; usize::try_from(self.size()).map_err(|_| ReadError::Never)?];
         self.read(0, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Copies bytes from `offset` on.
+    /// Copies bytes from `offset` on into `bytes`.
     ///
     /// # Errors
-    /// [`ReadError`]: it is not ready, or never will be.
+    /// See [`ReadError`].
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<(), ReadError> {
         match self.state.0.lock().0 {
             Phase::Ready => {}
@@ -112,7 +111,7 @@ impl ReadBack {
         let allocation = self.buffer.allocation().ok_or(ReadError::Never)?;
         let core = self.buffer.core();
         let copied = core.allocator.copy_from_allocation(allocation, offset, bytes);
-        copied.map_err(|error| core.told(ReadError::Map(error)))
+        copied.map_err(|error| core.or_lost(ReadError::Map(error)))
     }
 }
 
@@ -120,7 +119,7 @@ impl Future for ReadBack {
     type Output = Result<Vec<u8>, ReadError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Wakers are the program's: they are cloned and dropped when no lock is held.
+        // Wakers run code of the program, so clone and drop them without locks.
         let waker = context.waker().clone();
         let mut state = self.state.0.lock();
         if matches!(state.0, Phase::Recorded | Phase::Submitted(_)) {
@@ -146,24 +145,24 @@ impl fmt::Debug for ReadBack {
     }
 }
 
-/// Why there are no bytes.
+/// An error of reading a [`ReadBack`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The device is not known to be done. [`Frames::wait`](crate::Frames::wait) waits for it.
     NotReady,
-    /// The list was dropped or refused.
+    /// The list was dropped, or its submission failed.
     Never,
     /// The device is lost.
     Lost,
-    /// The memory could not be read.
+    /// Mapping the memory failed.
     Map(MapError),
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotReady => f.write_str("the device is not known to be done with the list"),
+            Self::NotReady => f.write_str("the device may not be done with the list: wait for it"),
             Self::Never => f.write_str("the list was not submitted"),
             Self::Lost => f.write_str("the device is lost"),
             Self::Map(error) => error.fmt(f),

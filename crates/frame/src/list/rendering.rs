@@ -1,4 +1,4 @@
-//! Rendering that begins when it has to.
+//! Rendering that begins with the first draw.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use crate::track::{ImageId, ResourceId, Subresources, Use, UseError};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Nothing is recorded yet.
+    /// Not recorded yet.
     Pending,
     Active,
-    /// A barrier came between.
+    /// Interrupted by a barrier.
     Suspended,
 }
 
-/// Images that are rendered to, each followed by the one that it is resolved to: colors, depth, stencil.
+/// Maximum number of attached images: colors, depth and stencil, each followed by its resolve target.
 const MOST_ATTACHED: usize = 2 * (MOST_COLORS + 2);
 
-/// An image that is rendered to.
+/// An attached image.
 #[derive(Clone)]
 struct Attached {
     image: ImageId,
     part: Subresources,
-    /// The same as the tracker counts it.
+    /// `part` in tracked subresources.
     tracked: Subresources,
     usage: Use,
 }
@@ -38,26 +38,26 @@ impl Attached {
         Self { image: image.id(), tracked: image.tracked(&part), part, usage }
     }
 
-    /// Whether both are of the same mips and layers, where depth and stencil, or slices, have one state.
+    /// Returns true if both have the same mips and layers, so that they may share state: depth and stencil, or slices.
     fn is_beside(&self, other: &Self) -> bool {
-        let place = |one: &Self| (one.image, one.tracked.mips.clone(), one.tracked.layers.clone());
-        place(self) == place(other)
+        let key = |one: &Self| (one.image, one.tracked.mips.clone(), one.tracked.layers.clone());
+        key(self) == key(other)
     }
 }
 
-/// Whether mips, layers and aspects have some in common.
+/// Returns true if the parts overlap.
 fn meet(one: &Subresources, other: &Subresources) -> bool {
     let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
     meet(&one.mips, &other.mips) && meet(&one.layers, &other.layers) && one.aspects.intersects(other.aspects)
 }
 
-/// Whether layers of a view are all of the subresources that they are in: slices may be some.
+/// Returns true if the layers of a view cover their subresources. Slices may cover only a part.
 fn is_whole(image: &Image, mip: u32, layers: &Range<u32>) -> bool {
     let slices = image.facts().image_type == vk::ImageType::TYPE_3D;
     !slices || *layers == (0..image.extent(mip).depth)
 }
 
-/// Rendering that a list is in. It begins with the first draw, so that what that draw needs comes before.
+/// The rendering of a list. It begins with the first draw, so that the barriers of that draw come before it.
 pub(super) struct Rendering {
     phase: Phase,
     area: vk::Rect2D,
@@ -67,10 +67,10 @@ pub(super) struct Rendering {
     color_count: usize,
     depth: Option<vk::RenderingAttachmentInfo<'static>>,
     stencil: Option<vk::RenderingAttachmentInfo<'static>>,
-    /// Ten attachments and as many resolved ones at most.
+    /// At most ten attachments, each with a resolve target.
     attached: [Option<Attached>; MOST_ATTACHED],
     can_suspend: bool,
-    /// Where dynamic rendering is not enabled.
+    /// Set without dynamic rendering.
     pass: Option<Pass>,
 }
 
@@ -79,17 +79,17 @@ fn range(start: u32, count: u32) -> Range<u32> {
 }
 
 impl Rendering {
-    /// Whether an image that shaders use is rendered to.
+    /// Returns true if shaders would read an image that is rendered to.
     pub(super) fn attaches(&self, image: ImageId, part: &Subresources) -> bool {
         self.attached.iter().flatten().any(|attached| {
             attached.image == image && attached.usage.writes() && meet(&attached.tracked, part)
         })
     }
 
-    /// Ends it for a barrier. Fails if what is rendered would be lost.
+    /// Ends rendering for a barrier. Fails if that would lose results.
     ///
     /// # Safety
-    /// The command buffer is the one that it is in, and is being recorded by this thread alone.
+    /// Rendering is in this command buffer, and only this thread records it.
     pub(super) unsafe fn suspend(
         &mut self,
         core: &Core,
@@ -102,8 +102,8 @@ impl Rendering {
             return Err(ListError::RenderingNeedsBarrier);
         }
         if let Some(pass) = &mut self.pass {
-            // SAFETY: the list keeps the views; what they are was promised when rendering began.
-            unsafe { pass.make_again(core) }.map_err(|error| core.told(ListError::Driver(error)))?;
+            // SAFETY: the list keeps the views; the caller of `begin_rendering` guarantees them.
+            unsafe { pass.recreate(core) }.map_err(|error| core.or_lost(ListError::Driver(error)))?;
         }
         // SAFETY: rendering is active in the command buffer.
         unsafe { core.api.end_rendering(commands) };
@@ -120,15 +120,14 @@ impl Rendering {
         Ok(())
     }
 
-    /// What the list is to keep.
+    /// Begins rendering. Returns the objects that the list must keep.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, outside of rendering, and the attachments are in
-    /// their layouts.
+    /// Only this thread records the command buffer, outside of rendering, and the attachments are in their layouts.
     unsafe fn begin(&mut self, core: &Core, commands: vk::CommandBuffer) -> Option<Kept> {
         self.phase = Phase::Active;
         if let Some(pass) = &self.pass {
-            // SAFETY: the caller's promise; the area was promised when rendering began.
+            // SAFETY: the caller's promise; the caller of `begin_rendering` guarantees the area.
             return unsafe { pass.begin(core, commands, self.area) };
         }
         let mut info = vk::RenderingInfo::default()
@@ -149,19 +148,19 @@ impl Rendering {
 }
 
 impl CommandList {
-    /// Begins rendering to attachments: their layouts change, and what they lose they lose without a thought. Recorded
-    /// with the first draw, so that what that needs comes before. Without dynamic rendering it is a render pass, which
-    /// is made with its framebuffer where none like it is kept from before.
+    /// Begins rendering to attachments, including their layout transitions. It is recorded with the first draw, so that
+    /// the barriers of that draw come before it. Without dynamic rendering, it is a render pass with a framebuffer,
+    /// created or taken from a cache.
     ///
-    /// A later draw that needs a barrier, because what it uses was written in this list, interrupts rendering: it ends,
-    /// and begins again behind the barrier. That takes time on tiled GPUs; declare such uses before.
+    /// A later draw interrupts rendering if it needs a barrier for a resource that this list has written: rendering
+    /// ends, and begins again after the barrier. That is slow on tiled GPUs; declare such uses before.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     ///
     /// # Safety
-    /// Attachments, area and layers are valid as of `vkCmdBeginRendering`, also where it is a render pass, but for layouts
-    /// and synchronization.
+    /// Attachments, area and layers are valid for `vkCmdBeginRendering`, except for layouts and synchronization. This
+    /// also applies to render passes.
     #[doc(alias = "OMSetRenderTargets")]
     #[doc(alias = "SetRenderTarget")]
     pub unsafe fn begin_rendering(&mut self, info: &RenderingInfo<'_>) -> Result<(), ListError> {
@@ -207,8 +206,8 @@ impl CommandList {
         if in_passes {
             let Rendering { colors, depth, stencil, .. } = &rendering;
             let mut pass = Pass::new(info, colors, depth.as_ref(), stencil.as_ref());
-            // SAFETY: the list keeps the views; that the device can render to them so is the caller's promise.
-            unsafe { pass.make(&self.core) }.map_err(|error| self.core.told(ListError::Driver(error)))?;
+            // SAFETY: the list keeps the views; the caller guarantees that the device supports rendering to them.
+            unsafe { pass.make(&self.core) }.map_err(|error| self.core.or_lost(ListError::Driver(error)))?;
             rendering.pass = Some(pass);
         }
         self.declare_attached(&rendering)?;
@@ -220,10 +219,10 @@ impl CommandList {
     /// Ends rendering.
     ///
     /// # Errors
-    /// [`ListError::OutsideRendering`] if it was not begun.
+    /// [`ListError::OutsideRendering`] if rendering was not begun.
     pub fn end_rendering(&mut self) -> Result<(), ListError> {
         self.inside()?;
-        // Without a draw attachments are still cleared and stored.
+        // Attachments are cleared and stored even without a draw.
         self.resume_rendering();
         self.rendering = None;
         // SAFETY: rendering is active in the list, which is being recorded by its owner.
@@ -231,24 +230,24 @@ impl CommandList {
         Ok(())
     }
 
-    /// Makes rendering active, if the list is in any.
+    /// Begins pending or suspended rendering, if the list has any.
     pub(super) fn resume_rendering(&mut self) {
         if self.rendering.as_ref().is_none_or(|rendering| rendering.phase == Phase::Active) {
             return;
         }
         let Some(mut rendering) = self.rendering.take() else { return };
         if rendering.phase == Phase::Suspended {
-            // What was stored is loaded. A use that fails makes the list one that cannot be submitted.
+            // Stored attachments are loaded again. A failed use marks the list as incomplete.
             let _ = self.declare_attached(&rendering).and_then(|()| self.flush());
         }
-        // SAFETY: the list is being recorded by its owner, outside of rendering, and the attachments are in their
-        // layouts; what they are was promised when rendering began.
+        // SAFETY: the owner records the list, outside of rendering, and the attachments are in their layouts. The
+        // caller of `begin_rendering` guarantees the attachments.
         let kept = unsafe { rendering.begin(&self.core, self.pool.main) };
         self.pool.kept.extend(kept);
         self.rendering = Some(rendering);
     }
 
-    /// Declares what is rendered to: once where depth and stencil are of one image, or slices of one mip.
+    /// Declares the attachments: one use for depth and stencil of one image, and for slices of one mip.
     fn declare_attached(&mut self, rendering: &Rendering) -> Result<(), ListError> {
         let attached = &rendering.attached;
         self.declare(|recorder| {
@@ -273,7 +272,7 @@ impl CommandList {
     }
 
     /// # Safety
-    /// As of [`begin_rendering`](Self::begin_rendering).
+    /// See [`begin_rendering`](Self::begin_rendering).
     unsafe fn attach(
         &mut self,
         rendering: &mut Rendering,
@@ -298,7 +297,7 @@ impl CommandList {
         let full = info.area.offset == vk::Offset2D::default()
             && (info.area.extent.width, info.area.extent.height) == (size.width, size.height);
         let mut usage = if color { Use::COLOR_ATTACHMENT } else { Use::DEPTH_ATTACHMENT };
-        // Depth and stencil have one layout.
+        // Depth and stencil share one layout.
         let read_only = [&info.depth, &info.stencil].iter().all(|one| one.is_none_or(|one| one.read_only));
         if read_only && !color {
             usage.layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
@@ -308,7 +307,7 @@ impl CommandList {
         }
         usage.discards = full && load_op != vk::AttachmentLoadOp::LOAD && image.aspects() == aspect;
         usage.discards &= is_whole(image, mip, &range(layer, layers));
-        // A render pass has depth and stencil of an image, and keeps the one that is not attached by writing it.
+        // A render pass attaches depth and stencil together, and preserves the missing one by writing it.
         let alone = info.depth.is_none() || info.stencil.is_none();
         let kept = !color && alone && in_passes;
         let aspects = if kept { image.aspects() } else { aspect };
@@ -332,8 +331,8 @@ impl CommandList {
             // SAFETY: the caller's own promise.
             let view =
                 unsafe { self.attachment_view(target.image, format, target.mip, layers.clone(), needs) }?;
-            // The layout is that of any attachment, and the rest that of colors, also of depth and stencil: "Render Pass
-            // Multisample Resolve Operations" of the specification.
+            // The layout is that of an attachment. Stages and accesses are those of colors, even for depth and stencil:
+            // see "Render Pass Multisample Resolve Operations" in the specification.
             let layout = if color { Use::COLOR_ATTACHMENT.layout } else { Use::DEPTH_ATTACHMENT.layout };
             made = made.resolve_mode(mode).resolve_image_view(view).resolve_image_layout(layout);
             let whole = target.image.aspects() == aspect && is_whole(target.image, target.mip, &layers);
@@ -346,7 +345,7 @@ impl CommandList {
     }
 
     /// # Safety
-    /// The image can have the view.
+    /// The image supports the view.
     unsafe fn attachment_view(
         &mut self,
         image: &Image,
@@ -368,6 +367,6 @@ impl CommandList {
         let info = ViewInfo { view_type, format, part };
         // SAFETY: the caller's own promise.
         let view = unsafe { image.view_with(&info) };
-        view.map_err(|error| self.core.told(ListError::View(error)))
+        view.map_err(|error| self.core.or_lost(ListError::View(error)))
     }
 }

@@ -1,19 +1,18 @@
-//! State that graphics pipelines leave to commands. It stays set until the end of the list, also within
-//! [`raw`](CommandList::raw).
+//! Dynamic state of graphics pipelines. It stays set until the end of the list, also within [`raw`](CommandList::raw).
 
 use ash::vk;
 
 use super::error::check_range;
 use super::{CommandList, ListError};
 
-/// Where is drawn, and which depths there are.
+/// The viewport, the depth range and the scissor.
 ///
 /// ```
 /// use ash::vk;
 /// use sublet_frame::ViewportInfo;
 ///
 /// let area = vk::Rect2D { extent: vk::Extent2D { width: 64, height: 64 }, ..Default::default() };
-/// // As OpenGL and Direct3D have it, far away is 0, and only the left half is drawn.
+/// // Flipped as in OpenGL and Direct3D, with reversed depth, and drawing only the left half.
 /// let left = vk::Rect2D { extent: vk::Extent2D { width: 32, height: 64 }, ..area };
 /// let viewport = ViewportInfo::new(area).flip().depth(1.0, 0.0).scissor(left);
 /// # assert!(viewport.flip);
@@ -21,40 +20,40 @@ use super::{CommandList, ListError};
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct ViewportInfo {
-    /// The texels that `-1..1` is stretched to.
+    /// The area that normalized device coordinates map to.
     pub area: vk::Rect2D,
-    /// Up is up: `y` grows from the last row to the first one.
+    /// Flips the viewport: `y` points up.
     pub flip: bool,
-    /// What becomes of the depth 0, from 0 to 1.
+    /// The depth of 0, from 0 to 1.
     pub min_depth: f32,
-    /// What becomes of the depth 1, from 0 to 1.
+    /// The depth of 1, from 0 to 1.
     pub max_depth: f32,
-    /// The texels that are drawn; the area without it.
+    /// The scissor, or none for the area.
     pub scissor: Option<vk::Rect2D>,
 }
 
 impl ViewportInfo {
-    /// An area, all of which is drawn, with depths from 0 to 1.
+    /// Creates a viewport with depths from 0 to 1, whose scissor is the area.
     #[must_use]
     pub const fn new(area: vk::Rect2D) -> Self {
         Self { area, flip: false, min_depth: 0.0, max_depth: 1.0, scissor: None }
     }
 
-    /// Up is up: `y` grows from the last row to the first one.
+    /// Flips the viewport: `y` points up.
     #[must_use]
     pub const fn flip(mut self) -> Self {
         self.flip = true;
         self
     }
 
-    /// What becomes of the depths 0 and 1.
+    /// Sets the depth range.
     #[must_use]
     pub const fn depth(mut self, min: f32, max: f32) -> Self {
         (self.min_depth, self.max_depth) = (min, max);
         self
     }
 
-    /// Only these texels are drawn.
+    /// Sets the scissor.
     #[must_use]
     pub const fn scissor(mut self, scissor: vk::Rect2D) -> Self {
         self.scissor = Some(scissor);
@@ -71,16 +70,16 @@ impl From<vk::Rect2D> for ViewportInfo {
 #[expect(
     clippy::as_conversions,
     clippy::cast_precision_loss,
-    reason = "no more than `maxViewportDimensions`, which a float holds"
+    reason = "at most `maxViewportDimensions`, which a float represents"
 )]
 fn float(texels: u32) -> f32 {
     texels as f32
 }
 
-/// State for pipelines that leave it to commands (`VkPipelineDynamicStateCreateInfo`). Each is recorded at once and holds
-/// for all draws behind it.
+/// Dynamic state (`VkPipelineDynamicStateCreateInfo`). Each call is recorded immediately and applies to all later
+/// draws.
 impl CommandList {
-    /// `vkCmdSetViewport` and `vkCmdSetScissor`, of one: an area, or a [`ViewportInfo`].
+    /// `vkCmdSetViewport` and `vkCmdSetScissor` of one viewport: an area, or a [`ViewportInfo`].
     ///
     /// ```
     /// use ash::vk;
@@ -96,8 +95,8 @@ impl CommandList {
     /// ```
     ///
     /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw; [`ListError::OutOfRange`] for an area or a scissor that is empty
-    /// or begins below 0; [`ListError::DepthRange`]; [`ListError::NotEnabled`] for one that is flipped on Vulkan 1.0
+    /// [`ListError::Queue`] without graphics support; [`ListError::OutOfRange`] for an area or scissor that is empty or
+    /// starts below 0; [`ListError::DepthRange`]; [`ListError::NotEnabled`] for a flipped viewport on Vulkan 1.0
     /// without [`Features::maintenance1`](crate::Features::maintenance1). Nothing was recorded.
     #[doc(alias = "RSSetViewports")]
     #[doc(alias = "RSSetScissorRects")]
@@ -108,7 +107,7 @@ impl CommandList {
         let [width, height] = limits.map(u64::from);
         check_area(["columns of a viewport", "rows of a viewport"], area, [width, height])?;
         let scissor = scissor.unwrap_or(area);
-        // What is beyond the attachments is not drawn.
+        // The scissor may exceed the attachments.
         check_area(["columns of a scissor", "rows of a scissor"], scissor, [u64::from(u32::MAX >> 1); 2])?;
         let unit = 0.0..=1.0;
         if !unit.contains(&min_depth) || !unit.contains(&max_depth) {
@@ -127,56 +126,56 @@ impl CommandList {
             max_depth,
         };
         let (device, main) = (self.core.api.device(), self.pool.main);
-        // SAFETY: the list is being recorded for a queue that draws, and the viewport is within the device's limits.
+        // SAFETY: the list is being recorded for a graphics queue, and the viewport is within the limits of the device.
         unsafe { device.cmd_set_viewport(main, 0, &[viewport]) };
-        // SAFETY: as above; the offsets are not negative, and the ends no more than an `i32` holds.
+        // SAFETY: as above; the offsets are not negative, and the ends fit an `i32`.
         unsafe { device.cmd_set_scissor(main, 0, &[scissor]) };
         Ok(())
     }
 
-    /// `vkCmdSetDepthBias`: what is added to depths, as for shadows.
+    /// `vkCmdSetDepthBias`.
     ///
     /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw; [`ListError::NotEnabled`] for a `clamp` other than 0 without
+    /// [`ListError::Queue`] without graphics support; [`ListError::NotEnabled`] if `clamp` is not 0 without
     /// [`Features::depth_bias_clamp`](crate::Features::depth_bias_clamp). Nothing was recorded.
     pub fn set_depth_bias(&mut self, constant: f32, clamp: f32, slope: f32) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         if clamp != 0.0 && !self.core.api.clamps_depth_bias() {
             return Err(ListError::NotEnabled { feature: "depthBiasClamp" });
         }
-        // SAFETY: the list is being recorded for a queue that draws, and the clamp is enabled or 0.
+        // SAFETY: the list is being recorded for a graphics queue, and the clamp is enabled or 0.
         unsafe { self.core.api.device().cmd_set_depth_bias(self.pool.main, constant, clamp, slope) };
         Ok(())
     }
 
-    /// `vkCmdSetCullMode`: which triangles are left out.
+    /// `vkCmdSetCullMode`.
     ///
     /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw; [`ListError::NotEnabled`] before Vulkan 1.3 without
+    /// [`ListError::Queue`] without graphics support; [`ListError::NotEnabled`] before Vulkan 1.3 without
     /// [`Features::extended_dynamic_state`](crate::Features::extended_dynamic_state). Nothing was recorded.
     #[doc(alias = "RSSetState")]
     pub fn set_cull_mode(&mut self, mode: vk::CullModeFlags) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        // SAFETY: the list is being recorded for a queue that draws.
+        // SAFETY: the list is being recorded for a graphics queue.
         let set = unsafe { self.core.api.set_cull_mode(self.pool.main, mode) };
         set.ok_or(ListError::NotEnabled { feature: "extendedDynamicState" })
     }
 
-    /// `vkCmdSetFrontFace`: which side of a triangle is its front.
+    /// `vkCmdSetFrontFace`.
     ///
     /// # Errors
-    /// As [`set_cull_mode`](Self::set_cull_mode).
+    /// See [`set_cull_mode`](Self::set_cull_mode).
     pub fn set_front_face(&mut self, face: vk::FrontFace) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        // SAFETY: the list is being recorded for a queue that draws.
+        // SAFETY: the list is being recorded for a graphics queue.
         let set = unsafe { self.core.api.set_front_face(self.pool.main, face) };
         set.ok_or(ListError::NotEnabled { feature: "extendedDynamicState" })
     }
 
-    /// `vkCmdSetStencilReference`, of the front, the back, or both.
+    /// `vkCmdSetStencilReference` for the front face, the back face, or both.
     ///
     /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw; [`ListError::OutOfRange`] for no face: nothing was recorded.
+    /// [`ListError::Queue`] without graphics support; [`ListError::OutOfRange`] without a face. Nothing was recorded.
     #[doc(alias = "OMSetStencilRef")]
     pub fn set_stencil_reference(
         &mut self,
@@ -186,7 +185,7 @@ impl CommandList {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
         let given = faces & vk::StencilFaceFlags::FRONT_AND_BACK;
         check_range("faces", 0, given.as_raw().count_ones().into(), 2)?;
-        // SAFETY: the list is being recorded for a queue that draws, and there is a face.
+        // SAFETY: the list is being recorded for a graphics queue, with at least one face.
         unsafe { self.core.api.device().cmd_set_stencil_reference(self.pool.main, given, reference) };
         Ok(())
     }
@@ -194,11 +193,11 @@ impl CommandList {
     /// `vkCmdSetBlendConstants`.
     ///
     /// # Errors
-    /// [`ListError::Queue`] if the queue does not draw: nothing was recorded.
+    /// [`ListError::Queue`] without graphics support. Nothing was recorded.
     #[doc(alias = "OMSetBlendFactor")]
     pub fn set_blend_constants(&mut self, constants: [f32; 4]) -> Result<(), ListError> {
         self.needs_queue(vk::QueueFlags::GRAPHICS)?;
-        // SAFETY: the list is being recorded for a queue that draws.
+        // SAFETY: the list is being recorded for a graphics queue.
         unsafe { self.core.api.device().cmd_set_blend_constants(self.pool.main, &constants) };
         Ok(())
     }

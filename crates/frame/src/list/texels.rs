@@ -1,4 +1,4 @@
-//! Buffers that shaders read and write as texels.
+//! Texel buffers.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use crate::resource::{Buffer, format_layout};
 use crate::track::Use;
 
 impl CommandList {
-    /// Binds bytes of a buffer as a uniform or storage texel buffer, whatever the binding is. The view of each format and
-    /// range is made once, kept, and destroyed with the buffer. Where descriptors are in descriptor buffers, the buffer is
-    /// made with `SHADER_DEVICE_ADDRESS`.
+    /// Binds bytes of a buffer as a uniform or storage texel buffer, depending on the binding. The view of each format
+    /// and range is created once and destroyed with the buffer. With descriptor buffers, the buffer needs the usage
+    /// `SHADER_DEVICE_ADDRESS`.
     ///
     /// ```no_run
     /// use ash::vk;
@@ -30,7 +30,8 @@ impl CommandList {
     /// ```
     ///
     /// # Errors
-    /// [`ListError`]: nothing was changed. [`ListError::FormatFeatures`] if the device has no such texel buffers.
+    /// See [`ListError`]; nothing was changed. [`ListError::FormatFeatures`] if the device does not support such texel
+    /// buffers.
     #[doc(alias = "vkCreateBufferView")]
     pub fn bind_texel_buffer(
         &mut self,
@@ -42,7 +43,7 @@ impl CommandList {
         access: StorageAccess,
     ) -> Result<(), ListError> {
         let (kind, stages) = self.binding(point, set, binding)?;
-        // Whatever else the binding is of refuses texels.
+        // For bindings of other kinds, the binder returns an error.
         let stored = kind == DescriptorKind::StorageTexelBuffer;
         let (usage, needs) = if stored {
             (vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER, vk::FormatFeatureFlags::STORAGE_TEXEL_BUFFER)
@@ -58,7 +59,7 @@ impl CommandList {
         check_multiple("the offset", range.start, limits.min_texel_buffer_offset_alignment.max(1))?;
         check_multiple("the number of bytes", size, texel.block_bytes)?;
         check_range("texels", 0, size / texel.block_bytes, limits.max_texel_buffer_elements.into())?;
-        // SAFETY: the physical device is of the instance, and both live as long as the core.
+        // SAFETY: the physical device belongs to the instance, and both outlive the core.
         let properties = unsafe {
             self.core.instance.get_physical_device_format_properties(self.core.physical_device, format)
         };
@@ -74,7 +75,7 @@ impl CommandList {
         let view = unsafe { buffer.texel_view(format, range.start..end) }.map_err(ListError::View)?;
         let mut described = TexelBufferDescriptor::new(view);
         if by_address {
-            // SAFETY: the list keeps the buffer, which was made for addresses and is bound.
+            // SAFETY: the list keeps the buffer, which has the address usage and is bound.
             let address = unsafe { self.core.allocator.buffer_address(buffer.handle()) };
             described = address
                 .map_or(described, |address| described.with_range(address + range.start, size, format));

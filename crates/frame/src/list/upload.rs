@@ -1,4 +1,4 @@
-//! Bytes of the host become texels.
+//! Uploads and read-backs of images.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{CommandList, ListError};
 use crate::resource::{FormatLayout, Image, format_layout};
 use crate::track::Use;
 
-/// Bytes from one row of blocks to the next, and from one slice or layer to the next. `None` stands for no gap.
+/// Bytes between rows of blocks, and between slices or layers. `None` means tightly packed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pitch {
     /// Bytes between the starts of two rows of blocks.
@@ -20,12 +20,12 @@ pub struct Pitch {
     pub slice: Option<u64>,
 }
 
-/// Texels of one mip of some layers, and the bytes that they become.
+/// Data for one mip of some layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImageData<'a> {
-    /// The bytes: slices or layers of rows of blocks, from the first on.
+    /// The bytes: slices or layers, each of rows of blocks.
     pub bytes: &'a [u8],
-    /// Where rows and slices start.
+    /// The distances of rows and slices.
     pub pitch: Pitch,
     /// The mip.
     pub mip: u32,
@@ -33,14 +33,15 @@ pub struct ImageData<'a> {
     pub layers: Range<u32>,
     /// One aspect.
     pub aspect: vk::ImageAspectFlags,
-    /// Where in the mip the texels begin: a multiple of the blocks.
+    /// The offset in the mip, in texels: a multiple of the block size.
     pub offset: vk::Offset3D,
-    /// How many; `None` for all that are left. A multiple of the blocks, or up to the edge of the mip.
+    /// The extent in texels, or `None` for the rest of the mip. A multiple of the block size, or up to the edge of the
+    /// mip.
     pub extent: Option<vk::Extent3D>,
 }
 
 impl<'a> ImageData<'a> {
-    /// All of a mip of one layer of a color image, without gaps.
+    /// Describes a whole mip of one layer of a color image, tightly packed.
     #[must_use]
     pub fn new(mip: u32, layer: u32, bytes: &'a [u8]) -> Self {
         Self {
@@ -55,21 +56,21 @@ impl<'a> ImageData<'a> {
     }
 }
 
-/// A part of an image as a copy sees it.
-pub(super) struct Region {
+/// A part of an image in a copy.
+pub(super) struct CopyRegion {
     layout: FormatLayout,
     layers: vk::ImageSubresourceLayers,
     offset: vk::Offset3D,
     extent: vk::Extent3D,
-    /// Bytes of a row of blocks, rows in a slice, slices in all.
+    /// Bytes of a row of blocks, rows of a slice, number of slices.
     row_bytes: u64,
     rows: u64,
     slices: u64,
-    /// Whether it is all of its subresources.
+    /// True if it covers its subresources.
     whole: bool,
 }
 
-impl Region {
+impl CopyRegion {
     fn of(
         image: &Image,
         (mip, layers, aspect): (u32, Range<u32>, vk::ImageAspectFlags),
@@ -99,7 +100,7 @@ impl Region {
             if end != u64::from(size) {
                 check_multiple(what, end, block.into())?;
             }
-            // It is at most `size`.
+            // At most `size`.
             *found = u32::try_from(end - start).unwrap_or(u32::MAX);
         }
         let extent = vk::Extent3D { width: found[0], height: found[1], depth: found[2] };
@@ -121,12 +122,12 @@ impl Region {
         })
     }
 
-    /// Bytes without gaps.
+    /// Returns the tightly packed size in bytes.
     fn bytes(&self) -> u64 {
         self.row_bytes.saturating_mul(self.rows).saturating_mul(self.slices)
     }
 
-    /// The copy from or to such bytes, `buffer_offset` bytes from the start of a buffer.
+    /// Returns the copy from or to tightly packed bytes at `buffer_offset`.
     fn copy(&self, buffer_offset: u64) -> vk::BufferImageCopy {
         vk::BufferImageCopy {
             buffer_offset,
@@ -142,7 +143,7 @@ impl Region {
         if self.whole { Use::COPY_TARGET.discard() } else { Use::COPY_TARGET }
     }
 
-    /// What the offset in the buffer is a multiple of (VUID-vkCmdCopyBufferToImage-dstImage-07975, -07978).
+    /// Returns the alignment of the offset in the buffer (VUID-vkCmdCopyBufferToImage-dstImage-07975, -07978).
     fn alignment(&self, copy: u64) -> u64 {
         least_common_multiple(self.layout.block_bytes, copy.max(4))
     }
@@ -153,8 +154,8 @@ fn least_common_multiple(a: u64, power_of_two: u64) -> u64 {
     a / common * power_of_two
 }
 
-/// Where each row of the bytes is, without the gaps between them.
-fn for_rows(data: &ImageData<'_>, region: &Region, mut f: impl FnMut(&[u8])) -> Result<(), ListError> {
+/// Calls `f` with each row of the data, without the gaps between them.
+fn for_rows(data: &ImageData<'_>, region: &CopyRegion, mut f: impl FnMut(&[u8])) -> Result<(), ListError> {
     let row_pitch = data.pitch.row.unwrap_or(region.row_bytes);
     let slice_pitch = data.pitch.slice.unwrap_or_else(|| row_pitch.saturating_mul(region.rows));
     check_range("bytes of a row", 0, region.row_bytes, row_pitch)?;
@@ -168,7 +169,7 @@ fn for_rows(data: &ImageData<'_>, region: &Region, mut f: impl FnMut(&[u8])) -> 
     if needed > given {
         return Err(few);
     }
-    // All that follows is below `given`, which the host can count.
+    // The remaining values are at most `given`, which fits a `usize`.
     let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     if row_pitch == region.row_bytes && (region.slices == 1 || slice_pitch == row_pitch * region.rows) {
         f(&data.bytes[..count(needed)]);
@@ -184,14 +185,14 @@ fn for_rows(data: &ImageData<'_>, region: &Region, mut f: impl FnMut(&[u8])) -> 
 }
 
 impl CommandList {
-    /// Writes texels of an image: any mips, layers and rectangles, with gaps between rows or without, of formats with
-    /// blocks too. The bytes go through the arena, and all of it is one copy behind one barrier. Depth and stencil are
-    /// written on graphics queues.
+    /// Uploads texels to an image: any mips, layers and rectangles, with or without gaps between rows, also of
+    /// block-compressed formats. All data goes through upload memory with one copy after one barrier call. Depth and
+    /// stencil require a graphics queue.
     ///
-    /// Subresources that are written whole lose what they had before without a thought.
+    /// The previous contents of completely written subresources are discarded.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     ///
     /// ```
     /// # let (_gpu, mut frames) = sublet_frame::doc_example();
@@ -228,13 +229,13 @@ impl CommandList {
         let mut total = 0_u64;
         for one in data {
             let part = (one.mip, one.layers.clone(), one.aspect);
-            let region = Region::of(image, part, one.offset, one.extent)?;
+            let region = CopyRegion::of(image, part, one.offset, one.extent)?;
             if one.aspect != vk::ImageAspectFlags::COLOR {
                 // VUID-vkCmdCopyBufferToImage-commandBuffer-07739.
                 self.needs_queue(vk::QueueFlags::GRAPHICS)?;
             }
             check_granularity(image.extent(one.mip), &region, granularity)?;
-            // Checked before anything is written.
+            // Check before anything is written.
             for_rows(one, &region, |_| ())?;
             let start = total.next_multiple_of(region.alignment(copy_alignment));
             total = start.saturating_add(region.bytes());
@@ -242,20 +243,20 @@ impl CommandList {
         }
         let parts = regions.iter().map(|(_, region)| region.layers);
         self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_DST, parts)?;
-        // Every offset is a multiple of what its format asks for, whatever the arena gives: the first is moved up.
+        // The first offset is rounded up, so that all offsets have the alignment of their formats.
         let most = regions.iter().map(|(_, region)| region.alignment(copy_alignment)).max().unwrap_or(4);
         let size = total.saturating_add(most);
-        let piece = self.room(size, |_| copy_alignment)?;
+        let piece = self.allocate_upload(size, |_| copy_alignment)?;
         let base = piece.offset.next_multiple_of(most);
         for (one, (start, region)) in data.iter().zip(&regions) {
             let mut at = base - piece.offset + start;
             for_rows(one, region, |row| {
                 let Ok(offset) = usize::try_from(at) else { return };
                 at += u64::try_from(row.len()).unwrap_or(0);
-                // SAFETY: the piece has `total + most` bytes from its pointer on, and `at` and the row end within
-                // them: `base` is moved by less than `most`, and rows of a region take `bytes` from `start` on.
+                // SAFETY: the upload has `total + most` bytes from its pointer on. `base` adds less than `most`, and
+                // rows of a region take `bytes` from `start` on, so `at` and the end of the row are within it.
                 let to = unsafe { piece.ptr.add(offset) };
-                // SAFETY: as above; nobody else has the piece, and the source is the program's own memory.
+                // SAFETY: as above; only this list has the upload, so it does not overlap the source.
                 unsafe { row.as_ptr().copy_to_nonoverlapping(to.as_ptr(), row.len()) };
             })?;
         }
@@ -266,18 +267,18 @@ impl CommandList {
         let copies: Vec<vk::BufferImageCopy> =
             regions.iter().map(|(start, region)| region.copy(base + start)).collect();
         let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-        // SAFETY: the list is being recorded, outside of rendering; the page has the bytes of all regions, the image
-        // has the usage, its regions and this layout, and the list keeps both.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the page and the image, in this layout.
+        // Usage and regions were checked.
         unsafe {
             device.cmd_copy_buffer_to_image(self.pool.main, piece.buffer, image.handle(), layout, &copies);
         };
         Ok(())
     }
 
-    /// Reads one aspect of a mip of some layers back to the host: rows without gaps, layer after layer.
+    /// Copies one aspect of a mip of some layers back to the host: tightly packed rows, layer by layer.
     ///
     /// # Errors
-    /// [`ListError`]: nothing was recorded.
+    /// See [`ListError`]; nothing was recorded.
     pub fn read_image(
         &mut self,
         image: &Image,
@@ -285,7 +286,7 @@ impl CommandList {
         layers: Range<u32>,
         aspect: vk::ImageAspectFlags,
     ) -> Result<ReadBack, ListError> {
-        let region = Region::of(image, (mip, layers, aspect), vk::Offset3D::default(), None)?;
+        let region = CopyRegion::of(image, (mip, layers, aspect), vk::Offset3D::default(), None)?;
         let part = region.layers;
         self.transfer_image(image, vk::ImageUsageFlags::TRANSFER_SRC, std::iter::once(part))?;
         let to = self.read_target(region.bytes())?;
@@ -296,8 +297,8 @@ impl CommandList {
         self.flush()?;
         let (device, layout) = (self.core.api.device(), vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
         let copies = [region.copy(0)];
-        // SAFETY: the list is being recorded, outside of rendering; the buffer has the bytes, the image has the usage,
-        // the region and this layout, and the list keeps both.
+        // SAFETY: the list is being recorded, outside of rendering, and keeps the buffer and the image, in this layout.
+        // Usage and region were checked.
         unsafe {
             device.cmd_copy_image_to_buffer(self.pool.main, image.handle(), layout, to.handle(), &copies);
         };
@@ -305,10 +306,10 @@ impl CommandList {
     }
 }
 
-/// Whether the queue copies such a part (VUID-vkCmdCopyBufferToImage-imageOffset-07738): it counts in blocks.
+/// Checks the granularity of the queue, in blocks (VUID-vkCmdCopyBufferToImage-imageOffset-07738).
 fn check_granularity(
     size: vk::Extent3D,
-    region: &Region,
+    region: &CopyRegion,
     granularity: vk::Extent3D,
 ) -> Result<(), ListError> {
     let vk::Extent3D { width, height, depth } = granularity;
@@ -316,7 +317,7 @@ fn check_granularity(
         return Ok(());
     }
     if width == 0 {
-        // The queue copies whole subresources only.
+        // The queue copies only whole subresources.
         let needed = ListError::OutOfRange {
             what: "columns",
             start: 0,
@@ -350,13 +351,13 @@ mod tests {
         vk::Extent3D { width, height, depth }
     }
 
-    /// A granularity counts in blocks; the edge of a mip is always allowed.
+    /// The granularity counts blocks; the edge of a mip is always allowed.
     #[test]
     fn queues_copy_multiples_of_their_granularity() {
         let block = format_layout(vk::Format::ASTC_8X5_UNORM_BLOCK, vk::ImageAspectFlags::COLOR);
         let texel = format_layout(vk::Format::R8_UNORM, vk::ImageAspectFlags::COLOR);
         let check = |layout: Option<FormatLayout>, granularity, (x, y, z), extent| {
-            let region = Region {
+            let region = CopyRegion {
                 layout: layout.expect("a known format"),
                 layers: vk::ImageSubresourceLayers::default(),
                 offset: vk::Offset3D { x, y, z },

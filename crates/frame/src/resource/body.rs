@@ -1,4 +1,4 @@
-//! What a resource is at the moment, and what becomes of that.
+//! The current object of a resource, and its lifetime.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -11,9 +11,9 @@ use sublet::Allocation;
 use sublet::device::DriverError;
 
 use super::ViewInfo;
-use super::memory::{Home, Memory};
+use super::memory::{Memory, MovableMemory};
 use crate::device::Core;
-use crate::track::{BufferId, ImageId, Place, ResourceId};
+use crate::track::{BufferId, ImageId, MemoryRange, ResourceId};
 
 /// Buffers or images.
 pub(crate) trait Kind: 'static {
@@ -21,7 +21,7 @@ pub(crate) trait Kind: 'static {
     type Id: Copy + Into<ResourceId> + Send + Sync;
 
     /// # Safety
-    /// The handle is of the device, and nothing uses it any more.
+    /// The handle belongs to the device and is not used any more.
     unsafe fn destroy(device: &ash::Device, handle: Self::Handle);
 }
 
@@ -48,52 +48,52 @@ impl Kind for Images {
     }
 }
 
-/// No list may take it: it is being moved.
-const SEALED: u32 = u32::MAX;
+/// The value of `Body::lists` during a move: no list may use the body.
+const CLOSED: u32 = u32::MAX;
 
 /// The views of a body.
 #[derive(Default)]
 pub(crate) struct Views {
     pub(crate) made: Vec<(ViewInfo, vk::ImageView)>,
-    /// Those of a buffer, by format, offset and size.
+    /// Buffer views, by format, offset and size.
     pub(crate) texels: Vec<((vk::Format, u64, u64), vk::BufferView)>,
-    /// A successor has got views like those that were made, so that there are to be no others.
+    /// A replacement has copies of these views; no further views may be created.
     pub(crate) handed_over: bool,
 }
 
-/// A name for the driver, which ends at the first NUL.
+/// Converts a debug name. It ends at the first NUL.
 pub(crate) fn c_name(name: &str) -> CString {
     let name = name.split('\0').next().unwrap_or_default();
     CString::new(name).unwrap_or_default()
 }
 
-/// The name of a resource, whatever it is at the moment.
+/// The debug name of a resource. Moves keep it.
 #[derive(Default)]
 pub(crate) struct Name(Mutex<Option<CString>>);
 
 impl Name {
-    /// Names what the resource is, and what it will be when it is moved.
+    /// Sets the name of the current object and of its replacements.
     pub(crate) fn set<K: Kind>(
         &self,
         core: &Core,
         current: &Current<K>,
         name: &str,
     ) -> Result<(), DriverError> {
-        // Until the lock is gone nothing takes over.
+        // Prevents a move during the call.
         let _moving = core.moving.lock();
         let (mut kept, name) = (self.0.lock(), c_name(name));
         let handle = current.handle();
-        // SAFETY: the resource is live; the lock on its name keeps other threads from naming it, and the driver needs no
-        // more.
-        unsafe { core.api.set_name(handle, &name) }.map_err(|error| core.note(error))?;
+        // SAFETY: the resource is live. The lock on its name excludes other threads, which is all that the driver
+        // requires.
+        unsafe { core.api.set_name(handle, &name) }.map_err(|error| core.record_error(error))?;
         *kept = Some(name);
         Ok(())
     }
 
-    /// Names what is about to take over. Tools show no name if the driver refuses it.
+    /// Names a replacement. On an error of the driver, tools show no name.
     pub(crate) fn pass_on<H: vk::Handle>(&self, core: &Core, handle: H) {
         if let Some(name) = &*self.0.lock() {
-            // SAFETY: it was made just now, and nobody else has it.
+            // SAFETY: the object was just created and is not shared yet.
             let _ = unsafe { core.api.set_name(handle, name) };
         }
     }
@@ -103,13 +103,13 @@ impl Name {
     }
 }
 
-/// A buffer or an image of the driver's, with its place in the books. Lists keep it until the device is done with it.
+/// A buffer or image object with its tracked state. Lists keep it until the device is done with it.
 pub(crate) struct Body<K: Kind> {
     core: Arc<Core>,
     pub(crate) handle: K::Handle,
     pub(crate) id: K::Id,
     memory: Memory,
-    /// Lists with it that were not submitted yet, or [`SEALED`].
+    /// Number of open lists that use it, or [`CLOSED`].
     lists: AtomicU32,
     pub(crate) views: Mutex<Views>,
 }
@@ -123,7 +123,7 @@ impl<K: Kind> Body<K> {
         Self { core, handle, id, memory, lists, views }
     }
 
-    /// Its memory, if nobody else is in it and it stays.
+    /// Returns its memory, if it is neither shared nor movable.
     pub(crate) fn own_allocation(&self) -> Option<&Allocation> {
         match &self.memory {
             Memory::Own(allocation) => allocation.as_ref(),
@@ -136,31 +136,31 @@ impl<K: Kind> Body<K> {
         id.slot()
     }
 
-    /// A list takes it. False if it is being moved.
+    /// Registers a list as a user. Returns false during a move.
     pub(crate) fn enter(&self) -> bool {
-        // SEALED is the largest number, to which nothing can be added.
+        // `CLOSED` is the maximum, so adding to it fails.
         self.lists.fetch_update(Ordering::Acquire, Ordering::Relaxed, |lists| lists.checked_add(1)).is_ok()
     }
 
-    /// A list that took it was submitted, or will never be.
+    /// Unregisters a list that was submitted or dropped.
     pub(crate) fn leave(&self) {
         self.lists.fetch_sub(1, Ordering::Release);
     }
 
-    /// Lets no list take it. False if a list has it that was not submitted yet.
-    pub(crate) fn seal(&self) -> bool {
-        self.lists.compare_exchange(0, SEALED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    /// Closes the body to lists. Returns false if an open list uses it.
+    pub(crate) fn close(&self) -> bool {
+        self.lists.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Lets lists take it again.
-    pub(crate) fn unseal(&self) {
+    /// Opens the body to lists again.
+    pub(crate) fn reopen(&self) {
         self.lists.store(0, Ordering::Release);
     }
 }
 
 impl<K: Kind> Drop for Body<K> {
     fn drop(&mut self) {
-        // It was there from the start, and nobody else removes it.
+        // It was added in the constructor, and only this destructor removes it.
         let _ = self.core.global.lock().remove(self.id);
         if let Some(unwritten) = &self.core.info.unwritten {
             unwritten.forget(self.id.into());
@@ -179,45 +179,45 @@ impl<K: Kind> Drop for Body<K> {
             unsafe { device.destroy_image_view(view, None) };
         }
         if !matches!(self.memory, Memory::Foreign) {
-            // SAFETY: as above; it is the body's own.
+            // SAFETY: as above; the body owns the handle.
             unsafe { K::destroy(device, self.handle) };
         }
-        self.memory.leave(&self.core, vk::Handle::as_raw(self.handle));
+        self.memory.release(&self.core, vk::Handle::as_raw(self.handle));
     }
 }
 
-/// The body of a resource.
+/// The current body of a resource.
 pub(crate) enum Current<K: Kind> {
-    /// Always the same.
+    /// Never replaced.
     Fixed(Arc<Body<K>>),
-    /// The last one.
+    /// Replaced by moves.
     Movable {
         body: RwLock<Arc<Body<K>>>,
-        /// What it was made as: until it moves nobody takes the lock for these.
+        /// Its first handle and id: read without the lock until the first move.
         first: (K::Handle, K::Id),
         moved: AtomicBool,
-        home: Arc<Home>,
+        memory: Arc<MovableMemory>,
         pinned: AtomicBool,
     },
 }
 
 impl<K: Kind> Current<K> {
     pub(crate) fn new(body: Body<K>) -> Self {
-        let home = match &body.memory {
-            Memory::Movable(home) => Some(Arc::clone(home)),
+        let memory = match &body.memory {
+            Memory::Movable(memory) => Some(Arc::clone(memory)),
             _ => None,
         };
         let body = Arc::new(body);
-        match home {
+        match memory {
             None => Self::Fixed(body),
-            Some(home) => {
+            Some(memory) => {
                 let (first, moved, pinned) = ((body.handle, body.id), false.into(), false.into());
-                Self::Movable { body: RwLock::new(body), first, moved, home, pinned }
+                Self::Movable { body: RwLock::new(body), first, moved, memory, pinned }
             }
         }
     }
 
-    /// Handle and id go with one another if the resource does not move in between.
+    /// Handle and id are consistent if the resource does not move between both calls.
     #[inline]
     pub(crate) fn handle(&self) -> K::Handle {
         match self {
@@ -245,24 +245,24 @@ impl<K: Kind> Current<K> {
     pub(crate) fn pin(&self, core: &Core, pin: bool) {
         if let Self::Movable { pinned, .. } = self {
             pinned.store(pin, Ordering::Relaxed);
-            // Whoever moves it right now comes to an end first.
+            // A running move finishes first.
             core.wait_for_moves();
         }
     }
 
-    /// Whether it may be moved now.
+    /// Returns true if it may be moved now.
     pub(crate) fn is_free(&self) -> bool {
         matches!(self, Self::Movable { pinned, .. } if !pinned.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn home(&self) -> Option<&Arc<Home>> {
+    pub(crate) fn movable_memory(&self) -> Option<&Arc<MovableMemory>> {
         match self {
-            Self::Movable { home, .. } => Some(home),
+            Self::Movable { memory, .. } => Some(memory),
             Self::Fixed(_) => None,
         }
     }
 
-    /// The allocation of what stays where it is.
+    /// Returns the allocation if the resource never moves.
     pub(crate) fn allocation(&self) -> Option<&Allocation> {
         match self {
             Self::Fixed(body) => body.memory.allocation(),
@@ -270,14 +270,14 @@ impl<K: Kind> Current<K> {
         }
     }
 
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.with(|body| body.memory.where_it_is())
+    pub(crate) fn memory_range(&self) -> Option<MemoryRange> {
+        self.with(|body| body.memory.current_range())
     }
 
-    /// Another body takes over.
+    /// Replaces the body.
     pub(crate) fn replace(&self, new: Arc<Body<K>>) {
         if let Self::Movable { body, moved, .. } = self {
-            // No lock is held when the old one goes.
+            // Drop the old body without the lock.
             let old = std::mem::replace(&mut *body.write(), new);
             moved.store(true, Ordering::Release);
             drop(old);

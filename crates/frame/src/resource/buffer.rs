@@ -1,4 +1,4 @@
-//! A buffer that destroys itself.
+//! Buffers with shared ownership.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,28 +12,28 @@ use super::body::{Body, Buffers, Current, Name};
 use super::memory::{Memory, Movable};
 use super::{CreateResourceError, SharedMemory, ViewError};
 use crate::device::Core;
-use crate::track::{BufferId, BufferInfo, Place};
+use crate::track::{BufferId, BufferInfo, MemoryRange};
 
-/// Whether what is allocated so may be moved, as far as that goes: it is of no use to the host, in the default memory of
-/// its type, and bound by the allocator.
+/// Returns true if the allocation permits moves: no host access, the default memory of its type, and bound by the
+/// allocator.
 pub(super) fn may_move(info: &AllocationCreateInfo<'_>, made: &Allocation) -> bool {
     let stays = AllocationCreateFlags::CAN_ALIAS | AllocationCreateFlags::DONT_BIND;
     let default = info.pool.is_none() && info.scope.is_none() && !is_mapped(info);
     default && !info.flags.intersects(stays) && !made.is_dedicated() && made.mapped_pointer().is_none()
 }
 
-/// Whether the host may map what is allocated so.
+/// Returns true if the host may map the allocation.
 pub(super) fn is_mapped(info: &AllocationCreateInfo<'_>) -> bool {
     let access = AllocationCreateFlags::HOST_ACCESS_RANDOM
         | AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE
         | AllocationCreateFlags::MAPPED;
-    // The usages let the host map it without saying so in flags.
+    // These usages permit mapping without flags.
     info.flags.intersects(access)
         || matches!(info.usage, MemoryUsage::CpuOnly | MemoryUsage::CpuToGpu | MemoryUsage::GpuToCpu)
         || info.required_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
 }
 
-/// What a buffer was made from.
+/// Creation parameters of a buffer.
 #[derive(Debug)]
 pub(crate) struct BufferFacts {
     flags: vk::BufferCreateFlags,
@@ -59,7 +59,7 @@ impl BufferFacts {
         }
     }
 
-    /// As it was, but for what extends it.
+    /// Returns the create-info without its `pNext` chain.
     pub(crate) fn create_info(&self) -> vk::BufferCreateInfo<'_> {
         vk::BufferCreateInfo::default()
             .flags(self.flags)
@@ -73,10 +73,10 @@ impl BufferFacts {
         self.sharing_mode == vk::SharingMode::CONCURRENT
     }
 
-    /// Whether another one can be made like it, and the contents copied.
+    /// Returns true if an equal buffer can be created and filled by a copy.
     fn may_move(&self, info: &vk::BufferCreateInfo<'_>) -> bool {
         let copied = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
-        // What is built in them knows where they are.
+        // Acceleration structures and micromaps contain addresses.
         let stays = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR
             | vk::BufferUsageFlags::MICROMAP_STORAGE_EXT;
         self.usage.contains(copied)
@@ -86,10 +86,10 @@ impl BufferFacts {
     }
 }
 
-/// The families that share a resource.
+/// Returns the families that share a resource.
 ///
 /// # Safety
-/// Where the mode is concurrent, there are as many families.
+/// If the mode is concurrent, `first` points to `count` families.
 pub(super) unsafe fn families(mode: vk::SharingMode, first: *const u32, count: u32) -> Box<[u32]> {
     let count = usize::try_from(count).unwrap_or(0);
     if mode != vk::SharingMode::CONCURRENT || first.is_null() || count == 0 {
@@ -106,7 +106,7 @@ pub(crate) struct BufferInner {
     name: Name,
 }
 
-/// A buffer that may be gone.
+/// A buffer that may have been destroyed.
 pub(crate) struct WeakBuffer(Weak<BufferInner>);
 
 impl WeakBuffer {
@@ -115,11 +115,11 @@ impl WeakBuffer {
     }
 }
 
-/// A buffer with its memory and its place in the books of states. Cheap to clone: a clone is the same buffer.
+/// A buffer with its memory and its tracked state. Cheap to clone: a clone is the same buffer.
 ///
-/// It is destroyed and its memory freed when the last clone goes. Lists that use it have one until the device is done
-/// with them, so that it may be dropped at any time. What a list does not know of, as an address in another buffer or a
-/// descriptor of a heap, has to be [kept](crate::CommandList::keep_buffer) by the list.
+/// Dropping the last clone destroys the buffer and frees its memory. Lists that use it hold a clone until the device is
+/// done with them, so you may drop it at any time. Call [`keep_buffer`](crate::CommandList::keep_buffer) for uses that
+/// a list cannot see, such as an address in another buffer or a descriptor of a heap.
 ///
 /// ```
 /// # let (_gpu, frames) = sublet_frame::doc_example();
@@ -152,7 +152,7 @@ impl Buffer {
         let movable = facts.may_move(info) && may_move(allocation, &made);
         let buffer = Self::register(core, handle, facts, Memory::own(made, movable));
         if let Some(unwritten) = core.info.unwritten.as_ref().filter(|_| is_mapped(allocation)) {
-            // The host writes it without telling.
+            // Host writes are not tracked.
             unwritten.mark(buffer.id().into());
         }
         Ok(buffer)
@@ -170,20 +170,20 @@ impl Buffer {
             return Err(CreateResourceError::OtherFrames);
         }
         let allocation = memory.allocation();
-        // SAFETY: the caller's promise; what is in the memory is used in turns, as lists declare it.
+        // SAFETY: the caller's promise; lists declare their uses, and the tracker orders aliased resources.
         let handle = unsafe { core.allocator.create_aliasing_buffer(allocation, offset, info) }?;
-        // SAFETY: the buffer was made just now.
+        // SAFETY: the buffer was just created.
         let size = unsafe { core.api.device().get_buffer_memory_requirements(handle) }.size;
-        let place = Place { memory: allocation.memory(), offset: allocation.offset() + offset, size };
+        let range = MemoryRange { memory: allocation.memory(), offset: allocation.offset() + offset, size };
         // SAFETY: the caller's promise.
         let facts = unsafe { BufferFacts::of(info) };
-        Ok(Self::register(core, handle, facts, Memory::Shared { memory: memory.clone(), place }))
+        Ok(Self::register(core, handle, facts, Memory::Shared { memory: memory.clone(), range }))
     }
 
-    /// A buffer that is somebody else's.
+    /// Wraps a buffer without ownership.
     ///
     /// # Safety
-    /// It was made from `info`, which is valid, and lives for as long as any clone.
+    /// It was created from `info`, which is valid, and outlives all clones.
     pub(crate) unsafe fn import(
         core: &Arc<Core>,
         handle: vk::Buffer,
@@ -198,95 +198,96 @@ impl Buffer {
         let current = Current::new(Self::body(core, handle, &facts, memory));
         let buffer =
             Self(Arc::new(BufferInner { core: Arc::clone(core), facts, current, name: Name::default() }));
-        if let Some(id) = buffer.0.current.home().and_then(|home| home.id()) {
+        if let Some(id) = buffer.0.current.movable_memory().and_then(|memory| memory.id()) {
             core.movables.insert(id, Movable::Buffer(WeakBuffer(Arc::downgrade(&buffer.0))));
         }
         buffer
     }
 
     fn body(core: &Arc<Core>, handle: vk::Buffer, facts: &BufferFacts, memory: Memory) -> Body<Buffers> {
-        let (concurrent, place) = (facts.is_concurrent(), memory.place());
-        let known = BufferInfo { concurrent, place, ..BufferInfo::new(handle, facts.size) };
+        let (concurrent, memory_range) = (facts.is_concurrent(), memory.shared_range());
+        let known = BufferInfo { concurrent, memory_range, ..BufferInfo::new(handle, facts.size) };
         let id = core.global.lock().add_buffer(&known);
         Body::new(core, handle, id, memory)
     }
 
-    /// The buffer itself. A [`Compactor`](crate::Compactor) that moves it gives it another one.
+    /// Returns the current handle. A move by a [`Compactor`](crate::Compactor) changes it.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Buffer {
         self.0.current.handle()
     }
 
-    /// Its name in the books of states, which goes with the [`handle`](Self::handle).
+    /// Returns its id in the tracker, which changes together with [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> BufferId {
         self.0.current.id()
     }
 
-    /// In bytes.
+    /// Returns the size in bytes.
     #[inline]
     #[must_use]
     pub fn size(&self) -> u64 {
         self.0.facts.size
     }
 
-    /// What it was made for.
+    /// Returns the usage flags.
     #[must_use]
     pub fn usage(&self) -> vk::BufferUsageFlags {
         self.0.facts.usage
     }
 
-    /// Its memory; `None` if it is somebody else's, or if it [may be moved](Self::is_movable).
+    /// Returns its memory; `None` if it is imported or [movable](Self::is_movable).
     #[must_use]
     pub fn allocation(&self) -> Option<&Allocation> {
         self.0.current.allocation()
     }
 
-    /// Where it is; `None` if it is somebody else's.
+    /// Returns its current memory range; `None` if it is imported.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
-        self.0.current.place()
+    pub fn memory_range(&self) -> Option<MemoryRange> {
+        self.0.current.memory_range()
     }
 
-    /// Whether a [`Compactor`](crate::Compactor) may move it.
+    /// Returns true if a [`Compactor`](crate::Compactor) may move it.
     #[must_use]
     pub fn is_movable(&self) -> bool {
         self.0.current.is_free()
     }
 
-    /// Lets it stay where it is, or be moved again. When this returns nobody moves it any more.
+    /// Pins or unpins the buffer. After `pin(true)` returns, no [`Compactor`](crate::Compactor) moves it.
     ///
-    /// Subscribers of a compactor must not call it: it would never return.
+    /// Subscribers of a compactor must not call this function: it would deadlock.
     pub fn pin(&self, pinned: bool) {
         self.0.current.pin(&self.0.core, pinned);
     }
 
-    /// Names it for tools: RenderDoc, validation layers. A [`Compactor`](crate::Compactor) that moves it names what takes
-    /// over. Nothing but that is done without [`Features::debug_utils`](crate::Features::debug_utils).
+    /// Sets a debug name for tools such as RenderDoc and validation layers. The name survives moves by a
+    /// [`Compactor`](crate::Compactor). Without [`Features::debug_utils`](crate::Features::debug_utils), the driver
+    /// does not get it.
     ///
-    /// Subscribers of a compactor must not call it: it would never return.
+    /// Subscribers of a compactor must not call this function: it would deadlock.
     ///
     /// # Errors
-    /// [`DriverError`] if the driver refuses: the name is what it was.
+    /// [`DriverError`] if the driver call fails; the name stays unchanged.
     #[doc(alias = "vkSetDebugUtilsObjectNameEXT")]
     #[doc(alias = "SetName")]
     pub fn set_name(&self, name: &str) -> Result<(), DriverError> {
         self.0.name.set(&self.0.core, &self.0.current, name)
     }
 
-    /// Its [name](Self::set_name).
+    /// Returns its [debug name](Self::set_name).
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.0.name.get()
     }
 
-    /// A view of texels: made at the first call, kept, and destroyed with the buffer.
+    /// Returns a texel view, created on first use and destroyed with the buffer.
     ///
     /// # Safety
-    /// The buffer can have it (VUID-VkBufferViewCreateInfo-offset-00925 and those that follow), and does not move until
-    /// the caller is done with the view.
+    /// The buffer supports the view (VUID-VkBufferViewCreateInfo-offset-00925 and those that follow), and does not move
+    /// while the caller uses the view.
     pub(crate) unsafe fn texel_view(
         &self,
         format: vk::Format,
@@ -306,24 +307,24 @@ impl Buffer {
             // SAFETY: the buffer is live, and the caller promises the rest.
             let made = unsafe { core.api.device().create_buffer_view(&info, None) };
             let refused =
-                |result| core.told(ViewError::Driver(DriverError { call: "vkCreateBufferView", result }));
+                |result| core.or_lost(ViewError::Driver(DriverError { call: "vkCreateBufferView", result }));
             let view = made.map_err(refused)?;
             views.texels.push((key, view));
             Ok(view)
         })
     }
 
-    /// Another body like this one, at the destination of a move. If it goes first the move is rolled back; if the old one
-    /// goes first, the move is complete. `None` if the buffer does not move.
+    /// Creates an equal body at the destination of a move. Dropping it first rolls back the move; dropping the old body
+    /// first completes it. Returns `None` if the buffer is not movable.
     pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Buffers>>, CreateError> {
         let Self(inner) = self;
-        let Some(home) = inner.current.home() else { return Ok(None) };
-        // SAFETY: the buffer was made from this. What is made here is destroyed before the move is rolled back: `Home`
-        // sees to that.
+        let Some(memory) = inner.current.movable_memory() else { return Ok(None) };
+        // SAFETY: the buffer was created from this info. `MovableMemory` ensures that the new buffer is destroyed
+        // before a rollback.
         let handle = unsafe { moved.create_buffer(&inner.facts.create_info()) }?;
         inner.name.pass_on(&inner.core, handle);
-        home.begin_move(moved, vk::Handle::as_raw(handle));
-        Ok(Some(Self::body(&inner.core, handle, &inner.facts, Memory::Movable(Arc::clone(home)))))
+        memory.begin_move(moved, vk::Handle::as_raw(handle));
+        Ok(Some(Self::body(&inner.core, handle, &inner.facts, Memory::Movable(Arc::clone(memory)))))
     }
 
     pub(crate) fn current(&self) -> &Current<Buffers> {
@@ -336,7 +337,7 @@ impl Buffer {
 }
 
 impl PartialEq for Buffer {
-    /// Whether both are the same buffer.
+    /// Returns true if both are the same buffer.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,4 +1,4 @@
-//! Why a resource or a view was not made.
+//! Errors of creating resources and views.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,15 +10,15 @@ use sublet::device::DriverError;
 
 use crate::device::LostDevice;
 
-/// Why a resource was not made. Nothing is left behind.
+/// An error of creating a resource.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateResourceError {
     /// The device is lost.
     Lost,
-    /// The allocator or the driver refused.
+    /// The allocator or the driver returned an error.
     Create(CreateError),
-    /// The shared memory was made by other frames.
+    /// The shared memory belongs to other frames.
     OtherFrames,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for CreateResourceError {
         match self {
             Self::Lost => f.write_str("the device is lost"),
             Self::Create(error) => error.fmt(f),
-            Self::OtherFrames => f.write_str("the shared memory is of other frames"),
+            Self::OtherFrames => f.write_str("the shared memory belongs to other frames"),
         }
     }
 }
@@ -52,42 +52,42 @@ impl From<CreateError> for CreateResourceError {
     }
 }
 
-/// Why there is no view of an image. Nothing was changed.
+/// An error of creating a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ViewError {
     /// The device is lost.
     Lost,
-    /// No usage of the image is one for which there are views: it is only copied (VUID-VkImageViewCreateInfo-image-04441).
+    /// The usage of the image permits no views (VUID-VkImageViewCreateInfo-image-04441).
     Usage {
-        /// What the image was made for.
+        /// The usage of the image.
         usage: vk::ImageUsageFlags,
     },
-    /// Samplers convert the texels of this format, and the view says how (`VkSamplerYcbcrConversionInfo`). Make views of
-    /// its planes with [`Image::view_with`](crate::Image::view_with), or make the view yourself.
+    /// Views of this format need a sampler conversion (`VkSamplerYcbcrConversionInfo`). Create views of its planes with
+    /// [`Image::view_with`](crate::Image::view_with), or create the view yourself.
     Conversion {
         /// The format.
         format: vk::Format,
     },
-    /// No mip or layer of the part is the image's.
+    /// The image has none of the requested mips or layers.
     OutOfRange {
-        /// Mips or layers.
+        /// `"mips"` or `"layers"`.
         what: &'static str,
-        /// Where the part starts.
+        /// Start of the requested range.
         start: u32,
-        /// Where it ends.
+        /// End of the requested range.
         end: u32,
-        /// What there is.
+        /// Number of mips or layers of the image.
         size: u32,
     },
-    /// No aspect of the part is the image's.
+    /// The image has none of the requested aspects.
     Aspects {
-        /// Those of the part.
+        /// The requested aspects.
         asked: vk::ImageAspectFlags,
-        /// Those of the image.
+        /// The aspects of the image.
         has: vk::ImageAspectFlags,
     },
-    /// The driver refused.
+    /// The driver call failed.
     Driver(DriverError),
 }
 
@@ -95,15 +95,18 @@ impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lost => f.write_str("the device is lost"),
-            Self::Usage { usage } => write!(f, "an image that was made for {usage:?} has no views"),
+            Self::Usage { usage } => write!(f, "images with the usage {usage:?} cannot have views"),
             Self::Conversion { format } => {
-                write!(f, "a view of {format:?} needs a sampler conversion, which the image does not know")
+                write!(
+                    f,
+                    "a view of {format:?} needs a sampler conversion: create views of its planes, or your own view"
+                )
             }
             Self::OutOfRange { what, start, end, size } => {
-                write!(f, "{what} {start} to {end} are none of the {size} that there are")
+                write!(f, "{what} {start} to {end} were requested, but the image has {size}")
             }
             Self::Aspects { asked, has } => {
-                write!(f, "none of {asked:?} is among {has:?}, which the image has")
+                write!(f, "{asked:?} were requested, but the image has {has:?}")
             }
             Self::Driver(error) => error.fmt(f),
         }

@@ -1,16 +1,16 @@
-//! How the texels of a format lie in a buffer.
+//! Memory layout of formats in buffers.
 #![forbid(unsafe_code)]
 
 use ash::vk;
 
-/// How an aspect of a format lies in a buffer: blocks of texels, each with so many bytes.
+/// The memory layout of an aspect in a buffer: blocks of texels with a fixed number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FormatLayout {
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// Texels of a block in each row.
+    /// Width of a block in texels.
     pub block_width: u32,
-    /// Rows of texels of a block.
+    /// Height of a block in texels.
     pub block_height: u32,
 }
 
@@ -23,21 +23,21 @@ impl FormatLayout {
         Self { block_bytes: bytes, block_width: width, block_height: height }
     }
 
-    /// Blocks in a row of so many texels, and rows of blocks in so many rows.
+    /// Returns the number of blocks in a row of `width` texels, and of block rows in `height` rows.
     #[must_use]
     pub fn blocks(&self, width: u32, height: u32) -> (u32, u32) {
         (width.div_ceil(self.block_width), height.div_ceil(self.block_height))
     }
 
-    /// Bytes of a row of blocks without a gap.
+    /// Returns the bytes of a tightly packed row of blocks.
     #[must_use]
     pub fn row_bytes(&self, width: u32) -> u64 {
         u64::from(width.div_ceil(self.block_width)) * self.block_bytes
     }
 }
 
-/// The blocks of ASTC, in the order of the formats. The simulated driver has tables of its own, so that a fault in
-/// either one is found.
+/// Block sizes of ASTC, in the order of the formats. The simulated driver has separate tables, so that tests find
+/// errors in either.
 const ASTC: [(u32, u32); 14] = [
     (4, 4),
     (5, 4),
@@ -55,7 +55,7 @@ const ASTC: [(u32, u32); 14] = [
     (12, 12),
 ];
 
-/// The aspects of a format, whose states differ. A format of several planes has one, color.
+/// Returns the aspects of a format with separate states. Multi-planar formats have the color aspect.
 ///
 /// ```
 /// use ash::vk;
@@ -75,7 +75,7 @@ pub fn format_aspects(format: vk::Format) -> vk::ImageAspectFlags {
     }
 }
 
-/// Whether shaders see the texels of a color format as integers.
+/// Returns true if shaders see the texels of a color format as integers.
 pub(crate) fn is_integer(format: vk::Format) -> bool {
     matches!(
         format.as_raw(),
@@ -123,8 +123,8 @@ pub(crate) fn is_integer(format: vk::Format) -> bool {
     )
 }
 
-/// How one aspect of a format lies in a buffer that is copied to or from an image. `None` for formats of several
-/// planes, and for those that this version does not know.
+/// Returns the memory layout of one aspect of a format in copies between buffers and images. `None` for multi-planar
+/// and unknown formats.
 ///
 /// Source: the Vulkan specification, "Compatible Formats", and "Copying Data Between Buffers and Images" for depth and
 /// stencil.
@@ -165,11 +165,11 @@ pub fn format_layout(format: vk::Format, aspect: vk::ImageAspectFlags) -> Option
     })
 }
 
-/// The planes of a format of several; none of others.
+/// Returns the planes of a multi-planar format, and no aspects for others.
 pub(super) fn planes(format: vk::Format) -> vk::ImageAspectFlags {
     let two = vk::ImageAspectFlags::PLANE_0 | vk::ImageAspectFlags::PLANE_1;
     match format.as_raw() {
-        // In each of these groups the second and the fourth one have two planes.
+        // In each of these groups the second and the fourth format have two planes.
         number @ (1_000_156_002..=1_000_156_006
         | 1_000_156_012..=1_000_156_016
         | 1_000_156_022..=1_000_156_026
@@ -187,7 +187,7 @@ pub(super) fn planes(format: vk::Format) -> vk::ImageAspectFlags {
     }
 }
 
-/// Whether a view of the color of a format needs a sampler conversion, which the image does not know.
+/// Returns true if a color view of the format needs a sampler conversion.
 ///
 /// Source: the Vulkan specification, "Formats Requiring Sampler Y′CBCR Conversion".
 pub(super) fn is_converted(format: vk::Format) -> bool {
@@ -201,7 +201,7 @@ mod tests {
 
     const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
-    /// The bits in a format's name, its packed size, or the bytes of its blocks.
+    /// Derives the block size from the name of a format: its bits, its packed size, or its block.
     fn bytes_by_name(name: &str) -> Option<(u64, u32, u32)> {
         if let Some(rest) = name.strip_prefix("ASTC_") {
             let (width, rest) = rest.split_once('X')?;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_those_that_names_say() {
+    fn layouts_match_format_names() {
         let mut seen = 0;
         let astc = 1_000_066_000..=1_000_066_013;
         for raw in (1..=123).chain(131..=184).chain(astc).chain([1_000_340_000, 1_000_340_001]) {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_those_that_names_say() {
+    fn integer_formats_match_their_names() {
         for format in (1..=123).chain(131..=184).map(vk::Format::from_raw) {
             let name = format!("{format:?}");
             assert_eq!(is_integer(format), name.contains("_UINT") || name.contains("_SINT"), "{name}");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_and_conversions_are_those_that_names_say() {
+    fn planes_and_conversions_match_format_names() {
         let mut seen = 0;
         for raw in (1..=184).chain(1_000_156_000..=1_000_156_033).chain(1_000_330_000..=1_000_330_003) {
             let format = vk::Format::from_raw(raw);

@@ -1,4 +1,4 @@
-//! An image that destroys itself, with its views.
+//! Images with shared ownership, and their views.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -13,9 +13,9 @@ use super::format::{is_converted, planes};
 use super::memory::{Memory, Movable};
 use super::{CreateResourceError, SharedMemory, ViewError, format_aspects, format_layout};
 use crate::device::Core;
-use crate::track::{ImageId, ImageInfo, Place, Subresources};
+use crate::track::{ImageId, ImageInfo, MemoryRange, Subresources};
 
-/// Usages of which there are views.
+/// Usages that permit views.
 const VIEWED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
     vk::ImageUsageFlags::SAMPLED.as_raw()
         | vk::ImageUsageFlags::STORAGE.as_raw()
@@ -27,28 +27,28 @@ const VIEWED: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
         | vk::ImageUsageFlags::FRAGMENT_DENSITY_MAP_EXT.as_raw(),
 );
 
-/// Which part of an image a view shows, and as what.
+/// Parameters of an image view.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ViewInfo {
-    /// What shaders take it for.
+    /// The view type.
     pub view_type: vk::ImageViewType,
-    /// The format of its texels.
+    /// The format of the view.
     pub format: vk::Format,
-    /// Mips, layers and aspects; what is beyond the image is left out. Layers of a two-dimensional view of a
-    /// three-dimensional image are its slices.
+    /// Mips, layers and aspects. Subresources that the image does not have are left out. For a two-dimensional view of
+    /// a three-dimensional image, layers are its slices.
     pub part: Subresources,
 }
 
 pub(crate) struct ImageInner {
     core: Arc<Core>,
     facts: Facts,
-    /// The families that share it; none if one at a time owns it.
+    /// The families that share it; empty with exclusive sharing mode.
     families: Box<[u32]>,
     current: Current<Images>,
     name: Name,
 }
 
-/// An image that may be gone.
+/// An image that may have been destroyed.
 pub(crate) struct WeakImage(Weak<ImageInner>);
 
 impl WeakImage {
@@ -57,7 +57,7 @@ impl WeakImage {
     }
 }
 
-/// What an image was made from.
+/// Creation parameters of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) flags: vk::ImageCreateFlags,
@@ -96,7 +96,7 @@ impl Facts {
         self.sharing_mode == vk::SharingMode::CONCURRENT
     }
 
-    /// Whether another one can be made like it, and the contents copied.
+    /// Returns true if an equal image can be created and filled by a copy.
     fn may_move(&self, info: &vk::ImageCreateInfo<'_>) -> bool {
         let copied = vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST;
         let stays = vk::ImageCreateFlags::SPARSE_BINDING
@@ -110,12 +110,12 @@ impl Facts {
             && !self.flags.intersects(stays)
             && self.tiling == vk::ImageTiling::OPTIMAL
             && self.initial_layout == vk::ImageLayout::UNDEFINED
-            // Formats of several planes are copied plane by plane.
+            // Multi-planar formats are copied plane by plane.
             && format_layout(self.format, aspect).is_some()
             && info.p_next.is_null()
     }
 
-    /// The extent of a mip, in texels.
+    /// Returns the extent of a mip in texels.
     pub(crate) fn mip_extent(&self, mip: u32) -> vk::Extent3D {
         let size = |texels: u32| texels.checked_shr(mip).unwrap_or(0).max(1);
         vk::Extent3D {
@@ -125,20 +125,21 @@ impl Facts {
         }
     }
 
-    /// Aspects that views and copies name.
+    /// Returns the aspects that views and copies may name.
     pub(crate) fn all_aspects(&self) -> vk::ImageAspectFlags {
         self.aspects | planes(self.format)
     }
 
-    /// Layers that a view of this type has, from a mip on: of a three-dimensional image they are slices.
+    /// Returns the number of layers for a view of this type from a mip on: slices for a three-dimensional image.
     pub(crate) fn layers_of(&self, view_type: vk::ImageViewType, mip: u32) -> u32 {
         let flat = view_type == vk::ImageViewType::TYPE_2D || view_type == vk::ImageViewType::TYPE_2D_ARRAY;
         let slices = flat && self.image_type == vk::ImageType::TYPE_3D;
         if slices { self.mip_extent(mip).depth } else { self.layers }
     }
 
-    /// A part of a view or a copy as the tracker counts it. Slices and planes have no state of their own: slices are in
-    /// one layer, and barriers name the color of an image with planes (VUID-VkImageMemoryBarrier-image-01671).
+    /// Converts a part of a view or copy to tracked subresources. Slices and planes have no separate state: slices
+    /// share a layer, and barriers of multi-planar images name the color aspect
+    /// (VUID-VkImageMemoryBarrier-image-01671).
     pub(crate) fn tracked(&self, part: &Subresources) -> Subresources {
         let mips = part.mips.start..part.mips.end.min(self.mips);
         let three = self.image_type == vk::ImageType::TYPE_3D;
@@ -151,7 +152,7 @@ impl Facts {
         Subresources { mips, layers, aspects }
     }
 
-    /// The type of a view of all of it.
+    /// Returns the type of a view of the whole image.
     fn view_type(&self) -> vk::ImageViewType {
         let cube = self.flags.contains(vk::ImageCreateFlags::CUBE_COMPATIBLE);
         match (self.image_type, self.layers) {
@@ -165,10 +166,10 @@ impl Facts {
     }
 }
 
-/// An image with its memory, its views and its place in the books of states. Cheap to clone: a clone is the same image.
+/// An image with its memory, its views and its tracked state. Cheap to clone: a clone is the same image.
 ///
-/// It is destroyed, with its views, and its memory freed when the last clone goes. Lists that use it have one until the
-/// device is done with them, so that it may be dropped at any time.
+/// Dropping the last clone destroys the image and its views and frees its memory. Lists that use it hold a clone until
+/// the device is done with them, so you may drop it at any time.
 ///
 /// ```
 /// # let (_gpu, frames) = sublet_frame::doc_example();
@@ -185,7 +186,7 @@ impl Facts {
 ///     .usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST);
 /// // SAFETY: the create-info is valid.
 /// let image = unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-/// assert_eq!(image.view()?, image.view()?); // made once
+/// assert_eq!(image.view()?, image.view()?); // created once
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -219,19 +220,19 @@ impl Image {
             return Err(CreateResourceError::OtherFrames);
         }
         let allocation = memory.allocation();
-        // SAFETY: the caller's promise; what is in the memory is used in turns, as lists declare it.
+        // SAFETY: the caller's promise; lists declare their uses, and the tracker orders aliased resources.
         let handle = unsafe { core.allocator.create_aliasing_image(allocation, offset, info) }?;
-        // SAFETY: the image was made just now.
+        // SAFETY: the image was just created.
         let size = unsafe { core.api.device().get_image_memory_requirements(handle) }.size;
-        let place = Place { memory: allocation.memory(), offset: allocation.offset() + offset, size };
+        let range = MemoryRange { memory: allocation.memory(), offset: allocation.offset() + offset, size };
         // SAFETY: the caller's promise.
-        Ok(unsafe { Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), place }) })
+        Ok(unsafe { Self::register(core, handle, info, Memory::Shared { memory: memory.clone(), range }) })
     }
 
-    /// An image that is somebody else's.
+    /// Wraps an image without ownership.
     ///
     /// # Safety
-    /// It was made as `info` says, which is valid, and lives for as long as any clone.
+    /// It was created from `info`, which is valid, and outlives all clones.
     pub(crate) unsafe fn import(core: &Arc<Core>, handle: vk::Image, info: &vk::ImageCreateInfo<'_>) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::register(core, handle, info, Memory::Foreign) }
@@ -257,7 +258,7 @@ impl Image {
             current,
             name: Name::default(),
         }));
-        if let Some(id) = image.0.current.home().and_then(|home| home.id()) {
+        if let Some(id) = image.0.current.movable_memory().and_then(|memory| memory.id()) {
             core.movables.insert(id, Movable::Image(WeakImage(Arc::downgrade(&image.0))));
         }
         image
@@ -271,83 +272,83 @@ impl Image {
             initial_layout: facts.initial_layout,
             aspects_apart: core.aspects_apart,
             concurrent: facts.is_concurrent(),
-            place: memory.place(),
+            memory_range: memory.shared_range(),
             ..ImageInfo::new(handle)
         };
         let id = core.global.lock().add_image(&known);
         Body::new(core, handle, id, memory)
     }
 
-    /// The image itself. A [`Compactor`](crate::Compactor) that moves it gives it another one, and other views.
+    /// Returns the current handle. A move by a [`Compactor`](crate::Compactor) changes it and all views.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::Image {
         self.0.current.handle()
     }
 
-    /// Its name in the books of states, which goes with the [`handle`](Self::handle).
+    /// Returns its id in the tracker, which changes together with [`handle`](Self::handle).
     #[inline]
     #[must_use]
     pub fn id(&self) -> ImageId {
         self.0.current.id()
     }
 
-    /// Its format.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> vk::Format {
         self.0.facts.format
     }
 
-    /// The extent of a mip, in texels.
+    /// Returns the extent of a mip in texels.
     pub fn extent(&self, mip: u32) -> vk::Extent3D {
         self.0.facts.mip_extent(mip)
     }
 
-    /// Levels of its mip chain.
+    /// Returns the number of mip levels.
     #[must_use]
     pub fn mips(&self) -> u32 {
         self.0.facts.mips
     }
 
-    /// Layers of its array.
+    /// Returns the number of array layers.
     #[must_use]
     pub fn layers(&self) -> u32 {
         self.0.facts.layers
     }
 
-    /// All aspects of its format.
+    /// Returns all aspects of the format.
     #[must_use]
     pub fn aspects(&self) -> vk::ImageAspectFlags {
         self.0.facts.aspects
     }
 
-    /// Its memory; `None` if it is somebody else's, or if it [may be moved](Self::is_movable).
+    /// Returns its memory; `None` if it is imported or [movable](Self::is_movable).
     #[must_use]
     pub fn allocation(&self) -> Option<&Allocation> {
         self.0.current.allocation()
     }
 
-    /// Where it is; `None` if it is somebody else's.
+    /// Returns its current memory range; `None` if it is imported.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
-        self.0.current.place()
+    pub fn memory_range(&self) -> Option<MemoryRange> {
+        self.0.current.memory_range()
     }
 
-    /// Whether a [`Compactor`](crate::Compactor) may move it.
+    /// Returns true if a [`Compactor`](crate::Compactor) may move it.
     #[must_use]
     pub fn is_movable(&self) -> bool {
         self.0.current.is_free()
     }
 
-    /// Lets it stay where it is, or be moved again: as [`Buffer::pin`](crate::Buffer::pin).
+    /// Pins or unpins the image; see [`Buffer::pin`](crate::Buffer::pin).
     pub fn pin(&self, pinned: bool) {
         self.0.current.pin(&self.0.core, pinned);
     }
 
-    /// A view of all of it: made at the first call, kept, and destroyed with the image.
+    /// Returns a view of the whole image, created on first use and destroyed with the image.
     ///
     /// # Errors
-    /// [`ViewError`]: nothing was changed.
+    /// See [`ViewError`].
     #[doc(alias = "GetShaderResourceView")]
     #[doc(alias = "GetRenderTargetView")]
     pub fn view(&self) -> Result<vk::ImageView, ViewError> {
@@ -356,7 +357,7 @@ impl Image {
         unsafe { self.view_with(&info) }
     }
 
-    /// What the default view shows.
+    /// Returns the parameters of the default view.
     pub(crate) fn whole(&self) -> Result<ViewInfo, ViewError> {
         let Facts { format, usage, .. } = self.0.facts;
         if usage.contains(vk::ImageUsageFlags::SAMPLED) && is_converted(format) {
@@ -365,14 +366,14 @@ impl Image {
         Ok(ViewInfo { view_type: self.0.facts.view_type(), format, part: Subresources::ALL })
     }
 
-    /// A view of a part of it, or as something else. The same one for the same info: kept, and destroyed with the image.
+    /// Returns a view with these parameters, created on first use and destroyed with the image.
     ///
     /// # Errors
-    /// [`ViewError`]: nothing was changed.
+    /// See [`ViewError`].
     ///
     /// # Safety
-    /// The image can have such a view: its type, its flags and its format allow it
-    /// (VUID-VkImageViewCreateInfo-image-01003 and those that follow).
+    /// The type, flags and format of the image permit such a view (VUID-VkImageViewCreateInfo-image-01003 and those
+    /// that follow).
     pub unsafe fn view_with(&self, info: &ViewInfo) -> Result<vk::ImageView, ViewError> {
         loop {
             // SAFETY: the caller's own promise.
@@ -383,10 +384,10 @@ impl Image {
         }
     }
 
-    /// A view of one of the image's bodies; `None` if it has handed over what it has.
+    /// Returns a view of one of the image's bodies; `None` if that body has handed over its views.
     ///
     /// # Safety
-    /// As [`view_with`](Self::view_with); the body is one of the image's.
+    /// See [`view_with`](Self::view_with). The body belongs to this image.
     pub(crate) unsafe fn view_of(
         &self,
         body: &Body<Images>,
@@ -400,7 +401,7 @@ impl Image {
                 return Err(ViewError::OutOfRange { what, start: range.start, end: range.end, size });
             }
         }
-        // All of an image with planes is its color.
+        // A view of a whole multi-planar image uses the color aspect.
         let aspects = asked.aspects & self.0.facts.aspects;
         let aspects = if aspects.is_empty() { asked.aspects & has } else { aspects };
         if aspects.is_empty() {
@@ -437,35 +438,36 @@ impl Image {
         // SAFETY: the image is live, and the caller promises that it can have such a view.
         let made = unsafe { self.0.core.api.device().create_image_view(&create_info, None) };
         let view = made.map_err(|result| {
-            self.0.core.told(ViewError::Driver(DriverError { call: "vkCreateImageView", result }))
+            self.0.core.or_lost(ViewError::Driver(DriverError { call: "vkCreateImageView", result }))
         })?;
         views.made.push((info, view));
         Ok(Some(view))
     }
 
-    /// Names it for tools: RenderDoc, validation layers. A [`Compactor`](crate::Compactor) that moves it names what takes
-    /// over. Nothing but that is done without [`Features::debug_utils`](crate::Features::debug_utils).
+    /// Sets a debug name for tools such as RenderDoc and validation layers. The name survives moves by a
+    /// [`Compactor`](crate::Compactor). Without [`Features::debug_utils`](crate::Features::debug_utils), the driver
+    /// does not get it.
     ///
-    /// Subscribers of a compactor must not call it: it would never return.
+    /// Subscribers of a compactor must not call this function: it would deadlock.
     ///
     /// # Errors
-    /// [`DriverError`] if the driver refuses: the name is what it was.
+    /// [`DriverError`] if the driver call fails; the name stays unchanged.
     #[doc(alias = "vkSetDebugUtilsObjectNameEXT")]
     #[doc(alias = "SetName")]
     pub fn set_name(&self, name: &str) -> Result<(), DriverError> {
         self.0.name.set(&self.0.core, &self.0.current, name)
     }
 
-    /// Its [name](Self::set_name).
+    /// Returns its [debug name](Self::set_name).
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.0.name.get()
     }
 
-    /// As that of a buffer.
+    /// Creates an equal body at the destination of a move; see `Buffer::begin_move`.
     pub(crate) fn begin_move(&self, moved: Move<'static>) -> Result<Option<Body<Images>>, CreateError> {
         let ImageInner { core, facts, families, current, name } = &*self.0;
-        let Some(home) = current.home() else { return Ok(None) };
+        let Some(memory) = current.movable_memory() else { return Ok(None) };
         let info = vk::ImageCreateInfo::default()
             .flags(facts.flags)
             .image_type(facts.image_type)
@@ -479,12 +481,12 @@ impl Image {
             .sharing_mode(facts.sharing_mode)
             .queue_family_indices(families)
             .initial_layout(facts.initial_layout);
-        // SAFETY: the image was made from this. What is made here is destroyed before the move is rolled back: `Home` sees
-        // to that.
+        // SAFETY: the image was created from this info. `MovableMemory` ensures that the new image is destroyed before
+        // a rollback.
         let handle = unsafe { moved.create_image(&info) }?;
         name.pass_on(core, handle);
-        home.begin_move(moved, vk::Handle::as_raw(handle));
-        Ok(Some(Self::body(core, handle, facts, Memory::Movable(Arc::clone(home)))))
+        memory.begin_move(moved, vk::Handle::as_raw(handle));
+        Ok(Some(Self::body(core, handle, facts, Memory::Movable(Arc::clone(memory)))))
     }
 
     pub(crate) fn facts(&self) -> &Facts {
@@ -506,7 +508,7 @@ impl Image {
 }
 
 impl PartialEq for Image {
-    /// Whether both are the same image.
+    /// Returns true if both are the same image.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

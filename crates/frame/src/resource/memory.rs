@@ -1,4 +1,4 @@
-//! Memory that several resources use in turns.
+//! Memory of resources, shared or movable.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,19 +9,19 @@ use sublet::{Allocation, AllocationId, Move};
 
 use super::{Buffer, Image, WeakBuffer, WeakImage};
 use crate::device::Core;
-use crate::track::Place;
+use crate::track::MemoryRange;
 
 struct Inner {
     core: Arc<Core>,
     allocation: Option<Allocation>,
 }
 
-/// Memory for resources that share it: [`Frames::create_buffer_in`](crate::Frames::create_buffer_in) and
-/// [`Frames::create_image_in`](crate::Frames::create_image_in). Lists know which of them share bytes: the use of one
-/// after another one waits, and discards what the other has left, without being asked.
+/// Memory that several resources share: see [`Frames::create_buffer_in`](crate::Frames::create_buffer_in) and
+/// [`Frames::create_image_in`](crate::Frames::create_image_in). Lists detect aliasing: the use of a resource waits for
+/// the last use of those that overlap it, and discards their contents.
 ///
-/// Cheap to clone. It is freed when the last clone and the last resource in it are gone, and no list that uses one is
-/// in flight.
+/// Cheap to clone. The memory is freed when the last clone and the last resource in it are dropped, and no list in
+/// flight uses one.
 #[derive(Clone)]
 pub struct SharedMemory(Arc<Inner>);
 
@@ -30,12 +30,12 @@ impl SharedMemory {
         Self(Arc::new(Inner { core, allocation: Some(allocation) }))
     }
 
-    /// The allocation.
+    /// Returns the allocation.
     ///
     /// # Panics
-    /// Never: it has one for as long as it lives.
+    /// Never: the allocation exists as long as the value.
     pub fn allocation(&self) -> &Allocation {
-        self.0.allocation.as_ref().expect("an allocation is there until the last clone goes")
+        self.0.allocation.as_ref().expect("the allocation exists until the last clone is dropped")
     }
 
     pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
@@ -55,29 +55,29 @@ impl fmt::Debug for SharedMemory {
     }
 }
 
-/// What a resource is in.
+/// The memory of a resource.
 pub(crate) enum Memory {
-    /// Its own, for good; `None` once it is given back.
+    /// Exclusive and never moved; `None` after it was freed.
     Own(Option<Allocation>),
-    /// Its own, which may be moved.
-    Movable(Arc<Home>),
+    /// Exclusive and movable.
+    Movable(Arc<MovableMemory>),
     Shared {
         memory: SharedMemory,
-        place: Place,
+        range: MemoryRange,
     },
-    /// It is somebody else's, and so is the resource.
+    /// Memory and resource are imported.
     Foreign,
 }
 
 impl Memory {
     pub(crate) fn own(allocation: Allocation, movable: bool) -> Self {
         match movable {
-            true => Self::Movable(Arc::new(Home::new(allocation))),
+            true => Self::Movable(Arc::new(MovableMemory::new(allocation))),
             false => Self::Own(Some(allocation)),
         }
     }
 
-    /// What stays where it is.
+    /// Returns the allocation if it never moves.
     pub(crate) fn allocation(&self) -> Option<&Allocation> {
         match self {
             Self::Own(allocation) => allocation.as_ref(),
@@ -86,105 +86,105 @@ impl Memory {
         }
     }
 
-    /// Where it is, if other resources may be there too.
-    pub(crate) fn place(&self) -> Option<Place> {
+    /// Returns the memory range if other resources may share it.
+    pub(crate) fn shared_range(&self) -> Option<MemoryRange> {
         match self {
-            Self::Shared { place, .. } => Some(*place),
+            Self::Shared { range, .. } => Some(*range),
             Self::Own(_) | Self::Movable(_) | Self::Foreign => None,
         }
     }
 
-    /// Where it is.
-    pub(crate) fn where_it_is(&self) -> Option<Place> {
+    /// Returns the current memory range.
+    pub(crate) fn current_range(&self) -> Option<MemoryRange> {
         match self {
-            Self::Own(allocation) => allocation.as_ref().map(place_of),
-            Self::Movable(home) => home.place(),
-            Self::Shared { place, .. } => Some(*place),
+            Self::Own(allocation) => allocation.as_ref().map(range_of),
+            Self::Movable(memory) => memory.current_range(),
+            Self::Shared { range, .. } => Some(*range),
             Self::Foreign => None,
         }
     }
 
-    /// What had the handle is destroyed, and the device is done with it.
-    pub(crate) fn leave(&mut self, core: &Core, handle: u64) {
+    /// Releases the memory after the object with this handle was destroyed.
+    pub(crate) fn release(&mut self, core: &Core, handle: u64) {
         match self {
             Self::Own(allocation) => free(core, allocation.take()),
-            Self::Movable(home) => home.leave(core, handle),
-            // The memory goes with the last resource in it.
+            Self::Movable(memory) => memory.release(core, handle),
+            // The last resource in it frees the memory.
             Self::Shared { .. } | Self::Foreign => {}
         }
     }
 }
 
-fn place_of(allocation: &Allocation) -> Place {
-    Place { memory: allocation.memory(), offset: allocation.offset(), size: allocation.size() }
+fn range_of(allocation: &Allocation) -> MemoryRange {
+    MemoryRange { memory: allocation.memory(), offset: allocation.offset(), size: allocation.size() }
 }
 
 fn free(core: &Core, allocation: Option<Allocation>) {
     let Some(allocation) = allocation else { return };
-    // SAFETY: what was in it is destroyed, and lists in flight would have kept that.
+    // SAFETY: its resource is destroyed, and lists in flight would have kept it.
     if let Err(error) = unsafe { core.allocator.free_memory(allocation) } {
         tracing::warn!(name: "free_refused", target: "sublet::leak", %error, "the memory of a resource was not freed");
     }
 }
 
-/// The memory of a resource that may be moved. While it is, two bodies have it: the one that it is copied from, and the
-/// one that it is copied to. Whichever goes first settles the move.
-pub(crate) struct Home(Mutex<Residence>);
+/// The memory of a movable resource. During a move, two bodies use it: the source and the destination of the copy. The
+/// first one to be dropped rolls back or completes the move.
+pub(crate) struct MovableMemory(Mutex<MovableState>);
 
-struct Residence {
-    /// `None` once it is given back.
+struct MovableState {
+    /// `None` after it was freed.
     allocation: Option<Allocation>,
-    /// A move that is under way, and the handle of what is at its destination.
+    /// The move in progress, and the handle of the object at its destination.
     moving: Option<(Move<'static>, u64)>,
 }
 
-impl Home {
+impl MovableMemory {
     fn new(allocation: Allocation) -> Self {
-        Self(Mutex::new(Residence { allocation: Some(allocation), moving: None }))
+        Self(Mutex::new(MovableState { allocation: Some(allocation), moving: None }))
     }
 
-    /// Names its allocation.
+    /// Returns the id of its allocation.
     pub(crate) fn id(&self) -> Option<AllocationId> {
         self.0.lock().allocation.as_ref().map(Allocation::id)
     }
 
-    fn place(&self) -> Option<Place> {
-        let residence = self.0.lock();
-        let mut place = place_of(residence.allocation.as_ref()?);
-        if let Some((moved, _)) = &residence.moving {
-            (place.memory, place.offset) = (moved.memory(), moved.offset());
+    fn current_range(&self) -> Option<MemoryRange> {
+        let state = self.0.lock();
+        let mut range = range_of(state.allocation.as_ref()?);
+        if let Some((moved, _)) = &state.moving {
+            (range.memory, range.offset) = (moved.memory(), moved.offset());
         }
-        Some(place)
+        Some(range)
     }
 
-    /// A move is under way to where `handle` is.
+    /// Begins a move whose destination is `handle`.
     pub(crate) fn begin_move(&self, moved: Move<'static>, handle: u64) {
         self.0.lock().moving = Some((moved, handle));
     }
 
-    /// One of the bodies is gone.
-    fn leave(&self, core: &Core, handle: u64) {
-        let mut residence = self.0.lock();
-        let Residence { allocation, moving } = &mut *residence;
+    /// Releases the memory of one of the bodies.
+    fn release(&self, core: &Core, handle: u64) {
+        let mut state = self.0.lock();
+        let MovableState { allocation, moving } = &mut *state;
         match (moving.take(), allocation) {
-            // The destination: it is free again.
+            // The destination was dropped: roll back.
             (Some((moved, to)), _) if to == handle => drop(moved),
             (Some((moved, _)), Some(allocation)) => {
                 let old = allocation.id();
-                // SAFETY: what was at the old place is destroyed, and lists in flight would have kept that. Nothing that
-                // is moved is mapped.
+                // SAFETY: the object at the old place is destroyed, and lists in flight would have kept it. Movable
+                // resources are never mapped.
                 match unsafe { moved.complete(allocation) } {
                     Ok(()) => core.movables.rename(old, allocation.id()),
                     Err(error) => {
                         tracing::warn!(name: "move_refused", target: "sublet::leak", error = %error.error(), "a move was not completed");
-                        // Something is at the destination, which must not be given to others.
+                        // The destination is in use and must not be allocated again.
                         std::mem::forget(error.unfinished);
                     }
                 }
             }
             (_, allocation) => {
                 let allocation = allocation.take();
-                drop(residence);
+                drop(state);
                 allocation.iter().for_each(|allocation| core.movables.remove(allocation.id()));
                 free(core, allocation);
             }
@@ -192,13 +192,13 @@ impl Home {
     }
 }
 
-/// A resource that may be moved.
+/// A movable resource.
 pub(crate) enum Movable {
     Buffer(WeakBuffer),
     Image(WeakImage),
 }
 
-/// What may be moved, by its allocation.
+/// Movable resources by allocation.
 #[derive(Default)]
 pub(crate) struct Movables(Mutex<HashMap<AllocationId, Movable>>);
 
@@ -218,8 +218,7 @@ impl Movables {
         }
     }
 
-    /// The buffer or image of an allocation, if it is of one. `Some(None)`: the last handle is gone, and only lists in
-    /// flight still use it.
+    /// Returns the resource of an allocation, if it is movable. `Some(None)` if only lists in flight still use it.
     pub(crate) fn find(&self, id: AllocationId) -> Option<Option<Found>> {
         Some(match self.0.lock().get(&id)? {
             Movable::Buffer(buffer) => buffer.upgrade().map(Found::Buffer),
@@ -228,7 +227,7 @@ impl Movables {
     }
 }
 
-/// What an allocation is of.
+/// A movable resource.
 pub(crate) enum Found {
     Buffer(Buffer),
     Image(Image),

@@ -1,4 +1,4 @@
-//! Resources that destroy themselves: [`Buffer`] and [`Image`], and the memory that several of them share.
+//! Resources with shared ownership, [`Buffer`] and [`Image`], and memory that several of them share.
 
 mod body;
 mod buffer;

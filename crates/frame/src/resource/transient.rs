@@ -1,4 +1,4 @@
-//! Images that share memory because a frame does not use them at the same time.
+//! Images that share memory because a frame uses them at different times.
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -11,20 +11,20 @@ use sublet::{AllocationCreateInfo, CreateError, MemoryUsage};
 use super::{CreateResourceError, Image, SharedMemory};
 use crate::device::Core;
 
-/// An image that is used for a part of a frame only: see
+/// An image that a frame uses only for some steps: see
 /// [`Frames::create_transient_images`](crate::Frames::create_transient_images).
 #[derive(Clone, Debug)]
 #[doc(alias = "CreatePlacedResource")]
 pub struct TransientImage<'a> {
-    /// The image.
+    /// The creation parameters.
     pub info: vk::ImageCreateInfo<'a>,
-    /// The first and the last step of the frame that use it, as the program numbers its passes. Before the first step
-    /// and behind the last one, other images may have its memory.
+    /// The first and the last step of the frame that use it, as the program numbers its passes. Other images may have
+    /// its memory before and after them.
     pub steps: RangeInclusive<u32>,
 }
 
 /// # Safety
-/// As of [`Frames::create_transient_images`](crate::Frames::create_transient_images).
+/// See [`Frames::create_transient_images`](crate::Frames::create_transient_images).
 #[track_caller]
 pub(crate) unsafe fn create(
     core: &Arc<Core>,
@@ -36,11 +36,11 @@ pub(crate) unsafe fn create(
         ..AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated)
     };
     let mut made: Vec<Option<Image>> = Vec::with_capacity(images.len());
-    // Images in one heap are those that have a memory type in common.
+    // Images of one heap have a memory type in common.
     let mut heaps: Vec<(u32, Vec<Wanted>)> = Vec::new();
     for (at, image) in images.iter().enumerate() {
         let in_tiles = image.info.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT);
-        // SAFETY: the caller's promise. Where there is no such memory, or no more of it, the image shares other memory.
+        // SAFETY: the caller's promise. If lazily allocated memory is missing or used up, the image shares other memory.
         made.push(in_tiles.then(|| unsafe { Image::create(core, &image.info, &lazily) }.ok()).flatten());
         if made[at].is_some() {
             continue;
@@ -57,13 +57,13 @@ pub(crate) unsafe fn create(
         }
     }
     for (memory_type_bits, heap) in heaps {
-        let (offsets, size) = place(&heap);
+        let (offsets, size) = pack(&heap);
         let alignment = heap.iter().map(|wanted| wanted.needs.alignment).max().unwrap_or(1);
         let needs = vk::MemoryRequirements { size, alignment, memory_type_bits };
         let memory = core.allocator.allocate_memory(&needs, allocation).map_err(CreateError::Allocation)?;
         let memory = SharedMemory::new(Arc::clone(core), memory);
         for (wanted, offset) in heap.iter().zip(offsets) {
-            // SAFETY: the caller's promise; the memory was not made for another resource.
+            // SAFETY: the caller's promise; the memory is not dedicated.
             made[wanted.at] =
                 Some(unsafe { Image::create_in(core, &memory, offset, &images[wanted.at].info) }?);
         }
@@ -71,7 +71,7 @@ pub(crate) unsafe fn create(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// What an image needs: one is made for the question, which is the way that Vulkan 1.0 has.
+/// Returns the memory requirements. Creates a temporary image, as Vulkan 1.0 has no query without one.
 ///
 /// # Safety
 /// `info` is valid for the device.
@@ -85,24 +85,24 @@ unsafe fn requirements(
         .map_err(|result| CreateError::Resource(DriverError { call: "vkCreateImage", result }))?;
     // SAFETY: the image is live.
     let needs = unsafe { device.get_image_memory_requirements(image) };
-    // SAFETY: nobody else knows of it.
+    // SAFETY: the image was never shared.
     unsafe { device.destroy_image(image, None) };
     Ok(needs)
 }
 
 struct Wanted {
-    /// Which of the images it is.
+    /// Index of the image.
     at: usize,
     needs: vk::MemoryRequirements,
     steps: RangeInclusive<u32>,
 }
 
-/// The offset of each, and how much memory all of them take: the largest first, each as low as those that are used at
-/// the same time leave room. What a driver answers may overflow; then nothing has as much memory.
+/// Returns the offset of each image and the total size. Places the largest first, each at the lowest offset that is
+/// free during its steps. Saturates on overflow, and the allocation then fails.
 ///
 /// # Complexity
 /// O(n² log n).
-fn place(wanted: &[Wanted]) -> (Vec<u64>, u64) {
+fn pack(wanted: &[Wanted]) -> (Vec<u64>, u64) {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&at| (Reverse(wanted[at].needs.size), at));
     let mut placed: Vec<Option<[u64; 2]>> = vec![None; wanted.len()];
@@ -136,23 +136,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_together_shares() {
+    fn images_with_disjoint_steps_share() {
         let all = [wanted(100, 1, 0..=1), wanted(60, 16, 1..=2), wanted(90, 1, 2..=3), wanted(8, 4, 3..=3)];
-        // The second is beside the first and the third; the fourth fits below nothing that lives then but the third.
-        assert_eq!(place(&all), (vec![0, 112, 0, 92], 172));
-        assert_eq!(place(&[]), (vec![], 0));
+        // The second overlaps the first and the third in time. The fourth overlaps only the third.
+        assert_eq!(pack(&all), (vec![0, 112, 0, 92], 172));
+        assert_eq!(pack(&[]), (vec![], 0));
     }
 
     #[test]
     fn a_gap_between_two_is_used() {
         let all = [wanted(50, 1, 0..=0), wanted(40, 1, 0..=1), wanted(30, 1, 1..=1), wanted(20, 1, 1..=2)];
-        // Behind the first there is the second; below it, once the first is over, the two others.
-        assert_eq!(place(&all), (vec![0, 50, 0, 30], 90));
+        // The second is above the first. Below it, the two others follow the first in time.
+        assert_eq!(pack(&all), (vec![0, 50, 0, 30], 90));
     }
 
     #[test]
     fn sizes_without_bound_do_not_wrap() {
         let all = [wanted(u64::MAX, 4096, 0..=1), wanted(4096, 0, 1..=1)];
-        assert_eq!(place(&all).1, u64::MAX);
+        assert_eq!(pack(&all).1, u64::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that the host writes into a buffer.
+//! Host writes into buffers.
 
 use std::error::Error;
 use std::fmt;
@@ -13,15 +13,14 @@ use super::body::{Body, Current, Kind};
 use crate::device::{Core, LostDevice};
 
 impl Buffer {
-    /// Writes bytes by the host, at once, `offset` bytes from the start: for buffers in memory that the host reaches,
-    /// while the device uses none of it. For other buffers, and while the device is at work, there is
-    /// [`CommandList::upload`](crate::CommandList::upload).
+    /// Writes bytes at `offset` from the host, immediately. The memory must be host-visible, and the device must not
+    /// use the buffer. Otherwise use [`CommandList::upload`](crate::CommandList::upload).
     ///
-    /// The device uses the buffer from the moment that a list does until [`Frames::begin`](crate::Frames::begin),
-    /// [`collect`](crate::Frames::collect) or [`wait`](crate::Frames::wait) has taken the list back. A program that writes
-    /// in each frame has a buffer for each [`slot`](crate::Frames::slot).
+    /// A buffer is in use from its first use by a list until [`Frames::begin`](crate::Frames::begin),
+    /// [`collect`](crate::Frames::collect) or [`wait`](crate::Frames::wait) has recycled that list. A program that
+    /// writes in each frame needs one buffer for each [`slot`](crate::Frames::slot).
     ///
-    /// Subscribers of a compactor must not call it: it would never return.
+    /// Subscribers of a compactor must not call this function: it would deadlock.
     ///
     /// ```
     /// # let (_gpu, frames) = sublet_frame::doc_example();
@@ -40,7 +39,7 @@ impl Buffer {
     /// ```
     ///
     /// # Errors
-    /// [`WriteError`]: nothing was written.
+    /// See [`WriteError`]; nothing was written.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let (core, size) = (self.core(), self.size());
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -52,12 +51,12 @@ impl Buffer {
         }
         let written = self.current().alone(core, |body| {
             let allocation = body.own_allocation().ok_or(WriteError::NotHostVisible)?;
-            // What is frozen is used by lists that do not say so.
+            // Lists use frozen resources without declaration.
             if !core.global.lock().can_be_replaced(body.id) {
                 return Err(WriteError::InUse);
             }
-            copy(core, allocation, offset, bytes).map_err(|error| core.told(WriteError::Map(error)))?;
-            // It is there: the caller has it.
+            copy(core, allocation, offset, bytes).map_err(|error| core.or_lost(WriteError::Map(error)))?;
+            // Cannot fail: the caller has the resource.
             let _ = core.global.lock().idle(body.id);
             Ok(())
         });
@@ -65,13 +64,13 @@ impl Buffer {
     }
 }
 
-/// Writes bytes that were found to be within the allocation's buffer, and which nobody else reads or writes.
+/// Copies bytes into the allocation. The caller has checked the range and excludes other users.
 fn copy(core: &Core, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Result<(), MapError> {
     let start = core.allocator.map_memory(allocation)?;
     let at = usize::try_from(offset).unwrap_or(usize::MAX);
     // SAFETY: the offset is within the buffer, which is within the allocation, which is mapped.
     let to = unsafe { start.cast::<u8>().add(at) };
-    // SAFETY: as many bytes of the allocation begin there, and the lock that the caller holds keeps others from them.
+    // SAFETY: the allocation has this many bytes from there, and the caller's lock excludes other users.
     unsafe { to.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len()) };
     let flushed = core.allocator.flush(allocation, offset, bytes.len().try_into().unwrap_or(u64::MAX));
     // SAFETY: it was mapped above, and the pointer is not used any more.
@@ -80,44 +79,44 @@ fn copy(core: &Core, allocation: &Allocation, offset: u64, bytes: &[u8]) -> Resu
 }
 
 impl<K: Kind> Current<K> {
-    /// Calls `f` while no list has the resource, or can take it. `None` if one has.
+    /// Calls `f` while no list uses the resource and none can begin to. Returns `None` if one does.
     fn alone<R>(&self, core: &Core, f: impl FnOnce(&Body<K>) -> R) -> Option<R> {
-        // Lists that want it meanwhile wait for this lock.
+        // Lists that want to use it meanwhile wait for this lock.
         let _moving = core.moving.lock();
         self.with(|body| {
-            if !body.seal() {
+            if !body.close() {
                 return None;
             }
-            // Lists that were submitted have a share until they are taken back.
+            // Submitted lists hold a share until they are recycled.
             let alone = Arc::strong_count(body) == 1;
             fence(Ordering::Acquire);
             let answer = alone.then(|| f(body));
-            body.unseal();
+            body.reopen();
             answer
         })
     }
 }
 
-/// Why the host did not write into a buffer. Nothing was changed.
+/// An error of [`Buffer::write`]. Nothing was written.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The device is lost.
     Lost,
-    /// The bytes end beyond the buffer.
+    /// The bytes exceed the buffer.
     OutOfRange {
-        /// Where they start.
+        /// The requested offset.
         offset: u64,
-        /// How many there are.
+        /// The number of bytes.
         count: u64,
-        /// Bytes of the buffer.
+        /// The size of the buffer in bytes.
         size: u64,
     },
-    /// The memory is not the buffer's own, or may be moved: it was made without host access.
+    /// The memory is shared or movable, or was allocated without host access.
     NotHostVisible,
-    /// A list uses the buffer that is being recorded, or is in flight, or was not taken back; or the buffer is frozen.
+    /// A list uses the buffer and is open, in flight or not recycled yet; or the buffer is frozen.
     InUse,
-    /// The memory cannot be mapped or flushed.
+    /// Mapping or flushing the memory failed.
     Map(MapError),
 }
 
@@ -126,12 +125,12 @@ impl fmt::Display for WriteError {
         match self {
             Self::Lost => f.write_str("the device is lost"),
             Self::OutOfRange { offset, count, size } => {
-                write!(f, "{count} bytes from {offset} on end beyond the buffer, which has {size}")
+                write!(f, "{count} bytes at offset {offset} exceed the buffer of {size} bytes")
             }
             Self::NotHostVisible => f.write_str(
-                "the buffer was made without host access: upload to it, or make it with `HOST_ACCESS_SEQUENTIAL_WRITE`",
+                "the buffer has no host access: use an upload, or create it with `HOST_ACCESS_SEQUENTIAL_WRITE`",
             ),
-            Self::InUse => f.write_str("a list may still use the buffer: wait, or have one for each frame in flight"),
+            Self::InUse => f.write_str("a list may still use the buffer: wait, or use one buffer for each frame in flight"),
             Self::Map(error) => error.fmt(f),
         }
     }

@@ -9,53 +9,53 @@ use super::sync::Edge;
 
 /// Barriers that go into one `vkCmdPipelineBarrier2`, or into one `vkCmdPipelineBarrier`.
 ///
-/// Buffers get global memory barriers: drivers look at no range of a buffer, and equal ones are one. A buffer barrier
-/// only changes the owner.
+/// Buffers get global memory barriers, because drivers ignore the range of a buffer barrier. Equal memory barriers are
+/// merged. Buffer barriers are used only to transfer ownership.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct BarrierBatch {
     memory: Vec<vk::MemoryBarrier2<'static>>,
     buffers: Vec<vk::BufferMemoryBarrier2<'static>>,
     images: Vec<vk::ImageMemoryBarrier2<'static>>,
 }
 
-/// How many of the last barriers are tried before a new one is made. Equal ones mostly come in a row.
-const LOOKS: usize = 8;
+/// Number of latest barriers to compare with before a new one is added. Equal barriers mostly follow each other.
+const MERGE_WINDOW: usize = 8;
 
-impl Batch {
-    /// No barriers.
+impl BarrierBatch {
+    /// Creates an empty batch.
     #[must_use]
     pub const fn new() -> Self {
         Self { memory: Vec::new(), buffers: Vec::new(), images: Vec::new() }
     }
 
-    /// Whether there is nothing to record.
+    /// Returns true if there is nothing to record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.buffers.is_empty() && self.images.is_empty()
     }
 
-    /// How many barriers there are.
+    /// Returns the number of barriers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.memory.len() + self.buffers.len() + self.images.len()
     }
 
-    /// Global memory barriers.
+    /// Returns the global memory barriers.
     pub fn memory(&self) -> &[vk::MemoryBarrier2<'static>] {
         &self.memory
     }
 
-    /// Buffers that change their owner.
+    /// Returns the buffer barriers, which transfer ownership.
     pub fn buffers(&self) -> &[vk::BufferMemoryBarrier2<'static>] {
         &self.buffers
     }
 
-    /// Barriers of images.
+    /// Returns the image barriers.
     pub fn images(&self) -> &[vk::ImageMemoryBarrier2<'static>] {
         &self.images
     }
 
-    /// What `vkCmdPipelineBarrier2` takes.
+    /// Returns the argument of `vkCmdPipelineBarrier2`.
     pub fn dependency_info(&self) -> vk::DependencyInfo<'_> {
         vk::DependencyInfo::default()
             .memory_barriers(&self.memory)
@@ -69,7 +69,7 @@ impl Batch {
         self.images.clear();
     }
 
-    /// Adds what `edge` asks of the points `start..end` of a resource.
+    /// Adds a barrier for `edge` on the points `start..end` of a resource.
     pub(crate) fn push(&mut self, resource: &Resource, start: u64, end: u64, edge: &Edge) {
         match resource.raw {
             Raw::Buffer { handle, .. } if edge.transforms() => self.buffers.push(
@@ -98,7 +98,7 @@ impl Batch {
                 && barrier.dst_stage_mask == edge.dst.stages
                 && barrier.dst_access_mask == edge.dst.access
         };
-        if self.memory.iter_mut().rev().take(LOOKS).find(same).is_none() {
+        if self.memory.iter_mut().rev().take(MERGE_WINDOW).find(same).is_none() {
             self.memory.push(
                 vk::MemoryBarrier2::default()
                     .src_stage_mask(edge.src.stages)
@@ -117,8 +117,10 @@ impl Batch {
             base_array_layer: rectangle.layers.start,
             layer_count: rectangle.layers.end - rectangle.layers.start,
         };
-        for barrier in self.images.iter_mut().rev().take(LOOKS) {
-            if barrier.image == image && does(barrier, edge) && extend(&mut barrier.subresource_range, &range)
+        for barrier in self.images.iter_mut().rev().take(MERGE_WINDOW) {
+            if barrier.image == image
+                && matches_edge(barrier, edge)
+                && extend(&mut barrier.subresource_range, &range)
             {
                 return;
             }
@@ -138,7 +140,7 @@ impl Batch {
         );
     }
 
-    /// Lets the barriers that change what is in `start..end` of an image also order `scope`.
+    /// Extends the second scope of the barriers that overlap `start..end` of an image.
     pub(crate) fn widen(
         &mut self,
         resource: &Resource,
@@ -167,14 +169,14 @@ impl Batch {
         });
     }
 
-    /// The same for `vkCmdPipelineBarrier`, where synchronization2 is not enabled.
+    /// Converts the batch for `vkCmdPipelineBarrier`, for devices without synchronization2.
     ///
-    /// That call has one pair of stage masks, which is the union of all; accesses stay with their barriers. Stages and
-    /// accesses that only synchronization2 has become the narrowest older ones that hold them. Layouts stay as they
-    /// are: do not use those that came with synchronization2.
+    /// That call has one pair of stage masks: the union of all barriers. Accesses stay with their barriers. Stages and
+    /// accesses that only synchronization2 has become the narrowest older ones that include them. Layouts are not
+    /// converted: do not use layouts that synchronization2 added.
     #[must_use]
-    pub fn to_barrier1(&self) -> Batch1 {
-        let mut old = Batch1::default();
+    pub fn to_barrier1(&self) -> BarrierBatch1 {
+        let mut old = BarrierBatch1::default();
         let mut mask = |src: Stages, dst: Stages| {
             old.src_stages |= old_stages(src);
             old.dst_stages |= old_stages(dst);
@@ -190,7 +192,7 @@ impl Batch {
         }
         for barrier in &self.memory {
             let (src, dst) = (old_access(barrier.src_access_mask), old_access(barrier.dst_access_mask));
-            // Stages alone say what a barrier without accesses says.
+            // A barrier without accesses is fully described by the stage masks.
             if !(src | dst).is_empty() {
                 old.memory.push(vk::MemoryBarrier::default().src_access_mask(src).dst_access_mask(dst));
             }
@@ -222,28 +224,28 @@ impl Batch {
 
 /// The arguments of one `vkCmdPipelineBarrier`.
 #[derive(Clone, Debug, Default)]
-pub struct Batch1 {
-    /// What is waited for.
+pub struct BarrierBatch1 {
+    /// First synchronization scope.
     pub src_stages: vk::PipelineStageFlags,
-    /// What waits.
+    /// Second synchronization scope.
     pub dst_stages: vk::PipelineStageFlags,
     /// Global memory barriers.
     pub memory: Vec<vk::MemoryBarrier<'static>>,
-    /// Buffers that change their owner.
+    /// Buffer barriers, which transfer ownership.
     pub buffers: Vec<vk::BufferMemoryBarrier<'static>>,
-    /// Barriers of images.
+    /// Image barriers.
     pub images: Vec<vk::ImageMemoryBarrier<'static>>,
 }
 
-/// Whether the barrier does to its part of an image what `edge` asks.
-fn does(barrier: &vk::ImageMemoryBarrier2<'_>, edge: &Edge) -> bool {
+/// Returns true if the barrier has the scopes, layouts and families of `edge`.
+fn matches_edge(barrier: &vk::ImageMemoryBarrier2<'_>, edge: &Edge) -> bool {
     (barrier.old_layout, barrier.new_layout) == edge.layouts
         && (barrier.src_queue_family_index, barrier.dst_queue_family_index) == edge.families
         && (barrier.src_stage_mask, barrier.src_access_mask) == (edge.src.stages, edge.src.access)
         && (barrier.dst_stage_mask, barrier.dst_access_mask) == (edge.dst.stages, edge.dst.access)
 }
 
-/// Adds `more` to a range, if both are one range together.
+/// Adds `more` to a range, if their union is a range.
 fn extend(range: &mut vk::ImageSubresourceRange, more: &vk::ImageSubresourceRange) -> bool {
     let mips = |range: &vk::ImageSubresourceRange| (range.base_mip_level, range.level_count);
     let layers = |range: &vk::ImageSubresourceRange| (range.base_array_layer, range.layer_count);
@@ -269,7 +271,8 @@ fn extend(range: &mut vk::ImageSubresourceRange, more: &vk::ImageSubresourceRang
     true
 }
 
-/// Old bits keep their places in the new masks; these are the new ones, and what holds them.
+/// Stages that only synchronization2 has, each with the older stage that includes it. Older bits keep their values in
+/// the new masks.
 const NEW_STAGES: [(Stages, vk::PipelineStageFlags); 7] = [
     (Stages::COPY, vk::PipelineStageFlags::TRANSFER),
     (Stages::BLIT, vk::PipelineStageFlags::TRANSFER),
@@ -277,7 +280,7 @@ const NEW_STAGES: [(Stages, vk::PipelineStageFlags); 7] = [
     (Stages::CLEAR, vk::PipelineStageFlags::TRANSFER),
     (Stages::INDEX_INPUT, vk::PipelineStageFlags::VERTEX_INPUT),
     (Stages::VERTEX_ATTRIBUTE_INPUT, vk::PipelineStageFlags::VERTEX_INPUT),
-    // Those of tessellation, geometry, tasks and meshes need features that may not be enabled.
+    // `VERTEX_SHADER` and its successors would need the features of tessellation, geometry and mesh shaders.
     (Stages::PRE_RASTERIZATION_SHADERS, vk::PipelineStageFlags::ALL_GRAPHICS),
 ];
 
@@ -297,7 +300,7 @@ pub(crate) fn old_stages(stages: Stages) -> vk::PipelineStageFlags {
             left &= !new.as_raw();
         }
     }
-    // A stage that has no older one.
+    // A stage without an older equivalent.
     if left == 0 { old } else { vk::PipelineStageFlags::ALL_COMMANDS }
 }
 

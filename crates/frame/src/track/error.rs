@@ -1,4 +1,4 @@
-//! What can be wrong with a use, a submission or a name.
+//! Errors of uses, submissions and state changes.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -7,45 +7,44 @@ use std::fmt;
 use super::global::Queue;
 use super::id::ResourceId;
 
-/// Why a list cannot take a use. What it took before stays, and the list has to be reset or dropped.
+/// An error of declaring a use. Earlier uses stay recorded; reset or drop the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UseError {
     /// The range is empty or outside of the resource.
     OutOfRange {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
-    /// An image was to be used in the layout `UNDEFINED`.
+    /// The use of an image has the layout `UNDEFINED`.
     NoLayout {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
-    /// One command uses a range twice, and one of the uses writes or needs another layout. Give both as one use,
-    /// `a | b`; or call [`flush`](super::Recorder::flush) between two commands.
+    /// One command uses a range twice, and one of the uses writes or needs another layout. Declare both as one use, `a
+    /// | b`, or call [`flush`](super::Recorder::flush) between two commands.
     Twice {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The first half of a dependency is recorded for the range, and the second is not: call
-    /// [`join`](super::Recorder::join) first.
+    /// Only the first half of a split dependency is recorded for the range. Call [`join`](super::Recorder::join) first.
     Split {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The list has used another resource under the same slot: one of the two is destroyed.
+    /// The list has used another resource in the same slot: one of the two is destroyed.
     Destroyed {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The list has not used the image before, so that it is not known what it was before it was left so.
+    /// The list has not used the image before, so its earlier state is not known.
     NotUsed {
-        /// What was left.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The resource is of another [`Global`](super::Global) than the queue that the list is for.
+    /// The resource belongs to another [`Global`](super::Global) than the queue of the list.
     OtherGlobal {
-        /// What was to be used.
+        /// The resource.
         resource: ResourceId,
     },
 }
@@ -58,18 +57,18 @@ impl fmt::Display for UseError {
             Self::Twice { resource } => {
                 write!(
                     f,
-                    "one command uses {resource:?} twice, in ways that exclude each other: declare one use"
+                    "one command uses {resource:?} twice with conflicting accesses or layouts: declare one use"
                 )
             }
-            Self::Split { resource } => write!(f, "a dependency of {resource:?} is begun and not joined"),
+            Self::Split { resource } => write!(f, "a split dependency of {resource:?} is not joined"),
             Self::Destroyed { resource } => {
                 write!(f, "{resource:?}, or its successor in this list, is destroyed")
             }
             Self::NotUsed { resource } => {
-                write!(f, "the list has not used {resource:?} before: declare that use first")
+                write!(f, "the list has not used {resource:?} yet: declare that use first")
             }
             Self::OtherGlobal { resource } => {
-                write!(f, "{resource:?} is of another `Global` than the list's queue")
+                write!(f, "{resource:?} belongs to another `Global` than the queue of the list")
             }
         }
     }
@@ -77,29 +76,29 @@ impl fmt::Display for UseError {
 
 impl Error for UseError {}
 
-/// Why lists cannot be submitted. Nothing has changed.
+/// An error of [`Global::resolve`](super::Global::resolve). The states are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// A list uses a resource that has been removed.
+    /// A list uses a resource that was removed.
     Destroyed {
         /// The index of the list.
         list: usize,
-        /// What it uses.
+        /// The resource.
         resource: ResourceId,
     },
-    /// A list uses a frozen resource in another way, or something that shares its memory.
+    /// A list uses a frozen resource in another way, or a resource that shares its memory.
     Frozen {
         /// The index of the list.
         list: usize,
-        /// What is frozen.
+        /// The frozen resource.
         resource: ResourceId,
     },
-    /// A list has begun a dependency and not joined it.
+    /// A list contains a split dependency without its join.
     Split {
         /// The index of the list.
         list: usize,
-        /// What it is about.
+        /// The resource.
         resource: ResourceId,
     },
     /// A list was recorded for another queue.
@@ -107,9 +106,9 @@ pub enum ResolveError {
         /// The index of the list.
         list: usize,
     },
-    /// The queue is of another [`Global`](super::Global).
+    /// The queue belongs to another [`Global`](super::Global).
     OtherQueue {
-        /// What was named.
+        /// The queue.
         queue: Queue,
     },
 }
@@ -122,41 +121,41 @@ impl fmt::Display for ResolveError {
             }
             Self::Frozen { list, resource } => write!(
                 f,
-                "list {list} uses {resource:?}, which is frozen, in another way than it was frozen for, or memory of it"
+                "list {list} uses frozen {resource:?} in another way, or a resource that shares its memory: thaw it first"
             ),
             Self::Split { list, resource } => {
-                write!(f, "list {list} has begun a dependency of {resource:?} and not joined it")
+                write!(f, "list {list} has a split dependency of {resource:?} that is not joined")
             }
             Self::WrongQueue { list } => write!(f, "list {list} was recorded for another queue"),
-            Self::OtherQueue { queue } => write!(f, "{queue:?} is of another `Global`"),
+            Self::OtherQueue { queue } => write!(f, "{queue:?} belongs to another `Global`"),
         }
     }
 }
 
 impl Error for ResolveError {}
 
-/// Why a resource cannot be removed, frozen, or told about.
+/// An error of removing a resource or changing its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// It has been removed before, or another resource has taken its place.
+    /// The resource was removed, or a compactor has replaced it.
     Destroyed {
-        /// What was named.
+        /// The resource.
         resource: ResourceId,
     },
-    /// It is of another [`Global`](super::Global).
+    /// The resource belongs to another [`Global`](super::Global).
     OtherGlobal {
-        /// What was named.
+        /// The resource.
         resource: ResourceId,
     },
-    /// The queue is of another [`Global`](super::Global).
+    /// The queue belongs to another [`Global`](super::Global).
     OtherQueue {
-        /// What was named.
+        /// The queue.
         queue: Queue,
     },
-    /// It cannot be frozen: some of it is in another layout, or its last write is not visible to the use.
+    /// The resource cannot be frozen: a part is in another layout, or its last write is not visible to the use.
     NotVisible {
-        /// What was named.
+        /// The resource.
         resource: ResourceId,
     },
 }
@@ -165,11 +164,11 @@ impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Destroyed { resource } => write!(f, "{resource:?} is destroyed"),
-            Self::OtherGlobal { resource } => write!(f, "{resource:?} is of another `Global`"),
-            Self::OtherQueue { queue } => write!(f, "{queue:?} is of another `Global`"),
+            Self::OtherGlobal { resource } => write!(f, "{resource:?} belongs to another `Global`"),
+            Self::OtherQueue { queue } => write!(f, "{queue:?} belongs to another `Global`"),
             Self::NotVisible { resource } => write!(
                 f,
-                "{resource:?} cannot be frozen: submit a list that uses all of it as it will be used from then on"
+                "{resource:?} cannot be frozen: first submit a list that declares the frozen use for the whole resource"
             ),
         }
     }

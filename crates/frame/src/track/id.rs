@@ -1,4 +1,4 @@
-//! Names of resources, which know what a list has to know without asking.
+//! Ids of resources. An id carries all that a recorder needs, so recording needs no lookup.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -8,32 +8,32 @@ use ash::vk;
 
 use super::usage::Subresources;
 
-/// The memory that a resource is bound to, for resources that share memory with others: what
-/// `vkBindBufferMemory` gets, and the size of the resource there.
+/// The memory range of a resource that may share memory with others: the memory and offset of `vkBindBufferMemory`, and
+/// the size there.
 ///
-/// Resources whose places overlap alias one another: the use of one after another one waits for it, and finds contents
-/// that are undefined.
+/// Resources with overlapping ranges alias each other. A use of one waits for the last use of the other, and finds
+/// undefined contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "AliasBarrier")]
 #[doc(alias = "AliasingBarrier")]
 #[doc(alias = "InsertAliasBarrier")]
-pub struct Place {
+pub struct MemoryRange {
     /// The memory.
     pub memory: vk::DeviceMemory,
-    /// Where the resource starts, in bytes.
+    /// Offset of the resource, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-impl Place {
-    /// Its first byte, and the one behind its last; none if there is none.
+impl MemoryRange {
+    /// Returns the first byte and the end, or none if the range is empty.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         let end = self.offset.saturating_add(self.size);
         (self.offset < end).then_some((self.offset, end))
     }
 
-    /// Whether both have a byte in common.
+    /// Returns true if the ranges have a byte in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let (Some((start, end)), Some((other_start, other_end))) = (self.bytes(), other.bytes()) else {
             return false;
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// A rectangle of an image: some aspects of some mips of some layers.
+/// A rectangle of an image: aspects, mips and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) aspects: vk::ImageAspectFlags,
@@ -50,18 +50,18 @@ pub(crate) struct Rectangle {
     pub(crate) layers: Range<u32>,
 }
 
-/// Aspects, mips and layers of an image, and how its subresources are numbered: layers within mips within planes, so
-/// that whole mips, which most uses are of, are neighbours.
+/// Aspects, mips and layers of an image. Subresources are numbered by plane, then mip, then layer, so that whole mips
+/// are contiguous: most uses are whole mips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
+pub(crate) struct ImageShape {
     aspects: vk::ImageAspectFlags,
     mips: u32,
     layers: u32,
-    /// Whether aspects have states of their own.
+    /// Aspects have separate states.
     apart: bool,
 }
 
-impl Shape {
+impl ImageShape {
     pub(crate) fn new(aspects: vk::ImageAspectFlags, mips: u32, layers: u32, apart: bool) -> Self {
         Self { aspects, mips, layers, apart: apart && aspects.as_raw().count_ones() > 1 }
     }
@@ -78,7 +78,7 @@ impl Shape {
         self.plane_size() * u64::from(self.aspects.as_raw().count_ones())
     }
 
-    /// The aspects of the n-th plane.
+    /// Returns the aspects of the n-th plane.
     fn plane(&self, plane: u64) -> vk::ImageAspectFlags {
         if !self.apart {
             return self.aspects;
@@ -90,7 +90,7 @@ impl Shape {
         vk::ImageAspectFlags::from_raw(left & left.wrapping_neg())
     }
 
-    /// Whether `part` is all of the image.
+    /// Returns true if `part` contains the whole image.
     #[inline]
     pub(crate) fn is_whole(&self, part: &Subresources) -> bool {
         part.mips.start == 0
@@ -100,13 +100,13 @@ impl Shape {
             && part.aspects.contains(self.aspects)
     }
 
-    /// Whether any of `part` is in the image.
+    /// Returns true if `part` overlaps the image.
     pub(crate) fn has(&self, part: &Subresources) -> bool {
         let mips = part.mips.start < part.mips.end.min(self.mips);
         mips && part.layers.start < part.layers.end.min(self.layers) && part.aspects.intersects(self.aspects)
     }
 
-    /// The runs of numbers that `part` has. None if it is outside of the image.
+    /// Calls `f` with each run of numbers in `part`. Ignores a part outside of the image.
     pub(crate) fn runs(&self, part: &Subresources, mut f: impl FnMut(u64, u64)) {
         if !self.has(part) {
             return;
@@ -134,8 +134,8 @@ impl Shape {
         }
     }
 
-    /// The rectangles that the run `start..end` consists of: for each plane, at most a row that is begun, whole rows,
-    /// and a row that ends early.
+    /// Splits the run `start..end` into rectangles: for each plane, at most a partial first row, whole rows, and a
+    /// partial last row.
     #[inline]
     pub(crate) fn rectangles(&self, start: u64, end: u64, mut f: impl FnMut(Rectangle)) {
         if start == 0 && end == self.plane_size() && !self.apart {
@@ -169,15 +169,15 @@ impl Shape {
     }
 }
 
-/// What a resource is.
+/// Handle and extent of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Raw {
     Buffer { handle: vk::Buffer, size: u64 },
-    Image { handle: vk::Image, shape: Shape },
+    Image { handle: vk::Image, shape: ImageShape },
 }
 
 impl Raw {
-    /// How many points its states are over: bytes, or subresources.
+    /// Returns the number of points with a state: bytes or subresources.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Buffer { size, .. } => *size,
@@ -186,22 +186,22 @@ impl Raw {
     }
 }
 
-/// What both kinds of names hold.
+/// The contents of all ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Resource {
-    /// The number of the [`Global`](super::Global) that it is of.
+    /// The number of its [`Global`](super::Global).
     pub(crate) global: u32,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
     pub(crate) concurrent: bool,
     pub(crate) raw: Raw,
-    pub(crate) place: Option<Place>,
+    pub(crate) memory_range: Option<MemoryRange>,
 }
 
 impl Resource {
-    /// The bytes of a memory that others may have too.
+    /// Returns the bytes of its memory range.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
-        self.place.and_then(|place| place.bytes())
+        self.memory_range.and_then(|memory_range| memory_range.bytes())
     }
 }
 
@@ -215,17 +215,17 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Names a buffer of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
-/// else; so is a use with another `Global`.
+/// Identifies a buffer of a [`Global`](super::Global) until its removal. Using it afterwards, or with another `Global`,
+/// is an error without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BufferId(pub(crate) Resource);
 
-/// Names an image of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
-/// else; so is a use with another `Global`.
+/// Identifies an image of a [`Global`](super::Global) until its removal. Using it afterwards, or with another `Global`,
+/// is an error without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageId(pub(crate) Resource);
 
-/// A buffer or an image: what errors name, and what concerns both.
+/// Identifies a buffer or an image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ResourceId(pub(crate) Resource);
 
@@ -236,7 +236,7 @@ impl fmt::Debug for ResourceId {
 }
 
 impl ResourceId {
-    /// A small number that no other resource of the same [`Global`](super::Global) has at the same time: for tables.
+    /// Returns a small number, unique among the live resources of a [`Global`](super::Global). Use it as a table index.
     #[must_use]
     pub fn slot(&self) -> u32 {
         self.0.slot
@@ -268,7 +268,7 @@ mod tests {
         for _ in 0..2_000 {
             let aspects = *random.choice([Aspects::COLOR, both].iter().collect::<Vec<_>>()).unwrap();
             let (mips, layers) = (random.u32(1..5), random.u32(1..5));
-            let shape = Shape::new(aspects, mips, layers, random.bool());
+            let shape = ImageShape::new(aspects, mips, layers, random.bool());
             let mip = random.u32(0..mips);
             let layer = random.u32(0..layers);
             let wanted =

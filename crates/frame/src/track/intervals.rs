@@ -1,21 +1,21 @@
-//! A value for each point of a range, kept as few intervals.
+//! A map from the points of a range to values, stored as intervals.
 #![forbid(unsafe_code)]
 
-/// Values over `0..len`. Neighbours that are alike are one interval.
+/// Values over `0..len`. Equal neighbours form one interval.
 ///
 /// ```text
 /// alike:  one = A,  chunks = []
 /// split:            chunks = [[(2, A), (5, B)], [(8, A)]]     0..2 is A, 2..5 is B, 5..8 is A
 /// ```
 ///
-/// I1: `count` is 0, or two intervals or more; their ends ascend, and the last is `len`.
+/// I1: `count` is 0 or at least 2; interval ends ascend, and the last is `len`.
 /// I2: neighbours differ.
-/// I3: each of the first `used` chunks has between 1 and [`CHUNK`] intervals. The others keep their room.
+/// I3: each of the first `used` chunks has 1 to [`CHUNK`] intervals. Later chunks keep their capacity for reuse.
 ///
 /// # Complexity
 ///
-/// Constant where all is alike and the range is all of it. Else the logarithm of the number of intervals, one step for
-/// each interval of the range, and at most [`CHUNK`] steps where their number changes.
+/// Constant if all points are equal and the range is all of them. Otherwise logarithmic in the number of intervals,
+/// plus one step for each interval of the range, plus at most [`CHUNK`] steps to insert.
 #[derive(Debug, Clone)]
 pub(crate) struct Intervals<T> {
     len: u64,
@@ -25,7 +25,8 @@ pub(crate) struct Intervals<T> {
     count: usize,
 }
 
-/// An insertion moves the rest of a chunk: one vector for all would make many scattered uses cost the square.
+/// Limits the cost of an insertion, which moves the rest of a chunk. With a single vector, n scattered uses would cost
+/// O(n²).
 const CHUNK: usize = 64;
 
 impl<T: Copy + PartialEq> Intervals<T> {
@@ -33,13 +34,13 @@ impl<T: Copy + PartialEq> Intervals<T> {
         Self { len, one: value, chunks: Vec::new(), used: 0, count: 0 }
     }
 
-    /// Becomes as new, and keeps its room.
+    /// Resets to a single value and keeps the capacity.
     pub(crate) fn reset(&mut self, len: u64, value: T) {
         self.len = len;
         self.fill(value);
     }
 
-    /// Becomes as `other` is, and keeps its room.
+    /// Copies `other` without reallocation where the capacity suffices.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         (self.len, self.one) = (other.len, other.one);
         (self.used, self.count) = (other.used, other.count);
@@ -68,13 +69,13 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
-    /// The value of `start..end`, if that is everything and alike.
+    /// Returns the value of `start..end`, if that is the whole range with one value.
     #[inline]
     pub(crate) fn alike(&mut self, start: u64, end: u64) -> Option<&mut T> {
         (self.count == 0 && start == 0 && end == self.len).then_some(&mut self.one)
     }
 
-    /// What is in `start..end`, which is not empty and ends within the range: `f` gets each interval of it.
+    /// Calls `f` with each interval that overlaps `start..end`, a non-empty part of the range.
     pub(crate) fn visit(&self, start: u64, end: u64, mut f: impl FnMut(&T)) {
         if self.count == 0 {
             return f(&self.one);
@@ -92,14 +93,14 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
-    /// Changes everything.
+    /// Calls `f` with each interval.
     pub(crate) fn each(&mut self, mut f: impl FnMut(&mut T)) {
         if self.len > 0 {
             self.update(0, self.len, |_, _, value| f(value));
         }
     }
 
-    /// Changes what is in `start..end`, which is not empty and ends within the range: `f` gets each interval.
+    /// Calls `f` with each interval of `start..end`, a non-empty part of the range. Splits intervals at its ends.
     #[inline]
     pub(crate) fn update(&mut self, start: u64, end: u64, mut f: impl FnMut(u64, u64, &mut T)) {
         debug_assert!(start < end && end <= self.len);
@@ -133,7 +134,7 @@ impl<T: Copy + PartialEq> Intervals<T> {
             }
             (last, at) = (last + 1, 0);
         }
-        // The one before the range may have become like the first one in it.
+        // The interval before the range may now equal the first one in it.
         let low = if from > 0 {
             (first, from - 1)
         } else if first > 0 {
@@ -144,21 +145,21 @@ impl<T: Copy + PartialEq> Intervals<T> {
         self.merge(low, (last, at), |one, next| (one == next).then_some(*next));
     }
 
-    /// Joins neighbours to which `join` gives a value that is right for both.
+    /// Joins neighbours for which `join` returns a common value.
     pub(crate) fn join(&mut self, join: impl Fn(&T, &T) -> Option<T>) {
         if let Some(last) = self.used.checked_sub(1) {
             self.merge((0, 0), (last, self.chunks[last].len() - 1), join);
         }
     }
 
-    /// The chunk and the index of the interval that has a point.
+    /// Returns the chunk and the index of the interval that contains a point.
     fn find(&self, point: u64) -> (usize, usize) {
         let chunks = &self.chunks[..self.used];
         let at = chunks.partition_point(|chunk| chunk.last().is_some_and(|&(end, _)| end <= point));
         (at, chunks[at].partition_point(|&(end, _)| end <= point))
     }
 
-    /// Makes an interval start at `at`.
+    /// Splits the interval that contains `at`, so that one starts there.
     fn split(&mut self, at: u64) {
         if at == 0 || at == self.len {
             return;
@@ -179,7 +180,7 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
-    /// Makes room for a chunk, which is empty at first.
+    /// Inserts an empty chunk at `at`.
     fn spare(&mut self, at: usize) -> &mut Vec<(u64, T)> {
         if self.chunks.len() == self.used {
             self.chunks.push(Vec::new());
@@ -194,7 +195,7 @@ impl<T: Copy + PartialEq> Intervals<T> {
         chunk
     }
 
-    /// Joins each of the intervals from `low` to `high` with the next one, if `join` gives a value for both.
+    /// Joins each of the intervals from `low` to `high` with its successor, if `join` returns a common value.
     fn merge(&mut self, low: (usize, usize), high: (usize, usize), join: impl Fn(&T, &T) -> Option<T>) {
         let mut emptied = false;
         for at in low.0..=high.0 {
@@ -234,7 +235,7 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
-    /// The value of `start..end` if it is alike. As with [`visit`](Self::visit), it is a part of the range.
+    /// Returns the value of `start..end` if it is uniform. The range must be valid for [`visit`](Self::visit).
     pub(crate) fn single(&self, start: u64, end: u64) -> Option<&T> {
         if self.count == 0 {
             return Some(&self.one);
@@ -244,7 +245,7 @@ impl<T: Copy + PartialEq> Intervals<T> {
         (*stop >= end).then_some(value)
     }
 
-    /// How many intervals there are.
+    /// Returns the number of intervals.
     pub(crate) fn count(&self) -> usize {
         self.count.max(1)
     }
@@ -255,8 +256,8 @@ thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// How many intervals this thread has looked at or moved, where they are more than one: what tests of costs compare,
-/// because times differ from run to run.
+/// Returns the number of intervals that this thread has visited or moved in maps with more than one. Tests of costs
+/// compare it, because times vary.
 #[cfg(feature = "sim")]
 #[must_use]
 pub fn steps() -> usize {
@@ -285,12 +286,12 @@ mod tests {
         assert!(chunks.iter().all(|chunk| (1..=CHUNK).contains(&chunk.len())), "I3");
     }
 
-    /// The same with a value for each point.
+    /// Compares with an array of values.
     #[test]
-    fn random_updates_are_those_of_an_array() {
+    fn random_updates_match_an_array() {
         let mut random = fastrand::Rng::with_seed(7);
         for case in 0..550 {
-            // Some are long, so that there are many chunks.
+            // The long ones need many chunks.
             let (len, most, updates) =
                 if case < 500 { (random.u64(1..20), 20, 60) } else { (random.u64(400..2_000), 9, 1_500) };
             let mut map = Intervals::new(len, 0_u32);
@@ -326,7 +327,7 @@ mod tests {
                     let mut copy = Intervals::new(1, 0);
                     copy.copy_from(&map);
                     check(&copy);
-                    // Values that differ by one become the greater one.
+                    // Joins values that differ by at most one.
                     copy.join(|one, two| (one.abs_diff(*two) <= 1).then(|| *one.max(two)));
                     check(&copy);
                     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! An interval as one list sees it, and what a use asks for there.
+//! The state of an interval within one list.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -7,42 +7,42 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 use super::sync::{Edge, Sync};
 use super::usage::{Scope, Use, WRITES};
 
-/// How much a list knows of an interval.
+/// How much a list knows about an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not used here.
+    /// Not used in this list.
     Untouched,
-    /// Read only, in one layout: more readers can still join the first use.
+    /// Only read, in one layout: further readers can join the first use.
     Open,
-    /// Its state is known.
+    /// The state is known.
     Closed,
 }
 
-/// An interval as one list sees it.
+/// The state of an interval within one list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Local {
     pub(crate) phase: Phase,
-    /// Whether `first` is one: not if the interval got its state from a resource that shares memory.
+    /// True if `first` is valid. False if the state comes from a resource that shares memory.
     pub(crate) pending: bool,
-    /// The first use, which waits for what was before the list. Readers that follow at once have joined it.
+    /// The first use, which waits for uses before the list. Readers that follow directly are merged into it.
     pub(crate) first: Use,
-    /// The first use reads, and the list goes on to write: readers before the list have to come to an end too.
+    /// The first use reads, and the list writes later: the readers before the list have to finish too.
     pub(crate) then_written: bool,
-    /// Somebody asked for a barrier before the first use.
+    /// A storage barrier was requested before the first use.
     pub(crate) fenced: bool,
-    /// The dependency that is open here, of which only the first half is recorded; 0 for none.
+    /// The id of the split dependency that is not joined yet, or 0.
     pub(crate) split: u32,
     pub(crate) sync: Sync,
-    /// The commands that used it last, and that wrote or changed it last.
+    /// The commands of the last use and of the last write or layout change.
     pub(crate) step: u32,
     pub(crate) changed: u32,
 }
 
-/// What a use asks for.
+/// The effect of a use.
 pub(crate) enum Answer {
     Nothing,
     Barrier(Edge),
-    /// The barrier of this command has to order this use too.
+    /// The barrier of this command must also cover this use.
     Widen,
     Twice,
     Split,
@@ -89,7 +89,7 @@ impl Local {
             if self.sync.readers.is_empty() {
                 return Answer::Twice;
             }
-            // A change of layout for another reader of the same command.
+            // Another reader of the command that changed the layout.
             let joined = self.sync.visible[0] | next.scope();
             self.sync.write.stages |= next.stages;
             self.sync.readers |= next.stages;
@@ -108,7 +108,7 @@ impl Local {
         self.sync.advance(next).map_or(Answer::Nothing, Answer::Barrier)
     }
 
-    /// Whether `next` only reads what its stages have read before. Most uses do.
+    /// Returns true if `next` only reads, and its stages have read the same before. Most uses do.
     #[inline]
     pub(crate) fn repeats(&self, next: &Use, family: u32, step: u32) -> bool {
         let seen = self.sync.visible[0];
@@ -121,7 +121,7 @@ impl Local {
             && !self.first.discards
     }
 
-    /// The first half of what `next` will need, if it only reads and the list knows what was before.
+    /// Begins a split dependency, if `next` only reads and the list knows the previous state.
     pub(crate) fn split(&mut self, next: &Use, step: u32, id: u32) -> Answer {
         if self.split != 0 {
             return Answer::Split;
@@ -135,7 +135,7 @@ impl Local {
         }
         self.then_written |= self.phase == Phase::Open;
         self.phase = Phase::Closed;
-        // The reader has not come yet.
+        // The reader itself is declared later.
         let known = self.sync;
         let reads = known.is_read(next);
         let edge = self.sync.advance(next);
@@ -150,8 +150,8 @@ impl Local {
         Answer::Barrier(edge)
     }
 
-    /// Becomes what it is after `usage`, which commands that nobody declared have prepared. False if nothing was declared
-    /// that they went on from.
+    /// Sets the state to `usage`, which undeclared commands have established. Returns false if the list has not
+    /// declared a use before them.
     pub(crate) fn assume(&mut self, usage: &Use, step: u32) -> bool {
         if self.phase == Phase::Untouched || self.split != 0 {
             return false;
@@ -174,12 +174,12 @@ impl Local {
             self.changed = step;
         } else {
             self.phase = Phase::Open;
-            // What is behind the reader is not known.
+            // The write before the reader is not known.
             self.sync.write = Scope::NONE;
         }
     }
 
-    /// Takes the leave of unordered writes to follow one another.
+    /// Ends the permission of unordered writes to follow one another without a barrier.
     pub(crate) fn fence(&mut self) {
         self.fenced = true;
         self.sync.unordered = Access::NONE;

@@ -1,27 +1,27 @@
-//! Who used what, how, and which barriers follow from it.
+//! Tracks the uses of resources and derives barriers.
 #![doc = include_str!("states.md")]
 #![forbid(unsafe_code)]
 
+mod aliasing;
 mod batch;
 mod error;
 mod global;
 mod id;
 mod intervals;
 mod local;
-mod places;
 mod recorder;
 mod sync;
 mod usage;
 
 #[cfg(feature = "frame")]
 pub(crate) use batch::old_stages;
-pub use batch::{Batch, Batch1};
+pub use batch::{BarrierBatch, BarrierBatch1};
 pub use error::{ResolveError, StateError, UseError};
 #[cfg(feature = "sim")]
 #[doc(hidden)]
 pub use global::join_states_above;
 pub use global::{BufferInfo, Global, ImageInfo, Queue, Release, Submission, Wait};
-pub use id::{BufferId, ImageId, Place, ResourceId};
+pub use id::{BufferId, ImageId, MemoryRange, ResourceId};
 #[cfg(feature = "sim")]
 #[doc(hidden)]
 pub use intervals::steps;

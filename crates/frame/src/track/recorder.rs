@@ -1,4 +1,4 @@
-//! What one list does, before anybody knows what comes before it.
+//! Records the uses of one list before the preceding states are known.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,70 +10,70 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
-use super::batch::Batch;
+use super::aliasing::{LastUsers, PreviousUses, User};
+use super::batch::BarrierBatch;
 use super::error::UseError;
 use super::global::Queue;
-use super::id::{BufferId, ImageId, Raw, Resource, ResourceId, Shape};
+use super::id::{BufferId, ImageId, ImageShape, Raw, Resource, ResourceId};
 use super::intervals::Intervals;
 use super::local::{Answer, Local, Phase};
-use super::places::{Before, LastUsers, User};
 use super::usage::{Subresources, Use};
 
 /// A resource in a list.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct UsedResource {
     pub(crate) resource: Resource,
     pub(crate) cells: Intervals<Local>,
-    /// When it was used first and last, among the resources that may share memory; 0 for never.
+    /// Ticks of the first and last use, among resources that may share memory; 0 for never.
     pub(crate) first_tick: u32,
     pub(crate) last_tick: u32,
-    /// What its first use waited for, if another resource had the memory before in this list.
+    /// The stages that its first use waited for, if another resource in this list had the memory before.
     pub(crate) taken: Option<Stages>,
-    /// Where its memory is in `held`, if it has a place.
+    /// Index in `held`, if it has a memory range.
     memory: usize,
     step: u32,
 }
 
-/// What a list does first with a resource: with some of it.
+/// The first uses of a resource by a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FirstUse {
     pub(crate) reads: bool,
-    /// It writes it, first or later.
+    /// The list writes it, at first or later.
     pub(crate) writes: bool,
 }
 
-/// A dependency in two halves, for `vkCmdSetEvent2` and `vkCmdWaitEvents2`: what is between them may run meanwhile.
+/// A split dependency, for `vkCmdSetEvent2` and `vkCmdWaitEvents2`. Commands between the two calls may overlap with it.
 ///
-/// Keep it and pass it again: it keeps its room.
+/// Reuse it to avoid allocations.
 #[derive(Debug, Default)]
 #[doc(alias = "D3D12_RESOURCE_BARRIER_FLAG_BEGIN_ONLY")]
 #[doc(alias = "BeginResourceTransition")]
 pub struct Split {
-    batch: Batch,
+    batch: BarrierBatch,
     resource: Option<Resource>,
     id: u32,
 }
 
 impl Split {
-    /// Nothing.
+    /// Creates an empty one.
     #[must_use]
     pub const fn new() -> Self {
-        Self { batch: Batch::new(), resource: None, id: 0 }
+        Self { batch: BarrierBatch::new(), resource: None, id: 0 }
     }
 
-    /// What both calls get.
-    pub fn batch(&self) -> &Batch {
+    /// Returns the barriers for both calls.
+    pub fn batch(&self) -> &BarrierBatch {
         &self.batch
     }
 }
 
-/// What one command list does with resources: the barriers within it, the first use of everything, and the state that
-/// it leaves.
+/// Records the resource uses of one command list: its inner barriers, the first use of each resource, and the final
+/// states.
 ///
-/// A list is recorded by one thread at a time: the type can be sent but not shared. Recording needs no lock and no
+/// One thread at a time records a list: the type is `Send` but not `Sync`. Recording needs no lock and no
 /// [`Global`](super::Global).
 ///
-/// Before each command, declare what it uses, and record what [`flush`](Self::flush) returns.
+/// Before each command, declare its uses and record the result of [`flush`](Self::flush).
 ///
 /// ```
 /// use ash::vk;
@@ -85,7 +85,7 @@ impl Split {
 ///
 /// let mut list = Recorder::new(queue);
 /// list.use_buffer(buffer, 0..256, Use::COPY_TARGET)?;
-/// assert!(list.flush().is_none(), "what comes before the list is settled at submission");
+/// assert!(list.flush().is_none(), "barriers before the list come from `Global::resolve`");
 /// // vkCmdCopyBuffer
 /// list.use_buffer(buffer, 0..256, Use::VERTICES)?;
 /// let batch = list.flush().expect("the copy has to end before vertices are read");
@@ -98,24 +98,24 @@ impl Split {
 #[doc(alias = "CommandListResourceStateTracker")]
 pub struct Recorder {
     queue: Queue,
-    /// Where the entry of a slot is, if the first word is `epoch`.
+    /// For each slot, the epoch and the index of its entry. Valid if the epoch is `epoch`.
     index: Vec<(u32, usize)>,
     epoch: u32,
-    /// Those up to `used` are this list's; the others keep their room for later ones.
-    entries: Vec<Entry>,
+    /// Only the first `used` belong to this list. The others keep their capacity.
+    entries: Vec<UsedResource>,
     used: usize,
-    /// The command that is being prepared.
+    /// Number of the next command.
     step: u32,
-    batch: Batch,
-    /// What `batch` has was handed out.
+    batch: BarrierBatch,
+    /// The contents of `batch` were returned by `flush`.
     flushed: bool,
-    /// Where a memory is in `held`.
+    /// Index in `held`.
     memories: HashMap<vk::DeviceMemory, usize>,
-    /// The entry that used each byte of a memory last, from 1; 0 for none. Those up to the length of `memories` are this
-    /// list's.
+    /// The entry that used each byte of a memory last, counted from 1; 0 for none. Only the first `memories.len()`
+    /// belong to this list.
     held: Vec<Intervals<usize>>,
-    /// Entries with a place in the order of their first use, and the clock that orders their uses.
-    placed: Vec<usize>,
+    /// Entries with a memory range, in the order of their first use, and the clock that orders their uses.
+    aliased: Vec<usize>,
     tick: u32,
     last_users: LastUsers,
     fenced: bool,
@@ -123,7 +123,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty list for a queue.
+    /// Creates an empty list for a queue.
     #[must_use]
     pub fn new(queue: Queue) -> Self {
         Self {
@@ -133,11 +133,11 @@ impl Recorder {
             entries: Vec::new(),
             used: 0,
             step: 1,
-            batch: Batch::new(),
+            batch: BarrierBatch::new(),
             flushed: false,
             memories: HashMap::new(),
             held: Vec::new(),
-            placed: Vec::new(),
+            aliased: Vec::new(),
             tick: 0,
             last_users: LastUsers::new(),
             fenced: false,
@@ -145,7 +145,7 @@ impl Recorder {
         }
     }
 
-    /// Becomes an empty list again, and keeps its room: a list that does what it did before allocates nothing.
+    /// Clears the list and keeps its capacity: recording the same list again does not allocate.
     pub fn reset(&mut self) {
         self.used = 0;
         self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
@@ -156,34 +156,34 @@ impl Recorder {
         self.batch.clear();
         self.flushed = false;
         self.memories.clear();
-        self.placed.clear();
+        self.aliased.clear();
         self.tick = 0;
         self.fenced = false;
     }
 
-    /// [`reset`](Self::reset), for a list that another queue gets.
+    /// Clears the list as [`reset`](Self::reset) does, and assigns it to another queue.
     pub fn reset_for(&mut self, queue: Queue) {
         self.reset();
         self.queue = queue;
     }
 
-    /// The queue that the list is for.
+    /// Returns the queue of the list.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.queue
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[UsedResource] {
         &self.entries[..self.used]
     }
 
-    /// Those with a place, in the order of their first use.
-    pub(crate) fn placed(&self) -> impl Iterator<Item = &Entry> {
-        self.placed.iter().map(|&index| &self.entries[index])
+    /// Returns the entries with a memory range, in the order of their first use.
+    pub(crate) fn aliased(&self) -> impl Iterator<Item = &UsedResource> {
+        self.aliased.iter().map(|&index| &self.entries[index])
     }
 
-    /// Who used the bytes of each memory last.
-    pub(crate) fn for_each_held(&self, mut f: impl FnMut(vk::DeviceMemory, u64, u64, &Entry)) {
+    /// Calls `f` with the last user of each byte of shared memory.
+    pub(crate) fn for_each_held(&self, mut f: impl FnMut(vk::DeviceMemory, u64, u64, &UsedResource)) {
         for (&memory, &at) in &self.memories {
             self.held[at].for_each(|start, end, holder| {
                 if let Some(index) = holder.checked_sub(1) {
@@ -197,7 +197,7 @@ impl Recorder {
         self.tick
     }
 
-    /// The next command uses bytes of a buffer. What is beyond its end is ignored.
+    /// Declares that the next command uses bytes of a buffer. Clamps the range to the size of the buffer.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Recorder {
     ///
     /// # Complexity
     ///
-    /// Constant where the whole buffer is alike and the range is all of it; see `Intervals` in the source.
+    /// Constant if the whole buffer has one state and the range covers it; see `Intervals` in the source.
     #[inline]
     pub fn use_buffer(&mut self, buffer: BufferId, range: Range<u64>, usage: Use) -> Result<(), UseError> {
         let end = range.end.min(buffer.0.raw.len());
@@ -220,7 +220,7 @@ impl Recorder {
         self.change(index, range.start, end, &usage)
     }
 
-    /// The next command uses a part of an image. What is beyond the image is ignored.
+    /// Declares that the next command uses a part of an image. Ignores subresources that the image does not have.
     ///
     /// # Errors
     ///
@@ -228,8 +228,8 @@ impl Recorder {
     ///
     /// # Complexity
     ///
-    /// Constant where the whole image is alike and the part is all of it. A part that has not all layers costs a step
-    /// for each of its mips.
+    /// Constant if the whole image has one state and the part covers it. A part with some of the layers costs one step
+    /// for each mip.
     #[inline]
     #[doc(alias = "ResourceBarrier")]
     #[doc(alias = "TransitionBarrier")]
@@ -253,9 +253,9 @@ impl Recorder {
         self.change(index, 0, len, &usage)
     }
 
-    /// Commands that the list does not know have left a part of an image as `usage` says: in that layout, and visible to its
-    /// stages and accesses, or written by them. What they found there was declared before. What comes next follows
-    /// `usage`, and no barrier is recorded for it.
+    /// Declares that unrecorded commands have left a part of an image as `usage` says: in that layout, and visible to
+    /// or written by its stages and accesses. Declare their own first use before them. Later uses follow `usage`, and
+    /// this call records no barrier.
     ///
     /// ```
     /// use ash::vk;
@@ -267,16 +267,16 @@ impl Recorder {
     /// let mut list = Recorder::new(queue);
     /// list.use_image(image, &Subresources::ALL, Use::COLOR_ATTACHMENT)?;
     /// list.flush();
-    /// // a library draws a menu, and makes the image ready for a copy
+    /// A library draws a menu and prepares the image for a copy.
     /// list.assume_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
     /// list.use_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
-    /// assert!(list.flush().is_none(), "it is ready");
+    /// assert!(list.flush().is_none(), "the image is ready");
     /// # Ok::<(), sublet_frame::track::UseError>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`UseError::NotUsed`] for what the list has not used; [`UseError::OutOfRange`], [`UseError::NoLayout`].
+    /// [`UseError::NotUsed`] for a part that the list has not used; [`UseError::OutOfRange`]; [`UseError::NoLayout`].
     pub fn assume_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
         let Raw::Image { shape, .. } = image.0.raw else {
             return Err(UseError::OutOfRange { resource: image.into() });
@@ -288,7 +288,7 @@ impl Recorder {
             return Err(UseError::OutOfRange { resource: image.into() });
         }
         let (index, usage) = (self.find(&image.0)?, self.owned(&image.0, usage));
-        // They were recorded before the command that comes next.
+        // They were recorded before the next command.
         let (step, cells) = (self.step.wrapping_sub(1), &mut self.entries[index].cells);
         let mut known = true;
         shape.runs(part, |start, end| {
@@ -297,10 +297,10 @@ impl Recorder {
         if known { Ok(()) } else { Err(UseError::NotUsed { resource: image.into() }) }
     }
 
-    /// What the list does first with each resource.
+    /// Returns the first uses of each resource.
     #[cfg_attr(
         not(feature = "frame"),
-        expect(dead_code, reason = "frames look for reads of what was not written")
+        expect(dead_code, reason = "frames report reads of unwritten resources")
     )]
     pub(crate) fn first_uses(&self) -> impl Iterator<Item = (ResourceId, FirstUse)> {
         self.entries().iter().map(|entry| {
@@ -315,17 +315,16 @@ impl Recorder {
         })
     }
 
-    /// Whether the points are all of the resource, and the use repeats what was declared before: then it is noted. Most
-    /// uses are such.
+    /// Fast path: returns true if the range is the whole resource and the use repeats an earlier one.
     #[inline]
     fn repeats(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> bool {
-        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let UsedResource { resource, cells, .. } = &mut self.entries[index];
         let given = usage.family != vk::QUEUE_FAMILY_IGNORED || resource.concurrent;
         let family = if given { usage.family } else { self.queue.family() };
         let step = self.step;
         let local = cells.alike(start, end).filter(|local| local.repeats(usage, family, step));
-        // Whoever shares memory may have had it since.
-        let Some(local) = local.filter(|_| resource.place.is_none()) else { return false };
+        // Another resource may have taken shared memory since.
+        let Some(local) = local.filter(|_| resource.memory_range.is_none()) else { return false };
         local.step = step;
         true
     }
@@ -333,10 +332,10 @@ impl Recorder {
     #[inline(never)]
     fn change(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
         let resource = &self.entries[index].resource;
-        let (placed, usage) = (resource.place.is_some(), self.owned(resource, *usage));
+        let (aliased, usage) = (resource.memory_range.is_some(), self.owned(resource, *usage));
         self.discard_flushed();
-        if placed {
-            self.take_place(index, &usage)?;
+        if aliased {
+            self.take_memory(index, &usage)?;
         }
         self.apply(index, start, end, &usage)
     }
@@ -345,7 +344,7 @@ impl Recorder {
     fn use_part(
         &mut self,
         resource: &Resource,
-        shape: &Shape,
+        shape: &ImageShape,
         part: &Subresources,
         usage: &Use,
     ) -> Result<(), UseError> {
@@ -363,18 +362,18 @@ impl Recorder {
         answer
     }
 
-    /// The barriers that have to be recorded before the next command; none if there are none. What is declared from
-    /// here on belongs to the command after it.
+    /// Returns the barriers to record before the next command, if there are any. Later declarations belong to the
+    /// command after it.
     #[doc(alias = "FlushResourceBarriers")]
     #[doc(alias = "commitBarriers")]
-    pub fn flush(&mut self) -> Option<&Batch> {
+    pub fn flush(&mut self) -> Option<&BarrierBatch> {
         self.step = self.step.wrapping_add(1);
         self.discard_flushed();
         self.flushed = !self.batch.is_empty();
         self.flushed.then_some(&self.batch)
     }
 
-    /// Begins the dependency of a later use of a buffer; see [`split_image`](Self::split_image).
+    /// Begins a split dependency for a later use of a buffer; see [`split_image`](Self::split_image).
     ///
     /// # Errors
     ///
@@ -398,12 +397,12 @@ impl Recorder {
         Ok(!split.batch.is_empty())
     }
 
-    /// Begins the dependency of a later use that reads a part of an image, so that commands which need neither can run
-    /// between its halves. Call it behind the command that comes before, and [`join`](Self::join) before the one that
-    /// reads.
+    /// Begins a split dependency for a later read of a part of an image, so that other commands can run between its
+    /// halves. Call it after the command to wait for, and call [`join`](Self::join) before the reader.
     ///
-    /// If true, record `vkCmdSetEvent2` with [`Split::batch`] now, and `vkCmdWaitEvents2` with the same at the other
-    /// end. If false, there is nothing to record: the use writes, or gets its barrier in front of the list.
+    /// If it returns true, record `vkCmdSetEvent2` with [`Split::batch`] now, and `vkCmdWaitEvents2` with the same
+    /// batch before the reader. If it returns false, record nothing: the use writes, or gets its barrier before the
+    /// list.
     ///
     /// # Errors
     ///
@@ -437,7 +436,7 @@ impl Recorder {
         answer.map(|()| !split.batch.is_empty())
     }
 
-    /// Ends a dependency that was split. Nothing happens if it was none of this list.
+    /// Ends a split dependency. Does nothing if it belongs to another list.
     pub fn join(&mut self, split: &mut Split) {
         let id = split.id;
         let resource = split.resource.take();
@@ -454,7 +453,7 @@ impl Recorder {
         split.batch.clear();
         let index = self.find(resource)?;
         (split.id, split.resource) = (next_split(), Some(*resource));
-        // Who shares memory may have had it since: the use itself takes it back.
+        // Another resource may have taken shared memory since. The use itself takes it back.
         let memory = self.entries[index].memory;
         let held = |(start, end)| self.held[memory].single(start, end) == Some(&(index + 1));
         let here = resource.bytes().is_none_or(held);
@@ -470,7 +469,7 @@ impl Recorder {
         split: &mut Split,
     ) -> Result<(), UseError> {
         let step = self.step;
-        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let UsedResource { resource, cells, .. } = &mut self.entries[index];
         let mut result = Ok(());
         cells.update(start, end, |from, to, local| match local.split(usage, step, split.id) {
             Answer::Barrier(edge) => split.batch.push(resource, from, to, &edge),
@@ -481,11 +480,11 @@ impl Recorder {
         result
     }
 
-    /// Asks for a barrier between unordered writes to a resource so far and the next ones.
+    /// Requests a barrier between previous and later unordered writes to a resource.
     ///
     /// # Errors
     ///
-    /// [`UseError::Destroyed`] and [`UseError::OtherGlobal`] as with a use.
+    /// [`UseError::Destroyed`] and [`UseError::OtherGlobal`].
     #[doc(alias = "UAVBarrier")]
     #[doc(alias = "InsertUAVBarrier")]
     #[doc(alias = "TextureUavBarrier")]
@@ -496,13 +495,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// The same for every resource.
+    /// Requests the barrier of [`storage_barrier`](Self::storage_barrier) for every resource.
     pub fn storage_barriers(&mut self) {
         self.fenced = true;
         self.entries[..self.used].iter_mut().for_each(|entry| entry.cells.each(Local::fence));
     }
 
-    /// The use with the family that it is in.
+    /// Returns the use with its queue family filled in.
     #[inline]
     fn owned(&self, resource: &Resource, usage: Use) -> Use {
         if usage.family != vk::QUEUE_FAMILY_IGNORED || resource.concurrent {
@@ -519,13 +518,13 @@ impl Recorder {
         }
     }
 
-    /// The entry of a resource, which another one in the same memory may have to leave first.
+    /// Returns the entry of a resource, after it has taken its memory from other resources.
     #[inline]
     fn enter(&mut self, resource: &Resource, usage: &Use) -> Result<usize, UseError> {
         self.discard_flushed();
         let index = self.find(resource)?;
-        if resource.place.is_some() {
-            self.take_place(index, usage)?;
+        if resource.memory_range.is_some() {
+            self.take_memory(index, usage)?;
         }
         Ok(index)
     }
@@ -548,7 +547,7 @@ impl Recorder {
 
     #[inline(never)]
     fn add(&mut self, resource: &Resource, slot: usize) -> Result<usize, UseError> {
-        // So everything that a list uses is of the one `Global` that its queue is of.
+        // Ensures that all resources of a list belong to the `Global` of its queue.
         if resource.global != self.queue.global() {
             return Err(self.unknown(resource));
         }
@@ -558,7 +557,7 @@ impl Recorder {
         let index = self.used;
         self.index[slot] = (self.epoch, index);
         self.used += 1;
-        let memory = resource.place.map_or(0, |place| self.memory(place.memory));
+        let memory = resource.memory_range.map_or(0, |memory_range| self.memory(memory_range.memory));
         let local = Local { fenced: self.fenced, ..Local::UNTOUCHED };
         let len = resource.raw.len();
         if let Some(entry) = self.entries.get_mut(index) {
@@ -567,13 +566,14 @@ impl Recorder {
             (entry.first_tick, entry.last_tick, entry.taken, entry.step) = (0, 0, None, 0);
         } else {
             let (resource, cells) = (*resource, Intervals::new(len, local));
-            let entry = Entry { resource, cells, first_tick: 0, last_tick: 0, taken: None, memory, step: 0 };
+            let entry =
+                UsedResource { resource, cells, first_tick: 0, last_tick: 0, taken: None, memory, step: 0 };
             self.entries.push(entry);
         }
         Ok(index)
     }
 
-    /// A resource that is not what the list has in its slot, or of another `Global`.
+    /// Returns the error for a resource that another one replaced in its slot, or that belongs to another `Global`.
     #[cold]
     fn unknown(&self, resource: &Resource) -> UseError {
         let foreign = resource.global != self.queue.global();
@@ -581,7 +581,7 @@ impl Recorder {
         if foreign { UseError::OtherGlobal { resource } } else { UseError::Destroyed { resource } }
     }
 
-    /// Where a memory is in `held`.
+    /// Returns the index of a memory in `held`.
     fn memory(&mut self, memory: vk::DeviceMemory) -> usize {
         let next = self.memories.len();
         let at = *self.memories.entry(memory).or_insert(next);
@@ -597,7 +597,7 @@ impl Recorder {
     #[inline]
     fn apply(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
         let (batch, step) = (&mut self.batch, self.step);
-        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let UsedResource { resource, cells, .. } = &mut self.entries[index];
         let (mut twice, mut split) = (false, false);
         cells.update(start, end, |from, to, local| match local.advance(usage, step) {
             Answer::Nothing => {}
@@ -612,13 +612,13 @@ impl Recorder {
         if twice { Err(UseError::Twice { resource: ResourceId(*resource) }) } else { Ok(()) }
     }
 
-    /// Lets the memory of an entry go over to it, if resources that share it were used since.
-    fn take_place(&mut self, index: usize, usage: &Use) -> Result<(), UseError> {
-        let Entry { resource, last_tick, memory, .. } = self.entries[index];
+    /// Transfers shared memory to an entry, if other resources used it since.
+    fn take_memory(&mut self, index: usize, usage: &Use) -> Result<(), UseError> {
+        let UsedResource { resource, last_tick, memory, .. } = self.entries[index];
         let Some((start, end)) = resource.bytes() else { return Ok(()) };
         let holder = index + 1;
         if self.held[memory].single(start, end) != Some(&holder) {
-            let union = self.leave_place(index, (start, end))?;
+            let union = self.previous_uses(index, (start, end))?;
             self.held[memory].update(start, end, |_, _, held| *held = holder);
             self.tick += 1;
             let entry = &mut self.entries[index];
@@ -638,17 +638,21 @@ impl Recorder {
             entry.last_tick = self.tick;
             if last_tick == 0 {
                 entry.first_tick = self.tick;
-                self.placed.push(index);
+                self.aliased.push(index);
             }
         }
         self.entries[index].step = self.step;
         Ok(())
     }
 
-    /// What those did that share memory with an entry and were used since its last use.
-    fn leave_place(&mut self, index: usize, (start, end): (u64, u64)) -> Result<Option<Before>, UseError> {
+    /// Returns the uses of shared memory by other entries since the last use of this one.
+    fn previous_uses(
+        &mut self,
+        index: usize,
+        (start, end): (u64, u64),
+    ) -> Result<Option<PreviousUses>, UseError> {
         let Self { entries, held, last_users, step, .. } = self;
-        let Entry { resource, memory, .. } = entries[index];
+        let UsedResource { resource, memory, .. } = entries[index];
         last_users.clear();
         let mut twice = false;
         held[memory].visit(start, end, |holder| {
@@ -662,9 +666,9 @@ impl Recorder {
         if twice {
             return Err(UseError::Twice { resource: ResourceId(resource) });
         }
-        let mut union: Option<Before> = None;
-        for user in last_users.settle() {
-            let before = union.get_or_insert(Before::default());
+        let mut union: Option<PreviousUses> = None;
+        for user in last_users.retain_latest() {
+            let before = union.get_or_insert(PreviousUses::default());
             let mut split = false;
             entries[user.index].cells.each(|local| {
                 split |= local.split != 0;
@@ -687,16 +691,16 @@ impl AsRef<Recorder> for Recorder {
     }
 }
 
-/// A list for no queue, to be [reset for](Recorder::reset_for) one before it uses anything.
+/// A list without a queue. [Assign](Recorder::reset_for) one before the first use.
 impl Default for Recorder {
     fn default() -> Self {
         Self::new(Queue::default())
     }
 }
 
-/// Names a dependency in two halves: in all lists, so that none is joined by another list's name.
+/// Returns an id that is unique across lists, so that `join` cannot match the split of another list.
 fn next_split() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    // 0 is none.
+    // 0 means none.
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }

@@ -1,4 +1,4 @@
-//! What is known of one interval, and the rule by which a use follows another one.
+//! The state of one interval, and the rules for the barrier between two uses.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,36 +6,38 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::usage::{Scope, Use, WRITES};
 
-/// The families that are no queue of this device. They are above all real ones, and below `QUEUE_FAMILY_IGNORED`.
-pub(crate) const fn is_outside(family: u32) -> bool {
+/// Returns true for families outside of this device. They are above all real families, and below
+/// `QUEUE_FAMILY_IGNORED`.
+pub(crate) const fn is_external(family: u32) -> bool {
     family == vk::QUEUE_FAMILY_EXTERNAL || family == vk::QUEUE_FAMILY_FOREIGN_EXT
 }
 
 /// The stages that read vertices and indices.
-const FETCHING: Stages = Stages::from_raw(
+const VERTEX_FETCH: Stages = Stages::from_raw(
     Stages::VERTEX_INPUT.as_raw() | Stages::INDEX_INPUT.as_raw() | Stages::VERTEX_ATTRIBUTE_INPUT.as_raw(),
 );
 
-/// The last write, and who has read since.
+/// The last write and the reads since.
 ///
-/// S1: whatever reads was ordered after the write, so that who waits for the readers has waited for the write.
-/// S2: if there are readers, the write is available: the barrier in front of the first reader saw to that.
-///     Where it was vertices or indices that were read, not all of it may have been: whoever draws declares what is
-///     bound. To who writes again the write is made visible then, as if nobody had read.
-/// S3: `visible` has no scope to which the write is not visible. It may lack some: then a barrier is made anew.
+/// S1: every reader was ordered after the write, so waiting for the readers also waits for the write.
+/// S2: if there are readers, the write is available: the barrier before the first reader did that. After a vertex or
+/// index read, a later write still needs a memory dependency: draws declare whole bound ranges, so the read may have
+/// covered only a part.
+/// S3: the write is visible to each scope in `visible`. Scopes may be missing; then the next reader gets another
+/// barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sync {
-    /// Stages of the last write or change of layout, and those of its accesses that are not available yet.
+    /// Stages of the last write or layout transition, and its accesses that are not available yet.
     pub(crate) write: Scope,
-    /// Stages that read since.
+    /// Stages that have read since.
     pub(crate) readers: Stages,
-    /// To whom the write is visible. Two products of stages and accesses, because one would claim too much: what
-    /// vertex shaders see as uniforms and fragment shaders as images, vertex shaders do not see as images.
+    /// Scopes to which the write is visible. Two products of stages and accesses, because one would claim too much. If
+    /// the vertex shader sees uniforms and the fragment shader images, the vertex shader does not see images.
     pub(crate) visible: [Scope; 2],
     pub(crate) layout: vk::ImageLayout,
-    /// `QUEUE_FAMILY_IGNORED` where nobody owns it.
+    /// `QUEUE_FAMILY_IGNORED` without an owner.
     pub(crate) owner: u32,
-    /// All accesses of the last write, if it was an unordered one.
+    /// All accesses of the last write, if it was unordered.
     pub(crate) unordered: Access,
 }
 
@@ -52,25 +54,25 @@ pub(crate) struct Edge {
 impl Edge {
     pub(crate) const NO_FAMILIES: (u32, u32) = (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED);
 
-    /// A dependency of memory alone.
+    /// A pure memory dependency.
     pub(crate) const fn memory(src: Scope, dst: Scope) -> Self {
         let layouts = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::UNDEFINED);
         Self { src, dst, layouts, families: Self::NO_FAMILIES }
     }
 
-    /// Whether it is more than a dependency.
+    /// Returns true for a layout transition or an ownership transfer.
     pub(crate) fn transforms(&self) -> bool {
         self.layouts.0 != self.layouts.1 || self.families.0 != self.families.1
     }
 }
 
 impl Sync {
-    /// Never used.
+    /// The state of an unused interval.
     pub(crate) const fn fresh(layout: vk::ImageLayout) -> Self {
         Self::after_wait(Scope::NONE, layout, vk::QUEUE_FAMILY_IGNORED)
     }
 
-    /// Everything before is available, and visible to `scope`.
+    /// All previous uses are available, and visible to `scope`.
     pub(crate) const fn after_wait(scope: Scope, layout: vk::ImageLayout, owner: u32) -> Self {
         Self {
             write: Scope::new(scope.stages, Access::NONE),
@@ -82,7 +84,7 @@ impl Sync {
         }
     }
 
-    /// What a later use has to wait for.
+    /// Returns the scope that a later use has to wait for.
     pub(crate) fn last(&self) -> Scope {
         if self.readers.is_empty() { self.write } else { Scope::new(self.readers, Access::NONE) }
     }
@@ -91,50 +93,50 @@ impl Sync {
         next.layout != self.layout && next.layout != vk::ImageLayout::UNDEFINED
     }
 
-    /// Whether ownership goes to somebody else. Nobody gives nothing, except to the outside.
-    pub(crate) fn moves(&self, next: &Use) -> bool {
+    /// Returns true if ownership changes. An interval without an owner needs no release, except to an external owner.
+    pub(crate) fn changes_owner(&self, next: &Use) -> bool {
         let (from, to) = (self.owner, next.family);
         let nobody = vk::QUEUE_FAMILY_IGNORED;
-        from != to && (is_outside(from) || is_outside(to) || (from != nobody && to != nobody))
+        from != to && (is_external(from) || is_external(to) || (from != nobody && to != nobody))
     }
 
-    /// Whether what was written may not have been read in whole.
+    /// Returns true if readers may have read only a part of the write; see S2.
     fn was_fetched(&self) -> bool {
-        self.readers.intersects(FETCHING)
+        self.readers.intersects(VERTEX_FETCH)
     }
 
     fn sees(&self, scope: Scope) -> bool {
         self.visible[0].covers(scope) || (!self.visible[1].is_empty() && self.visible[1].covers(scope))
     }
 
-    /// Whether readers of `scope` need nothing any more.
-    pub(crate) fn shows(&self, scope: Scope) -> bool {
+    /// Returns true if a read by `scope` needs no barrier.
+    pub(crate) fn is_visible_to(&self, scope: Scope) -> bool {
         self.write.is_empty() || self.sees(scope)
     }
 
-    /// Whether `next` neither writes nor changes anything, so that it needs no order among readers.
+    /// Returns true if `next` only reads, in the same layout and with the same owner.
     #[inline]
     pub(crate) fn is_read(&self, next: &Use) -> bool {
-        !next.writes() && !self.changes_layout(next) && !self.moves(next)
+        !next.writes() && !self.changes_layout(next) && !self.changes_owner(next)
     }
 
-    /// Whether `next` is one more of the unordered writes that were the last use.
+    /// Returns true if `next` continues the unordered writes of the last use.
     pub(crate) fn continues(&self, next: &Use) -> bool {
         next.unordered
             && self.unordered == next.access
             && self.readers.is_empty()
             && self.write == Scope::new(next.stages, next.written())
             && !self.changes_layout(next)
-            && !self.moves(next)
+            && !self.changes_owner(next)
     }
 
-    /// The next use: what has to be between it and the ones before, if anything has.
+    /// Applies the next use, and returns the dependency on previous uses, if one is needed.
     #[inline]
     pub(crate) fn advance(&mut self, next: &Use) -> Option<Edge> {
         if !self.is_read(next) {
             return self.write(next);
         }
-        // What the host wrote belongs to nobody until it is read.
+        // Without an owner (a host write), the first reader becomes the owner.
         self.owner = next.family;
         self.read(next.scope())
     }
@@ -142,23 +144,24 @@ impl Sync {
     #[inline]
     fn read(&mut self, scope: Scope) -> Option<Edge> {
         self.readers |= scope.stages;
-        if self.shows(scope) {
+        if self.is_visible_to(scope) {
             return None;
         }
-        self.show(scope);
+        self.make_visible(scope);
         let layouts = (self.layout, self.layout);
-        // The access again, although an earlier reader had it made available: the dependency then stands for itself.
+        // Includes the write access again, although the first reader made it available: each dependency is complete by
+        // itself.
         Some(Edge { src: self.write, dst: scope, layouts, families: Edge::NO_FAMILIES })
     }
 
-    /// Notes that the write is visible to `scope`, where that can be noted.
-    fn show(&mut self, scope: Scope) {
+    /// Adds `scope` to the visible scopes, if they can represent it.
+    fn make_visible(&mut self, scope: Scope) {
         for seen in &mut self.visible {
             if seen.is_empty() {
                 *seen = scope;
                 return;
             }
-            // Only such unions are products.
+            // Only such a union is a product.
             if seen.stages == scope.stages || seen.access == scope.access {
                 *seen = *seen | scope;
                 return;
@@ -169,11 +172,11 @@ impl Sync {
 
     fn write(&mut self, next: &Use) -> Option<Edge> {
         if self.continues(next) {
-            // S3: a dependency whose reader never came has shown only the writes before it.
+            // S3: visibility covers only the writes before the split dependency.
             self.visible = [Scope::NONE; 2];
             return None;
         }
-        let moves = self.moves(next);
+        let moves = self.changes_owner(next);
         let transforms = self.changes_layout(next) || moves;
         let scope = next.scope();
         let read = Scope::new(next.stages, next.access & !WRITES);
@@ -181,7 +184,7 @@ impl Sync {
             None
         } else {
             let layout = if next.layout == vk::ImageLayout::UNDEFINED { self.layout } else { next.layout };
-            // S1 and S2: behind readers, a write needs their end and nothing of memory; what it reads, it has to see.
+            // S1 and S2: after readers, a write needs an execution dependency only. Its own reads need visibility.
             let access = if transforms || self.readers.is_empty() || self.was_fetched() {
                 next.access
             } else if self.write.is_empty() && self.visible[0].is_empty() || self.sees(read) {
@@ -201,9 +204,9 @@ impl Sync {
         edge
     }
 
-    /// Becomes what it is after a use that wrote or changed something.
+    /// Sets the state after a use that writes or changes the layout or owner.
     pub(crate) fn follow(&mut self, next: &Use) {
-        // Who names no stage hands over to something else; what comes after waits for everything.
+        // A use without stages hands over to an external owner: the next use waits for all commands.
         let stages = if next.stages.is_empty() { Stages::ALL_COMMANDS } else { next.stages };
         let layout = if next.layout == vk::ImageLayout::UNDEFINED { self.layout } else { next.layout };
         *self = Self {

@@ -1,4 +1,4 @@
-//! What a command does with a resource, and which part of it.
+//! Uses of resources and parts of images.
 #![forbid(unsafe_code)]
 
 use std::ops::{BitOr, Range};
@@ -7,7 +7,7 @@ use ash::vk;
 
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
-/// All accesses that write. Bits that this version of `ash` does not name count as reads.
+/// All write accesses. Bits that this version of `ash` does not name count as reads.
 pub(crate) const WRITES: Access = Access::from_raw(
     Access::SHADER_WRITE.as_raw()
         | Access::SHADER_STORAGE_WRITE.as_raw()
@@ -48,7 +48,7 @@ const GRAPHICS: Stages = Stages::from_raw(
         | Stages::COLOR_ATTACHMENT_OUTPUT.as_raw(),
 );
 
-/// Stages that stand for several, and what they stand for.
+/// Stages that stand for several others.
 const GROUPS: [(Stages, Stages); 4] = [
     (
         Stages::ALL_TRANSFER,
@@ -64,7 +64,7 @@ const GROUPS: [(Stages, Stages); 4] = [
     (Stages::ALL_GRAPHICS, GRAPHICS),
 ];
 
-/// Stages, and what they do to memory there.
+/// Stages and their accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Scope {
     pub(crate) stages: Stages,
@@ -82,7 +82,7 @@ impl Scope {
         self.stages.is_empty()
     }
 
-    /// Whether a barrier whose second scope is this one also covers `other`.
+    /// Returns true if a barrier with this second scope also covers `other`.
     pub(crate) fn covers(self, other: Self) -> bool {
         (self.stages.contains(other.stages) && self.access.contains(other.access))
             || (!self.is_empty()
@@ -99,7 +99,7 @@ impl BitOr for Scope {
     }
 }
 
-/// Whether every stage of `inner` is among `outer`, with groups taken apart.
+/// Returns true if `outer` includes every stage of `inner`, with groups expanded.
 pub(crate) fn stages_cover(outer: Stages, inner: Stages) -> bool {
     if outer.contains(inner) || outer.contains(Stages::ALL_COMMANDS) {
         return true;
@@ -131,10 +131,10 @@ fn access_covers(outer: Access, inner: Access) -> bool {
     whole.contains(inner)
 }
 
-/// What a command does with a resource: stages, accesses, an image's layout, and the queue family that owns it then.
+/// A use of a resource by a command: stages, accesses, image layout, and the owning queue family.
 ///
-/// A command that uses one range in several ways declares them as one use: `a | b`. Buffers ignore the layout, so that
-/// the constants serve both.
+/// A command that uses one range in several ways declares them as one use: `a | b`. Buffers ignore the layout, so the
+/// constants serve both.
 ///
 /// ```
 /// use ash::vk;
@@ -149,13 +149,13 @@ fn access_covers(outer: Access, inner: Access) -> bool {
 pub struct Use {
     /// The stages that use it.
     pub stages: Stages,
-    /// What they do.
+    /// The accesses of these stages.
     pub access: Access,
-    /// The layout that they need. `UNDEFINED` leaves an image in the layout that it has.
+    /// The required layout. `UNDEFINED` keeps the current layout of an image.
     pub layout: vk::ImageLayout,
-    /// The owner: `QUEUE_FAMILY_IGNORED` is the family of the list that records the use.
+    /// The owner. `QUEUE_FAMILY_IGNORED` stands for the family of the list that records the use.
     pub family: u32,
-    /// The use wants nothing of what was there before.
+    /// The use does not need the previous contents.
     pub discards: bool,
     /// The writes need no order among themselves.
     pub unordered: bool,
@@ -164,16 +164,16 @@ pub struct Use {
 const SHADER_READ_ONLY: vk::ImageLayout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
 
 impl Use {
-    /// `vkCmdCopyBuffer` and its like, of the source.
+    /// `vkCmdCopyBuffer` and similar commands: the source.
     pub const COPY_SOURCE: Self =
         Self::new(Stages::COPY, Access::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-    /// `vkCmdCopyBuffer` and its like, of the destination.
+    /// `vkCmdCopyBuffer` and similar commands: the destination.
     pub const COPY_TARGET: Self =
         Self::new(Stages::COPY, Access::TRANSFER_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-    /// `vkCmdBlitImage`, of the source.
+    /// `vkCmdBlitImage`: the source.
     pub const BLIT_SOURCE: Self =
         Self::new(Stages::BLIT, Access::TRANSFER_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-    /// `vkCmdBlitImage`, of the destination.
+    /// `vkCmdBlitImage`: the destination.
     pub const BLIT_TARGET: Self =
         Self::new(Stages::BLIT, Access::TRANSFER_WRITE, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
     /// `vkCmdClearColorImage` and `vkCmdFillBuffer`.
@@ -199,65 +199,65 @@ impl Use {
     pub const INDICES: Self = Self::buffer(Stages::INDEX_INPUT, Access::INDEX_READ);
     /// The arguments of an indirect command.
     pub const INDIRECT: Self = Self::buffer(Stages::DRAW_INDIRECT, Access::INDIRECT_COMMAND_READ);
-    /// The host reads, after a fence or semaphore that follows.
+    /// A host read after a later fence or semaphore.
     pub const HOST_READ: Self = Self::new(Stages::HOST, Access::HOST_READ, vk::ImageLayout::GENERAL);
-    /// The image goes to the presentation engine. A semaphore does the rest.
+    /// Presentation of an image. The semaphore of the submission orders it.
     pub const PRESENT: Self = Self::new(Stages::NONE, Access::NONE, vk::ImageLayout::PRESENT_SRC_KHR);
 
-    /// A use of an image, or of a buffer, which ignores `layout`.
+    /// Creates a use of an image or buffer. Buffers ignore `layout`.
     #[must_use]
     pub const fn new(stages: Stages, access: Access, layout: vk::ImageLayout) -> Self {
         let family = vk::QUEUE_FAMILY_IGNORED;
         Self { stages, access, layout, family, discards: false, unordered: false }
     }
 
-    /// A use that only buffers have.
+    /// Creates a use of a buffer.
     #[must_use]
     pub const fn buffer(stages: Stages, access: Access) -> Self {
         Self::new(stages, access, vk::ImageLayout::UNDEFINED)
     }
 
-    /// A uniform buffer in these shaders.
+    /// A uniform buffer read by shaders.
     #[must_use]
     pub const fn uniform(stages: Stages) -> Self {
         Self::buffer(stages, Access::UNIFORM_READ)
     }
 
-    /// A sampled image or a uniform texel buffer in these shaders.
+    /// A sampled image or uniform texel buffer read by shaders.
     #[must_use]
     pub const fn sampled(stages: Stages) -> Self {
         Self::new(stages, Access::SHADER_SAMPLED_READ, SHADER_READ_ONLY)
     }
 
-    /// A storage buffer or image that these shaders only read.
+    /// A storage buffer or image that shaders only read.
     #[must_use]
     pub const fn storage_read(stages: Stages) -> Self {
         Self::new(stages, Access::SHADER_STORAGE_READ, vk::ImageLayout::GENERAL)
     }
 
-    /// A storage buffer or image that these shaders only write.
+    /// A storage buffer or image that shaders only write.
     #[must_use]
     pub const fn storage_write(stages: Stages) -> Self {
         Self::new(stages, Access::SHADER_STORAGE_WRITE, vk::ImageLayout::GENERAL)
     }
 
-    /// The resource goes to `family`, `QUEUE_FAMILY_EXTERNAL` or `QUEUE_FAMILY_FOREIGN_EXT`. The next use takes it
+    /// Transfers ownership to `family`: `QUEUE_FAMILY_EXTERNAL` or `QUEUE_FAMILY_FOREIGN_EXT`. The next use acquires it
     /// back.
     #[must_use]
     pub const fn release_to(family: u32, layout: vk::ImageLayout) -> Self {
         Self { family, ..Self::new(Stages::NONE, Access::NONE, layout) }
     }
 
-    /// The same use, which wants nothing of what was there before: a change of layout starts from `UNDEFINED`, and no
-    /// queue family has to release the resource first.
+    /// Returns the use without need for the previous contents: a layout transition starts from `UNDEFINED`, and no
+    /// other queue family has to release the resource.
     #[must_use]
     pub const fn discard(self) -> Self {
         Self { discards: true, ..self }
     }
 
-    /// The same use, whose writes need no order among themselves: they write in different places, or the order is all
-    /// the same. Uses that are equal and follow one another get no barrier between them.
-    /// [`Recorder::storage_barrier`](super::Recorder::storage_barrier) asks for one.
+    /// Returns the use with writes that need no order among themselves, because they write different places or their
+    /// order does not matter. Equal uses in succession get no barrier between them.
+    /// [`Recorder::storage_barrier`](super::Recorder::storage_barrier) requests one.
     #[must_use]
     #[doc(alias = "setEnableUavBarriersForTexture")]
     #[doc(alias = "setEnableUavBarriersForBuffer")]
@@ -265,7 +265,7 @@ impl Use {
         Self { unordered: true, ..self }
     }
 
-    /// Whether the use writes.
+    /// Returns true if the use writes.
     #[must_use]
     pub const fn writes(&self) -> bool {
         self.access.as_raw() & WRITES.as_raw() != 0
@@ -275,13 +275,13 @@ impl Use {
         Scope::new(self.stages, self.access)
     }
 
-    /// Accesses that write.
+    /// Returns the write accesses.
     pub(crate) fn written(&self) -> Access {
         self.access & WRITES
     }
 }
 
-/// Both uses by one command. The layout and the family are those of the left one.
+/// Combines two uses by one command. Layout and family are those of the left one.
 impl BitOr for Use {
     type Output = Self;
 
@@ -296,7 +296,7 @@ impl BitOr for Use {
     }
 }
 
-/// A part of an image: mips by layers by aspects. What is beyond the image is not looked at.
+/// A part of an image: mips, layers and aspects. Subresources that the image does not have are ignored.
 ///
 /// ```
 /// use sublet_frame::track::Subresources;
@@ -310,7 +310,7 @@ pub struct Subresources {
     pub mips: Range<u32>,
     /// Layers of the array.
     pub layers: Range<u32>,
-    /// Aspects; those that the image has not are ignored.
+    /// Aspects. Those that the image does not have are ignored.
     pub aspects: vk::ImageAspectFlags,
 }
 
@@ -319,19 +319,19 @@ impl Subresources {
     pub const ALL: Self =
         Self { mips: 0..u32::MAX, layers: 0..u32::MAX, aspects: vk::ImageAspectFlags::from_raw(u32::MAX) };
 
-    /// The same part, of these mips alone.
+    /// Restricts the part to these mips.
     #[must_use]
     pub fn mips(self, mips: Range<u32>) -> Self {
         Self { mips, ..self }
     }
 
-    /// The same part, of these layers alone.
+    /// Restricts the part to these layers.
     #[must_use]
     pub fn layers(self, layers: Range<u32>) -> Self {
         Self { layers, ..self }
     }
 
-    /// The same part, of these aspects alone.
+    /// Restricts the part to these aspects.
     #[must_use]
     pub fn aspects(self, aspects: vk::ImageAspectFlags) -> Self {
         Self { aspects, ..self }

@@ -1,5 +1,4 @@
-//! Code of the program's own that is called with the queue, with barriers, or when something is dropped: it may do
-//! everything, and may panic.
+//! Callbacks into the program: with the queue, with barriers, and destructors. They may use everything, and may panic.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,32 +14,32 @@ use sublet_frame::{
     SubmitError,
 };
 
-use crate::bench::{Bench, PROFILES, buffer, frames_with, gpu, image, image_info, parts};
 use crate::compact;
+use crate::fixture::{FrameFixture, PROFILES, buffer, frames_with, gpu, image, image_info, parts};
 
-/// Runs it in a thread: what waits for itself fails instead of waiting for ever.
+/// Runs a test on a thread, so that a deadlock fails instead of blocking.
 fn in_time(test: impl FnOnce() + Send + 'static) {
-    let (done, told) = mpsc::channel();
+    let (done, reported) = mpsc::channel();
     let thread = thread::spawn(move || {
         test();
         let _ = done.send(());
     });
-    if let Err(mpsc::RecvTimeoutError::Timeout) = told.recv_timeout(Duration::from_secs(120)) {
-        panic!("it waits for itself");
+    if let Err(mpsc::RecvTimeoutError::Timeout) = reported.recv_timeout(Duration::from_secs(120)) {
+        panic!("the test is deadlocked");
     }
     thread.join().unwrap();
 }
 
-fn watched(profile: &str, queues: u32, observer: BarrierObserver) -> Bench {
+fn watched(profile: &str, queues: u32, observer: BarrierObserver) -> FrameFixture {
     let gpu = gpu(profile, queues);
     let (allocator, descriptors) = parts(&gpu);
     let frames = frames_with(&gpu, &allocator, &descriptors, queues as usize, |info| {
         info.on_barriers = Some(observer);
     });
-    Bench { frames: Some(frames.unwrap()), descriptors, allocator, gpu }
+    FrameFixture { frames: Some(frames.unwrap()), descriptors, allocator, gpu }
 }
 
-/// All that a program might do anywhere.
+/// Performs everything that a program might do in a callback.
 fn everything(frames: &Frames, spare: Option<Buffer>) {
     drop(spare);
     let made = buffer(frames, 64);
@@ -61,7 +60,7 @@ fn everything(frames: &Frames, spare: Option<Buffer>) {
     assert!(frames.statistics().lists > 0);
 }
 
-/// A list that wants what there is, and then writes a number.
+/// Records a list that reads the previous number and then writes one.
 fn written(frames: &Frames, queue: Queue, shared: &Buffer, round: u32) -> CommandList {
     let mut list = frames.list(queue).unwrap();
     if round > 1 {
@@ -72,7 +71,7 @@ fn written(frames: &Frames, queue: Queue, shared: &Buffer, round: u32) -> Comman
     list
 }
 
-/// A list on the first queue, and one on the last, of another family, that takes over what it has written.
+/// Submits lists on the first queue, and one on the last, of another family, that takes ownership.
 fn two_lists(frames: &Frames, queues: usize, shared: &Buffer) {
     for (queue, round) in [(0, 1), (queues - 1, 2), (0, 3)] {
         let queue = frames.queue(queue);
@@ -82,19 +81,19 @@ fn two_lists(frames: &Frames, queues: usize, shared: &Buffer) {
 }
 
 #[test]
-fn everything_can_be_done_with_a_queue_in_hand() {
+fn everything_is_allowed_within_with_queue() {
     in_time(|| {
         for profile in PROFILES {
-            let mut bench = Bench::new(profile, 1);
-            let spare = bench.buffer(64);
-            let frames = bench.frames();
+            let mut fixture = FrameFixture::new(profile, 1);
+            let spare = fixture.buffer(64);
+            let frames = fixture.frames();
             frames.with_queue(frames.queue(0), |_| everything(frames, Some(spare)));
-            bench.finish();
+            fixture.finish();
         }
     });
 }
 
-/// Frames that the observer can reach, and how often it was called.
+/// The frames for the observer, and the number of its calls.
 #[derive(Default)]
 struct Watch {
     frames: Mutex<Option<Arc<Frames>>>,
@@ -112,7 +111,7 @@ impl Watch {
         Arc::new(move |batch| {
             assert!(!batch.is_empty());
             let frames = watch.frames.lock().unwrap().clone();
-            // What it does has barriers as well.
+            // The calls of the observer record barriers too.
             let Some(frames) = frames.filter(|_| !WATCHING.replace(true)) else { return };
             watch.calls.fetch_add(1, Ordering::Relaxed);
             let spare = watch.spares.lock().unwrap().pop();
@@ -123,34 +122,34 @@ impl Watch {
 }
 
 #[test]
-fn everything_can_be_done_while_barriers_are_shown() {
+fn everything_is_allowed_in_a_barrier_observer() {
     in_time(|| {
         for profile in PROFILES {
             let watch = Arc::new(Watch::default());
-            let mut bench = watched(profile, 3, watch.observer());
-            let shared = bench.buffer(64);
-            watch.spares.lock().unwrap().extend((0..20).map(|_| bench.buffer(64)));
-            let frames = Arc::new(bench.frames.take().unwrap());
+            let mut fixture = watched(profile, 3, watch.observer());
+            let shared = fixture.buffer(64);
+            watch.spares.lock().unwrap().extend((0..20).map(|_| fixture.buffer(64)));
+            let frames = Arc::new(fixture.frames.take().unwrap());
             *watch.frames.lock().unwrap() = Some(Arc::clone(&frames));
             two_lists(&frames, 3, &shared);
             frames.wait_idle().unwrap();
             *watch.frames.lock().unwrap() = None;
             watch.spares.lock().unwrap().clear();
-            // Within two lists, in front of them, and the releases for those.
+            // Within two lists, in their preambles, and their releases.
             let calls = watch.calls.load(Ordering::Relaxed);
             assert!(calls >= 6, "{profile}: {calls}");
             drop((shared, frames));
-            bench.finish();
+            fixture.finish();
         }
     });
 }
 
 #[test]
-fn everything_can_be_done_while_barriers_of_a_compactor_are_shown() {
+fn everything_is_allowed_in_a_barrier_observer_of_a_compactor() {
     in_time(|| {
         let watch = Arc::new(Watch::default());
-        let mut bench = compact::bench_with("lavapipe", 1, Some(watch.observer()));
-        let mut frames = bench.frames.take().unwrap();
+        let mut fixture = compact::fixture_with("lavapipe", 1, Some(watch.observer()));
+        let mut frames = fixture.frames.take().unwrap();
         let (buffers, images) = compact::scattered(&mut frames).unwrap();
         frames.wait_idle().unwrap();
         let mut compactor = Compactor::new(compact::info(&frames));
@@ -169,30 +168,30 @@ fn everything_can_be_done_while_barriers_of_a_compactor_are_shown() {
         *watch.frames.lock().unwrap() = None;
         assert!(moved > 0 && watch.calls.load(Ordering::Relaxed) > 0);
         drop((buffers, images, frames));
-        bench.finish();
+        fixture.finish();
     });
 }
 
 #[test]
-fn barriers_are_shown_once_in_the_order_of_recording() {
+fn barriers_are_observed_once_in_recording_order() {
     for profile in PROFILES {
         let shown = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&shown);
         let observer: BarrierObserver = Arc::new(move |batch| sink.lock().unwrap().push(batch.len() as u64));
-        let mut bench = watched(profile, 3, observer);
-        let shared = bench.buffer(64);
-        two_lists(bench.frames(), 3, &shared);
-        let statistics = bench.frames().statistics();
+        let mut fixture = watched(profile, 3, observer);
+        let shared = fixture.buffer(64);
+        two_lists(fixture.frames(), 3, &shared);
+        let statistics = fixture.frames().statistics();
         let shown = shown.lock().unwrap();
         assert_eq!(shown.len() as u64, statistics.barrier_calls, "{profile}");
         assert_eq!(shown.iter().sum::<u64>(), statistics.barriers, "{profile}");
         assert_eq!(statistics.releases, 2);
         drop(shared);
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// An observer that panics when it is told to.
+/// Returns an observer that panics on request.
 fn fuse() -> (Arc<AtomicU64>, BarrierObserver) {
     let fuse = Arc::new(AtomicU64::new(u64::MAX));
     let own = Arc::clone(&fuse);
@@ -203,36 +202,36 @@ fn fuse() -> (Arc<AtomicU64>, BarrierObserver) {
 fn a_list_whose_observer_panicked_is_not_submitted() {
     for profile in PROFILES {
         let (fuse, observer) = fuse();
-        let mut bench = watched(profile, 1, observer);
-        let shared = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = watched(profile, 1, observer);
+        let shared = fixture.buffer(64);
+        let frames = fixture.frames();
         let queue = frames.queue(0);
         let mut list = frames.list(queue).unwrap();
         list.fill_buffer(&shared, 0..64, 1).unwrap();
         fuse.store(0, Ordering::Relaxed);
         assert!(catch_unwind(AssertUnwindSafe(|| list.fill_buffer(&shared, 0..64, 2))).is_err());
         fuse.store(u64::MAX, Ordering::Relaxed);
-        // The barrier is there, so that the same can be recorded behind it; the command is missing.
+        // The barrier was recorded, but not its command. The same command can be recorded after it.
         list.fill_buffer(&shared, 0..64, 3).unwrap();
         let refused = frames.submit(queue, [list]);
         assert_eq!(refused, Err(SubmitError::Broken { list: 0, error: Box::new(ListError::Observer) }));
         drop(shared);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn states_are_those_of_what_was_submitted_when_an_observer_panics() {
+fn states_match_the_submission_when_an_observer_panics() {
     for profile in PROFILES {
         let (fuse, observer) = fuse();
-        let mut bench = watched(profile, 3, observer);
-        let shared = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = watched(profile, 3, observer);
+        let shared = fixture.buffer(64);
+        let frames = fixture.frames();
         for (queue, value) in [(0, 1), (2, 2), (0, 3), (2, 4)] {
             let queue = frames.queue(queue);
             let list = written(frames, queue, &shared, value);
             fuse.store(0, Ordering::Relaxed);
-            // Those that have something in front show it, and throw.
+            // Only lists with a preamble call the observer.
             let thrown = catch_unwind(AssertUnwindSafe(|| frames.submit(queue, [list]))).is_err();
             assert_eq!(thrown, value > 1, "{profile}");
             fuse.store(u64::MAX, Ordering::Relaxed);
@@ -245,7 +244,7 @@ fn states_are_those_of_what_was_submitted_when_an_observer_panics() {
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0);
         drop((shared, read));
-        bench.finish();
+        fixture.finish();
     }
 }
 
@@ -253,11 +252,11 @@ struct Bomb;
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        panic!("it goes off");
+        panic!("dropped");
     }
 }
 
-/// A list that keeps bombs, a buffer of its own, and what is read back.
+/// Records a list that keeps values with panicking destructors, a buffer and a read-back.
 fn mined(frames: &Frames) -> (CommandList, ReadBack) {
     let own = buffer(frames, 64);
     let mut list = frames.list(frames.queue(0)).unwrap();
@@ -269,11 +268,11 @@ fn mined(frames: &Frames) -> (CommandList, ReadBack) {
 }
 
 #[test]
-fn what_panics_when_it_is_dropped_takes_nothing_with_it() {
+fn a_panicking_destructor_leaks_nothing() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let frames = fixture.frames();
         let mut reads = Vec::new();
         for _ in 0..3 {
             let (list, read) = mined(frames);
@@ -290,41 +289,41 @@ fn what_panics_when_it_is_dropped_takes_nothing_with_it() {
         for _ in 0..3 {
             frames.submit(frames.queue(0), [frames.list(frames.queue(0)).unwrap()]).unwrap();
         }
-        assert_eq!(frames.statistics().pools, pools, "they are used again");
+        assert_eq!(frames.statistics().pools, pools, "pools are reused");
         drop(reads);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn a_list_that_is_dropped_with_what_panics_leaves_nothing() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let frames = bench.frames();
+fn dropping_a_list_with_a_panicking_destructor_leaks_nothing() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let frames = fixture.frames();
     let (list, read) = mined(frames);
     assert!(catch_unwind(AssertUnwindSafe(|| drop(list))).is_err());
-    assert_eq!((frames.statistics().pools, frames.statistics().tools), (0, 1));
+    assert_eq!((frames.statistics().pools, frames.statistics().contexts), (0, 1));
     assert_eq!(read.bytes(), Err(ReadError::Never));
-    // Its tools are used again.
+    // Its context is reused.
     drop(frames.list(frames.queue(0)).unwrap());
-    assert_eq!(frames.statistics().tools, 1);
+    assert_eq!(frames.statistics().contexts, 1);
     drop(read);
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn frames_that_are_dropped_with_what_panics_leave_nothing() {
+fn dropping_frames_with_a_panicking_destructor_leaks_nothing() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let frames = bench.frames.take().unwrap();
+        let mut fixture = FrameFixture::new(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let frames = fixture.frames.take().unwrap();
         for _ in 0..2 {
             let (list, read) = mined(&frames);
             drop(read);
             frames.submit(frames.queue(0), [list]).unwrap();
         }
         assert!(catch_unwind(AssertUnwindSafe(|| drop(frames))).is_err(), "{profile}");
-        let live = bench.gpu.live();
+        let live = fixture.gpu.live();
         assert_eq!((live.command_pools, live.buffers, live.fences, live.semaphores), (0, 0, 0, 0));
-        bench.finish();
+        fixture.finish();
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that tidies itself: what moves, what stays, what is given back, and what happens when a call fails.
+//! Compaction: moved and unmoved resources, freed blocks, and failing calls.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -11,24 +11,24 @@ use sublet_frame::{
     ImageData, MovedResource, SubmitError, ViewInfo,
 };
 
-use crate::bench::{Bench, PROFILES, auto, frames, frames_with, gpu, image_info};
+use crate::fixture::{FrameFixture, PROFILES, auto, frames, frames_with, gpu, image_info};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u64 = 16 << 10;
 
-/// Frames whose blocks are a few resources each.
-fn bench(profile: &str, queues: u32) -> Bench {
-    bench_with(profile, queues, None)
+/// Creates frames with blocks of a few resources each.
+fn fixture(profile: &str, queues: u32) -> FrameFixture {
+    fixture_with(profile, queues, None)
 }
 
-pub(crate) fn bench_with(profile: &str, queues: u32, observer: Option<BarrierObserver>) -> Bench {
+pub(crate) fn fixture_with(profile: &str, queues: u32, observer: Option<BarrierObserver>) -> FrameFixture {
     let gpu = gpu(profile, queues);
-    let (_, descriptors) = crate::bench::parts(&gpu);
+    let (_, descriptors) = crate::fixture::parts(&gpu);
     let allocator = Arc::new(small_blocks(&gpu));
     let count = queues as usize;
     let frames = frames_with(&gpu, &allocator, &descriptors, count, |info| info.on_barriers = observer);
     let frames = frames.unwrap();
-    Bench { frames: Some(frames), descriptors, allocator, gpu }
+    FrameFixture { frames: Some(frames), descriptors, allocator, gpu }
 }
 
 fn small_blocks(gpu: &sim::Gpu) -> Allocator {
@@ -52,12 +52,12 @@ fn reserved(allocator: &Allocator) -> u64 {
     allocator.memory_type_statistics().iter().map(|one| one.block_bytes).sum()
 }
 
-/// Many buffers and images of whose every fourth is left, with bytes that say which it is.
+/// Creates many buffers and images and keeps every fourth, filled with its index.
 pub(crate) fn scattered(frames: &mut Frames) -> Result<(Vec<Buffer>, Vec<Image>), Box<dyn Error>> {
     scattered_among(frames, &[])
 }
 
-/// The same, for several families at once.
+/// Creates them with concurrent sharing between several families.
 fn scattered_among(
     frames: &mut Frames,
     families: &[u32],
@@ -109,12 +109,12 @@ fn check(frames: &mut Frames, buffers: &[Buffer], images: &[Image]) -> Result<()
     let ticket = frames.submit(frames.queue(0), [list])?;
     frames.wait(ticket)?;
     for (at, read) in reads {
-        assert!(read.bytes()?.iter().all(|&byte| byte == at), "{at} has other bytes");
+        assert!(read.bytes()?.iter().all(|&byte| byte == at), "{at} has wrong bytes");
     }
     Ok(())
 }
 
-/// Steps until it has ended.
+/// Steps until the run has ended.
 fn run(frames: &mut Frames, compactor: &mut Compactor) -> Result<(), Box<dyn Error>> {
     compactor.request();
     for _ in 0..100 {
@@ -125,66 +125,69 @@ fn run(frames: &mut Frames, compactor: &mut Compactor) -> Result<(), Box<dyn Err
             return Ok(());
         }
     }
-    panic!("it has not ended")
+    panic!("the run has not ended")
 }
 
 #[test]
-fn blocks_go_back_and_every_byte_stays() {
+fn blocks_are_freed_and_contents_preserved() {
     for profile in PROFILES {
-        let mut bench = bench(profile, 2);
-        let frames = bench.frames.as_mut().unwrap();
+        let mut fixture = fixture(profile, 2);
+        let frames = fixture.frames.as_mut().unwrap();
         let (buffers, images) = scattered(frames).unwrap();
         frames.wait_idle().unwrap();
-        let before = reserved(&bench.allocator);
+        let before = reserved(&fixture.allocator);
         let mut compactor =
             Compactor::new(CompactorCreateInfo { max_bytes_per_frame: 64 << 10, ..info(frames) });
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let subscriber = Arc::clone(&told);
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let subscriber = Arc::clone(&reported);
         compactor.subscribe(move |moved| match moved.resource {
             MovedResource::Buffer { buffer, old } => {
                 assert_ne!(buffer.handle(), old);
-                subscriber.lock().unwrap().push((buffer.place(), None));
+                subscriber.lock().unwrap().push((buffer.memory_range(), None));
             }
             MovedResource::Image { image, old, views } => {
                 assert_ne!(image.handle(), old);
                 assert_eq!(views.len(), 1);
                 assert_ne!(views[0].new, views[0].old);
-                subscriber.lock().unwrap().push((image.place(), Some((image.view().unwrap(), views[0].new))));
+                subscriber
+                    .lock()
+                    .unwrap()
+                    .push((image.memory_range(), Some((image.view().unwrap(), views[0].new))));
             }
             _ => unreachable!(),
         });
         run(frames, &mut compactor).unwrap();
         frames.wait_idle().unwrap();
-        let (after, statistics) = (reserved(&bench.allocator), compactor.statistics());
+        let (after, statistics) = (reserved(&fixture.allocator), compactor.statistics());
         assert!(after < before, "{before} bytes before, {after} after");
         assert!(statistics.bytes_freed > 0 && statistics.moves > 4, "{statistics:?}");
-        assert_eq!(told.lock().unwrap().len() as u64, statistics.moves);
-        for (place, views) in told.lock().unwrap().iter() {
+        assert_eq!(reported.lock().unwrap().len() as u64, statistics.moves);
+        for (place, views) in reported.lock().unwrap().iter() {
             assert!(place.is_some());
             assert!(views.is_none_or(|(view, new)| view == new));
         }
         check(frames, &buffers, &images).unwrap();
-        // There is nothing more to gain, and it does not begin again by itself.
+        // Nothing more can be gained, so no run starts.
         frames.begin().unwrap();
         assert_eq!(compactor.step(frames).unwrap(), CompactStep::Idle);
         frames.end();
         drop((buffers, images, compactor));
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// The simulated GPU refuses shared resources that are not told by whom.
+/// The simulated GPU rejects concurrent resources without their families.
 #[test]
-fn what_families_share_they_share_where_it_moves() {
-    let mut bench = bench("lavapipe", 3);
-    let family = bench.gpu.queue_family_index();
-    let frames = bench.frames.as_mut().unwrap();
+fn concurrent_resources_stay_concurrent_when_moved() {
+    let mut fixture = fixture("lavapipe", 3);
+    let family = fixture.gpu.queue_family_index();
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered_among(frames, &[family, family + 1]).unwrap();
     frames.wait_idle().unwrap();
     let mut compactor = Compactor::new(info(frames));
     run(frames, &mut compactor).unwrap();
     assert!(compactor.statistics().moves > 4);
-    // The other family reads it, and nobody gives it away for that.
+    // The other family reads it without a release.
     let mut list = frames.list(frames.queue(2)).unwrap();
     let read = list.read_buffer(&buffers[1], 0..SIZE).unwrap();
     frames.submit(frames.queue(2), [list]).unwrap();
@@ -193,13 +196,13 @@ fn what_families_share_they_share_where_it_moves() {
     assert_eq!(frames.statistics().releases, 0);
     check(frames, &buffers, &images).unwrap();
     drop((read, buffers, images, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn budgets_of_a_frame_hold() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn limits_of_a_frame_are_respected() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let kept = scattered(frames).unwrap();
     let mut compactor = Compactor::new(CompactorCreateInfo {
         max_bytes_per_frame: 2 * SIZE,
@@ -222,13 +225,13 @@ fn budgets_of_a_frame_hold() {
     }
     assert!(moved > 2 && !compactor.is_active());
     drop((kept, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn what_is_pinned_frozen_or_the_hosts_stays() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn pinned_frozen_and_host_visible_resources_do_not_move() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered(frames).unwrap();
     let host = AllocationCreateInfo {
         flags: AllocationCreateFlags::HOST_ACCESS_RANDOM,
@@ -246,7 +249,7 @@ fn what_is_pinned_frozen_or_the_hosts_stays() {
         ]
     };
     for one in &fixed {
-        assert!(!one.is_movable() && one.allocation().is_some() && one.place().is_some());
+        assert!(!one.is_movable() && one.allocation().is_some() && one.memory_range().is_some());
     }
     let shown = Use::COPY_SOURCE;
     let mut list = frames.list(frames.queue(0)).unwrap();
@@ -271,13 +274,13 @@ fn what_is_pinned_frozen_or_the_hosts_stays() {
     assert_ne!(handles(&buffers[1..], &images), before);
     check(frames, &buffers, &images).unwrap();
     drop((buffers, images, fixed, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn what_an_open_list_uses_is_not_moved_under_it() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn resources_used_by_an_open_list_do_not_move() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered(frames).unwrap();
     let handles = || images.iter().map(Image::handle).collect::<Vec<_>>();
     let (old, pictures) = (buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles());
@@ -285,7 +288,7 @@ fn what_an_open_list_uses_is_not_moved_under_it() {
     let mut list = frames.list(frames.queue(0)).unwrap();
     let mut reads = Vec::new();
     for (at, (buffer, image)) in (0_u32..).zip(buffers.iter().zip(&images)) {
-        // Written behind the step, in the order of submissions.
+        // Written after the step, in submission order.
         list.fill_buffer(buffer, 0..SIZE, !(at * 0x0101_0101)).unwrap();
         list.fill_buffer(buffer, 0..SIZE, at * 0x0101_0101).unwrap();
         reads.push(list.read_image(image, 0, 0..1, COLOR).unwrap());
@@ -302,19 +305,19 @@ fn what_an_open_list_uses_is_not_moved_under_it() {
     for (at, read) in reads.iter().enumerate() {
         assert!(read.bytes().unwrap().iter().all(|&byte| usize::from(byte) == at));
     }
-    // Now nothing has them.
+    // No list uses the resources any more.
     run(frames, &mut compactor).unwrap();
     run(frames, &mut compactor).unwrap();
     assert_ne!(handles(), pictures);
     check(frames, &buffers, &images).unwrap();
     drop((buffers, images, compactor, reads));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn what_a_list_keeps_is_not_moved_under_it() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn resources_kept_by_a_list_do_not_move() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered(frames).unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     buffers.iter().try_for_each(|buffer| list.keep_buffer(buffer)).unwrap();
@@ -326,7 +329,7 @@ fn what_a_list_keeps_is_not_moved_under_it() {
     assert_eq!(compactor.step(frames).unwrap(), CompactStep::Waiting);
     assert_eq!((buffers.iter().map(Buffer::handle).collect::<Vec<_>>(), handles()), before);
     drop(list);
-    // What was asked for goes on until it was done.
+    // The request stays until it is complete.
     for _ in 0..10 {
         frames.begin().unwrap();
         compactor.step(frames).unwrap();
@@ -335,13 +338,13 @@ fn what_a_list_keeps_is_not_moved_under_it() {
     assert_ne!(handles(), before.1);
     check(frames, &buffers, &images).unwrap();
     drop((buffers, images, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn it_starts_by_itself_when_there_is_a_reason() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn a_compactor_starts_on_its_triggers() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let kept = scattered(frames).unwrap();
     let step = |frames: &mut Frames, info: CompactorCreateInfo| {
         frames.wait_idle().unwrap();
@@ -357,15 +360,15 @@ fn it_starts_by_itself_when_there_is_a_reason() {
     let moved = step(frames, CompactorCreateInfo { start_heap_usage: 1e-7, ..quiet });
     assert!(matches!(moved, CompactStep::Moved { .. }), "{moved:?}");
     drop(kept);
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn a_resource_may_go_while_it_is_moved() {
+fn a_resource_may_be_dropped_during_its_move() {
     for profile in PROFILES {
-        let mut bench = bench(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let frames = bench.frames.as_mut().unwrap();
+        let mut fixture = fixture(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let frames = fixture.frames.as_mut().unwrap();
         let (mut buffers, images) = scattered(frames).unwrap();
         let mut compactor = Compactor::new(info(frames));
         compactor.request();
@@ -377,43 +380,43 @@ fn a_resource_may_go_while_it_is_moved() {
         frames.wait_idle().unwrap();
         assert!(matches!(compactor.step(frames).unwrap(), CompactStep::Ended(_)));
         drop(compactor);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn other_defragmentations_and_lost_devices_are_errors() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let kept = scattered(frames).unwrap();
     let mut compactor = Compactor::new(info(frames));
     compactor.request();
-    let allocator = Arc::clone(&bench.allocator);
+    let allocator = Arc::clone(&fixture.allocator);
     let other = allocator.begin_defragmentation(&sublet::DefragmentationInfo::default()).unwrap();
     assert!(matches!(compactor.step(frames), Err(CompactError::Begin(_))));
     drop(other);
     drop(allocator);
     compactor.request();
     let handles: Vec<_> = kept.0.iter().map(Buffer::handle).collect();
-    let call = if bench.gpu.extensions().iter().any(|name| name == "VK_KHR_synchronization2") {
+    let call = if fixture.gpu.extensions().iter().any(|name| name == "VK_KHR_synchronization2") {
         "vkQueueSubmit2"
     } else {
         "vkQueueSubmit"
     };
-    bench.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_DEVICE_LOST);
+    fixture.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_DEVICE_LOST);
     let error = compactor.step(frames).unwrap_err();
     assert_eq!(error, CompactError::Lost);
     assert_eq!(kept.0.iter().map(Buffer::handle).collect::<Vec<_>>(), handles);
     assert_eq!(compactor.step(frames), Err(CompactError::Lost));
-    bench.gpu.faults().clear();
+    fixture.gpu.faults().clear();
     drop((kept, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
-/// A run with one call that fails, and copies on the last of so many queues. Says whether something failed.
+/// Runs with one failing call, with copies on the last of `queues`. Returns true if an error was returned.
 fn attempt(profile: &str, queues: u32, fault: Option<(&str, u64)>) -> bool {
     let gpu = gpu(profile, queues);
-    let (_, descriptors) = crate::bench::parts(&gpu);
+    let (_, descriptors) = crate::fixture::parts(&gpu);
     let allocator = Arc::new(small_blocks(&gpu));
     let mut made = frames(&gpu, &allocator, &descriptors, queues as usize).unwrap();
     let (buffers, images) = scattered(&mut made).unwrap();
@@ -442,13 +445,13 @@ fn attempt(profile: &str, queues: u32, fault: Option<(&str, u64)>) -> bool {
             Err(error) => {
                 failed = true;
                 assert!(!error.to_string().is_empty());
-                assert_eq!(handles(&buffers, &images), old, "{fault:?}: rolled back whole");
+                assert_eq!(handles(&buffers, &images), old, "{fault:?}: rolled back completely");
                 gpu.faults().clear();
                 if matches!(error, CompactError::Submit(SubmitError::HalfDone(_))) {
                     closed = true;
                     break;
                 }
-                // What was not moved gets other views as before.
+                // Unmoved resources still create views.
                 for image in &images {
                     let view_type = vk::ImageViewType::TYPE_2D_ARRAY;
                     let format = vk::Format::R8G8B8A8_UNORM;
@@ -461,7 +464,7 @@ fn attempt(profile: &str, queues: u32, fault: Option<(&str, u64)>) -> bool {
     }
     gpu.faults().clear();
     if !closed {
-        // It can be done right after.
+        // The same works immediately afterwards.
         made.wait_idle().unwrap();
         run(&mut made, &mut compactor).unwrap();
         check(&mut made, &buffers, &images).unwrap();
@@ -512,9 +515,9 @@ fn every_call_fails_in_turn() {
 }
 
 #[test]
-fn lists_of_other_threads_go_on() {
-    let mut bench = bench("lavapipe", 2);
-    let frames = bench.frames.as_mut().unwrap();
+fn other_threads_record_lists_during_a_step() {
+    let mut fixture = fixture("lavapipe", 2);
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered(frames).unwrap();
     let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 2, ..info(frames) });
     for round in 0..20 {
@@ -535,16 +538,16 @@ fn lists_of_other_threads_go_on() {
     }
     check(frames, &buffers, &images).unwrap();
     drop((buffers, images, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn what_is_frozen_meanwhile_stays_where_it_is() {
-    let mut bench = bench("lavapipe", 2);
+fn resources_frozen_by_another_thread_do_not_move() {
+    let mut fixture = fixture("lavapipe", 2);
     let shown = Use::COPY_SOURCE;
     let mut frozen = 0;
     for _ in 0..20 {
-        let frames = bench.frames.as_mut().unwrap();
+        let frames = fixture.frames.as_mut().unwrap();
         let (buffers, images) = scattered(frames).unwrap();
         frames.wait_idle().unwrap();
         let mut compactor = Compactor::new(CompactorCreateInfo { max_moves_per_frame: 1, ..info(frames) });
@@ -560,7 +563,7 @@ fn what_is_frozen_meanwhile_stays_where_it_is() {
                     shared.submit(queue, [list]).unwrap();
                     if shared.freeze(id, shown).is_ok() {
                         std::thread::yield_now();
-                        assert_eq!(buffer.id(), id, "it was moved");
+                        assert_eq!(buffer.id(), id, "the buffer was moved");
                         frozen += 1;
                         shared.thaw(id).unwrap();
                     }
@@ -577,19 +580,19 @@ fn what_is_frozen_meanwhile_stays_where_it_is() {
         check(frames, &buffers, &images).unwrap();
     }
     assert!(frozen > 100, "only {frozen} were frozen");
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn an_id_of_what_has_moved_freezes_nothing() {
-    let mut bench = bench("lavapipe", 1);
-    let frames = bench.frames.as_mut().unwrap();
+fn the_old_id_of_a_moved_resource_cannot_be_frozen() {
+    let mut fixture = fixture("lavapipe", 1);
+    let frames = fixture.frames.as_mut().unwrap();
     let (buffers, images) = scattered(frames).unwrap();
     frames.wait_idle().unwrap();
     let ids: Vec<_> = buffers.iter().map(Buffer::id).collect();
-    // What it reads keeps the old ones.
-    bench.gpu.hold_submissions(true);
-    let frames = bench.frames.as_mut().unwrap();
+    // The list keeps the old buffers that it reads.
+    fixture.gpu.hold_submissions(true);
+    let frames = fixture.frames.as_mut().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     for buffer in &buffers {
         unsafe { list.use_buffer(buffer, 0..SIZE, Use::COPY_SOURCE) }.unwrap();
@@ -611,14 +614,14 @@ fn an_id_of_what_has_moved_freezes_nothing() {
     assert!(moved > 0);
     frames.end();
     drop((buffers, images, compactor));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn names_go_with_what_is_moved() {
+fn names_survive_moves() {
     for profile in PROFILES {
-        let mut bench = bench(profile, 1);
-        let frames = bench.frames.as_mut().unwrap();
+        let mut fixture = fixture(profile, 1);
+        let frames = fixture.frames.as_mut().unwrap();
         let (buffers, images) = scattered(frames).unwrap();
         for (at, (buffer, image)) in buffers.iter().zip(&images).enumerate() {
             buffer.set_name(&format!("bytes {at}")).unwrap();
@@ -635,7 +638,7 @@ fn names_go_with_what_is_moved() {
             moved[0] += usize::from(buffer.handle() != before.0);
             moved[1] += usize::from(image.handle() != before.1);
             assert_eq!(buffer.name().as_deref(), Some(&*format!("bytes {at}")));
-            // The driver is made to name them.
+            // Provoke messages that name the resources.
             let wrong = |device: &ash::Device, commands| {
                 unsafe { device.cmd_fill_buffer(commands, buffer.handle(), 1, 4, 0) };
                 let source = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
@@ -643,7 +646,7 @@ fn names_go_with_what_is_moved() {
                 unsafe { device.cmd_clear_color_image(commands, image.handle(), source, &black, &[part]) };
             };
             unsafe { list.raw(wrong) }.unwrap();
-            let said: Vec<_> = bench.gpu.take_messages().iter().map(ToString::to_string).collect();
+            let said: Vec<_> = fixture.gpu.take_messages().iter().map(ToString::to_string).collect();
             for name in [format!("bytes {at}"), format!("texels {at}")] {
                 assert!(said.iter().any(|said| said.contains(&name)), "{profile}, {name}: {said:#?}");
             }
@@ -651,6 +654,6 @@ fn names_go_with_what_is_moved() {
         assert!(moved.iter().all(|&moved| moved > 0), "{moved:?}");
         drop(list);
         drop((compactor, buffers, images));
-        bench.finish();
+        fixture.finish();
     }
 }

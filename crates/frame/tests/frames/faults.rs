@@ -1,4 +1,4 @@
-//! Every call of the driver fails in turn: what fails leaves nothing behind, and the same works right after.
+//! Each driver call fails in turn. A failure leaves nothing behind, and the same works immediately afterwards.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,10 +7,9 @@ use ash::vk;
 use sublet::sim;
 use sublet_frame::{Frames, ImageData};
 
-use crate::bench::{PROFILES, frames, gpu, image_info, parts};
+use crate::fixture::{PROFILES, frames, gpu, image_info, parts};
 
-/// Two frames with uploads, copies, images, two queues, the second of which is `other`, and bytes that come back; and a
-/// layout.
+/// Two frames with uploads, copies, images, read-backs and two queues, the second of which is `other`; and a layout.
 pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn Error>> {
     let binding = vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::SAMPLER)
@@ -19,9 +18,9 @@ pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn E
     unsafe { frames.create_pipeline_layout(&[set; 2], &[]) }?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
-    let buffer = unsafe { frames.create_buffer(&info, &crate::bench::auto()) }?;
+    let buffer = unsafe { frames.create_buffer(&info, &crate::fixture::auto()) }?;
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 2, 1);
-    let image = unsafe { frames.create_image(&info, &crate::bench::auto()) }?;
+    let image = unsafe { frames.create_image(&info, &crate::fixture::auto()) }?;
     for frame in 1..3_u8 {
         frames.begin()?;
         let mut first = frames.list(frames.queue(0))?;
@@ -47,7 +46,7 @@ pub(crate) fn program(frames: &mut Frames, other: usize) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Runs the program with one call that fails, and then without. True if something failed.
+/// Runs the program with one failing call, then without. Returns true if an error was returned.
 fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
     let gpu = gpu(profile, 2);
     let (allocator, descriptors) = parts(&gpu);
@@ -66,7 +65,7 @@ fn run(profile: &str, fault: Option<(&str, u64)>) -> (bool, sim::Gpu) {
         failed = true;
         assert!(!error.to_string().is_empty());
         gpu.faults().clear();
-        // Nothing of it is left, and it can be done.
+        // Nothing is left behind, and the program works.
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0, "{fault:?}");
         program(frames, 1).unwrap_or_else(|error| panic!("{profile}, {fault:?}: {error}"));
@@ -117,7 +116,7 @@ fn every_call_fails_in_turn() {
         for (call, count) in counts.into_iter().filter(|(call, _)| may_fail(call)) {
             for n in 0..count {
                 let (failed, _) = run(profile, Some((call, n)));
-                // What is done while things are dropped, and what has a way around, is no failure of the program.
+                // Calls in destructors and calls with a fallback do not fail the program.
                 tried += usize::from(failed);
             }
         }

@@ -1,4 +1,4 @@
-//! Frames are given what is of other frames.
+//! Objects of other frames are rejected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,17 +6,17 @@ use ash::vk;
 use sublet_frame::track::{StateError, Subresources, Use};
 use sublet_frame::{BeginError, ListError, OpenError, SubmitError};
 
-use crate::bench::{Bench, PROFILES, image_info};
+use crate::fixture::{FrameFixture, PROFILES, image_info};
 
 const STAGES: vk::PipelineStageFlags2 = vk::PipelineStageFlags2::ALL_COMMANDS;
 
-/// An id of other frames names, here, an image in the same slot whose layout would be changed.
+/// The foreign id refers to the same slot, whose image would otherwise change its layout.
 #[test]
 fn ids_of_other_frames_are_refused() {
-    let (mut bench, mut other) = (Bench::new("lavapipe", 1), Bench::new("lavapipe", 1));
+    let (mut fixture, mut other) = (FrameFixture::new("lavapipe", 1), FrameFixture::new("lavapipe", 1));
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
-    let (own, foreign) = (bench.image(&info), other.image(&info));
-    let frames = bench.frames();
+    let (own, foreign) = (fixture.image(&info), other.image(&info));
+    let frames = fixture.frames();
     let queue = frames.queue(0);
     let clear = |list: &mut sublet_frame::CommandList| unsafe {
         list.clear_color(&own, &Subresources::ALL, vk::ClearColorValue::default())
@@ -27,7 +27,7 @@ fn ids_of_other_frames_are_refused() {
     assert_eq!(list.storage_barrier(own.id()), Ok(()));
     let keep = unsafe { list.use_image(&foreign, &Subresources::ALL, Use::COPY_SOURCE) };
     assert_eq!(keep, Err(ListError::OtherFrames));
-    // Nothing of it broke the list.
+    // The list is not broken.
     frames.submit(queue, [list]).unwrap();
     frames.wait_idle().unwrap();
 
@@ -40,7 +40,7 @@ fn ids_of_other_frames_are_refused() {
     let layout = vk::ImageLayout::GENERAL;
     assert_eq!(unsafe { frames.assume_layout(foreign.id(), layout) }, refused);
     let other_queue = other.frames().queue(0);
-    let frames = bench.frames();
+    let frames = fixture.frames();
     assert_eq!(
         unsafe { frames.acquired(own.id(), other_queue, STAGES) },
         Err(StateError::OtherQueue { queue: other_queue })
@@ -50,29 +50,29 @@ fn ids_of_other_frames_are_refused() {
     frames.submit(queue, [list]).unwrap();
     drop((own, foreign));
     other.finish();
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn queues_of_other_frames_are_refused() {
-    let (mut bench, mut other) = (Bench::new("lavapipe", 1), Bench::new("lavapipe", 1));
+    let (mut fixture, mut other) = (FrameFixture::new("lavapipe", 1), FrameFixture::new("lavapipe", 1));
     let foreign = other.frames().queue(0);
-    let frames = bench.frames();
+    let frames = fixture.frames();
     assert_eq!(frames.list(foreign).err(), Some(OpenError::NoSuchQueue));
     let list = frames.list(frames.queue(0)).unwrap();
     assert_eq!(frames.submit(foreign, [list]), Err(SubmitError::WrongQueue { list: 0 }));
     assert_eq!(frames.submit(foreign, []), Err(SubmitError::WrongQueue { list: 0 }));
     let called = catch_unwind(AssertUnwindSafe(|| frames.with_queue(foreign, |_| ())));
-    assert!(called.is_err(), "the queue is not one of these frames");
+    assert!(called.is_err(), "the queue belongs to other frames");
     frames.with_queue(frames.queue(0), |_| ());
     other.finish();
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn tickets_of_other_frames_are_not_waited_for() {
     for profile in PROFILES {
-        let (mut bench, mut other) = (Bench::new(profile, 1), Bench::new(profile, 1));
+        let (mut fixture, mut other) = (FrameFixture::new(profile, 1), FrameFixture::new(profile, 1));
         let buffer = other.buffer(16);
         other.gpu.hold_submissions(true);
         let frames = other.frames();
@@ -80,38 +80,39 @@ fn tickets_of_other_frames_are_not_waited_for() {
         list.fill_buffer(&buffer, 0..16, 0).unwrap();
         let read = list.read_buffer(&buffer, 0..16).unwrap();
         let ticket = frames.submit(frames.queue(0), [list]).unwrap();
-        let own = bench.frames();
+        let own = fixture.frames();
         for what in [Some(ticket), (&read).into()] {
             let refused = own.wait(what);
-            let told = matches!(refused, Err(BeginError::OtherFrames { ticket: of }) if of == ticket);
-            assert!(told, "{profile}: {refused:?}");
+            let reported = matches!(refused, Err(BeginError::OtherFrames { ticket: of }) if of == ticket);
+            assert!(reported, "{profile}: {refused:?}");
         }
         assert!(own.clock().is_foreign(ticket) && !own.clock().is_done(ticket));
         other.frames().wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [0; 16]);
         drop((buffer, read));
         other.finish();
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// What is retired by hand waits for the device, whatever other clocks say.
+/// Retired objects wait for the device, regardless of other clocks.
 #[test]
-fn what_is_retired_waits_for_its_submission() {
-    let mut bench = Bench::new("lavapipe", 1);
-    bench.gpu.hold_submissions(true);
+fn retired_objects_wait_for_their_submission() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    fixture.gpu.hold_submissions(true);
     let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    let (raw, allocation) = unsafe { bench.allocator.create_buffer(&info, &crate::bench::auto()) }.unwrap();
-    let frames = bench.frames();
+    let (raw, allocation) =
+        unsafe { fixture.allocator.create_buffer(&info, &crate::fixture::auto()) }.unwrap();
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, raw, 0, 64, 1)) }.unwrap();
     let ticket = frames.submit(frames.queue(0), [list]).unwrap();
     unsafe { frames.retired().retire_buffer(ticket, raw, allocation) };
     frames.collect().unwrap();
-    assert_eq!(bench.gpu.live().buffers, 1);
-    let frames = bench.frames();
+    assert_eq!(fixture.gpu.live().buffers, 1);
+    let frames = fixture.frames();
     frames.wait(ticket).unwrap();
     frames.collect().unwrap();
-    assert_eq!(bench.gpu.live().buffers, 0);
-    bench.finish();
+    assert_eq!(fixture.gpu.live().buffers, 0);
+    fixture.finish();
 }

@@ -1,14 +1,14 @@
-//! Texels of every kind go there and come back.
+//! Uploads and read-backs of images.
 
 use ash::vk;
 use sublet_frame::track::{Subresources, UseError};
 use sublet_frame::{Attachment, ImageData, ListError, Pitch, RenderingInfo, Resolve, format_layout};
 
-use crate::bench::{Bench, PROFILES, image_info};
+use crate::fixture::{FrameFixture, PROFILES, image_info};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
-/// Bytes that are of this place and no other.
+/// Returns bytes that are unique for this seed.
 fn bytes(seed: u64, count: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..count).map(|_| random.u8(..)).collect()
@@ -28,9 +28,9 @@ fn mips_and_layers_of_many_formats() {
     for (profile, format) in PROFILES.into_iter().flat_map(|profile| formats.map(|format| (profile, format)))
     {
         let layout = format_layout(format, COLOR).unwrap();
-        let mut bench = Bench::new(profile, 1);
+        let mut fixture = FrameFixture::new(profile, 1);
         let (size, mips, layers) = ((20, 12), 5, 3);
-        let image = bench.image(&image_info(format, size, mips, layers));
+        let image = fixture.image(&image_info(format, size, mips, layers));
         let mut parts = Vec::new();
         for mip in 0..mips {
             for layer in 0..layers {
@@ -40,7 +40,7 @@ fn mips_and_layers_of_many_formats() {
                 parts.push((mip, layer, bytes(u64::from(mip * 8 + layer), count)));
             }
         }
-        let frames = bench.frames();
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let mut list = frames.list(queue).unwrap();
@@ -48,7 +48,7 @@ fn mips_and_layers_of_many_formats() {
             parts.iter().map(|(mip, layer, bytes)| ImageData::new(*mip, *layer, bytes)).collect();
         let before = frames.statistics().barrier_calls;
         list.upload_image(&image, &data).unwrap();
-        assert_eq!(frames.statistics().barrier_calls, before, "it comes in front, at submission");
+        assert_eq!(frames.statistics().barrier_calls, before, "the barrier is in the preamble");
         let reads: Vec<_> =
             (0..mips).map(|mip| list.read_image(&image, mip, 0..layers, COLOR).unwrap()).collect();
         let ticket = frames.submit(queue, [list]).unwrap();
@@ -60,16 +60,16 @@ fn mips_and_layers_of_many_formats() {
             assert_eq!(read.bytes().unwrap(), expected, "{profile}, {format:?}, mip {mip}");
         }
         drop((reads, image));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn rows_with_gaps_and_rectangles() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 2));
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 2));
     let source = bytes(1, 1000);
-    let frames = bench.frames();
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let queue = frames.queue(0);
     let mut list = frames.list(queue).unwrap();
@@ -111,15 +111,15 @@ fn rows_with_gaps_and_rectangles() {
     let narrow = ImageData { pitch: Pitch { row: Some(31), slice: None }, ..ImageData::new(0, 0, &source) };
     assert!(matches!(list.upload_image(&image, &[narrow]), Err(ListError::OutOfRange { .. })));
     drop((list, read, image));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn blits_make_mips() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        let image = bench.image(&image_info(vk::Format::R8_UNORM, (4, 4), 3, 1));
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let image = fixture.image(&image_info(vk::Format::R8_UNORM, (4, 4), 3, 1));
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let mut list = frames.list(queue).unwrap();
@@ -135,15 +135,15 @@ fn blits_make_mips() {
         let mips = reads.map(|read| read.bytes().unwrap().to_vec());
         assert_eq!(mips, [vec![60, 200, 10, 25], vec![74]], "{profile}");
         drop(image);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn a_shader_makes_mips_where_blits_are_not_allowed() {
-    let mut bench = Bench::new("lavapipe", 1);
-    // Which texels it takes is the test's own: here each mip has every other texel of the one before.
-    bench.gpu.set_kernel("sublet_mips", |kernel| {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    // The test defines the shader: each mip takes every other texel of the previous one.
+    fixture.gpu.set_kernel("sublet_mips", |kernel| {
         let (from, to) = (kernel.texels(0, 0, 0), kernel.texels(0, 1, 0));
         let [width, height, _] = to.extent(0);
         for (layer, y) in (0..kernel.groups()[2]).flat_map(|layer| (0..height).map(move |y| (layer, y))) {
@@ -153,12 +153,12 @@ fn a_shader_makes_mips_where_blits_are_not_allowed() {
         }
     });
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::STORAGE;
-    // It cannot be filtered there.
+    // Linear filtering is not supported for it.
     let info = image_info(vk::Format::R16G16B16A16_SFLOAT, (20, 12), 4, 2);
-    let image = bench.image(&info.usage(info.usage | usage));
-    let neither = bench.image(&info.usage(vk::ImageUsageFlags::SAMPLED));
+    let image = fixture.image(&info.usage(info.usage | usage));
+    let neither = fixture.image(&info.usage(vk::ImageUsageFlags::SAMPLED));
     let texels = [bytes(1, 1920), bytes(2, 1920)];
-    let frames = bench.frames();
+    let frames = fixture.frames();
     for _ in 0..3 {
         frames.begin().unwrap();
         let queue = frames.queue(0);
@@ -179,17 +179,17 @@ fn a_shader_makes_mips_where_blits_are_not_allowed() {
         assert_eq!(read.bytes().unwrap(), expected);
     }
     frames.wait_idle().unwrap();
-    assert_eq!(bench.gpu.calls("vkCreateComputePipelines"), 1);
+    assert_eq!(fixture.gpu.calls("vkCreateComputePipelines"), 1);
     drop((image, neither));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn blocks_are_not_cut() {
-    let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
-    let image = bench.image(&image_info(vk::Format::BC1_RGBA_UNORM_BLOCK, (10, 10), 1, 1));
+    let mut fixture = FrameFixture::new("nvidia-rtx-5070-ti", 1);
+    let image = fixture.image(&image_info(vk::Format::BC1_RGBA_UNORM_BLOCK, (10, 10), 1, 1));
     let source = bytes(2, 1000);
-    let frames = bench.frames();
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let at = |x, y, width, height| ImageData {
         offset: vk::Offset3D { x, y, z: 0 },
@@ -206,7 +206,7 @@ fn blocks_are_not_cut() {
     ));
     list.upload_image(&image, &[at(8, 4, 2, 6)]).unwrap();
     drop((list, image));
-    bench.finish();
+    fixture.finish();
 }
 
 /// Each view is a layer, with dynamic rendering and in render passes.
@@ -214,16 +214,16 @@ fn blocks_are_not_cut() {
 fn views_are_layers() {
     let mut passes = 0;
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
+        let mut fixture = FrameFixture::new(profile, 1);
         let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 4);
-        let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-        let frames = bench.frames();
+        let image = fixture.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         let grey = vk::ClearColorValue { float32: [0.2; 4] };
         unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
         let white = vk::ClearValue { color: vk::ClearColorValue { float32: [1.0; 4] } };
-        // From the second layer on: the first view and the third.
+        // With base layer 1: the first and the third view.
         let colors = [Some(Attachment::clear(&image).layer(1).clear_value(white))];
         let info = RenderingInfo::new(image.extent(0), &colors, None).view_mask(0b101);
         unsafe { list.begin_rendering(&info) }.unwrap();
@@ -235,9 +235,9 @@ fn views_are_layers() {
         let layers: Vec<_> = read.bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
         let expected = [51, 255, 51, 255].map(|byte| vec![byte; 64]);
         assert_eq!(layers, expected, "{profile}");
-        passes += bench.gpu.live().render_passes;
+        passes += fixture.gpu.live().render_passes;
         drop((read, image));
-        bench.finish();
+        fixture.finish();
     }
     assert_eq!(passes, 2, "two of them have no dynamic rendering");
 }
@@ -245,15 +245,15 @@ fn views_are_layers() {
 #[test]
 fn colors_are_resolved_as_their_format_wants_it_to_any_mip_and_layer() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
+        let mut fixture = FrameFixture::new(profile, 1);
         let format = vk::Format::R8G8B8A8_UINT;
-        let made = |bench: &mut Bench, mips, layers, samples| {
+        let made = |fixture: &mut FrameFixture, mips, layers, samples| {
             let info = image_info(format, (4, 4), mips, layers).samples(samples);
-            bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT))
+            fixture.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT))
         };
-        let samples = made(&mut bench, 1, 1, vk::SampleCountFlags::TYPE_4);
-        let single = made(&mut bench, 2, 3, vk::SampleCountFlags::TYPE_1);
-        let frames = bench.frames();
+        let samples = made(&mut fixture, 1, 1, vk::SampleCountFlags::TYPE_4);
+        let single = made(&mut fixture, 2, 3, vk::SampleCountFlags::TYPE_1);
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         let none = vk::ClearColorValue { uint32: [1; 4] };
@@ -274,28 +274,28 @@ fn colors_are_resolved_as_their_format_wants_it_to_any_mip_and_layer() {
         frames.wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [[1; 16], [1; 16], [7; 16]].concat(), "{profile}");
         drop((read, samples, single));
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// Two layers of one image are two attachments, and so are two slices: what is not attached stays.
+/// Two layers of one image are two attachments, and so are two slices. Other layers stay unchanged.
 #[test]
 fn layers_and_slices_are_attachments() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
+        let mut fixture = FrameFixture::new(profile, 1);
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT;
         let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 4);
-        let image = bench.image(&info.usage(info.usage | usage));
+        let image = fixture.image(&info.usage(info.usage | usage));
         let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1).image_type(vk::ImageType::TYPE_3D);
         let info = info.extent(vk::Extent3D { width: 4, height: 4, depth: 4 }).usage(info.usage | usage);
-        let volume = bench.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
-        let frames = bench.frames();
+        let volume = fixture.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         let grey = vk::ClearColorValue { float32: [0.2; 4] };
         unsafe { list.clear_color(&image, &Subresources::ALL, grey) }.unwrap();
         unsafe { list.clear_color(&volume, &Subresources::ALL, grey) }.unwrap();
-        // Framebuffers of the simulated GPU have no slices: `tests/layer` renders to them so.
+        // Framebuffers of the simulated GPU have no slices: `tests/layer` covers them.
         let targets = if profile == PROFILES[0] { vec![&image, &volume] } else { vec![&image] };
         for &image in &targets {
             let one = |layer, value| {
@@ -317,9 +317,9 @@ fn layers_and_slices_are_attachments() {
         let expected = [51, 102, 51, 255].map(|byte| vec![byte; 64]);
         let layers: Vec<_> = reads[0].bytes().unwrap().chunks(64).map(|layer| layer.to_vec()).collect();
         assert_eq!(layers, expected, "{profile}");
-        // The simulated GPU renders to no slices. All that it knows is whether their contents were given up.
+        // The simulated GPU does not render to slices. It only tracks discarded contents.
         assert_eq!(reads[1].bytes().unwrap()[..64], expected[0], "{profile}");
-        // The same layer twice is one too many.
+        // Attaching the same layer twice is an error.
         for image in targets {
             let mut list = frames.list(frames.queue(0)).unwrap();
             let mut third = Attachment::clear(image);
@@ -336,17 +336,17 @@ fn layers_and_slices_are_attachments() {
             assert!(matches!(beyond, Err(ListError::OutOfRange { what: "layers", .. })), "{beyond:?}");
         }
         drop((reads, image, volume));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn what_has_no_parts_records_nothing() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-    let (buffer, drawn) = (bench.buffer(64), image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-    let drawn = bench.image(&drawn.usage(drawn.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-    let frames = bench.frames();
+fn empty_commands_record_nothing() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let (buffer, drawn) = (fixture.buffer(64), image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let drawn = fixture.image(&drawn.usage(drawn.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     for offset in [0, 64] {
         list.upload(&buffer, offset, &[]).unwrap();
@@ -365,7 +365,7 @@ fn what_has_no_parts_records_nothing() {
     unsafe { list.draw_indirect(&buffer, 64, 0, 0) }.unwrap();
     unsafe { list.draw_indexed_indirect(&buffer, 64, 0, 0) }.unwrap();
     list.end_rendering().unwrap();
-    // What is beyond the end is still wrong, and so is a read of nothing.
+    // Ranges beyond the end are still errors, and so is an empty read.
     let out_of_range = |done: Result<(), ListError>| matches!(done, Err(ListError::OutOfRange { .. }));
     assert!(out_of_range(list.upload(&buffer, 65, &[])));
     assert!(out_of_range(list.update_buffer(&buffer, 68, &[])));
@@ -373,7 +373,7 @@ fn what_has_no_parts_records_nothing() {
     assert!(out_of_range(list.read_buffer(&buffer, 8..8).map(drop)));
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
-    let gpu = &bench.gpu;
+    let gpu = &fixture.gpu;
     for call in [
         "vkCmdCopyBuffer",
         "vkCmdUpdateBuffer",
@@ -389,18 +389,18 @@ fn what_has_no_parts_records_nothing() {
         assert_eq!(gpu.calls(call), 0, "{call}");
     }
     drop((buffer, image, drawn));
-    bench.finish();
+    fixture.finish();
 }
 
-/// Transfers, dispatches and more rendering are not for the inside of rendering, whatever they are of.
+/// Transfers, dispatches and nested rendering are errors within rendering.
 #[test]
-fn transfers_are_not_for_the_inside_of_rendering() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let buffer = bench.buffer(256);
+fn transfers_within_rendering_are_errors() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let buffer = fixture.buffer(256);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 1);
-    let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-    let depth = bench.image(&image_info(vk::Format::D16_UNORM, (4, 4), 1, 1));
-    let frames = bench.frames();
+    let image = fixture.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+    let depth = fixture.image(&image_info(vk::Format::D16_UNORM, (4, 4), 1, 1));
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let colors = [Some(Attachment::clear(&image))];
     let info = RenderingInfo::new(image.extent(0), &colors, None);
@@ -453,17 +453,17 @@ fn transfers_are_not_for_the_inside_of_rendering() {
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
     drop((buffer, image, depth));
-    bench.finish();
+    fixture.finish();
 }
 
-/// Colors are cleared to a color, depth and stencil to theirs: `tests/layer` clears them.
+/// Each clear accepts only its own aspects. `tests/layer` covers the values.
 #[test]
-fn aspects_are_cleared_that_there_are() {
+fn clears_accept_only_aspects_of_the_image() {
     let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
-    let mut bench = Bench::new("lavapipe", 1);
-    let color = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-    let both = bench.image(&image_info(vk::Format::D32_SFLOAT_S8_UINT, (4, 4), 1, 1));
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let color = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let both = fixture.image(&image_info(vk::Format::D32_SFLOAT_S8_UINT, (4, 4), 1, 1));
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let black = vk::ClearColorValue::default();
     let value = |depth, stencil| vk::ClearDepthStencilValue { depth, stencil };
@@ -484,22 +484,22 @@ fn aspects_are_cleared_that_there_are() {
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
     drop((color, both));
-    bench.finish();
+    fixture.finish();
 }
 
-/// An image that may be moved does not say where it is allocated; one that stays does.
+/// An image that never moves has an accessible allocation; a movable one has none.
 #[test]
-fn what_stays_has_an_allocation() {
-    let mut bench = Bench::new("lavapipe", 1);
+fn immovable_images_have_an_allocation() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
-    let movable = bench.image(&info);
-    let fixed = bench.image(&info.usage(vk::ImageUsageFlags::TRANSFER_DST));
-    let frames = bench.frames();
+    let movable = fixture.image(&info);
+    let fixed = fixture.image(&info.usage(vk::ImageUsageFlags::TRANSFER_DST));
+    let frames = fixture.frames();
     let foreign = unsafe { frames.import_image(fixed.handle(), &info) };
     assert!(movable.is_movable() && movable.allocation().is_none());
     assert!(!fixed.is_movable() && foreign.allocation().is_none());
-    let (allocation, place) = (fixed.allocation().unwrap(), fixed.place().unwrap());
+    let (allocation, place) = (fixed.allocation().unwrap(), fixed.memory_range().unwrap());
     assert_eq!((allocation.memory(), allocation.offset()), (place.memory, place.offset));
     drop((foreign, movable, fixed));
-    bench.finish();
+    fixture.finish();
 }

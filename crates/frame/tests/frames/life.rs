@@ -1,4 +1,4 @@
-//! What lives how long, and what a frame brings back.
+//! Lifetimes of resources, and recycling by frames.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,15 +12,15 @@ use sublet::{AllocationCreateInfo, MemoryUsage};
 use sublet_frame::track::{Subresources, Use};
 use sublet_frame::{BeginError, ListError, ReadError, SubmitError};
 
-use crate::bench::{Bench, PROFILES, image_info};
+use crate::fixture::{FrameFixture, PROFILES, image_info};
 
 #[test]
-fn frames_go_round_on_every_way_to_submit() {
+fn frames_cycle_with_every_submission_api() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        let buffer = bench.buffer(4096);
+        let mut fixture = FrameFixture::new(profile, 1);
+        let buffer = fixture.buffer(4096);
         for frame in 0..10_u8 {
-            let frames = bench.frames();
+            let frames = fixture.frames();
             frames.begin().unwrap();
             let queue = frames.queue(0);
             let mut list = frames.list(queue).unwrap();
@@ -34,22 +34,22 @@ fn frames_go_round_on_every_way_to_submit() {
             assert!(read.is_ready());
             assert_eq!(read.bytes().unwrap(), [frame; 1016], "{profile}");
         }
-        let statistics = bench.frames().statistics();
+        let statistics = fixture.frames().statistics();
         assert_eq!((statistics.frames, statistics.lists, statistics.submissions), (10, 10, 10));
-        assert!(statistics.pools <= 3 && statistics.tools == 1, "{statistics:?}");
+        assert!(statistics.pools <= 3 && statistics.contexts == 1, "{statistics:?}");
         drop(buffer);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn a_buffer_that_is_dropped_lives_as_long_as_the_list() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let (from, to) = (bench.buffer(256), bench.buffer(256));
-        let live = bench.gpu.live().buffers;
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let (from, to) = (fixture.buffer(256), fixture.buffer(256));
+        let live = fixture.gpu.live().buffers;
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         list.fill_buffer(&from, 0..256, 0x0707_0707).unwrap();
@@ -58,69 +58,70 @@ fn a_buffer_that_is_dropped_lives_as_long_as_the_list() {
         drop((from, to));
         frames.submit(frames.queue(0), [list]).unwrap();
         frames.end();
-        assert_eq!(bench.gpu.live().buffers, live + 1, "{profile}");
-        bench.frames().wait(&read).unwrap();
+        assert_eq!(fixture.gpu.live().buffers, live + 1, "{profile}");
+        fixture.frames().wait(&read).unwrap();
         assert_eq!(read.bytes().unwrap(), [7; 256]);
         drop(read);
-        assert_eq!(bench.gpu.live().buffers, live - 2, "{profile}");
-        bench.finish();
+        assert_eq!(fixture.gpu.live().buffers, live - 2, "{profile}");
+        fixture.finish();
     }
 }
 
 #[test]
 fn resources_may_outlive_the_frames() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let (buffer, image) = (bench.buffer(64), bench.image(&image_info(vk::Format::R8_UNORM, (4, 4), 1, 1)));
-    drop(bench.frames.take());
-    assert_eq!(bench.gpu.live().buffers, 1);
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let (buffer, image) =
+        (fixture.buffer(64), fixture.image(&image_info(vk::Format::R8_UNORM, (4, 4), 1, 1)));
+    drop(fixture.frames.take());
+    assert_eq!(fixture.gpu.live().buffers, 1);
     drop((buffer, image));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn lists_may_outlive_the_frames() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let buffer = bench.buffer(64);
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let buffer = fixture.buffer(64);
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.upload(&buffer, 0, &[1; 64]).unwrap();
-    drop(bench.frames.take());
+    drop(fixture.frames.take());
     drop((list, buffer));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn a_list_that_is_dropped_leaves_nothing() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let buffer = bench.buffer(64);
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let buffer = fixture.buffer(64);
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.upload(&buffer, 0, &[1; 64]).unwrap();
     let read = list.read_buffer(&buffer, 0..64).unwrap();
     drop(list);
-    // Some drivers run commands of a pool that is reset while it is recorded.
+    // Some drivers execute commands of a pool that was reset during recording.
     assert_eq!(frames.statistics().pools, 0);
     assert_eq!(read.bytes(), Err(ReadError::Never));
     drop(read);
     frames.end();
     assert_eq!(frames.statistics().in_flight, 0);
     drop(buffer);
-    bench.finish();
+    fixture.finish();
 }
 
-/// Lists that are open at once share upload pages; what they took goes back when nobody needs it.
+/// Open lists share upload pages. Idle memory is freed.
 #[test]
-fn many_open_lists_share_pages_and_all_of_it_goes_back() {
+fn open_lists_share_pages_and_idle_memory_is_freed() {
     const LISTS: u64 = 500;
     for by_itself in [false, true] {
-        let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
-        let buffer = bench.buffer(LISTS * 16);
-        let blocks = |bench: &Bench| -> u64 {
-            bench.allocator.memory_type_statistics().iter().map(|one| one.block_bytes).sum()
+        let mut fixture = FrameFixture::new("nvidia-rtx-5070-ti", 1);
+        let buffer = fixture.buffer(LISTS * 16);
+        let blocks = |fixture: &FrameFixture| -> u64 {
+            fixture.allocator.memory_type_statistics().iter().map(|one| one.block_bytes).sum()
         };
-        let before = blocks(&bench);
-        let frames = bench.frames();
+        let before = blocks(&fixture);
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let lists: Vec<_> = (0..LISTS)
@@ -131,8 +132,8 @@ fn many_open_lists_share_pages_and_all_of_it_goes_back() {
             })
             .collect();
         let open = frames.statistics();
-        assert_eq!((open.pools, open.tools), (LISTS, LISTS));
-        // A chunk of 4 KiB each.
+        assert_eq!((open.pools, open.contexts), (LISTS, LISTS));
+        // A chunk of 4 KiB for each list.
         assert_eq!(open.upload_bytes, 2 << 20, "{open:?}");
         frames.submit(queue, lists).unwrap();
         let mut list = frames.list(queue).unwrap();
@@ -144,7 +145,7 @@ fn many_open_lists_share_pages_and_all_of_it_goes_back() {
         assert_eq!(read.bytes().unwrap(), expected);
         drop(read);
         if by_itself {
-            // Twice: nobody needed it from the first to the last of 120 collections.
+            // Twice: objects must be idle from the first to the last of 120 collections.
             for _ in 0..2 * 120 {
                 frames.begin().unwrap();
                 let mut list = frames.list(queue).unwrap();
@@ -153,28 +154,28 @@ fn many_open_lists_share_pages_and_all_of_it_goes_back() {
                 frames.end();
             }
             let left = frames.statistics();
-            assert!(left.pools <= 3 && left.tools <= 1 && left.upload_bytes <= 6 << 20, "{left:?}");
+            assert!(left.pools <= 3 && left.contexts <= 1 && left.upload_bytes <= 6 << 20, "{left:?}");
         }
         frames.wait_idle().unwrap();
         let bytes = frames.statistics().upload_bytes;
         assert_eq!(frames.trim().unwrap(), bytes);
         let left = frames.statistics();
-        assert_eq!((left.pools, left.tools, left.upload_bytes), (0, 0, 0));
-        bench.allocator.trim();
-        assert_eq!(blocks(&bench), before);
+        assert_eq!((left.pools, left.contexts, left.upload_bytes), (0, 0, 0));
+        fixture.allocator.trim();
+        assert_eq!(blocks(&fixture), before);
         drop(buffer);
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// Pages wait for each list that has bytes in them, however many others come and go meanwhile.
+/// Pages wait for each list that has bytes in them, regardless of other lists.
 #[test]
-fn what_an_open_list_has_uploaded_stays() {
-    // The second one has memory that is not coherent.
+fn uploads_of_an_open_list_are_preserved() {
+    // The second profile has non-coherent memory.
     for profile in ["lavapipe", "qualcomm-adreno-620"] {
-        let mut bench = Bench::new(profile, 1);
-        let (first, other) = (bench.buffer(1 << 16), bench.buffer(1 << 16));
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let (first, other) = (fixture.buffer(1 << 16), fixture.buffer(1 << 16));
+        let frames = fixture.frames();
         let queue = frames.queue(0);
         let mut kept = frames.list(queue).unwrap();
         kept.upload(&first, 0, &[7; 1000]).unwrap();
@@ -209,16 +210,16 @@ fn what_an_open_list_has_uploaded_stays() {
         assert!(read.bytes().unwrap()[..1000].iter().all(|&byte| byte == 7), "{profile}");
         assert!(read.bytes().unwrap()[1000..].iter().all(|&byte| byte == 8), "{profile}");
         drop((read, first, other));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
 fn lists_are_recorded_by_many_threads() {
-    let mut bench = Bench::new("nvidia-rtx-5070-ti", 1);
-    let buffers: Vec<_> = (0..4).map(|_| bench.buffer(256)).collect();
+    let mut fixture = FrameFixture::new("nvidia-rtx-5070-ti", 1);
+    let buffers: Vec<_> = (0..4).map(|_| fixture.buffer(256)).collect();
     for frame in 0..5_u8 {
-        let frames = bench.frames();
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let (shared, buffers) = (&*frames, &buffers);
@@ -244,16 +245,16 @@ fn lists_are_recorded_by_many_threads() {
         }
     }
     drop(buffers);
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
 fn queues_wait_for_one_another() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 2);
-        bench.gpu.hold_submissions(true);
-        let buffer = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 2);
+        fixture.gpu.hold_submissions(true);
+        let buffer = fixture.buffer(64);
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let (first, second) = (frames.queue(0), frames.queue(1));
         let mut last = None;
@@ -271,7 +272,7 @@ fn queues_wait_for_one_another() {
         assert_eq!(read.bytes().unwrap(), expected, "{profile}");
         assert!(frames.statistics().waits >= 5);
         drop((buffer, read));
-        bench.finish();
+        fixture.finish();
     }
 }
 
@@ -285,10 +286,10 @@ impl Wake for Counting {
 
 #[test]
 fn a_read_back_is_a_future() {
-    let mut bench = Bench::new("lavapipe", 1);
-    bench.gpu.hold_submissions(true);
-    let buffer = bench.buffer(16);
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    fixture.gpu.hold_submissions(true);
+    let buffer = fixture.buffer(16);
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.fill_buffer(&buffer, 0..16, 0x0303_0303).unwrap();
@@ -307,11 +308,11 @@ fn a_read_back_is_a_future() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_records_nothing() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let mut other = Bench::new("lavapipe", 1);
-    let (buffer, foreign) = (bench.buffer(64), other.buffer(64));
-    let frames = bench.frames();
+fn invalid_commands_return_errors_and_record_nothing() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let mut other = FrameFixture::new("lavapipe", 1);
+    let (buffer, foreign) = (fixture.buffer(64), other.buffer(64));
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let queue = frames.queue(0);
     let mut list = frames.list(queue).unwrap();
@@ -339,8 +340,8 @@ fn what_is_wrong_is_said_and_records_nothing() {
     assert_eq!(overlap, Err(ListError::Overlap { region: 0, with: 0 }));
     assert!(list.copy_buffer(&buffer, &buffer, &[copy(0, 32, 32)]).is_ok());
     let image = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
-    let image = bench.image(&image);
-    let frames = bench.frames();
+    let image = fixture.image(&image);
+    let frames = fixture.frames();
     assert!(matches!(
         unsafe {
             list.copy_image(
@@ -369,7 +370,7 @@ fn what_is_wrong_is_said_and_records_nothing() {
     unsafe { list.use_buffer(&buffer, 0..64, Use::COPY_SOURCE) }.unwrap();
     let twice = unsafe { list.use_buffer(&buffer, 0..64, Use::COPY_TARGET) };
     assert!(matches!(twice, Err(ListError::Use(_))));
-    // The first error is the one that is told.
+    // The first error is reported.
     let (outside, first) = (vk::PipelineStageFlags2::COPY, twice.unwrap_err());
     let layout = vk::ImageLayout::UNDEFINED;
     let none = Use::new(outside, vk::AccessFlags2::TRANSFER_READ, layout);
@@ -381,15 +382,15 @@ fn what_is_wrong_is_said_and_records_nothing() {
     frames.end();
     drop((foreign, buffer, image));
     other.finish();
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn what_is_refused_declares_nothing() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let buffer = bench.buffer(64);
-    let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-    let frames = bench.frames();
+fn rejected_commands_declare_no_uses() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let buffer = fixture.buffer(64);
+    let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+    let frames = fixture.frames();
     let queue = frames.queue(0);
     let mut list = frames.list(queue).unwrap();
     assert_eq!(unsafe { list.draw_indirect(&buffer, 0, 1, 0) }, Err(ListError::OutsideRendering));
@@ -397,20 +398,20 @@ fn what_is_refused_declares_nothing() {
     let (none, black) = (Subresources::ALL.mips(0..0), vk::ClearColorValue::default());
     let cleared = unsafe { list.clear_color(&image, &none, black) };
     assert!(matches!(cleared, Err(ListError::OutOfRange { what: "mips", .. })), "{cleared:?}");
-    // Reading the buffer as arguments, and writing it, would be two uses by one command.
+    // Reading the buffer as arguments and writing it would be two uses by one command.
     list.fill_buffer(&buffer, 0..64, 0).unwrap();
     frames.submit(queue, [list]).unwrap();
     drop((buffer, image));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn a_lost_device_lets_go_of_everything() {
+fn a_lost_device_releases_everything() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 2);
-        bench.gpu.hold_submissions(true);
-        let buffer = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 2);
+        fixture.gpu.hold_submissions(true);
+        let buffer = fixture.buffer(64);
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let mut list = frames.list(queue).unwrap();
@@ -419,27 +420,27 @@ fn a_lost_device_lets_go_of_everything() {
         frames.submit(queue, [list]).unwrap();
         let mut open = frames.list(queue).unwrap();
         open.upload(&buffer, 0, &[2; 64]).unwrap();
-        bench.gpu.faults().lose_device();
-        let frames = bench.frames();
+        fixture.gpu.faults().lose_device();
+        let frames = fixture.frames();
         assert_eq!(frames.submit(queue, [open]), Err(SubmitError::Lost), "{profile}");
         assert!(matches!(frames.collect(), Err(BeginError::Lost)));
         assert!(frames.list(queue).is_err());
         assert_eq!(read.bytes(), Err(ReadError::Lost));
         assert_eq!(frames.statistics().in_flight, 0);
         drop((buffer, read));
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// Another family has released a buffer and an image when the submission that would take them is refused.
+/// The submission fails after another family has released a buffer and an image for it.
 #[test]
-fn what_was_released_for_nothing_lives_as_long_as_the_release() {
+fn resources_of_a_half_done_submission_outlive_the_release() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 3);
-        bench.gpu.hold_submissions(true);
-        let (buffer, to) = (bench.buffer(64), bench.buffer(64));
-        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 3);
+        fixture.gpu.hold_submissions(true);
+        let (buffer, to) = (fixture.buffer(64), fixture.buffer(64));
+        let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+        let frames = fixture.frames();
         let (first, second) = (frames.queue(0), frames.queue(2));
         let mut list = frames.list(first).unwrap();
         list.fill_buffer(&buffer, 0..64, 1).unwrap();
@@ -451,30 +452,30 @@ fn what_was_released_for_nothing_lives_as_long_as_the_release() {
         list.copy_buffer(&buffer, &to, &[vk::BufferCopy { src_offset: 0, dst_offset: 0, size: 64 }]).unwrap();
         let read = list.read_image(&image, 0, 0..1, vk::ImageAspectFlags::COLOR).unwrap();
         for call in ["vkQueueSubmit", "vkQueueSubmit2", "vkQueueSubmit2KHR"] {
-            bench.gpu.faults().fail_nth(call, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            fixture.gpu.faults().fail_nth(call, 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         }
-        let frames = bench.frames();
+        let frames = fixture.frames();
         let refused = frames.submit(second, [list]);
         assert!(matches!(refused, Err(SubmitError::HalfDone(_))), "{profile}: {refused:?}");
         assert_eq!(read.bytes(), Err(ReadError::Never));
         drop((buffer, image, read));
-        assert_eq!(bench.gpu.live().buffers, 2, "{profile}: one of them was released");
-        bench.frames().wait_idle().unwrap();
-        assert_eq!(bench.frames().statistics().in_flight, 0);
-        assert_eq!(bench.gpu.live().buffers, 1, "{profile}");
+        assert_eq!(fixture.gpu.live().buffers, 2, "{profile}: one of them is kept by the release");
+        fixture.frames().wait_idle().unwrap();
+        assert_eq!(fixture.frames().statistics().in_flight, 0);
+        assert_eq!(fixture.gpu.live().buffers, 1, "{profile}");
         drop(to);
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn what_cannot_be_waited_for_stays() {
+fn resources_stay_alive_if_the_wait_fails() {
     // A list that keeps a buffer, and one that keeps nothing.
     for (profile, keeps) in PROFILES.into_iter().flat_map(|profile| [(profile, true), (profile, false)]) {
-        let mut bench = Bench::new(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let buffer = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let buffer = fixture.buffer(64);
+        let frames = fixture.frames();
         let queue = frames.queue(0);
         let mut list = frames.list(queue).unwrap();
         if keeps {
@@ -483,24 +484,24 @@ fn what_cannot_be_waited_for_stays() {
         frames.submit(queue, [list]).unwrap();
         drop(buffer);
         let live = || {
-            let live = bench.gpu.live();
+            let live = fixture.gpu.live();
             (live.semaphores, live.fences, live.command_pools, live.buffers)
         };
         let before = live();
         for call in ["vkWaitSemaphores", "vkWaitForFences"] {
-            bench.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            fixture.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         }
-        drop(bench.frames.take());
+        drop(fixture.frames.take());
         assert_eq!(live(), before, "{profile}");
-        assert!(bench.gpu.take_messages().is_empty(), "{profile}");
+        assert!(fixture.gpu.take_messages().is_empty(), "{profile}");
     }
 }
 
 #[test]
-fn shared_memory_goes_from_one_to_the_other() {
-    let mut bench = Bench::new("lavapipe", 1);
-    bench.gpu.allow_aliasing(true);
-    let frames = bench.frames();
+fn shared_memory_is_handed_over_between_resources() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    fixture.gpu.allow_aliasing(true);
+    let frames = fixture.frames();
     let requirements = vk::MemoryRequirements { size: 65_536, alignment: 4096, memory_type_bits: !0 };
     let memory =
         frames.allocate_shared(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
@@ -517,7 +518,7 @@ fn shared_memory_goes_from_one_to_the_other() {
     let first = list.read_buffer(&one, 0..4).unwrap();
     let before = frames.statistics().barriers;
     list.fill_buffer(&two, 0..4096, 2).unwrap();
-    assert!(frames.statistics().barriers > before, "the other buffer has the memory");
+    assert!(frames.statistics().barriers > before, "the other buffer used the memory");
     let second = list.read_buffer(&two, 0..4).unwrap();
     let texels = sublet_frame::ImageData::new(0, 0, &[9; 1024]);
     list.upload_image(&image, &[texels]).unwrap();
@@ -529,48 +530,50 @@ fn shared_memory_goes_from_one_to_the_other() {
     assert_eq!(second.bytes().unwrap(), [2, 0, 0, 0]);
     assert_eq!(third.bytes().unwrap(), [9; 1024]);
     drop((first, second, third, one, two, image, memory));
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn transient_images_share_or_nothing_is_left() {
-    let mut bench = Bench::new("lavapipe", 1);
-    bench.gpu.allow_aliasing(true);
+fn transient_images_share_memory_or_fail_without_leaks() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    fixture.gpu.allow_aliasing(true);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (64, 64), 1, 1);
     let wanted = [0..=1, 1..=2, 2..=3].map(|steps| sublet_frame::TransientImage { info, steps });
     let allocation = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-    let make = |bench: &mut Bench| unsafe { bench.frames().create_transient_images(&wanted, &allocation) };
-    let images = make(&mut bench).unwrap();
-    let places: Vec<_> = images.iter().map(|image| image.place().unwrap()).collect();
+    let make = |fixture: &mut FrameFixture| unsafe {
+        fixture.frames().create_transient_images(&wanted, &allocation)
+    };
+    let images = make(&mut fixture).unwrap();
+    let places: Vec<_> = images.iter().map(|image| image.memory_range().unwrap()).collect();
     assert_eq!(places[0], places[2], "no step uses both");
     assert_eq!(places[0].offset + places[0].size, places[1].offset, "step 1 uses both");
     drop(images);
-    bench.frames().wait_idle().unwrap();
-    let live = bench.gpu.live().images;
-    // Three that are asked what they need, and then three that stay.
+    fixture.frames().wait_idle().unwrap();
+    let live = fixture.gpu.live().images;
+    // Three temporary images for the requirements, and three final ones.
     for nth in 0..6 {
-        bench.gpu.faults().fail_nth("vkCreateImage", nth, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-        assert!(make(&mut bench).is_err(), "call {nth}");
-        bench.frames().wait_idle().unwrap();
-        assert_eq!(bench.gpu.live().images, live, "call {nth}");
+        fixture.gpu.faults().fail_nth("vkCreateImage", nth, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        assert!(make(&mut fixture).is_err(), "call {nth}");
+        fixture.frames().wait_idle().unwrap();
+        assert_eq!(fixture.gpu.live().images, live, "call {nth}");
     }
-    bench.finish();
+    fixture.finish();
 }
 
-/// The simulated GPU looks for hazards in all of these tests.
+/// All of these tests run with hazard detection of the simulated GPU.
 #[test]
-fn what_is_not_declared_is_a_hazard() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let buffer = bench.buffer(64);
-    let frames = bench.frames();
+fn undeclared_uses_are_hazards() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let buffer = fixture.buffer(64);
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.fill_buffer(&buffer, 0..64, 1).unwrap();
     let handle = buffer.handle();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, handle, 0, 64, 2)) }.unwrap();
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
-    let messages = bench.gpu.take_messages();
+    let messages = fixture.gpu.take_messages();
     assert!(messages.iter().any(|message| message.vuid == "SYNC-HAZARD-WRITE-AFTER-WRITE"), "{messages:#?}");
     drop(buffer);
-    bench.finish();
+    fixture.finish();
 }

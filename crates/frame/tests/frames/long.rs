@@ -1,4 +1,4 @@
-//! Ten thousand frames cost no more at their end than at their beginning, in what can be counted.
+//! After ten thousand frames, a frame costs the same as at the beginning, in countable events.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use sublet_frame::{
     StorageAccess, TransientImage,
 };
 
-use crate::bench::{Bench, buffer, image, image_info};
+use crate::fixture::{FrameFixture, buffer, image, image_info};
 use crate::shaders::Program;
 
 const FRAMES: usize = 10_000;
-/// Frames that are counted together, once everything has been used some times.
+/// Frames counted together, after a warm-up.
 const PERIOD: usize = 1_000;
 const STORE: u64 = 1 << 16;
-/// Draws nothing, and shares its queues with nobody.
+/// Two queues that support everything, and one of the compute family.
 const QUEUES: u32 = 3;
 const COMPUTE: BindPoint = BindPoint::Compute;
 
@@ -26,11 +26,11 @@ struct World {
     random: fastrand::Rng,
     /// Written and read piece by piece, and as a whole.
     store: Buffer,
-    /// Each is read once by each family, and has been written by the host alone before.
+    /// Written by the host, then read once by each family.
     given: Vec<Buffer>,
     picture: Image,
     transient: Vec<Image>,
-    /// Made in one frame and dropped some frames later, so that there are holes.
+    /// Created in one frame and dropped some frames later, to leave holes.
     passing: VecDeque<(Buffer, Image)>,
     reads: VecDeque<ReadBack>,
     compactor: Compactor,
@@ -118,14 +118,14 @@ impl World {
         let at = self.random.u64(0..STORE / 64) * 64;
         self.reads.push_back(second.read_buffer(&self.store, at..at + 64).unwrap());
         frames.submit(queue, [first, second]).unwrap();
-        // Nothing of it happens.
+        // Dropped without a submission.
         drop(frames.list(frames.queue(1)).unwrap());
         let mut other = frames.list(frames.queue(1)).unwrap();
         other.update_buffer(&self.store, at, &[3; 64]).unwrap();
         frames.submit(frames.queue(1), [other]).unwrap();
     }
 
-    /// The other family.
+    /// Records work for the other family.
     fn compute(&mut self, frames: &Frames, program: &Program) {
         let mut list = frames.list(frames.queue(2)).unwrap();
         unsafe { list.bind_pipeline(COMPUTE, program.pipeline, &program.layout) }.unwrap();
@@ -149,43 +149,43 @@ fn copy(src_offset: u64, dst_offset: u64, size: u64) -> vk::BufferCopy {
     vk::BufferCopy { src_offset, dst_offset, size }
 }
 
-/// What a period took: steps of the tracker, what frames count, and calls of the driver.
-fn counts(bench: &Bench, before: &FrameStatistics) -> Vec<(&'static str, u64)> {
-    let now = bench.frames.as_ref().unwrap().statistics();
-    let calls = bench.gpu.call_counts().iter().map(|(_, count)| count).sum();
+/// Counters of a period: tracker steps, frame statistics, and driver calls.
+fn counts(fixture: &FrameFixture, before: &FrameStatistics) -> Vec<(&'static str, u64)> {
+    let now = fixture.frames.as_ref().unwrap().statistics();
+    let calls = fixture.gpu.call_counts().iter().map(|(_, count)| count).sum();
     vec![
         ("steps", steps() as u64),
         ("calls", calls),
         ("barrier calls", now.barrier_calls - before.barrier_calls),
         ("barriers", now.barriers - before.barriers),
-        ("fronts", now.fronts - before.fronts),
+        ("preambles", now.preambles - before.preambles),
         ("releases", now.releases - before.releases),
         ("waits", now.waits - before.waits),
         ("pools", now.pools),
-        ("tools", now.tools),
+        ("contexts", now.contexts),
         ("idle upload memory", now.upload_bytes),
-        ("blocks", bench.allocator.statistics().block_count),
-        ("block bytes", bench.allocator.statistics().block_bytes),
+        ("blocks", fixture.allocator.statistics().block_count),
+        ("block bytes", fixture.allocator.statistics().block_bytes),
     ]
 }
 
 #[test]
-fn the_last_frames_cost_what_the_first_ones_do() {
+fn late_frames_cost_the_same_as_early_ones() {
     let family = vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
     let profile = sim::Profile::by_name("lavapipe").unwrap();
     let gpu = sim::Gpu::builder(profile).queues(QUEUES - 1).family(family, 1).build();
     gpu.allow_aliasing(true);
-    let mut bench = Bench::of(gpu, QUEUES);
-    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
-    let mut world = World::new(bench.frames());
+    let mut fixture = FrameFixture::of(gpu, QUEUES);
+    let program = Program::new(&fixture, vk::DescriptorType::UNIFORM_BUFFER);
+    let mut world = World::new(fixture.frames());
     let mut periods = Vec::new();
     for period in 0..FRAMES / PERIOD {
-        bench.gpu.reset_calls();
-        let (before, taken) = (bench.frames().statistics(), steps() as u64);
+        fixture.gpu.reset_calls();
+        let (before, taken) = (fixture.frames().statistics(), steps() as u64);
         for frame in 0..PERIOD {
-            world.frame(bench.frames(), &program, period * PERIOD + frame);
+            world.frame(fixture.frames(), &program, period * PERIOD + frame);
         }
-        let mut counts = counts(&bench, &before);
+        let mut counts = counts(&fixture, &before);
         counts[0].1 -= taken;
         periods.push(counts);
     }
@@ -193,12 +193,12 @@ fn the_last_frames_cost_what_the_first_ones_do() {
     assert!(moves > 100, "only {moves} resources were moved");
     let (early, late) = (&periods[1], periods.last().unwrap());
     for ((name, early), (_, late)) in early.iter().zip(late) {
-        // Which pieces are used is random.
+        // The used pieces are random.
         assert!(late * 10 <= early * 11, "{name}: {early} for {PERIOD} frames, then {late}\n{periods:#?}");
     }
     assert!(early[0].1 > 0 && early[5].1 > 0, "{early:?}");
     drop(world);
-    bench.frames().wait_idle().unwrap();
-    program.destroy(&bench);
-    bench.finish();
+    fixture.frames().wait_idle().unwrap();
+    program.destroy(&fixture);
+    fixture.finish();
 }

@@ -1,4 +1,4 @@
-//! Errors of the driver: a lost device, submissions that are half done, waits that fail.
+//! Driver errors: a lost device, `HalfDone` submissions, failing waits.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use sublet_frame::{
     ViewError, WriteError,
 };
 
-use crate::bench::{Bench, PROFILES, auto, frames, frames_with, gpu, image_info, parts};
 use crate::faults::{may_fail, program};
+use crate::fixture::{FrameFixture, PROFILES, auto, frames, frames_with, gpu, image_info, parts};
 
 const COMPUTE: BindPoint = BindPoint::Compute;
 const LOST: vk::Result = vk::Result::ERROR_DEVICE_LOST;
 const NO_MEMORY: vk::Result = vk::Result::ERROR_OUT_OF_HOST_MEMORY;
 
-/// Rendering, mips by a compute shader, descriptors, and memory that is shared. The pipeline is the caller's.
+/// Renders, generates mips by a compute shader, binds descriptors, and uses shared memory. The caller provides the
+/// pipeline.
 fn draws(
     frames: &Frames,
     binds: bool,
@@ -53,7 +54,7 @@ fn draws(
     frames.submit(frames.queue(0), [list])?;
     let mut list = frames.list(frames.queue(2))?;
     list.generate_mips(&image)?;
-    // The third of the profiles cannot recycle pools of descriptors.
+    // The third profile cannot recycle descriptor pools.
     if binds {
         unsafe { list.bind_pipeline(COMPUTE, pipeline, layout) }?;
         list.bind_constants(COMPUTE, (0, 0), &7_u32)?;
@@ -68,7 +69,7 @@ fn draws(
     Ok(())
 }
 
-/// A pipeline for that: with the driver's error if it refuses.
+/// Creates the pipeline, or returns the error of the driver.
 fn pipeline(gpu: &sim::Gpu, layout: &PipelineLayout) -> Result<vk::Pipeline, vk::Result> {
     gpu.set_kernel("main", |_| {});
     gpu.set_kernel("sublet_mips", |_| {});
@@ -82,7 +83,7 @@ fn pipeline(gpu: &sim::Gpu, layout: &PipelineLayout) -> Result<vk::Pipeline, vk:
     Ok(made.map_err(|(_, result)| result)?[0])
 }
 
-/// The program that copies, and then the one that draws.
+/// Runs the program with copies, then the one with draws.
 fn all(frames: &mut Frames, gpu: &sim::Gpu, binds: bool) -> Result<(), Box<dyn Error>> {
     program(frames, 2)?;
     let kinds = [
@@ -102,7 +103,7 @@ fn all(frames: &mut Frames, gpu: &sim::Gpu, binds: bool) -> Result<(), Box<dyn E
         .collect();
     let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
     let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }?;
-    // What the test asks of the driver itself is none of the frames' business.
+    // Errors of the test's own driver calls are not counted.
     let Ok(pipeline) = pipeline(gpu, &layout) else { return Ok(()) };
     let done = draws(frames, binds, pipeline, &layout);
     let idle = frames.wait_idle();
@@ -124,9 +125,9 @@ fn says_lost(error: &(dyn Error + 'static)) -> bool {
         || matches!(error.downcast_ref(), Some(CreateFramesError::Lost))
 }
 
-/// Whichever call says so first: the error is `Lost`, nothing is submitted any more, and nothing is left behind.
+/// Whichever call reports it first, the error is `Lost`, submissions are rejected, and nothing leaks.
 #[test]
-fn a_lost_device_is_lost_wherever_it_is_seen_first() {
+fn a_lost_device_is_lost_in_every_error() {
     let mut seen = 0;
     for profile in PROFILES {
         let binds = profile != PROFILES[2];
@@ -173,35 +174,35 @@ fn a_lost_device_is_lost_wherever_it_is_seen_first() {
     assert!(seen > 300, "only {seen} calls failed");
 }
 
-/// The device is lost while something is in flight, and nobody asks before the frames are dropped.
+/// The device is lost while work is in flight, and detected only when the frames are dropped.
 #[test]
-fn a_device_that_is_lost_when_frames_are_dropped_lets_go_of_everything() {
+fn a_device_lost_before_frames_are_dropped_releases_everything() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 2);
-        bench.gpu.hold_submissions(true);
-        let buffer = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 2);
+        fixture.gpu.hold_submissions(true);
+        let buffer = fixture.buffer(64);
+        let frames = fixture.frames();
         let mut list = frames.list(frames.queue(0)).unwrap();
         list.upload(&buffer, 0, &[1; 64]).unwrap();
         let read = list.read_buffer(&buffer, 0..64).unwrap();
         frames.submit(frames.queue(0), [list]).unwrap();
-        bench.gpu.faults().lose_device();
-        drop(bench.frames.take());
+        fixture.gpu.faults().lose_device();
+        drop(fixture.frames.take());
         assert_eq!(read.bytes(), Err(ReadError::Lost), "{profile}");
         drop((buffer, read));
-        let live = bench.gpu.live();
+        let live = fixture.gpu.live();
         assert_eq!(
             (live.command_pools, live.buffers, live.fences, live.semaphores),
             (0, 0, 0, 0),
             "{profile}"
         );
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// All that may fail but a submission is done before anything is given away.
+/// Everything that may fail, except submissions, happens before any release.
 #[test]
-fn only_submissions_are_half_done() {
+fn only_failing_submissions_return_half_done() {
     let calls = [
         "vkCreateFence",
         "vkCreateSemaphore",
@@ -213,9 +214,9 @@ fn only_submissions_are_half_done() {
     let mut refused = 0;
     for (profile, call) in PROFILES.into_iter().flat_map(|profile| calls.map(|call| (profile, call))) {
         for n in 0..4 {
-            let mut bench = Bench::new(profile, 3);
-            let (buffer, to) = (bench.buffer(64), bench.buffer(64));
-            let frames = bench.frames();
+            let mut fixture = FrameFixture::new(profile, 3);
+            let (buffer, to) = (fixture.buffer(64), fixture.buffer(64));
+            let frames = fixture.frames();
             let (first, second) = (frames.queue(0), frames.queue(2));
             let mut list = frames.list(first).unwrap();
             list.fill_buffer(&buffer, 0..64, 1).unwrap();
@@ -227,8 +228,8 @@ fn only_submissions_are_half_done() {
                 (list.read_buffer(&to, 0..64).unwrap(), list)
             };
             let (read, list) = record(frames);
-            bench.gpu.faults().fail_nth(call, n, NO_MEMORY);
-            let frames = bench.frames();
+            fixture.gpu.faults().fail_nth(call, n, NO_MEMORY);
+            let frames = fixture.frames();
             let mut read = read;
             if let Err(error) = frames.submit(second, [list]) {
                 assert!(matches!(error, SubmitError::Driver(_)), "{profile}, {call} {n}: {error:?}");
@@ -237,13 +238,13 @@ fn only_submissions_are_half_done() {
                 frames.submit(second, [list]).unwrap();
                 read = again;
             }
-            bench.gpu.faults().clear();
-            let frames = bench.frames();
+            fixture.gpu.faults().clear();
+            let frames = fixture.frames();
             frames.wait(&read).unwrap();
             assert_eq!(read.bytes().unwrap()[..4], [1, 0, 0, 0], "{profile}, {call} {n}");
             frames.wait_idle().unwrap();
             drop((buffer, to, read));
-            bench.finish();
+            fixture.finish();
         }
     }
     assert!(refused >= 15, "only {refused}");
@@ -252,18 +253,18 @@ fn only_submissions_are_half_done() {
 #[test]
 fn a_wait_that_fails_is_tried_again_when_frames_are_dropped() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        bench.gpu.hold_submissions(true);
-        let buffer = bench.buffer(64);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        fixture.gpu.hold_submissions(true);
+        let buffer = fixture.buffer(64);
+        let frames = fixture.frames();
         let mut list = frames.list(frames.queue(0)).unwrap();
         list.upload(&buffer, 0, &[1; 64]).unwrap();
         frames.submit(frames.queue(0), [list]).unwrap();
         drop(buffer);
         for call in ["vkWaitSemaphores", "vkWaitForFences"] {
-            bench.gpu.faults().fail_nth(call, 0, NO_MEMORY);
+            fixture.gpu.faults().fail_nth(call, 0, NO_MEMORY);
         }
-        bench.finish();
+        fixture.finish();
     }
 }
 

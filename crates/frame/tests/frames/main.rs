@@ -9,10 +9,10 @@
     reason = "a test may panic, and counts small things; what its unsafe code promises is the test's set-up"
 )]
 
-mod bench;
 mod callbacks;
 mod compact;
 mod faults;
+mod fixture;
 mod foreign;
 mod images;
 mod life;

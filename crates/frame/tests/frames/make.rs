@@ -1,4 +1,4 @@
-//! Resources of the tests.
+//! Resources for the tests.
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, MemoryUsage};
@@ -20,7 +20,7 @@ pub(crate) fn buffer(frames: &Frames, size: u64) -> Buffer {
     unsafe { frames.create_buffer(&info, &auto()) }.unwrap()
 }
 
-/// A two-dimensional image that is copied.
+/// Returns the info of a two-dimensional image for copies.
 pub(crate) fn image_info(
     format: vk::Format,
     (width, height): (u32, u32),

@@ -1,4 +1,4 @@
-//! What others do with resources: the host writes, foreign commands change layouts, and nobody has written.
+//! External changes to resources: host writes, layouts after foreign commands, and unwritten resources.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use sublet_frame::{
     Features, Frames, FramesCreateInfo, ListError, QueueInfo, SubmitError, UnwrittenObserver, WriteError,
 };
 
-use crate::bench::{Bench, PROFILES, auto, gpu, image_info, parts};
+use crate::fixture::{FrameFixture, PROFILES, auto, gpu, image_info, parts};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 
@@ -23,11 +23,11 @@ fn copied(size: u64) -> vk::BufferCreateInfo<'static> {
 }
 
 #[test]
-fn the_host_writes_what_no_list_has() {
-    // The last one's memory is not coherent.
+fn the_host_writes_only_unused_buffers() {
+    // The last profile has non-coherent memory.
     for profile in PROFILES.into_iter().chain(["qualcomm-adreno-620"]) {
-        let mut bench = Bench::new(profile, 1);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let frames = fixture.frames();
         let buffer = unsafe { frames.create_buffer(&copied(64), &written_by_host()) }.unwrap();
         for round in 0..3_u8 {
             buffer.write(0, &[round; 64]).unwrap();
@@ -35,15 +35,15 @@ fn the_host_writes_what_no_list_has() {
             frames.begin().unwrap();
             let mut list = frames.list(frames.queue(0)).unwrap();
             let read = list.read_buffer(&buffer, 0..64).unwrap();
-            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "a list has it");
+            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "a list uses it");
             frames.submit(frames.queue(0), [list]).unwrap();
             frames.end();
-            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "it was not taken back");
+            assert_eq!(buffer.write(0, &[7]), Err(WriteError::InUse), "the list is not recycled yet");
             frames.wait(&read).unwrap();
             let bytes = read.bytes().unwrap();
             assert_eq!((&bytes[..60], &bytes[60..]), (&[round; 60][..], &[9; 4][..]), "{profile}");
         }
-        // A list that is given up has it no more.
+        // A dropped list no longer uses it.
         let mut list = frames.list(frames.queue(0)).unwrap();
         list.fill_buffer(&buffer, 0..64, 1).unwrap();
         drop(list);
@@ -53,22 +53,22 @@ fn the_host_writes_what_no_list_has() {
         assert_eq!(buffer.write(63, &[1; 2]), Err(outside));
         assert!(matches!(buffer.write(u64::MAX, &[1]), Err(WriteError::OutOfRange { .. })));
         frames.freeze(buffer.id(), Use::COPY_SOURCE).unwrap();
-        assert_eq!(buffer.write(0, &[1]), Err(WriteError::InUse), "lists need not name it");
+        assert_eq!(buffer.write(0, &[1]), Err(WriteError::InUse), "lists use it without declaration");
         frames.thaw(buffer.id()).unwrap();
         buffer.write(0, &[1]).unwrap();
         let other = unsafe { frames.create_buffer(&copied(64), &auto()) }.unwrap();
         assert!(matches!(other.write(0, &[1]), Err(WriteError::NotHostVisible | WriteError::Map(_))));
         drop((buffer, other));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn lists_go_on_from_the_layout_that_foreign_commands_leave() {
+fn lists_continue_from_the_layout_of_foreign_commands() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 2));
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 2, 2));
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         let part = Subresources::ALL.mips(0..1).layers(1..2);
@@ -101,10 +101,10 @@ fn lists_go_on_from_the_layout_that_foreign_commands_leave() {
         };
         unsafe { list.raw(foreign) }.unwrap();
         unsafe { list.assume_image(&image, &part, Use::COPY_SOURCE) }.unwrap();
-        // Its own command follows at once, without a barrier for that part.
+        // The next command needs no barrier for that part.
         let first = list.read_image(&image, 0, 1..2, COLOR).unwrap();
         let all = list.read_image(&image, 0, 0..2, COLOR).unwrap();
-        // And what is written waits for those that read.
+        // A later write waits for the readers.
         unsafe { list.clear_color(&image, &part, vk::ClearColorValue::default()) }.unwrap();
         let last = list.read_image(&image, 0, 0..2, COLOR).unwrap();
         frames.submit(frames.queue(0), [list]).unwrap();
@@ -114,17 +114,17 @@ fn lists_go_on_from_the_layout_that_foreign_commands_leave() {
         assert_eq!(all.bytes().unwrap(), [255; 128], "{profile}");
         assert_eq!(last.bytes().unwrap(), [[255; 64], [0; 64]].concat(), "{profile}");
         drop((first, all, last, image));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn lists_go_on_from_the_layout_that_a_foreign_submission_leaves() {
+fn lists_continue_from_the_layout_of_a_foreign_submission() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        let image = bench.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
-        let (device, family) = (bench.gpu.device().clone(), bench.gpu.queue_family_index());
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let image = fixture.image(&image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1));
+        let (device, family) = (fixture.gpu.device().clone(), fixture.gpu.queue_family_index());
+        let frames = fixture.frames();
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(family);
         let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
@@ -164,18 +164,18 @@ fn lists_go_on_from_the_layout_that_a_foreign_submission_leaves() {
         assert_eq!(read.bytes().unwrap(), [255; 64], "{profile}");
         unsafe { device.destroy_command_pool(pool, None) };
         drop((read, image));
-        bench.finish();
+        fixture.finish();
     }
 }
 
 #[test]
-fn reads_of_what_nobody_wrote_are_told_of_once() {
+fn reads_of_unwritten_resources_are_reported_once() {
     let gpu = gpu("lavapipe", 1);
     let (allocator, descriptors) = parts(&gpu);
-    let told: Arc<Mutex<Vec<ResourceId>>> = Arc::default();
+    let reported: Arc<Mutex<Vec<ResourceId>>> = Arc::default();
     let observer: UnwrittenObserver = {
-        let told = Arc::clone(&told);
-        Arc::new(move |resource| told.lock().unwrap().push(resource))
+        let reported = Arc::clone(&reported);
+        Arc::new(move |resource| reported.lock().unwrap().push(resource))
     };
     let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
     let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
@@ -206,11 +206,11 @@ fn reads_of_what_nobody_wrote_are_told_of_once() {
         }
         frames.submit(frames.queue(0), [list, other]).unwrap();
         frames.end();
-        let mut told = std::mem::take(&mut *told.lock().unwrap());
-        told.sort_by_key(|resource| format!("{resource:?}"));
+        let mut reported = std::mem::take(&mut *reported.lock().unwrap());
+        reported.sort_by_key(|resource| format!("{resource:?}"));
         let mut expected: Vec<ResourceId> = vec![unwritten.id().into(), dirty.id().into()];
         expected.sort_by_key(|resource| format!("{resource:?}"));
-        assert_eq!(told, if round == 0 { expected } else { Vec::new() });
+        assert_eq!(reported, if round == 0 { expected } else { Vec::new() });
     }
     frames.wait_idle().unwrap();
     drop((written, unwritten, clear, dirty, mapped, imported, frames, descriptors));

@@ -1,5 +1,5 @@
-//! A pipeline that paints a picture in one color, which is made of a word of a storage buffer, one of a vertex buffer
-//! and a texel. On simulated GPUs a closure does what the shader does.
+//! A pipeline that paints a picture in one color, computed from a word of a storage buffer, a word of a vertex buffer,
+//! and a texel. On simulated GPUs, a closure replaces the shader.
 
 use std::ffi::CStr;
 
@@ -8,12 +8,12 @@ use naga::back::spv;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use sublet_frame::{Frames, PipelineLayout, RenderPassInfo};
 
-/// SPIR-V of a shader in WGSL.
+/// Compiles WGSL to SPIR-V.
 pub(crate) fn compile(shader: &str) -> Vec<u32> {
     let module = naga::front::wgsl::parse_str(shader).unwrap();
     let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
     let mut options = spv::Options { lang_version: (1, 0), ..Default::default() };
-    // No names either, which there are in debug builds.
+    // Debug builds would add names.
     options.flags = spv::WriterFlags::empty();
     spv::write_vec(&module, &info, &options, None).unwrap()
 }
@@ -25,7 +25,7 @@ pub(crate) struct Painter {
 }
 
 impl Painter {
-    /// For colors of four bytes.
+    /// Creates a pipeline for colors of four bytes.
     pub(crate) fn new(device: &ash::Device, frames: &Frames) -> Self {
         let stages = vk::ShaderStageFlags::FRAGMENT;
         let binding = |number, kind| {
@@ -39,7 +39,7 @@ impl Painter {
             [binding(0, vk::DescriptorType::STORAGE_BUFFER), binding(1, vk::DescriptorType::SAMPLED_IMAGE)];
         let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let layout = unsafe { frames.create_pipeline_layout(&sets, &[]) }.unwrap();
-        let shape = Shape {
+        let shape = PipelineInfo {
             shader: include_str!("paint.wgsl"),
             stages: [c"corner", c"paint"],
             input: vk::VertexInputBindingDescription {
@@ -57,32 +57,32 @@ impl Painter {
 }
 
 impl Drop for Painter {
-    /// The frames are gone, or the device is idle.
+    /// The frames were dropped, or the device is idle.
     fn drop(&mut self) {
         unsafe { self.device.destroy_pipeline(self.pipeline, None) };
     }
 }
 
-/// What pipelines differ in. Each draws triangles of one attribute in colors of four bytes.
-pub(crate) struct Shape<'a> {
+/// The parameters of a pipeline. Each pipeline draws triangles with one attribute, in colors of four bytes.
+pub(crate) struct PipelineInfo<'a> {
     pub(crate) shader: &'a str,
     pub(crate) stages: [&'a CStr; 2],
     pub(crate) input: vk::VertexInputBindingDescription,
     pub(crate) attribute: vk::Format,
-    /// Tested and written, if there is any.
+    /// The depth format, tested and written, or `UNDEFINED`.
     pub(crate) depth: vk::Format,
-    /// What is left to commands.
+    /// The dynamic state.
     pub(crate) dynamic: &'a [vk::DynamicState],
 }
 
-/// What [`CommandList::set_viewport`](sublet_frame::CommandList::set_viewport) sets.
+/// The state that [`CommandList::set_viewport`](sublet_frame::CommandList::set_viewport) sets.
 pub(crate) const DYNAMIC: [vk::DynamicState; 2] = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
 
 pub(crate) fn pipeline(
     device: &ash::Device,
     frames: &Frames,
     layout: vk::PipelineLayout,
-    shape: &Shape<'_>,
+    shape: &PipelineInfo<'_>,
 ) -> vk::Pipeline {
     let code = compile(shape.shader);
     let code = vk::ShaderModuleCreateInfo::default().code(&code);

@@ -6,7 +6,7 @@ struct Corner {
     @location(0) @interpolate(flat) word: u32,
 }
 
-// A triangle over everything.
+// A triangle that covers everything.
 @vertex
 fn corner(@builtin(vertex_index) number: u32, @location(0) word: u32) -> Corner {
     let place = vec2<f32>(f32(number & 1u), f32(number >> 1u)) * 4.0 - 1.0;

@@ -4,7 +4,7 @@ use ash::vk;
 
 use sublet::sim;
 
-use crate::bench::{Bench, PROFILES};
+use crate::fixture::{FrameFixture, PROFILES};
 use crate::paint::Painter;
 use crate::random::{SIZE, program};
 
@@ -12,7 +12,7 @@ fn cases() -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
 }
 
-/// What the shader of the painter does.
+/// The kernel of the painter's shader.
 fn paint(kernel: &mut sim::Kernel<'_>) {
     let draw = kernel.draw().unwrap();
     assert_eq!(draw.indices().unwrap_or(vec![0, 1, 2]), [0, 1, 2]);
@@ -26,43 +26,43 @@ fn paint(kernel: &mut sim::Kernel<'_>) {
     }
 }
 
-/// Runs a program, on profiles whose descriptor pools can be recycled with draws.
-fn run(bench: &mut Bench, queues: usize, copies: Option<usize>, seed: u64) -> u64 {
-    bench.gpu.set_kernel("corner", |_| {});
-    bench.gpu.set_kernel("paint", paint);
-    let painter = (bench.gpu.profile().name != PROFILES[2])
-        .then(|| Painter::new(bench.gpu.device(), bench.frames.as_ref().unwrap()));
-    program(bench.frames(), queues, copies, painter.as_ref(), seed)
+/// Runs a program. Profiles whose descriptor pools can be recycled also draw.
+fn run(fixture: &mut FrameFixture, queues: usize, copies: Option<usize>, seed: u64) -> u64 {
+    fixture.gpu.set_kernel("corner", |_| {});
+    fixture.gpu.set_kernel("paint", paint);
+    let painter = (fixture.gpu.profile().name != PROFILES[2])
+        .then(|| Painter::new(fixture.gpu.device(), fixture.frames.as_ref().unwrap()));
+    program(fixture.frames(), queues, copies, painter.as_ref(), seed)
 }
 
-/// `SUBLET_CASES` sets how many.
+/// `SUBLET_CASES` sets the number of programs.
 #[test]
-fn random_programs_are_those_of_the_host() {
+fn random_programs_match_the_host_model() {
     const QUEUES: u32 = 3;
     let cases = cases();
     let mut moves = 0;
     for seed in 0..cases {
         let profile = PROFILES[seed as usize % PROFILES.len()];
-        let mut bench = Bench::new(profile, QUEUES);
-        bench.gpu.hold_submissions(seed % 2 == 0);
-        moves += run(&mut bench, QUEUES as usize, None, seed);
-        bench.finish();
+        let mut fixture = FrameFixture::new(profile, QUEUES);
+        fixture.gpu.hold_submissions(seed % 2 == 0);
+        moves += run(&mut fixture, QUEUES as usize, None, seed);
+        fixture.finish();
     }
     assert!(moves > cases, "only {moves} resources were moved");
 }
 
-/// A family that only copies compacts, and no list of the program is for it: what it moves comes and goes with each step.
+/// Compacts on a transfer-only family without other lists, so each move transfers ownership in both directions.
 #[test]
 fn a_family_that_only_copies_compacts() {
     let (mut moves, mut releases) = (0, 0);
     for seed in 0..cases() {
         let profile = PROFILES[seed as usize % PROFILES.len()];
-        let mut bench = Bench::with_family(profile, 3, vk::QueueFlags::TRANSFER);
-        bench.gpu.hold_submissions(seed % 2 == 0);
-        moves += program(bench.frames(), 2, Some(2), None, seed);
-        releases += bench.frames().statistics().releases;
-        bench.finish();
+        let mut fixture = FrameFixture::with_family(profile, 3, vk::QueueFlags::TRANSFER);
+        fixture.gpu.hold_submissions(seed % 2 == 0);
+        moves += program(fixture.frames(), 2, Some(2), None, seed);
+        releases += fixture.frames().statistics().releases;
+        fixture.finish();
     }
     assert!(moves > cases() / 2, "only {moves} resources were moved");
-    assert!(releases > cases() / 2, "only {releases} submissions gave something away");
+    assert!(releases > cases() / 2, "only {releases} releases");
 }

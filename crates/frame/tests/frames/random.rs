@@ -1,4 +1,4 @@
-//! Random programs of lists, with a model on the host of every byte.
+//! Random programs of lists, compared byte by byte with a model on the host.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,41 +20,41 @@ const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const BYTES: u64 = 512;
 const MIPS: u32 = 3;
 const LAYERS: u32 = 2;
-/// Texels of the first level, across and down.
+/// Width and height of the first mip in texels.
 pub(crate) const SIZE: u32 = 8;
-/// The queues that can do everything are those below; the others are of a family that computes and copies.
+/// The queues below support everything; the others support compute and copies.
 const DRAWING: usize = 2;
 
-/// Where bytes are: a buffer, or a subresource of an image.
-type Place = (usize, usize);
+/// A buffer, or a subresource of an image.
+type ByteLocation = (usize, usize);
 
-/// What a command does to the bytes, once it is submitted.
+/// The effect of a command, applied at submission.
 enum Effect {
     Write {
-        to: Place,
+        to: ByteLocation,
         at: usize,
         bytes: Vec<u8>,
     },
     Copy {
-        from: Place,
+        from: ByteLocation,
         from_at: usize,
-        to: Place,
+        to: ByteLocation,
         at: usize,
         len: usize,
     },
-    /// All rows of a subresource, the last one first.
+    /// Copies the rows of a subresource in reverse order.
     Flip {
-        from: Place,
-        to: Place,
+        from: ByteLocation,
+        to: ByteLocation,
         row: usize,
     },
-    /// A color that is made of three words, in all texels.
+    /// Fills all texels with a color computed from three words.
     Paint {
-        words: [(Place, usize); 3],
-        to: Place,
+        words: [(ByteLocation, usize); 3],
+        to: ByteLocation,
     },
     Read {
-        from: Place,
+        from: ByteLocation,
         at: usize,
         len: usize,
         read: ReadBack,
@@ -82,7 +82,7 @@ impl Model {
                 self.bytes[to.0][to.1] = rows.collect::<Vec<_>>().concat();
             }
             Effect::Paint { words, to } => {
-                let word = |(from, at): (Place, usize)| {
+                let word = |(from, at): (ByteLocation, usize)| {
                     u32::from_le_bytes(self.bytes[from.0][from.1][at..at + 4].try_into().unwrap())
                 };
                 let color = words.into_iter().map(word).fold(0, |all, word| all ^ word).to_le_bytes();
@@ -98,9 +98,9 @@ impl Model {
 struct World {
     buffers: Vec<Buffer>,
     images: Vec<Image>,
-    /// As large as the first level of the others.
+    /// A multisampled image with the size of the first mip of the others.
     several: Image,
-    /// Indices and commands of draws.
+    /// Indices and indirect commands for draws.
     drawn: Buffer,
 }
 
@@ -121,7 +121,7 @@ fn layers_of(mip: u32, layer: u32) -> vk::ImageSubresourceLayers {
     vk::ImageSubresourceLayers { aspect_mask: COLOR, mip_level: mip, base_array_layer: layer, layer_count: 1 }
 }
 
-/// Draws over the first level of a layer of an image, once or twice.
+/// Draws over the first mip of a layer of an image, once or twice.
 fn draws(
     list: &mut CommandList,
     world: &World,
@@ -164,7 +164,7 @@ fn draws(
         list.bind_index_buffer(&world.drawn, 0, false).unwrap();
         let indirect = random.bool();
         if indirect {
-            // A first instance takes a feature.
+            // A first instance requires a feature.
             instance = 0;
         }
         match (indirect, by_indices) {
@@ -181,7 +181,7 @@ fn draws(
     Effect::Paint { words, to: (world.buffers.len() + i, subresource(0, layer)) }
 }
 
-/// One command, and what it will do. Without a painter nothing is drawn.
+/// Records one command, and returns its effect. Draws require a painter.
 fn command(
     list: &mut CommandList,
     world: &World,
@@ -264,7 +264,7 @@ fn command(
             Effect::Copy { from, from_at: 0, to: texels, at: 0, len: size }
         }
         9 => {
-            // A blit and a resolve take a graphics queue.
+            // Blits and resolves require a graphics queue.
             let other = random.usize(0..world.images.len());
             let other_layer = random.u32(0..LAYERS);
             if !can_draw || (other == i && other_layer == layer) {
@@ -301,12 +301,12 @@ fn command(
             Effect::Write { to, at: 0, bytes: color.repeat(mip_bytes(0) / 4) }
         }
         11 if can_draw => {
-            // Two attachments, one of which is resolved; half of the times only a part of the other is rendered.
+            // Two attachments, one of which is resolved. Half of the time, only a part of the other is rendered.
             let color = random.u32(..).to_le_bytes();
             let clear = clear_value(color);
             let several = Attachment::clear(&world.several).clear_value(clear).resolve(picture);
             let one = Attachment::clear(picture).mip(mip).layer(layer).clear_value(clear);
-            // Elsewhere llvmpipe of Mesa 22.3.6 resolves to mip 0 of layer 0.
+            // llvmpipe of Mesa 22.3.6 always resolves to mip 0 of layer 0.
             let resolves = mip == 0 && layer == 0 && random.bool();
             let rows = if resolves || random.bool() { extent.height } else { extent.height.div_ceil(2) };
             let colors = [Some(if resolves { several } else { one })];
@@ -327,7 +327,7 @@ fn command(
     }
 }
 
-/// A buffer whose first use may be a read.
+/// Creates a buffer whose first use may be a read.
 fn written_by_host(frames: &Frames) -> Buffer {
     let usage = vk::BufferUsageFlags::TRANSFER_SRC
         | vk::BufferUsageFlags::TRANSFER_DST
@@ -343,8 +343,8 @@ fn written_by_host(frames: &Frames) -> Buffer {
     made
 }
 
-/// A compactor that moves whatever can go further to the front, whenever it is asked.
-fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor {
+/// Creates a compactor that moves everything it can, whenever requested.
+fn compactor(frames: &Frames, queue: usize, reported: &Arc<AtomicU64>) -> Compactor {
     let info = CompactorCreateInfo {
         algorithm: DefragmentationAlgorithm::Full,
         max_moves_per_frame: 3,
@@ -353,20 +353,20 @@ fn compactor(frames: &Frames, queue: usize, told: &Arc<AtomicU64>) -> Compactor 
         ..CompactorCreateInfo::new(frames.queue(queue))
     };
     let mut compactor = Compactor::new(info);
-    let told = Arc::clone(told);
+    let reported = Arc::clone(reported);
     compactor.subscribe(move |moved| {
         match moved.resource {
             MovedResource::Buffer { buffer, old } => assert_ne!(buffer.handle(), old),
             MovedResource::Image { image, old, .. } => assert_ne!(image.handle(), old),
             _ => unreachable!(),
         }
-        told.fetch_add(1, Ordering::Relaxed);
+        reported.fetch_add(1, Ordering::Relaxed);
     });
     compactor
 }
 
-/// Runs a random program, on as many queues, with compaction in between, on one of them or on the one given. Says how
-/// many resources were moved.
+/// Runs a random program on `queues` queues with interleaved compaction, on one of them or on the given queue. Returns
+/// the number of moved resources.
 pub(crate) fn program(
     frames: &mut Frames,
     queues: usize,
@@ -375,15 +375,15 @@ pub(crate) fn program(
     seed: u64,
 ) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
-    // How often it is asked depends on the driver's speed, and the program does not.
+    // The number of polls depends on the driver's speed; the program must not.
     let mut waits = random.fork();
-    let told = Arc::new(AtomicU64::new(0));
+    let reported = Arc::new(AtomicU64::new(0));
     let any = random.usize(0..queues);
-    let mut compactor = compactor(frames, copies.unwrap_or(any), &told);
+    let mut compactor = compactor(frames, copies.unwrap_or(any), &reported);
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (SIZE, SIZE), MIPS, LAYERS);
     let drawn = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED;
     let info = info.usage(info.usage | drawn);
-    // What comes and goes around the resources of the program, so that there are holes in front of them.
+    // Temporary resources, which leave holes before those of the program.
     let other = |frames: &Frames, random: &mut fastrand::Rng| {
         (buffer(frames, random.u64(1..8) * BYTES), image(frames, &info))
     };
@@ -409,13 +409,13 @@ pub(crate) fn program(
     model.bytes.extend((0..3).map(|_| vec![vec![0; BYTES as usize]]));
     let mips = || (0..MIPS).flat_map(|mip| (0..LAYERS).map(move |_| vec![0; mip_bytes(mip)])).collect();
     model.bytes.extend((0..2).map(|_| mips()));
-    // Nothing is read that was never written: what is not filled, the host has written.
+    // Everything is written before it is read, by a fill or by the host.
     let zero = |frames: &Frames, world: &World, filled: [bool; 3]| {
         let mut list = frames.list(frames.queue(0)).unwrap();
         for (buffer, _) in world.buffers.iter().zip(filled).filter(|(_, filled)| *filled) {
             list.fill_buffer(buffer, 0..BYTES, 0).unwrap();
         }
-        // Indices, and the command for a draw with or without them.
+        // Indices, and indirect commands for draws with and without them.
         let drawn = [0x0001_0000, 2, 0, 0, 3, 1, 0, 0, 0].map(u32::to_le_bytes);
         list.update_buffer(&world.drawn, 0, drawn.as_flattened()).unwrap();
         for image in &world.images {
@@ -437,7 +437,7 @@ pub(crate) fn program(
         }
         let early = (random.u32(0..3) == 0).then(|| random.usize(0..queues));
         let early = early.map(|at| {
-            // What it uses stays where it is.
+            // Resources of an open list do not move.
             let mut list = frames.list(frames.queue(at)).unwrap();
             let commands = 0..random.usize(1..4);
             let effects: Vec<_> =
@@ -464,7 +464,7 @@ pub(crate) fn program(
                 })
                 .collect();
             if random.u32(0..6) == 0 {
-                // Never submitted: nothing of it happens.
+                // Never submitted, so it has no effect.
                 drop(lists);
                 continue;
             }
@@ -475,7 +475,7 @@ pub(crate) fn program(
         others.pop_front();
         others.push_back(other(frames, &mut random));
         if random.u32(0..3) == 0 {
-            // Another buffer and image, while lists that use the old ones may be in flight.
+            // Replaces a buffer and an image, while lists in flight may use the old ones.
             let (b, i) = (random.usize(0..3), random.usize(0..2));
             let mut filled = [true; 3];
             filled[b] = random.bool();
@@ -503,6 +503,6 @@ pub(crate) fn program(
     frames.wait_idle().unwrap();
     assert_eq!(frames.statistics().in_flight, 0);
     let moves = compactor.statistics().moves;
-    assert_eq!(told.load(Ordering::Relaxed), moves);
+    assert_eq!(reported.load(Ordering::Relaxed), moves);
     moves
 }

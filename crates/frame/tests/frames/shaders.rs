@@ -1,4 +1,4 @@
-//! Dispatches find what lists have bound, behind the barriers that it means.
+//! Dispatches with the bindings of lists and the resulting barriers.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use sublet_frame::{
     ViewInfo,
 };
 
-use crate::bench::{Bench, PROFILES, image_info};
-use crate::paint::{Shape, pipeline};
+use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::paint::{PipelineInfo, pipeline};
 
 const COMPUTE: BindPoint = BindPoint::Compute;
 
@@ -26,14 +26,14 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(bench: &Bench, constants: vk::DescriptorType) -> Self {
-        Self::of(bench, [constants, vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::STORAGE_BUFFER])
+    pub(crate) fn new(fixture: &FrameFixture, constants: vk::DescriptorType) -> Self {
+        Self::of(fixture, [constants, vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::STORAGE_BUFFER])
     }
 
-    fn of(bench: &Bench, kinds: [vk::DescriptorType; 3]) -> Self {
-        let program = Self::with(bench, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
-        // Adds the constants to each number of the first buffer, into the second.
-        bench.gpu.set_kernel("main", |kernel: &mut sim::Kernel<'_>| {
+    fn of(fixture: &FrameFixture, kinds: [vk::DescriptorType; 3]) -> Self {
+        let program = Self::with(fixture, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
+        // Adds the constants to each number of the first buffer, and writes the second.
+        fixture.gpu.set_kernel("main", |kernel: &mut sim::Kernel<'_>| {
             let mut factor = [0; 4];
             kernel.read_push_constants(0, &mut factor);
             let more = kernel.buffer(0, 0, 0).read_u32(0);
@@ -46,9 +46,9 @@ impl Program {
         program
     }
 
-    /// A pipeline with such bindings, from 0 on, that does nothing.
-    fn with(bench: &Bench, kinds: &[(vk::DescriptorType, vk::ShaderStageFlags)]) -> Self {
-        let device = bench.gpu.device();
+    /// Creates a pipeline with these bindings that does nothing.
+    fn with(fixture: &FrameFixture, kinds: &[(vk::DescriptorType, vk::ShaderStageFlags)]) -> Self {
+        let device = fixture.gpu.device();
         let stages = vk::ShaderStageFlags::COMPUTE;
         let bindings: Vec<_> = (0..)
             .zip(kinds)
@@ -62,7 +62,7 @@ impl Program {
             .collect();
         let sets = [vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings)];
         let ranges = [vk::PushConstantRange { stage_flags: stages, offset: 0, size: 4 }];
-        let frames = bench.frames.as_ref().unwrap();
+        let frames = fixture.frames.as_ref().unwrap();
         let layout = unsafe { frames.create_pipeline_layout(&sets, &ranges) }.unwrap();
         let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
         let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
@@ -71,26 +71,26 @@ impl Program {
         let none = vk::PipelineCache::null();
         let pipeline = unsafe { device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
         unsafe { device.destroy_shader_module(module, None) };
-        bench.gpu.set_kernel("main", |_: &mut sim::Kernel<'_>| {});
+        fixture.gpu.set_kernel("main", |_: &mut sim::Kernel<'_>| {});
         Self { pipeline, layout }
     }
 
-    pub(crate) fn destroy(self, bench: &Bench) {
-        unsafe { bench.gpu.device().destroy_pipeline(self.pipeline, None) };
+    pub(crate) fn destroy(self, fixture: &FrameFixture) {
+        unsafe { fixture.gpu.device().destroy_pipeline(self.pipeline, None) };
     }
 }
 
 #[test]
 fn dispatches_follow_one_another() {
     let kinds = [vk::DescriptorType::UNIFORM_BUFFER, vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC];
-    // The third one cannot recycle pools of descriptors.
+    // The third profile cannot recycle descriptor pools.
     for (profile, kind) in PROFILES[..2].iter().flat_map(|profile| kinds.map(|kind| (*profile, kind))) {
-        let mut bench = Bench::new(profile, 1);
-        let program = Program::new(&bench, kind);
+        let mut fixture = FrameFixture::new(profile, 1);
+        let program = Program::new(&fixture, kind);
         let layout = &program.layout;
-        let (one, two) = (bench.buffer(256), bench.buffer(256));
+        let (one, two) = (fixture.buffer(256), fixture.buffer(256));
         for frame in 0..6_u32 {
-            let frames = bench.frames();
+            let frames = fixture.frames();
             frames.begin().unwrap();
             let queue = frames.queue(0);
             let mut list = frames.list(queue).unwrap();
@@ -115,18 +115,18 @@ fn dispatches_follow_one_another() {
             assert_eq!(read.bytes().unwrap(), expected.to_le_bytes().repeat(64), "{profile}, frame {frame}");
         }
         drop((one, two));
-        program.destroy(&bench);
-        bench.finish();
+        program.destroy(&fixture);
+        fixture.finish();
     }
 }
 
 #[test]
 fn arguments_come_from_a_buffer() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let program = Program::new(&fixture, vk::DescriptorType::UNIFORM_BUFFER);
     let layout = &program.layout;
-    let (one, two, arguments) = (bench.buffer(256), bench.buffer(256), bench.buffer(64));
-    let frames = bench.frames();
+    let (one, two, arguments) = (fixture.buffer(256), fixture.buffer(256), fixture.buffer(64));
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let queue = frames.queue(0);
     let mut list = frames.list(queue).unwrap();
@@ -140,7 +140,7 @@ fn arguments_come_from_a_buffer() {
     list.bind_buffer(COMPUTE, (0, 2, 0), &two, 0..256, StorageAccess::Write).unwrap();
     assert!(matches!(unsafe { list.dispatch_indirect(&arguments, 56) }, Err(ListError::OutOfRange { .. })));
     unsafe { list.dispatch_indirect(&arguments, 4) }.unwrap();
-    // Commands that the list does not know.
+    // Commands recorded by the program.
     unsafe { list.use_buffer(&two, 0..4, Use::CLEAR) }.unwrap();
     let handle = two.handle();
     unsafe { list.raw(|device, commands| device.cmd_fill_buffer(commands, handle, 0, 4, 9)) }.unwrap();
@@ -150,20 +150,20 @@ fn arguments_come_from_a_buffer() {
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [9, 0, 0, 0, 11, 0, 0, 0]);
     drop((read, one, two, arguments));
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// Bytes that are constants, what is read and what is written at once are used once, whatever meets whatever.
+/// Bytes bound as constants, read and written at once have one use, for every overlap.
 #[test]
 fn one_range_may_be_bound_in_several_ways() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
-    let (one, two) = (bench.buffer(1024), bench.buffer(1024));
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let program = Program::new(&fixture, vk::DescriptorType::UNIFORM_BUFFER);
+    let (one, two) = (fixture.buffer(1024), fixture.buffer(1024));
+    let frames = fixture.frames();
     for (ranges, same) in [
         ([0..256, 0..256, 0..256], true),
-        // The first two meet the third, and not one another.
+        // The first two overlap the third, but not each other.
         ([0..256, 256..1024, 0..768], true),
         ([256..512, 0..1024, 0..1024], true),
         ([0..16, 256..512, 256..512], false),
@@ -191,21 +191,21 @@ fn one_range_may_be_bound_in_several_ways() {
         assert_eq!(read.bytes().unwrap(), [20, 0, 0, 0], "{ranges:?}");
     }
     drop((one, two));
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// Mips by the shader bind a pipeline and sets of their own in between.
+/// Mip generation by the shader binds its own pipeline and sets in between.
 #[test]
-fn what_is_bound_stays_bound_behind_mips() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
-    bench.gpu.set_kernel("sublet_mips", |_: &mut sim::Kernel<'_>| {});
-    let (one, two) = (bench.buffer(256), bench.buffer(256));
+fn bindings_survive_mip_generation() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let program = Program::new(&fixture, vk::DescriptorType::UNIFORM_BUFFER);
+    fixture.gpu.set_kernel("sublet_mips", |_: &mut sim::Kernel<'_>| {});
+    let (one, two) = (fixture.buffer(256), fixture.buffer(256));
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::STORAGE;
     let info = image_info(vk::Format::R16G16B16A16_SFLOAT, (8, 8), 3, 1);
-    let image = bench.image(&info.usage(info.usage | usage));
-    let frames = bench.frames();
+    let image = fixture.image(&info.usage(info.usage | usage));
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.fill_buffer(&one, 0..256, 5).unwrap();
@@ -217,7 +217,7 @@ fn what_is_bound_stays_bound_behind_mips() {
     unsafe { list.dispatch([1, 1, 1]) }.unwrap();
     list.upload_image(&image, &[ImageData::new(0, 0, &[0; 512])]).unwrap();
     list.generate_mips(&image).unwrap();
-    // Push constants may be lost to a layout with other ranges.
+    // A layout with other ranges may invalidate push constants.
     unsafe { list.push_constants(COMPUTE, vk::ShaderStageFlags::COMPUTE, 0, &3_u32.to_le_bytes()) }.unwrap();
     unsafe { list.dispatch([1, 1, 1]) }.unwrap();
     let read = list.read_buffer(&two, 0..4).unwrap();
@@ -226,22 +226,22 @@ fn what_is_bound_stays_bound_behind_mips() {
     frames.wait(&read).unwrap();
     assert_eq!(read.bytes().unwrap(), [16, 0, 0, 0]);
     drop((read, one, two, image));
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// A set may have bindings for pipelines of both bind points: what a pipeline cannot use it does not wait for.
+/// A set may have bindings for pipelines of both bind points. A pipeline waits only for bindings that it can use.
 #[test]
 fn bindings_of_other_pipelines_are_not_used() {
-    let mut bench = Bench::new("lavapipe", 1);
+    let mut fixture = FrameFixture::new("lavapipe", 1);
     let (compute, fragment) = (vk::ShaderStageFlags::COMPUTE, vk::ShaderStageFlags::FRAGMENT);
     let storage = vk::DescriptorType::STORAGE_BUFFER;
     let sampled = vk::DescriptorType::SAMPLED_IMAGE;
     let none = vk::ShaderStageFlags::empty();
     let kinds =
         [(storage, fragment), (sampled, fragment), (storage, compute), (sampled, compute), (storage, none)];
-    let program = Program::with(&bench, &kinds);
-    let shape = Shape {
+    let program = Program::with(&fixture, &kinds);
+    let shape = PipelineInfo {
         shader: include_str!("paint.wgsl"),
         stages: [c"corner", c"paint"],
         input: vk::VertexInputBindingDescription {
@@ -253,23 +253,23 @@ fn bindings_of_other_pipelines_are_not_used() {
         depth: vk::Format::UNDEFINED,
         dynamic: &crate::paint::DYNAMIC,
     };
-    let device = bench.gpu.device().clone();
-    let drawing = pipeline(&device, bench.frames.as_ref().unwrap(), program.layout.handle(), &shape);
+    let device = fixture.gpu.device().clone();
+    let drawing = pipeline(&device, fixture.frames.as_ref().unwrap(), program.layout.handle(), &shape);
     for stage in ["corner", "paint"] {
-        bench.gpu.set_kernel(stage, |_: &mut sim::Kernel<'_>| {});
+        fixture.gpu.set_kernel(stage, |_: &mut sim::Kernel<'_>| {});
     }
-    let buffers: Vec<_> = (0..6).map(|_| bench.buffer(64)).collect();
+    let buffers: Vec<_> = (0..6).map(|_| fixture.buffer(64)).collect();
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (4, 4), 1, 1);
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::COLOR_ATTACHMENT;
-    let images: Vec<_> = (0..4).map(|_| bench.image(&info.usage(info.usage | usage))).collect();
-    let frames = bench.frames();
+    let images: Vec<_> = (0..4).map(|_| fixture.image(&info.usage(info.usage | usage))).collect();
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     unsafe { list.clear_color(&images[3], &Subresources::ALL, vk::ClearColorValue::default()) }.unwrap();
     for buffer in &buffers {
         list.fill_buffer(buffer, 0..64, 1).unwrap();
     }
     frames.submit(frames.queue(0), [list]).unwrap();
-    // What is bound where the pipeline does not use it was written in the list, or before it.
+    // The unused binding was written by this list, or earlier.
     let mut barriers = |point, written: bool| {
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
@@ -315,22 +315,22 @@ fn bindings_of_other_pipelines_are_not_used() {
     }
     frames.wait_idle().unwrap();
     drop((buffers, images));
-    drop(bench.frames.take());
+    drop(fixture.frames.take());
     unsafe { device.destroy_pipeline(drawing, None) };
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// The default view of depth and stencil is one that attachments have. Shaders see depth, or stencil.
+/// The default view of depth and stencil has both aspects. Shaders see depth or stencil.
 #[test]
 fn depth_and_stencil_are_bound_apart() {
-    let mut bench = Bench::new("lavapipe", 1);
+    let mut fixture = FrameFixture::new("lavapipe", 1);
     let program =
-        Program::with(&bench, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
+        Program::with(&fixture, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
     let info = image_info(vk::Format::D32_SFLOAT_S8_UINT, (4, 4), 2, 1);
     let usage = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
-    let image = bench.image(&info.usage(info.usage | usage));
-    let frames = bench.frames();
+    let image = fixture.image(&info.usage(info.usage | usage));
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let data = |mip, aspect, bytes| ImageData { aspect, ..ImageData::new(mip, 0, bytes) };
     let (depth, stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
@@ -350,25 +350,25 @@ fn depth_and_stencil_are_bound_apart() {
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
     drop(image);
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// Slices of a three-dimensional image, and planes of another one, are bound like layers and aspects.
+/// Slices of a three-dimensional image, and planes of another image, are bound like layers and aspects.
 #[test]
 fn slices_and_planes_are_bound() {
-    let mut bench = Bench::new("lavapipe", 1);
+    let mut fixture = FrameFixture::new("lavapipe", 1);
     let program =
-        Program::with(&bench, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
+        Program::with(&fixture, &[(vk::DescriptorType::SAMPLED_IMAGE, vk::ShaderStageFlags::COMPUTE)]);
     let sampled = vk::ImageUsageFlags::SAMPLED;
     let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 2, 1).image_type(vk::ImageType::TYPE_3D);
     let info = info.extent(vk::Extent3D { width: 8, height: 8, depth: 8 }).usage(info.usage | sampled);
-    let volume = bench.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
+    let volume = fixture.image(&info.flags(vk::ImageCreateFlags::TYPE_2D_ARRAY_COMPATIBLE));
     let info = image_info(vk::Format::G8_B8R8_2PLANE_420_UNORM, (8, 8), 1, 1);
     let info = info.usage(info.usage | sampled).flags(vk::ImageCreateFlags::MUTABLE_FORMAT);
-    let planar = bench.image(&info);
-    let bytes = bench.buffer(256);
-    let frames = bench.frames();
+    let planar = fixture.image(&info);
+    let bytes = fixture.buffer(256);
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     list.fill_buffer(&bytes, 0..256, 9).unwrap();
     let plane = |aspect_mask, buffer_offset, side| vk::BufferImageCopy {
@@ -400,7 +400,7 @@ fn slices_and_planes_are_bound() {
         let used = Use::sampled(vk::PipelineStageFlags2::COMPUTE_SHADER);
         unsafe { list.use_image(image, &view.part, used) }.unwrap();
     }
-    // What there is not is said, and the list goes on.
+    // Errors for missing parts, after which the list stays usable.
     let mut refused = |image: &Image, view: Option<&ViewInfo>| {
         let (none, read) = (vk::Sampler::null(), StorageAccess::Read);
         unsafe { list.bind_image(COMPUTE, (0, 0, 0), image, view, none, read) }.unwrap_err()
@@ -421,16 +421,16 @@ fn slices_and_planes_are_bound() {
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.wait_idle().unwrap();
     drop((volume, planar, bytes));
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
 #[test]
 fn bindings_are_checked() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let program = Program::new(&bench, vk::DescriptorType::UNIFORM_BUFFER);
-    let buffer = bench.buffer(256);
-    let frames = bench.frames();
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let program = Program::new(&fixture, vk::DescriptorType::UNIFORM_BUFFER);
+    let buffer = fixture.buffer(256);
+    let frames = fixture.frames();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let bound = list.bind_buffer(COMPUTE, (0, 1, 0), &buffer, 0..256, StorageAccess::Read);
     assert_eq!(bound, Err(ListError::NoBinding { set: 0, binding: 1 }));
@@ -443,11 +443,11 @@ fn bindings_are_checked() {
     let bound = list.bind_buffer(COMPUTE, (0, 1, 1), &buffer, 0..256, StorageAccess::Read);
     assert!(matches!(bound, Err(ListError::Stage(_))));
     drop((list, buffer));
-    program.destroy(&bench);
-    bench.finish();
+    program.destroy(&fixture);
+    fixture.finish();
 }
 
-/// A heap of storage buffers as set 0, and the list's own constants and result as set 1.
+/// A heap of storage buffers as set 0, and the list's constants and result as set 1.
 #[test]
 fn heaps_are_bound_beside_descriptors_of_the_list() {
     for (profile, model) in [
@@ -455,16 +455,16 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
         ("nvidia-h200", BindingModel::Sets),
         ("nvidia-h200", BindingModel::Buffer),
     ] {
-        let mut bench = Bench::with_model(profile, model);
+        let mut fixture = FrameFixture::with_model(profile, model);
         let in_buffers = model == BindingModel::Buffer;
-        let defaults = bench.addressed(256);
-        let described = |bench: &Bench, buffer: &Buffer| {
-            let address = unsafe { bench.allocator.buffer_address(buffer.handle()) };
+        let defaults = fixture.addressed(256);
+        let described = |fixture: &FrameFixture, buffer: &Buffer| {
+            let address = unsafe { fixture.allocator.buffer_address(buffer.handle()) };
             let plain = BufferDescriptor::new(buffer.handle(), 0, 256);
             Descriptor::StorageBuffer(address.map_or(plain, |address| plain.with_buffer_address(address)))
         };
         let types = [DescriptorKind::StorageBuffer];
-        let first = [described(&bench, &defaults)];
+        let first = [described(&fixture, &defaults)];
         let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
         let stages = vk::ShaderStageFlags::COMPUTE;
         let info = BindlessHeapCreateInfo {
@@ -473,10 +473,11 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
             defaults: &first,
         };
         let heap =
-            unsafe { BindlessHeap::create(&bench.descriptors, Arc::clone(&bench.allocator), &info) }.unwrap();
+            unsafe { BindlessHeap::create(&fixture.descriptors, Arc::clone(&fixture.allocator), &info) }
+                .unwrap();
         assert_eq!(heap.kind() == BindlessKind::Buffer, in_buffers, "{profile}");
 
-        let device = bench.gpu.device().clone();
+        let device = fixture.gpu.device().clone();
         let binding = |number, kind| {
             vk::DescriptorSetLayoutBinding::default()
                 .binding(number)
@@ -496,7 +497,8 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
         let handles = [heap.layout(), own];
         let layout_info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles);
         let pipeline_layout = unsafe { device.create_pipeline_layout(&layout_info, None) }.unwrap();
-        let layout = unsafe { PipelineLayout::new(&bench.descriptors, pipeline_layout, &sets, &[]) }.unwrap();
+        let layout =
+            unsafe { PipelineLayout::new(&fixture.descriptors, pipeline_layout, &sets, &[]) }.unwrap();
         let code = vk::ShaderModuleCreateInfo::default().code(&[0x0723_0203]);
         let module = unsafe { device.create_shader_module(&code, None) }.unwrap();
         let stage = vk::PipelineShaderStageCreateInfo::default().stage(stages).module(module).name(c"main");
@@ -508,8 +510,8 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
         let pipeline = unsafe { device.create_compute_pipelines(none, &[info], None) }.unwrap()[0];
         unsafe { device.destroy_shader_module(module, None) };
         let slots = heap.binding(DescriptorKind::StorageBuffer).unwrap();
-        // Adds the buffer of the heap that the constants name to the result.
-        bench.gpu.set_kernel("main", move |kernel: &mut sim::Kernel<'_>| {
+        // Adds the heap buffer selected by the constants to the result.
+        fixture.gpu.set_kernel("main", move |kernel: &mut sim::Kernel<'_>| {
             let slot = kernel.buffer(1, 0, 0).read_u32(0);
             let (from, to) = (kernel.buffer(0, slots, slot), kernel.buffer(1, 1, 0));
             for at in 0..to.len() / 4 {
@@ -517,15 +519,15 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
             }
         });
 
-        let sources: Vec<_> = (0..3).map(|_| bench.addressed(256)).collect();
-        let result = bench.addressed(256);
+        let sources: Vec<_> = (0..3).map(|_| fixture.addressed(256)).collect();
+        let result = fixture.addressed(256);
         let range = heap.allocate(3).unwrap();
         let indices: Vec<u32> = (0..3)
             .zip(&sources)
-            .map(|(at, buffer)| unsafe { heap.write(range.id(), at, &described(&bench, buffer)) }.unwrap())
+            .map(|(at, buffer)| unsafe { heap.write(range.id(), at, &described(&fixture, buffer)) }.unwrap())
             .collect();
         for frame in 0..4_u32 {
-            let frames = bench.frames();
+            let frames = fixture.frames();
             frames.begin().unwrap();
             let slot = frames.slot() as u32;
             unsafe { heap.flush(slot) };
@@ -551,29 +553,29 @@ fn heaps_are_bound_beside_descriptors_of_the_list() {
             assert_eq!(read.bytes().unwrap(), expected, "{profile}, {model:?}, frame {frame}");
         }
         if in_buffers {
-            let plain = bench.buffer(256);
-            let frames = bench.frames();
+            let plain = fixture.buffer(256);
+            let frames = fixture.frames();
             let mut list = frames.list(frames.queue(0)).unwrap();
             unsafe { list.bind_pipeline(COMPUTE, pipeline, &layout) }.unwrap();
             let refused = list.bind_buffer(COMPUTE, (1, 1, 0), &plain, 0..256, StorageAccess::Read);
             assert!(matches!(refused, Err(ListError::BufferUsage { .. })), "{refused:?}");
         }
         drop((sources, result, defaults));
-        drop(bench.frames.take());
+        drop(fixture.frames.take());
         drop((layout, sets));
         unsafe { heap.destroy() };
         unsafe { device.destroy_pipeline(pipeline, None) };
         unsafe { device.destroy_pipeline_layout(pipeline_layout, None) };
         unsafe { device.destroy_descriptor_set_layout(own, None) };
-        bench.finish();
+        fixture.finish();
     }
 }
 
-/// Adds a constant to each number of one part of a buffer, into another part of it.
-fn adds(bench: &mut Bench, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsageFlags) {
+/// Adds a constant to each number of one part of a buffer, and writes another part.
+fn adds(fixture: &mut FrameFixture, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsageFlags) {
     let texels = [vk::DescriptorType::UNIFORM_TEXEL_BUFFER, vk::DescriptorType::STORAGE_TEXEL_BUFFER];
-    let program = Program::of(bench, kinds);
-    let frames = bench.frames.as_mut().unwrap();
+    let program = Program::of(fixture, kinds);
+    let frames = fixture.frames.as_mut().unwrap();
     let usage = usage | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let info = vk::BufferCreateInfo::default().size(2048).usage(usage);
     let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
@@ -597,7 +599,7 @@ fn adds(bench: &mut Bench, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsag
                 }
             }
             if step == 1 {
-                // The constant would be where the result is written.
+                // The constant would overlap the result.
                 continue;
             }
             unsafe { list.dispatch([1, 1, 1]) }.unwrap();
@@ -612,7 +614,7 @@ fn adds(bench: &mut Bench, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsag
         let new = 4 * frame;
         assert_eq!(results, [frame, new, new, frame, frame, new, new, frame], "{kinds:?}");
     }
-    program.destroy(bench);
+    program.destroy(fixture);
     drop(numbers);
 }
 
@@ -620,23 +622,23 @@ fn adds(bench: &mut Bench, kinds: [vk::DescriptorType; 3], usage: vk::BufferUsag
 fn dynamic_bindings_and_texels_are_bytes_of_buffers() {
     use vk::{BufferUsageFlags as Usage, DescriptorType as Type};
     for profile in ["lavapipe", "nvidia-gtx-1060", "arm-mali-g52"] {
-        let mut bench = Bench::new(profile, 1);
+        let mut fixture = FrameFixture::new(profile, 1);
         let buffers = Usage::UNIFORM_BUFFER | Usage::STORAGE_BUFFER;
         let dynamic =
             [Type::UNIFORM_BUFFER_DYNAMIC, Type::STORAGE_BUFFER_DYNAMIC, Type::STORAGE_BUFFER_DYNAMIC];
-        adds(&mut bench, dynamic, buffers);
+        adds(&mut fixture, dynamic, buffers);
         let texels = [Type::UNIFORM_BUFFER, Type::UNIFORM_TEXEL_BUFFER, Type::STORAGE_TEXEL_BUFFER];
-        adds(&mut bench, texels, buffers | Usage::UNIFORM_TEXEL_BUFFER | Usage::STORAGE_TEXEL_BUFFER);
-        bench.finish();
+        adds(&mut fixture, texels, buffers | Usage::UNIFORM_TEXEL_BUFFER | Usage::STORAGE_TEXEL_BUFFER);
+        fixture.finish();
     }
 }
 
 #[test]
-fn what_texels_cannot_be_is_refused() {
-    let mut bench = Bench::new("lavapipe", 1);
+fn invalid_texel_buffers_are_rejected() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
     let kinds = [vk::DescriptorType::UNIFORM_TEXEL_BUFFER, vk::DescriptorType::STORAGE_BUFFER];
-    let program = Program::with(&bench, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
-    let frames = bench.frames.as_mut().unwrap();
+    let program = Program::with(&fixture, &kinds.map(|kind| (kind, vk::ShaderStageFlags::COMPUTE)));
+    let frames = fixture.frames.as_mut().unwrap();
     let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER;
     let info = vk::BufferCreateInfo::default().size(1024).usage(usage);
     let numbers = unsafe { frames.create_buffer(&info, &crate::make::auto()) }.unwrap();
@@ -657,11 +659,11 @@ fn what_texels_cannot_be_is_refused() {
     assert!(matches!(bind(&plain, 0, float, 0..64), Err(ListError::BufferUsage { .. })));
     assert!(
         matches!(bind(&numbers, 1, float, 0..64), Err(ListError::Stage(_))),
-        "it is no binding of texels"
+        "the binding is not a texel buffer"
     );
     bind(&numbers, 0, float, 0..64).unwrap();
     drop(list);
-    program.destroy(&bench);
+    program.destroy(&fixture);
     drop((numbers, plain));
-    bench.finish();
+    fixture.finish();
 }

@@ -1,16 +1,16 @@
-//! State that pipelines leave to commands, and labels.
+//! Dynamic state and labels.
 
 use ash::vk;
 use sublet::descriptor::BindPoint;
 use sublet_frame::{Attachment, CommandList, Image, ListError, RenderingInfo, ViewportInfo};
 
-use crate::bench::{Bench, PROFILES, image_info};
-use crate::paint::{self, Shape};
+use crate::fixture::{FrameFixture, PROFILES, image_info};
+use crate::paint::{self, PipelineInfo};
 
 const AREA: vk::Rect2D =
     vk::Rect2D { offset: vk::Offset2D { x: 0, y: 0 }, extent: vk::Extent2D { width: 8, height: 8 } };
 
-/// Draws with what is set, and goes on.
+/// Draws with the current state. The list stays usable.
 fn draw(list: &mut CommandList, image: &Image) {
     let colors = [Some(Attachment::clear(image))];
     unsafe { list.begin_rendering(&RenderingInfo::new(image.extent(0), &colors, None)) }.unwrap();
@@ -19,11 +19,11 @@ fn draw(list: &mut CommandList, image: &Image) {
 }
 
 #[test]
-fn pipelines_draw_when_all_that_they_leave_to_commands_is_set() {
+fn pipelines_draw_once_all_dynamic_state_is_set() {
     let mut without_culling = 0;
     for profile in ["lavapipe", "nvidia-gtx-1060", "arm-mali-g52"] {
-        let mut bench = Bench::new(profile, 1);
-        let culls = bench.gpu.api_version() >= vk::API_VERSION_1_3;
+        let mut fixture = FrameFixture::new(profile, 1);
+        let culls = fixture.gpu.api_version() >= vk::API_VERSION_1_3;
         let mut dynamic = vec![
             vk::DynamicState::VIEWPORT,
             vk::DynamicState::SCISSOR,
@@ -35,12 +35,12 @@ fn pipelines_draw_when_all_that_they_leave_to_commands_is_set() {
             dynamic.extend([vk::DynamicState::CULL_MODE, vk::DynamicState::FRONT_FACE]);
         }
         let info = image_info(vk::Format::R8G8B8A8_UNORM, (8, 8), 1, 1);
-        let image = bench.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
-        let corners = bench.buffer(64);
-        let device = bench.gpu.device().clone();
-        let frames = bench.frames.as_mut().unwrap();
+        let image = fixture.image(&info.usage(info.usage | vk::ImageUsageFlags::COLOR_ATTACHMENT));
+        let corners = fixture.buffer(64);
+        let device = fixture.gpu.device().clone();
+        let frames = fixture.frames.as_mut().unwrap();
         let layout = unsafe { frames.create_pipeline_layout(&[], &[]) }.unwrap();
-        let shape = Shape {
+        let shape = PipelineInfo {
             shader: include_str!("paint.wgsl"),
             stages: [c"corner", c"paint"],
             input: vk::VertexInputBindingDescription::default().stride(4),
@@ -53,10 +53,10 @@ fn pipelines_draw_when_all_that_they_leave_to_commands_is_set() {
         let mut list = frames.list(frames.queue(0)).unwrap();
         unsafe { list.bind_pipeline(BindPoint::Graphics, pipeline, &layout) }.unwrap();
         list.bind_vertex_buffer(0, &corners, 0).unwrap();
-        // One after another: each draw before the last one lacks the next.
+        // Each draw lacks the next state in this order.
         let lacks = |list: &mut CommandList, name: &str| {
             draw(list, &image);
-            let messages = bench.gpu.take_messages();
+            let messages = fixture.gpu.take_messages();
             assert_eq!(messages.len(), 1, "{profile}, {name}: {messages:#?}");
             assert!(messages[0].to_string().contains(name), "{messages:#?}");
         };
@@ -83,15 +83,15 @@ fn pipelines_draw_when_all_that_they_leave_to_commands_is_set() {
         drop(list);
         unsafe { device.destroy_pipeline(pipeline, None) };
         drop((layout, image, corners));
-        bench.finish();
+        fixture.finish();
     }
-    assert!(without_culling > 0, "a GPU before Vulkan 1.3 is among them");
+    assert!(without_culling > 0, "one of the profiles is below Vulkan 1.3");
 }
 
 #[test]
-fn what_a_viewport_cannot_be_is_refused_and_nothing_recorded() {
-    let mut bench = Bench::new("lavapipe", 1);
-    let frames = bench.frames();
+fn invalid_viewports_are_rejected_and_record_nothing() {
+    let mut fixture = FrameFixture::new("lavapipe", 1);
+    let frames = fixture.frames();
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     let viewport = ViewportInfo::new(AREA);
@@ -111,17 +111,17 @@ fn what_a_viewport_cannot_be_is_refused_and_nothing_recorded() {
     let clamp = ListError::NotEnabled { feature: "depthBiasClamp" };
     assert_eq!(list.set_depth_bias(1.0, 0.5, 1.0), Err(clamp));
     drop(list);
-    bench.finish();
+    fixture.finish();
 }
 
 #[test]
-fn viewports_are_flipped_where_the_device_does_it() {
+fn viewports_are_flipped_if_the_device_supports_it() {
     use sublet::sim;
     use sublet_frame::{Features, Frames, FramesCreateInfo, QueueInfo};
 
     let profile = sim::Profile::by_name("nvidia-gtx-1060").unwrap();
     let gpu = sim::Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
-    let (allocator, _descriptors) = crate::bench::parts(&gpu);
+    let (allocator, _descriptors) = crate::fixture::parts(&gpu);
     let queues = [QueueInfo { queue: gpu.queue(), family: gpu.queue_family_index() }];
     let (instance, device, physical) = (gpu.instance(), gpu.device(), gpu.physical_device());
     for maintenance1 in [false, true] {
@@ -139,20 +139,20 @@ fn viewports_are_flipped_where_the_device_does_it() {
 }
 
 #[test]
-fn labels_end_that_were_begun() {
+fn only_open_labels_can_end() {
     for profile in PROFILES {
-        let mut bench = Bench::new(profile, 1);
-        let frames = bench.frames();
+        let mut fixture = FrameFixture::new(profile, 1);
+        let frames = fixture.frames();
         frames.begin().unwrap();
         let mut list = frames.list(frames.queue(0)).unwrap();
         assert_eq!(list.end_label(), Err(ListError::NoLabel));
         list.begin_label("outer");
-        list.begin_label("inner\0 and what is behind a NUL");
+        list.begin_label("inner\0 and text after a NUL");
         list.end_label().unwrap();
         list.end_label().unwrap();
         assert_eq!(list.end_label(), Err(ListError::NoLabel));
         frames.submit(frames.queue(0), [list]).unwrap();
         frames.end();
-        bench.finish();
+        fixture.finish();
     }
 }

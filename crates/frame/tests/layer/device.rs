@@ -1,4 +1,4 @@
-//! A device of a real driver, with the validation layer and its checks of synchronization.
+//! A device of a real driver, with the validation layer and synchronization checks.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ pub(crate) struct Device {
     pub(crate) name: String,
     messenger: vk::DebugUtilsMessengerEXT,
     debug: ext::debug_utils::Instance,
-    /// Boxed, so that the layer's pointer to it stays right.
+    /// Boxed, so that the layer's pointer stays valid.
     messages: Box<Mutex<Vec<String>>>,
     _entry: ash::Entry,
 }
@@ -90,7 +90,7 @@ impl Device {
         })
     }
 
-    /// Destroys it, and answers what the layer said.
+    /// Destroys the device, and returns the messages of the layer.
     pub(crate) fn finish(self) -> Vec<String> {
         unsafe { self.device.destroy_device(None) };
         unsafe { self.debug.destroy_debug_utils_messenger(self.messenger, None) };

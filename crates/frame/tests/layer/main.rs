@@ -1,5 +1,5 @@
-//! Lists on a real driver, with the validation layer and its checks of synchronization: it has nothing to say, and what
-//! comes back is right. Without driver or layer there is nothing to test; `SUBLET_REQUIRE_VULKAN=1` makes that a failure.
+//! Lists on a real driver, with the validation layer and synchronization checks: expects correct results and no
+//! messages. Skipped without a driver or layer; `SUBLET_REQUIRE_VULKAN=1` makes that a failure.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -32,12 +32,12 @@ use sublet_frame::{
 };
 
 use device::Device;
-use paint::{Painter, Shape, compile};
+use paint::{Painter, PipelineInfo, compile};
 
 const COLOR: vk::ImageAspectFlags = vk::ImageAspectFlags::COLOR;
 const SIZE: u32 = 16;
 
-/// The layout of one set with bindings of these types.
+/// Creates the layout of one set with bindings of these types.
 fn layout(frames: &Frames, stages: vk::ShaderStageFlags, kinds: &[vk::DescriptorType]) -> PipelineLayout {
     let bindings: Vec<_> = (0..)
         .zip(kinds)
@@ -84,7 +84,7 @@ fn buffer(frames: &Frames, size: u64, usage: vk::BufferUsageFlags) -> Buffer {
     unsafe { frames.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap()
 }
 
-/// Copies, clears and uploads, over and over on the same resources.
+/// Copies, clears and uploads repeatedly on the same resources.
 fn transfers(frames: &mut Frames) {
     let (one, two) = (
         buffer(frames, 1024, vk::BufferUsageFlags::empty()),
@@ -125,7 +125,7 @@ fn transfers(frames: &mut Frames) {
     }
 }
 
-/// Images that share memory: in one list, over lists, and over frames.
+/// Images that share memory: within a list, between lists, and between frames.
 fn shared(frames: &mut Frames) {
     let info = vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -142,12 +142,12 @@ fn shared(frames: &mut Frames) {
     let wanted = [0..=0, 1..=1, 2..=2].map(|steps| TransientImage { info, steps });
     let memory = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     let images = unsafe { frames.create_transient_images(&wanted, &memory) }.unwrap();
-    assert!(images.iter().all(|image| image.place() == images[0].place()));
+    assert!(images.iter().all(|image| image.memory_range() == images[0].memory_range()));
     for frame in 0..3_u8 {
         frames.begin().unwrap();
         let queue = frames.queue(0);
         let mut first = frames.list(queue).unwrap();
-        // What nobody read, what a copy read, what was rendered.
+        // Unread contents, contents read by a copy, and rendered contents.
         first.upload_image(&images[0], &[ImageData::new(0, 0, &[frame; 1024])]).unwrap();
         first.upload_image(&images[1], &[ImageData::new(0, 0, &[frame + 1; 1024])]).unwrap();
         let mut reads = vec![first.read_image(&images[1], 0, 0..1, COLOR).unwrap()];
@@ -155,7 +155,7 @@ fn shared(frames: &mut Frames) {
         let info = RenderingInfo::new(images[2].extent(0), &target, None);
         unsafe { first.begin_rendering(&info) }.unwrap();
         first.end_rendering().unwrap();
-        // Otherwise lavapipe clears behind the upload that follows, although barriers are between them.
+        // Without this read, lavapipe clears after the upload that follows, despite the barriers between them.
         reads.push(first.read_image(&images[2], 0, 0..1, COLOR).unwrap());
         let mut second = frames.list(queue).unwrap();
         second.upload_image(&images[0], &[ImageData::new(0, 0, &[frame + 2; 1024])]).unwrap();
@@ -170,7 +170,7 @@ fn shared(frames: &mut Frames) {
     }
 }
 
-/// Dispatches that read what the one before wrote.
+/// Dispatches that read the results of the previous one.
 fn dispatches(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let numbers = buffer(frames, 256, vk::BufferUsageFlags::STORAGE_BUFFER);
     let arguments = buffer(frames, 64, vk::BufferUsageFlags::INDIRECT_BUFFER);
@@ -202,7 +202,7 @@ fn dispatches(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pip
     }
 }
 
-/// A triangle over all of a picture, whose color is of the constants and of a mip that was blitted.
+/// Draws a triangle over a whole picture. Its color depends on the constants and on a blitted mip.
 fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let target = image(frames, vk::Format::R8G8B8A8_UNORM, 1, vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let depth = {
@@ -237,11 +237,11 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
         unsafe { list.begin_rendering(&info) }.unwrap();
         assert!(list.read_image(&target, 0, 0..1, COLOR).is_err(), "not within rendering");
         unsafe { list.draw(0..3, 0..1) }.unwrap();
-        // What was read is sampled again: nothing has to come between.
+        // Sampling again after sampling needs no barrier.
         let before = frames.statistics().barrier_calls;
         unsafe { list.draw_indexed(0..3, 0, 0..1) }.unwrap();
         assert_eq!(frames.statistics().barrier_calls, before);
-        // Rendering is interrupted for a use that needs a barrier.
+        // A use that needs a barrier interrupts rendering.
         unsafe { list.use_image(&picture, &Subresources::ALL, Use::COPY_SOURCE) }.unwrap();
         list.flush().unwrap();
         unsafe { list.draw(0..3, 0..1) }.unwrap();
@@ -256,14 +256,14 @@ fn draws(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     }
 }
 
-/// Views of aspects without a state of their own: planes, and depth without stencil.
+/// Views of aspects without separate state: planes, and depth without stencil.
 fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let sampled = vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST;
     let format = vk::Format::G8_B8R8_2PLANE_420_UNORM;
     let has =
         unsafe { device.instance.get_physical_device_format_properties(device.physical_device, format) };
     let needs = vk::FormatFeatureFlags::SAMPLED_IMAGE | vk::FormatFeatureFlags::TRANSFER_DST;
-    // Some versions of lavapipe have no formats with planes.
+    // Some versions of lavapipe have no multi-planar formats.
     let planar = has.optimal_tiling_features.contains(needs).then(|| {
         let info = make::image_info(format, (8, 8), 1, 1).flags(vk::ImageCreateFlags::MUTABLE_FORMAT);
         make::image(frames, &info.usage(sampled))
@@ -287,7 +287,7 @@ fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline
     if let Some(planar) = &planar {
         unsafe { list.copy_buffer_to_image(&bytes, planar, &regions) }.unwrap();
     }
-    // Depth and stencil together, and then either: the other one stays.
+    // Clears depth and stencil together, then each alone: the other one stays.
     let value = |depth, stencil| vk::ClearDepthStencilValue { depth, stencil };
     let (of_depth, of_stencil) = (vk::ImageAspectFlags::DEPTH, vk::ImageAspectFlags::STENCIL);
     unsafe { list.clear_depth_stencil(&depth, &Subresources::ALL, value(0.25, 7)) }.unwrap();
@@ -325,7 +325,7 @@ fn views(device: &Device, frames: &mut Frames, layout: &PipelineLayout, pipeline
     }
 }
 
-/// A triangle whose picture is turned upside down by the viewport, cut off by the scissor, and at other depths.
+/// A triangle with a flipped viewport, a scissor and another depth range.
 fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let target = image(frames, vk::Format::R8G8B8A8_UNORM, 1, vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let usage = vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
@@ -379,22 +379,22 @@ fn viewports(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipelin
     assert!(cut[2..].iter().flatten().all(|&byte| byte == 0));
 }
 
-/// A list that reads bytes and then writes them has a barrier of execution between the two. When the list is submitted,
-/// layer 1.4.309 holds the write against the one of the list before, as if nothing had read that in between; within one
-/// list it does not.
+/// Recognizes a false positive of layer 1.4.309. A list that reads bytes and then writes them has an execution barrier
+/// between the two. At submission, the layer compares the write with that of the previous list and ignores the read.
+/// Within one list it does not.
 fn forgets_a_read(message: &str) -> bool {
     ["WRITE_AFTER_WRITE", "on the current VkQueue", "synchronization allows", "TRANSFER_READ"]
         .iter()
         .all(|part| message.contains(part))
 }
 
-/// What is in the images that it renders to; `None` if there is no device.
+/// Returns the contents of the rendered images; `None` without a device.
 fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     let device = match Device::new(features) {
         Ok(device) => device,
         Err(error) => {
             assert!(std::env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{error}");
-            eprintln!("nothing is tested: {error}");
+            eprintln!("skipped: {error}");
             return None;
         }
     };
@@ -433,7 +433,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
     views(&device, &mut frames, &look, looking);
     let stages = vk::ShaderStageFlags::FRAGMENT;
     let draw = layout(&frames, stages, &[uniform, vk::DescriptorType::SAMPLED_IMAGE]);
-    let shape = Shape {
+    let shape = PipelineInfo {
         shader: include_str!("shaders.wgsl"),
         stages: [c"corner", c"texel"],
         input: vk::VertexInputBindingDescription::default().stride(8),
@@ -460,7 +460,7 @@ fn run(features: Features) -> Option<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn the_layer_has_nothing_to_say() {
+fn the_validation_layer_reports_nothing() {
     let all = Features {
         synchronization2: true,
         timeline_semaphore: true,

@@ -1,4 +1,4 @@
-//! Mips by the shader, where blits are not allowed: each is what a linear filter makes of the one before.
+//! Mips by the shader, compared with a linear filter of the previous mip.
 
 use ash::vk;
 use sublet::descriptor::BindPoint;
@@ -13,7 +13,7 @@ const MIPS: u32 = 5;
 const LAYERS: u32 = 2;
 const POINT: BindPoint = BindPoint::Compute;
 
-/// No blit: there is no `TRANSFER_SRC`.
+/// Creates an image without `TRANSFER_SRC`, so that blits are impossible.
 fn image(frames: &Frames, format: vk::Format, usage: vk::ImageUsageFlags) -> Image {
     let info = vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -26,7 +26,7 @@ fn image(frames: &Frames, format: vk::Format, usage: vk::ImageUsageFlags) -> Ima
     unsafe { frames.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap()
 }
 
-/// Makes the mips of an image with these bytes, and answers the texels of all, as shaders see them.
+/// Generates the mips of an image with these bytes, and returns all texels as shaders see them.
 fn chain(
     frames: &mut Frames,
     layout: &PipelineLayout,
@@ -41,7 +41,7 @@ fn chain(
     let half = bytes.len() / 2;
     let layers = [ImageData::new(0, 0, &bytes[..half]), ImageData::new(0, 1, &bytes[half..])];
     list.upload_image(&image, &layers).unwrap();
-    // What is bound stays bound.
+    // Checks that bindings survive mip generation.
     unsafe { list.bind_pipeline(POINT, pipeline, layout) }.unwrap();
     list.generate_mips(&image).unwrap();
     let mut reads = Vec::new();
@@ -65,7 +65,7 @@ fn chain(
     reads.iter().map(|read| read.bytes().unwrap().chunks_exact(16).map(texel).collect()).collect()
 }
 
-/// What a linear filter makes of one direction: the texels that are weighed, and how.
+/// Returns the texels and weights of a linear filter in one direction.
 fn taps(at: u32, from: u32, to: u32) -> [(u32, f32); 2] {
     let place = (at as f32 + 0.5) * from as f32 / to as f32 - 0.5;
     [(place as u32, 1.0 - place.fract()), ((place as u32 + 1).min(from - 1), place.fract())]
@@ -92,7 +92,7 @@ fn check(mips: &[Vec<[f32; 4]>], step: f32, format: vk::Format) {
     }
 }
 
-/// The shader's mips in every format that it knows.
+/// Tests the shader with every supported format.
 pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk::Pipeline) {
     let texels = (EXTENT[0] * EXTENT[1] * LAYERS) as usize;
     let mut random = fastrand::Rng::with_seed(7);
@@ -100,7 +100,7 @@ pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk:
         |parts: usize| (0..texels * parts).flat_map(|_| random.f32().to_le_bytes()).collect::<Vec<u8>>();
     let (wide, single) = (floats(4), floats(1));
     let bytes: Vec<u8> = wide.iter().copied().take(texels * 4).map(|byte| byte / 2).collect();
-    // Halves between 1 and 2: what they are below the point is all that differs.
+    // Half floats between 1 and 2 that differ only in the mantissa.
     let halves: Vec<u8> = bytes.iter().flat_map(|&byte| [byte, 0x3c]).collect();
     for (format, bytes, step) in [
         (vk::Format::R32G32B32A32_SFLOAT, &wide, 1e-5),
@@ -111,7 +111,7 @@ pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk:
     ] {
         check(&chain(frames, layout, pipeline, format, bytes), step, format);
     }
-    // What is missing is said.
+    // Errors for a missing usage.
     let format = vk::Format::R8G8B8A8_UNORM;
     let neither = image(frames, format, vk::ImageUsageFlags::empty());
     let mut list = frames.list(frames.queue(0)).unwrap();
@@ -120,9 +120,9 @@ pub(crate) fn chains(frames: &mut Frames, layout: &PipelineLayout, pipeline: vk:
     assert!(matches!(list.generate_mips(&integers), Err(ListError::FormatFeatures { .. })));
 }
 
-/// `SUBLET_BLESS=1` writes the words anew.
+/// `SUBLET_BLESS=1` updates the file.
 #[test]
-fn the_words_are_those_of_the_source() {
+fn the_shader_binary_matches_its_source() {
     let words = compile(include_str!("../../src/list/downsample.wgsl"));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/list/downsample.spv");

@@ -1,5 +1,4 @@
-//! Rendering by attachments alone: what is cleared, loaded, stored and resolved. The same with dynamic rendering and in
-//! render passes.
+//! Rendering without draws: clear, load, store and resolve, with dynamic rendering and in render passes.
 
 use ash::vk;
 use sublet_frame::track::{Subresources, Use};
@@ -21,7 +20,7 @@ fn target(frames: &Frames, format: vk::Format, samples: vk::SampleCountFlags, si
     let single = samples == vk::SampleCountFlags::TYPE_1;
     let (mips, layers) = if single { (2, 3) } else { (1, 1) };
     let info = make::image_info(format, (size, size), mips, layers).samples(samples);
-    // Seen as another format too.
+    // Also viewed with another format.
     let info = if depth { info } else { info.flags(vk::ImageCreateFlags::MUTABLE_FORMAT) };
     make::image(frames, &info.usage(info.usage | usage))
 }
@@ -34,13 +33,13 @@ fn far(depth: f32, stencil: u32) -> vk::ClearValue {
     vk::ClearValue { depth_stencil: vk::ClearDepthStencilValue { depth, stencil } }
 }
 
-/// Renders, interrupted or not, and nothing else.
+/// Renders without draws, optionally interrupted.
 fn render(frames: &mut Frames, info: &RenderingInfo<'_>, also: Option<&Image>) {
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     unsafe { list.begin_rendering(info) }.unwrap();
     if let Some(image) = also {
-        // Active, and then interrupted.
+        // Begins rendering, then interrupts it.
         unsafe { list.raw(|_, _| ()) }.unwrap();
         unsafe { list.use_image(image, &Subresources::ALL, Use::COPY_SOURCE) }.unwrap();
         list.flush().unwrap();
@@ -60,14 +59,14 @@ fn read(frames: &mut Frames, image: &Image, mip: u32, aspect: vk::ImageAspectFla
     read.bytes().unwrap().to_vec()
 }
 
-/// What is in the images in the end.
+/// Returns the final contents of the images.
 pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     let (one, four) = (vk::SampleCountFlags::TYPE_1, vk::SampleCountFlags::TYPE_4);
     let format = vk::Format::R8G8B8A8_UNORM;
     let (color, other) = (target(frames, format, one, SIZE), target(frames, format, one, SIZE));
     let samples = target(frames, format, four, SIZE);
     let depth = target(frames, vk::Format::D32_SFLOAT_S8_UINT, one, SIZE);
-    // All of everything is defined.
+    // Define all contents first.
     for (mip, layer) in (0..2).flat_map(|mip| (0..3).map(move |layer| (mip, layer))) {
         let at = |image, clear| Attachment::clear(image).mip(mip).layer(layer).clear_value(clear);
         let colors = [Some(at(&color, grey(0.2))), None, Some(at(&other, grey(0.4)))];
@@ -75,7 +74,7 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
         let info = RenderingInfo::new(color.extent(mip), &colors, Some(both));
         render(frames, &info.stencil(both), None);
     }
-    // Two layers of a mip, a part of them.
+    // A part of two layers of a mip.
     let part = Attachment::clear(&color).mip(1).layer(1).clear_value(grey(0.6));
     let colors = [Some(part)];
     let mut info = RenderingInfo::new(color.extent(1), &colors, None).layers(2);
@@ -87,7 +86,7 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     let second = Attachment::clear(&depth).mip(1).clear_value(far(0.75, 3));
     let info = RenderingInfo::new(depth.extent(1), &[], None).stencil(second);
     render(frames, &info, Some(&other));
-    // In the list in which stencil was copied.
+    // In the list that copied stencil.
     frames.begin().unwrap();
     let mut list = frames.list(frames.queue(0)).unwrap();
     drop(list.read_image(&depth, 0, 0..1, STENCIL).unwrap());
@@ -96,20 +95,20 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     list.end_rendering().unwrap();
     frames.submit(frames.queue(0), [list]).unwrap();
     frames.end();
-    // Depth is loaded and cannot be written, stencil is cleared.
+    // Depth is loaded read-only, stencil is cleared.
     let read_only = Attachment::load(&depth).read_only();
     let info = RenderingInfo::new(depth.extent(0), &[], Some(read_only))
         .stencil(Attachment::clear(&depth).clear_value(far(0.0, 5)));
     render(frames, &info, None);
-    // Samples, and what they are resolved to; a second color.
+    // Multisampled color with a resolve target, and a second color.
     let resolved = Attachment::clear(&samples)
         .clear_value(grey(0.8))
         .resolve(&other)
         .store_op(vk::AttachmentStoreOp::DONT_CARE);
     let colors = [Some(resolved)];
     render(frames, &RenderingInfo::new(samples.extent(0), &colors, None), None);
-    // As another format. Whatever the view says, llvmpipe of Mesa 22.3.6 resolves to mip 0 of layer 0, so that the rest of
-    // it is for simulated GPUs.
+    // With another format. llvmpipe of Mesa 22.3.6 always resolves to mip 0 of layer 0, so simulated GPUs cover the
+    // rest.
     let srgb = vk::Format::R8G8B8A8_SRGB;
     let resolved = Attachment::clear(&samples)
         .view_format(srgb)
@@ -119,7 +118,7 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     render(frames, &RenderingInfo::new(color.extent(0), &colors, None), None);
     let mut found: Vec<_> = (0..2).map(|mip| read(frames, &color, mip, COLOR)).collect();
     let (first, others) = found[0].split_at(8 * 8 * 4);
-    // Drivers round half of alpha up or down.
+    // Drivers round a half of alpha up or down.
     let is_half = |texel: &[u8]| texel[..3] == [188; 3] && (127..=128).contains(&texel[3]);
     assert!(first.chunks(4).all(is_half), "half of the light, {first:?}");
     assert!(others.chunks(4).all(|texel| texel[0] == texel[3]), "the other layers are as they were");
@@ -135,7 +134,7 @@ pub(crate) fn scenes(frames: &mut Frames) -> Vec<Vec<u8>> {
     found
 }
 
-/// Two slices of a volume, and then two layers of an image: the others stay.
+/// Two slices of a volume, and two layers of an image: the others stay.
 fn slices(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     let info = make::image_info(format, (SIZE, SIZE), 1, 1).image_type(vk::ImageType::TYPE_3D);
     let info = info.extent(vk::Extent3D { width: SIZE, height: SIZE, depth: 4 });
@@ -158,7 +157,7 @@ fn slices(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     found
 }
 
-/// Depth and stencil of several samples, where there is more than Vulkan 1.0 for it. `depth` is as it was.
+/// Resolves depth and stencil, if the device supports more than Vulkan 1.0 does. `depth` stays unchanged.
 fn resolve_depth(frames: &mut Frames, depth: &Image) {
     let samples = target(frames, depth.format(), vk::SampleCountFlags::TYPE_4, SIZE);
     let single = target(frames, depth.format(), vk::SampleCountFlags::TYPE_1, SIZE);
@@ -185,8 +184,8 @@ fn resolve_depth(frames: &mut Frames, depth: &Image) {
     assert_eq!(found[1].bytes().unwrap(), [9; 64]);
 }
 
-/// More images than framebuffers are kept, some of them dropped while the device renders: a new view may have the handle
-/// of an old one.
+/// Uses more images than the cache has framebuffers, and drops some while the device renders: a new view may reuse the
+/// handle of an old one.
 fn many(frames: &mut Frames, format: vk::Format) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut texels = Vec::new();

@@ -1,8 +1,9 @@
-//! What lists cost, in intervals that are looked at or moved: times differ from run to run, and these do not.
+//! Cost of lists, in visited or moved intervals. Unlike times, these are deterministic.
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{
-    BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Submission, Subresources, Use, steps,
+    BufferInfo, Global, ImageId, ImageInfo, MemoryRange, Queue, Recorder, Submission, Subresources, Use,
+    steps,
 };
 use vk::PipelineStageFlags2 as Stages;
 
@@ -15,7 +16,7 @@ fn cost(f: impl FnOnce()) -> usize {
     steps() - before
 }
 
-/// The cost of frames 200 to 300, and of the last hundred of ten thousand.
+/// Returns the cost of frames 200 to 300, and of the last hundred of ten thousand.
 fn early_and_late(mut frame: impl FnMut()) -> (usize, usize) {
     let mut hundreds = Vec::new();
     for _ in 0..100 {
@@ -24,22 +25,22 @@ fn early_and_late(mut frame: impl FnMut()) -> (usize, usize) {
     (hundreds[2], hundreds[99])
 }
 
-fn place(offset: u64, size: u64) -> Option<Place> {
-    Some(Place { memory: vk::DeviceMemory::from_raw(1), offset, size })
+fn place(offset: u64, size: u64) -> Option<MemoryRange> {
+    Some(MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset, size })
 }
 
-fn images(global: &mut Global, places: impl Iterator<Item = Option<Place>>) -> Vec<ImageId> {
-    let image = |(raw, place)| ImageInfo { place, ..ImageInfo::new(vk::Image::from_raw(raw)) };
+fn images(global: &mut Global, places: impl Iterator<Item = Option<MemoryRange>>) -> Vec<ImageId> {
+    let image = |(raw, memory_range)| ImageInfo { memory_range, ..ImageInfo::new(vk::Image::from_raw(raw)) };
     (1..).zip(places).map(|named| global.add_image(&image(named))).collect()
 }
 
-/// A hundred uploads at random offsets in each frame, then one use of all.
+/// A hundred writes at random offsets in each frame, then one use of the whole buffer.
 #[test]
 fn a_buffer_that_is_written_piece_by_piece_costs_the_same_after_ten_thousand_frames() {
     let compute = Stages::COMPUTE_SHADER;
     let writes = [Use::COPY_TARGET, Use::CLEAR, Use::storage_write(compute).discard()];
     let reads = [Use::VERTICES, Use::storage_read(compute)];
-    // Of one kind; of several; and never used as a whole.
+    // One kind of read; several kinds; and never used as a whole.
     for (kinds, whole) in [(1, true), (3, true), (3, false)] {
         const SIZE: u64 = 64 << 20;
         let mut random = fastrand::Rng::with_seed(5);
@@ -68,8 +69,8 @@ fn a_buffer_that_is_written_piece_by_piece_costs_the_same_after_ten_thousand_fra
     }
 }
 
-/// The same of a ring that two queues share: what differs in the queue or in the owner stays apart, and is as much as
-/// the ring has pieces.
+/// A ring that two queues share. States with different queues or owners are not joined, so their number is that of the
+/// pieces of the ring.
 #[test]
 fn a_ring_between_two_queues_costs_the_same_after_ten_thousand_frames() {
     for concurrent in [false, true] {
@@ -130,7 +131,7 @@ fn submit_each(
     global.resolve(queue, &[&*list], submission).unwrap();
 }
 
-/// All in the same bytes; and a large one that takes the memory of many small ones.
+/// All in the same bytes; and a large image that takes the memory of many small ones.
 #[test]
 fn images_that_alias_one_memory_cost_a_little_each() {
     for large in [false, true] {
@@ -152,9 +153,9 @@ fn images_that_alias_one_memory_cost_a_little_each() {
     }
 }
 
-/// What is not used costs nothing.
+/// Unused resources cost nothing.
 #[test]
-fn changes_cost_the_same_among_many_resources_with_a_place() {
+fn changes_cost_the_same_among_many_resources_with_a_memory_range() {
     let mut costs = Vec::new();
     for count in [1_000_u64, 100_000] {
         let mut global = Global::new();

@@ -1,9 +1,9 @@
-//! Faults of other trackers, and the promises of this one: a test for each.
+//! Known bugs of other trackers, and the guarantees of this one: a test for each.
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{
-    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, ResolveError, Split,
-    StateError, Submission, Subresources, Use, UseError,
+    BarrierBatch, BufferId, BufferInfo, Global, ImageId, ImageInfo, MemoryRange, Queue, Recorder,
+    ResolveError, Split, StateError, Submission, Subresources, Use, UseError,
 };
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
 
@@ -38,14 +38,14 @@ impl World {
         self.global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(self.raw), size))
     }
 
-    /// Submits one list, and returns what goes in front of it.
-    fn submit(&mut self, list: &Recorder) -> Batch {
+    /// Submits one list, and returns its preamble.
+    fn submit(&mut self, list: &Recorder) -> BarrierBatch {
         self.global.resolve(list.queue(), &[list], &mut self.submission).unwrap();
-        self.submission.front(0).cloned().unwrap_or_default()
+        self.submission.preamble(0).cloned().unwrap_or_default()
     }
 
-    /// Submits a list of one use of an image.
-    fn submit_use(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Batch {
+    /// Submits a list with one use of an image.
+    fn submit_use(&mut self, image: ImageId, part: &Subresources, usage: Use) -> BarrierBatch {
         let mut list = self.list();
         list.use_image(image, part, usage).unwrap();
         self.submit(&list)
@@ -56,8 +56,8 @@ fn image_info(raw: u64) -> ImageInfo {
     ImageInfo::new(vk::Image::from_raw(raw))
 }
 
-/// Old layout, new layout, mips, layers.
-fn images(batch: &Batch) -> Vec<(Layout, Layout, std::ops::Range<u32>, std::ops::Range<u32>)> {
+/// Returns old layout, new layout, mips and layers.
+fn images(batch: &BarrierBatch) -> Vec<(Layout, Layout, std::ops::Range<u32>, std::ops::Range<u32>)> {
     let range = |base: u32, count: u32| base..base + count;
     let mut images: Vec<_> = batch
         .images()
@@ -77,12 +77,12 @@ fn a_subresource_that_this_list_has_not_touched_is_unknown_and_not_common() {
     let mut world = World::new();
     let image = world.image(2, 1);
     world.submit_use(image, &ALL, SAMPLED);
-    // One mip is touched. The other one is first used here too, and waits for what was before the list.
+    // Only one mip is used. The other one has its first use later, and waits for uses before the list.
     let mut list = world.list();
     list.use_image(image, &ALL.mips(0..1), Use::COPY_TARGET).unwrap();
     list.flush();
     list.use_image(image, &ALL.mips(1..2), Use::COPY_TARGET).unwrap();
-    assert!(list.flush().is_none(), "nothing is known of mip 1 here");
+    assert!(list.flush().is_none(), "the state of mip 1 is not known here");
     let front = world.submit(&list);
     assert_eq!(images(&front), [(SAMPLED.layout, Layout::TRANSFER_DST_OPTIMAL, 0..2, 0..1)]);
 }
@@ -113,7 +113,7 @@ fn a_commit_merges_and_leaves_what_the_list_did_not_use() {
     let image = world.image(1, 4);
     world.submit_use(image, &ALL, SAMPLED);
     world.submit_use(image, &ALL.layers(1..2), Use::COLOR_ATTACHMENT);
-    // The layers beside it are as the first list left them.
+    // Other layers keep the state of the first list.
     assert!(world.submit_use(image, &ALL.layers(2..4), SAMPLED).is_empty());
     let front = world.submit_use(image, &ALL, SAMPLED);
     assert_eq!(images(&front), [(Use::COLOR_ATTACHMENT.layout, SAMPLED.layout, 0..1, 1..2)]);
@@ -143,7 +143,7 @@ fn reads_of_one_layout_need_no_barrier_and_later_readers_add_their_stages() {
     assert_eq!(list.flush().unwrap().len(), 1);
     list.use_image(image, &ALL, SAMPLED).unwrap();
     assert!(list.flush().is_none());
-    // Other shaders have to see the copy too, and stay beside the first ones.
+    // Other shader stages need visibility too, but no order with the first readers.
     list.use_image(image, &ALL, Use::sampled(Stages::COMPUTE_SHADER)).unwrap();
     let barrier = list.flush().unwrap().images()[0];
     assert_eq!(barrier.dst_stage_mask, Stages::COMPUTE_SHADER);
@@ -212,7 +212,7 @@ fn unordered_writes_get_a_barrier_on_request_only() {
     list.storage_barrier(image).unwrap();
     list.use_image(image, &ALL, write).unwrap();
     list.use_buffer(buffer, 0..64, write).unwrap();
-    assert_eq!(list.flush().unwrap().len(), 1, "the image alone");
+    assert_eq!(list.flush().unwrap().len(), 1, "only the image needs a barrier");
     list.storage_barriers();
     list.use_image(image, &ALL, write).unwrap();
     list.use_buffer(buffer, 0..64, write).unwrap();
@@ -235,7 +235,7 @@ fn a_destroyed_resource_is_an_error_and_changes_nothing() {
     list.use_image(kept, &ALL, SAMPLED).unwrap();
     list.use_image(gone, &ALL, SAMPLED).unwrap();
     world.global.remove(gone).unwrap();
-    // The slot has another owner by now.
+    // Another resource has the slot now.
     let successor = world.image(1, 1);
     let error = world.global.resolve(world.queue, &[&list], &mut world.submission).unwrap_err();
     assert_eq!(error, ResolveError::Destroyed { list: 0, resource: gone.into() });
@@ -261,7 +261,7 @@ fn one_command_uses_a_range_in_one_way() {
     let no_layout = Use::buffer(Stages::COPY, Access::TRANSFER_READ);
     let error = UseError::NoLayout { resource: image.into() };
     assert_eq!(list.use_image(image, &ALL, no_layout), Err(error));
-    // Two readers may be declared one after the other: the barrier of the command orders both.
+    // Two readers may be declared one after the other: the barrier of the command covers both.
     list.reset();
     list.use_image(image, &ALL, Use::COPY_TARGET).unwrap();
     list.flush();
@@ -296,10 +296,10 @@ fn a_queue_of_another_family_gets_a_release_an_acquire_and_a_semaphore() {
         panic!("{:?}", world.submission);
     };
     assert_eq!((wait.queue, wait.serial, wait.stages), (transfer, 2, Stages::FRAGMENT_SHADER));
-    // It is this queue's now.
+    // This queue owns it now.
     assert!(world.submit_use(image, &ALL, SAMPLED).is_empty());
     assert!(world.submission.waits().is_empty() && world.submission.releases().is_empty());
-    // Who wants nothing of it needs no release.
+    // A discarding use needs no release.
     let mut upload = Recorder::new(transfer);
     upload.use_image(image, &ALL, Use::COPY_TARGET.discard()).unwrap();
     let front = world.submit(&upload);
@@ -335,7 +335,7 @@ fn concurrent_readers_on_two_queues_do_not_wait_for_one_another() {
 
 /// A host-written resource has no owner. The first family that reads it becomes the owner.
 #[test]
-fn what_the_host_wrote_is_released_by_the_first_reader() {
+fn host_written_resources_are_released_by_the_first_reader() {
     let mut world = World::new();
     let compute = world.global.add_queue(1);
     let read = Use::storage_read(Stages::COMPUTE_SHADER);
@@ -347,7 +347,7 @@ fn what_the_host_wrote_is_released_by_the_first_reader() {
         world.submission.releases().len()
     };
     let graphics = world.queue;
-    // Half of it: only that half has an owner.
+    // Only the used half gets an owner.
     assert_eq!(submit(&mut world, graphics, 0..32), 0);
     assert_eq!(submit(&mut world, compute, 32..64), 0);
     assert_eq!(submit(&mut world, compute, 0..32), 1);
@@ -356,7 +356,7 @@ fn what_the_host_wrote_is_released_by_the_first_reader() {
     assert_eq!((release.offset, release.size), (0, 32));
     assert_eq!(submit(&mut world, compute, 0..64), 0);
     assert_eq!(submit(&mut world, graphics, 0..64), 1);
-    // A semaphore from outside says when the resource can be used, and not who owns it.
+    // An external semaphore orders the use, but does not change the owner.
     let buffer = world.buffer(64);
     let submit = |world: &mut World, queue| {
         let mut list = Recorder::new(queue);
@@ -368,15 +368,15 @@ fn what_the_host_wrote_is_released_by_the_first_reader() {
     assert_eq!(submit(&mut world, compute), 0);
     assert_eq!(submit(&mut world, graphics), 1);
     world.global.idle(buffer).unwrap();
-    assert_eq!(submit(&mut world, compute), 1, "the host may write what a family owns");
+    assert_eq!(submit(&mut world, compute), 1, "a host write keeps the owner");
 }
 
 #[test]
 fn memory_that_is_shared_is_handed_over_with_a_barrier_and_a_discard() {
     let mut world = World::new();
-    let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 100 });
-    let shadow = world.global.add_image(&ImageInfo { place, ..image_info(1) });
-    let bloom = world.global.add_image(&ImageInfo { place, ..image_info(2) });
+    let memory_range = Some(MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 100 });
+    let shadow = world.global.add_image(&ImageInfo { memory_range, ..image_info(1) });
+    let bloom = world.global.add_image(&ImageInfo { memory_range, ..image_info(2) });
     let mut list = world.list();
     list.use_image(shadow, &ALL, Use::COLOR_ATTACHMENT).unwrap();
     list.flush();
@@ -384,18 +384,18 @@ fn memory_that_is_shared_is_handed_over_with_a_barrier_and_a_discard() {
     let batch = list.flush().unwrap();
     assert_eq!(batch.images()[0].old_layout, Layout::UNDEFINED);
     assert_eq!(batch.images()[0].src_stage_mask, Stages::COLOR_ATTACHMENT_OUTPUT);
-    // What one image wrote is made available by a barrier of memory: the other image's is about that image alone. It
-    // names the writes for the validation layer, which finds a hazard otherwise.
+    // A memory barrier makes the writes of the first image available, because an image barrier covers only its own
+    // image. It also names the writes for the validation layer, which would report a hazard otherwise.
     assert_eq!(batch.memory()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
     assert_eq!(batch.images()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
     world.submit(&list);
-    // Over two lists the same.
+    // The same between two lists.
     let front = world.submit_use(shadow, &ALL, Use::COLOR_ATTACHMENT);
     assert_eq!(front.images()[0].old_layout, Layout::UNDEFINED);
     assert_eq!(front.images()[0].src_stage_mask, Stages::COMPUTE_SHADER);
     assert!(front.memory()[0].src_access_mask == Access::SHADER_STORAGE_WRITE);
     assert!(front.images()[0].src_access_mask == Access::SHADER_STORAGE_WRITE);
-    // And the next use of the same one is an ordinary one.
+    // A repeated use of the same image is not special.
     let front = world.submit_use(shadow, &ALL, SAMPLED);
     assert_eq!(front.images()[0].old_layout, Use::COLOR_ATTACHMENT.layout);
 }
@@ -415,10 +415,10 @@ fn a_frozen_resource_costs_nothing_and_refuses_writes() {
     list.use_image(image, &ALL, Use::COPY_TARGET).unwrap();
     let error = world.global.resolve(world.queue, &[&list], &mut world.submission).unwrap_err();
     assert_eq!(error, ResolveError::Frozen { list: 0, resource: image.into() });
-    // Whatever shares its memory is refused too, as long as it is frozen.
-    let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 100 });
-    let shadow = world.global.add_image(&ImageInfo { place, ..image_info(101) });
-    let bloom = world.global.add_image(&ImageInfo { place, ..image_info(102) });
+    // Resources that share its memory are rejected while it is frozen.
+    let memory_range = Some(MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 100 });
+    let shadow = world.global.add_image(&ImageInfo { memory_range, ..image_info(101) });
+    let bloom = world.global.add_image(&ImageInfo { memory_range, ..image_info(102) });
     world.submit_use(shadow, &ALL, SAMPLED);
     world.global.freeze(shadow, SAMPLED).unwrap();
     world.global.freeze(shadow, SAMPLED).unwrap();
@@ -438,7 +438,7 @@ fn a_frozen_resource_costs_nothing_and_refuses_writes() {
     assert_eq!(
         front.images()[0].src_stage_mask,
         Stages::FRAGMENT_SHADER,
-        "lists that did not say so may have read"
+        "undeclared reads may have happened"
     );
 }
 
@@ -456,14 +456,14 @@ fn a_swapchain_image_is_acquired_drawn_and_presented() {
         assert_eq!((present.dst_stage_mask, present.dst_access_mask), (Stages::NONE, Access::NONE));
         let front = world.submit(&list);
         let draw = front.images()[0];
-        // Behind the semaphore, which waits at that stage.
+        // After the semaphore, which waits at that stage.
         assert_eq!(draw.src_stage_mask, Stages::COLOR_ATTACHMENT_OUTPUT, "frame {frame}");
         assert_eq!((draw.old_layout, draw.src_access_mask), (Layout::UNDEFINED, Access::NONE));
     }
 }
 
 #[test]
-fn the_outside_gets_a_resource_and_gives_it_back() {
+fn external_owners_get_a_resource_and_return_it() {
     let mut world = World::new();
     let image = world.image(1, 1);
     let mut list = world.list();
@@ -514,7 +514,7 @@ fn depth_and_stencil_change_together_unless_they_may_be_apart() {
 }
 
 #[test]
-fn barriers_of_a_submission_come_in_front_of_its_first_list_where_they_can() {
+fn barriers_of_a_submission_go_to_its_first_preamble_if_possible() {
     let mut world = World::new();
     let (first, second) = (world.image(1, 1), world.image(1, 1));
     let mut lists = [world.list(), world.list()];
@@ -523,8 +523,8 @@ fn barriers_of_a_submission_come_in_front_of_its_first_list_where_they_can() {
     lists[1].use_image(second, &ALL, Use::COLOR_ATTACHMENT).unwrap();
     let lists: Vec<&Recorder> = lists.iter().collect();
     world.global.resolve(world.queue, &lists, &mut world.submission).unwrap();
-    assert_eq!(world.submission.front(0).unwrap().len(), 2);
-    assert_eq!(world.submission.front(1).unwrap().len(), 1, "what the first list has to do before");
+    assert_eq!(world.submission.preamble(0).unwrap().len(), 2);
+    assert_eq!(world.submission.preamble(1).unwrap().len(), 1, "the first list has to finish before");
 }
 
 #[test]
@@ -541,13 +541,13 @@ fn the_old_call_is_as_narrow_as_it_can_be() {
     assert_eq!(old.src_stages, vk::PipelineStageFlags::TRANSFER | vk::PipelineStageFlags::DRAW_INDIRECT);
     let both = vk::PipelineStageFlags::FRAGMENT_SHADER | vk::PipelineStageFlags::COMPUTE_SHADER;
     assert_eq!(old.dst_stages, both);
-    assert!(old.memory.is_empty(), "a wait alone needs no barrier of memory");
+    assert!(old.memory.is_empty(), "an execution dependency needs no memory barrier");
     assert_eq!(old.images[0].dst_access_mask, vk::AccessFlags::SHADER_READ);
-    assert_eq!(Batch::new().to_barrier1().src_stages, vk::PipelineStageFlags::TOP_OF_PIPE);
+    assert_eq!(BarrierBatch::new().to_barrier1().src_stages, vk::PipelineStageFlags::TOP_OF_PIPE);
 }
 
 #[test]
-fn behind_vertices_and_indices_a_write_sees_the_one_before() {
+fn a_write_after_a_vertex_or_index_read_sees_the_previous_write() {
     let mut world = World::new();
     let copied = Use::COPY_TARGET;
     for (read, access) in [
@@ -569,17 +569,17 @@ fn behind_vertices_and_indices_a_write_sees_the_one_before() {
 }
 
 #[test]
-fn a_dependency_in_two_halves_is_one_and_nothing_is_used_between_them() {
+fn a_split_dependency_excludes_uses_between_its_halves() {
     let mut world = World::new();
     let image = world.image(1, 1);
     let mut list = world.list();
     let mut split = Split::new();
-    assert!(!list.split_image(image, &ALL, SAMPLED, &mut split).unwrap(), "nothing is known of it yet");
+    assert!(!list.split_image(image, &ALL, SAMPLED, &mut split).unwrap(), "the previous state is not known");
     list.use_image(image, &ALL, Use::COLOR_ATTACHMENT).unwrap();
     list.flush();
     assert!(
         !list.split_image(image, &ALL, Use::COPY_TARGET, &mut split).unwrap(),
-        "who writes gets a barrier"
+        "a write gets a normal barrier"
     );
     assert!(list.split_image(image, &ALL, SAMPLED, &mut split).unwrap());
     assert_eq!(split.batch().images()[0].src_access_mask, Access::COLOR_ATTACHMENT_WRITE);
@@ -594,7 +594,7 @@ fn a_dependency_in_two_halves_is_one_and_nothing_is_used_between_them() {
 }
 
 #[test]
-fn an_unordered_write_behind_a_dependency_in_two_halves_is_not_shown_by_it() {
+fn a_split_dependency_does_not_cover_later_unordered_writes() {
     let mut world = World::new();
     let buffer = world.buffer(64);
     let (write, read) = (Use::storage_write(Stages::COMPUTE_SHADER).unordered(), Use::COPY_SOURCE);
@@ -630,7 +630,7 @@ fn lists_are_recorded_on_many_threads_in_any_order() {
     });
     let lists: Vec<&Recorder> = lists.iter().collect();
     world.global.resolve(queue, &lists, &mut world.submission).unwrap();
-    assert_eq!(world.submission.front(0).unwrap().len(), 8);
+    assert_eq!(world.submission.preamble(0).unwrap().len(), 8);
     let other = world.global.add_queue(1);
     let error = world.global.resolve(other, &lists, &mut world.submission).unwrap_err();
     assert_eq!(error, ResolveError::WrongQueue { list: 0 });

@@ -1,4 +1,4 @@
-//! What is of one `Global` is refused by another, and does nothing there.
+//! A `Global` rejects the objects of another one, without side effects.
 
 use ash::vk::{self, Handle};
 use fastrand::Rng;
@@ -8,8 +8,8 @@ use sublet_frame::track::{
 };
 use vk::PipelineStageFlags2 as Stages;
 
-/// Another `Global`, with the same resources and queues in the same slots: its names differ from those of a program in
-/// nothing but the `Global` that they are of.
+/// Another `Global` with the same resources and queues in the same slots. Its ids differ only in the number of their
+/// `Global`.
 pub struct Foreign {
     pub global: Global,
     rng: Rng,
@@ -33,7 +33,7 @@ impl Foreign {
         self.images.push(self.global.add_image(info));
     }
 
-    /// One of its resources, for what takes either kind.
+    /// Returns one of its resources, of either kind.
     fn resource(&mut self) -> ResourceId {
         let at = self.rng.usize(0..self.buffers.len() + self.images.len());
         match self.images.get(at.wrapping_sub(self.buffers.len())) {
@@ -42,7 +42,7 @@ impl Foreign {
         }
     }
 
-    /// A list of the program is given what is not of its `Global`, and goes on.
+    /// Passes foreign resources to a list of the program, which stays usable.
     pub fn disturb_list(&mut self, list: &mut Recorder) {
         let of = |resource| Err(UseError::OtherGlobal { resource });
         let resource = self.resource();
@@ -70,7 +70,7 @@ impl Foreign {
         }
     }
 
-    /// The `Global` of the program is given what is not its own, and it is given what is the program's.
+    /// Passes foreign objects to the `Global` of the program, and objects of the program to this one.
     pub fn disturb(&mut self, own: &mut Global, queue: Queue, lists: &[&Recorder]) {
         let resource = self.resource();
         let of = Err(StateError::OtherGlobal { resource });
@@ -89,7 +89,7 @@ impl Foreign {
             }
             7 => {
                 let Some(&image) = self.rng.choice(&self.images) else { return };
-                let answer = own.layouts(image, |_, _, _| panic!("it is not known"));
+                let answer = own.layouts(image, |_, _, _| panic!("the image is foreign"));
                 let refused = Err(StateError::OtherGlobal { resource: image.into() });
                 assert_eq!(answer, refused);
                 assert_eq!(own.assume_layout(image, vk::ImageLayout::GENERAL), refused);
@@ -109,7 +109,7 @@ impl Foreign {
         }
     }
 
-    /// It resolves something of its own; only it takes that back.
+    /// Resolves a submission here. Only this `Global` can revoke it.
     pub fn resolve_and_revoke(&mut self, own: &mut Global) {
         let mut list = Recorder::new(self.queues[0]);
         let resource = self.resource();
@@ -122,7 +122,7 @@ impl Foreign {
 }
 
 #[test]
-fn a_queue_of_another_has_no_number() {
+fn queues_of_another_global_have_no_submissions() {
     let (mut one, mut two) = (Global::new(), Global::new());
     let (_, queue) = (one.add_queue(0), two.add_queue(0));
     let asked = std::panic::catch_unwind(|| one.submitted(queue));
@@ -130,9 +130,9 @@ fn a_queue_of_another_has_no_number() {
     assert_eq!(two.submitted(queue), 0);
 }
 
-/// Both lists have begun one dependency: its name says of which list it is.
+/// Two lists begin a split dependency. Its id identifies the list.
 #[test]
-fn a_dependency_of_one_list_is_not_joined_in_another() {
+fn a_split_dependency_is_not_joined_in_another_list() {
     let mut global = Global::new();
     let queue = global.add_queue(0);
     let buffer = global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(1), 8));

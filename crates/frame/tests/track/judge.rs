@@ -1,7 +1,7 @@
-//! The judge: the simulated driver's, told what the queues do. It finds accesses that nothing orders, and families of
-//! queues that use what they do not own. It knows nothing of the tracker.
+//! The judge: feeds the hazard detection of the simulated driver with the queue operations. It finds unordered accesses
+//! and uses by families that do not own the resource. It shares no code with the tracker.
 //!
-//! What the driver checks elsewhere is here: layouts, and that no contents are discarded that somebody wants.
+//! This file checks layouts and discarded contents, which the driver checks elsewhere.
 
 use ash::vk;
 use sublet::sim::feed::{Feed, FeedBarrier, FeedPart, FeedUse, writes};
@@ -12,12 +12,12 @@ pub const QUEUES: usize = 3;
 /// A buffer or an image, with a cell for each byte or subresource.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// The unit of memory that the first cell is in; each has one.
+    /// The memory unit of the first cell. Each cell has one unit.
     pub unit: usize,
     pub cells: usize,
     pub image: bool,
     pub exclusive: bool,
-    /// The host has written it before any queue uses it.
+    /// Written by the host before any queue uses it.
     pub filled: bool,
 }
 
@@ -81,9 +81,9 @@ pub enum Fault {
     /// Rules that the simulated driver reports.
     Rules(Vec<&'static str>),
     Layout(usize),
-    /// Contents were discarded that somebody wants.
+    /// Needed contents were discarded.
     Lost(usize),
-    /// Nobody signals it before.
+    /// Nothing signals the semaphore before.
     Semaphore,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Judge<'a> {
         Self { resources, families, feed: Feed::new(families), cells }
     }
 
-    /// The first fault of a trace.
+    /// Returns the first fault of a trace.
     pub fn judge(mut self, steps: &[Step]) -> Result<(), (usize, Fault)> {
         for (at, step) in steps.iter().enumerate() {
             self.step(step).map_err(|fault| (at, fault))?;
@@ -164,7 +164,7 @@ impl<'a> Judge<'a> {
         let mut told = Vec::new();
         for usage in uses {
             let at = usage.resource;
-            // What is not wanted may belong to anybody.
+            // Discarded contents need no owner.
             let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
             for &cell in &usage.cells {
                 let state = &mut self.cells[at][cell];
@@ -229,7 +229,7 @@ impl<'a> Judge<'a> {
                     return Err(Fault::Layout(*at));
                 }
                 state.defined &= bar.layouts.0 != Layout::UNDEFINED;
-                // A release leaves the layout to the acquire.
+                // A release leaves the layout transition to the acquire.
                 if bar.families.0 == bar.families.1 || bar.families.1 == self.families[queue] {
                     state.layout = bar.layouts.1;
                 }
@@ -239,7 +239,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A step for a message, on few lines.
+/// Formats a step for a message.
 pub fn show(step: &Step) -> String {
     match step {
         Step::Command { queue, uses } => uses.iter().fold(format!("q{queue} command"), |text, usage| {

@@ -1,4 +1,4 @@
-//! The tracker against a judge that knows only the specification.
+//! Tests the tracker against a judge that knows only the specification.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
@@ -12,7 +12,7 @@ mod random;
 mod revoke;
 mod states;
 
-/// How many programs each test runs. `SUBLET_CASES` says how many.
+/// Number of programs for each test, set by `SUBLET_CASES`.
 fn cases() -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
 }

@@ -1,4 +1,4 @@
-//! No barrier is needless: each one is removed and narrowed in turn, and the judge has to object.
+//! No barrier is redundant: the judge must report a hazard when any barrier is removed or narrowed.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use crate::judge::{Bar, Judge, Step, show};
-use crate::program::{Program, SHAPE, Shape, run};
+use crate::program::{Program, ProgramShape, SHAPE, run};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cut {
@@ -28,7 +28,7 @@ fn bits(mut mask: u64) -> Vec<u64> {
     all
 }
 
-/// Every program that has one thing less.
+/// Calls `f` with every program that has one part less.
 fn cuts(steps: &[Step], mut f: impl FnMut(Cut, usize, &[Step])) {
     let mut changed = steps.to_vec();
     for at in 0..steps.len() {
@@ -67,7 +67,7 @@ fn cuts(steps: &[Step], mut f: impl FnMut(Cut, usize, &[Step])) {
                 }
             }
             Step::Wait { queue, on, serial, stages } => {
-                // Step by step the numbers of the others stay.
+                // Replaces the step, so that the indices of the others stay.
                 changed[at] = Step::Barriers { queue: *queue, bars: Vec::new() };
                 f(Cut::Wait, at, &changed);
                 for bit in bits(stages.as_raw()) {
@@ -82,20 +82,21 @@ fn cuts(steps: &[Step], mut f: impl FnMut(Cut, usize, &[Step])) {
     }
 }
 
-/// The few that the tracker gives although less would do, and why.
+/// The redundant parts that the tracker accepts, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Excuse {
-    /// What waits for several stages that came after something waits for all of them. One would do, if nothing but the
-    /// order behind the others were wanted.
+    /// A use waits with several stages, each for all earlier stages. One would suffice if only the order of later uses
+    /// mattered.
     SeveralStages,
-    /// A later reader names the write once more, although an earlier reader or a semaphore has made it available.
+    /// A later reader includes the write access again, although an earlier reader or a semaphore has made it available.
     AvailableBefore,
-    /// Readers that came together are one product of stages and accesses; or the write was visible to a third product,
-    /// of which no note is kept.
+    /// Merged readers form one product of stages and accesses; or the write was visible to a third product, which is
+    /// not stored.
     Products,
-    /// A list does not know what those before it have ordered or shown.
+    /// A list does not know the ordering and visibility established by previous lists.
     BeforeTheList,
-    /// A write behind vertices or indices is made to see the write before them, as it is not known which were read.
+    /// After a vertex or index read, a later write still needs a memory dependency, because the read may have been
+    /// partial.
     Fetched,
     /// A queue has waited for another one that has waited for a third.
     ChainedQueues,
@@ -113,7 +114,7 @@ fn excuse(cut: Cut, step: &Step, before: &[Step]) -> Option<Excuse> {
     let dst = bars.iter().fold((0, 0), |all, bar| (all.0 | bar.dst.0.as_raw(), all.1 | bar.dst.1.as_raw()));
     let repeated = before.iter().any(|earlier| match earlier {
         Step::Barriers { bars, .. } => bars.iter().any(|bar| bar.src.1.as_raw() & src.1 != 0),
-        // A semaphore makes everything available.
+        // A semaphore makes all writes available.
         Step::Wait { .. } => true,
         _ => false,
     });
@@ -128,8 +129,8 @@ fn excuse(cut: Cut, step: &Step, before: &[Step]) -> Option<Excuse> {
     }
 }
 
-/// How many cuts there were of each kind, and how many of them left a program without a hazard.
-fn count(shape: Shape, programs: u64) -> BTreeMap<Cut, (usize, BTreeMap<Excuse, usize>)> {
+/// Counts the cuts of each kind, and those that left a program without a hazard.
+fn count(shape: ProgramShape, programs: u64) -> BTreeMap<Cut, (usize, BTreeMap<Excuse, usize>)> {
     let mut counts = BTreeMap::<Cut, (usize, BTreeMap<Excuse, usize>)>::new();
     for seed in 0..programs {
         let Program { resources, families, steps } = run(seed, shape);
@@ -149,19 +150,19 @@ fn count(shape: Shape, programs: u64) -> BTreeMap<Cut, (usize, BTreeMap<Excuse, 
     counts
 }
 
-/// Programs with one resource, so that no barrier of another one does the same by chance.
+/// Tests programs with one resource, so that no barrier of another resource can replace the removed one.
 fn is_minimal(queues: usize) {
-    let counts = count(Shape { whole: true, resources: 1, queues, ..SHAPE }, crate::cases() / 5);
+    let counts = count(ProgramShape { whole: true, resources: 1, queues, ..SHAPE }, crate::cases() / 5);
     println!("{counts:?}");
     for (cut, (all, needless)) in counts {
-        // Of a thousand.
+        // Per thousand.
         let bound = match cut {
             Cut::Barrier => 10,
             Cut::Wait => 60,
-            // Two of eleven uses of a buffer fetch vertices or indices.
+            // Two of eleven buffer uses fetch vertices or indices.
             Cut::TargetAccess => 90,
             Cut::TargetStage => 50,
-            // Behind several first readers of what the host wrote there is nothing but their order.
+            // After several first readers of a host write, only their order matters.
             Cut::SourceStage => 110,
             Cut::SourceAccess => 220,
             Cut::WaitStage => 380,
@@ -172,16 +173,16 @@ fn is_minimal(queues: usize) {
 }
 
 #[test]
-fn on_one_queue_nothing_is_needless_but_a_listed_few() {
+fn on_one_queues_only_listed_parts_are_redundant() {
     is_minimal(1);
 }
 
 #[test]
-fn on_two_queues_nothing_is_needless_but_a_listed_few() {
+fn on_two_queues_only_listed_parts_are_redundant() {
     is_minimal(2);
 }
 
 #[test]
-fn on_three_queues_nothing_is_needless_but_a_listed_few() {
+fn on_three_queues_only_listed_parts_are_redundant() {
     is_minimal(3);
 }

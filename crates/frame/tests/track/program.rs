@@ -1,11 +1,11 @@
-//! Random programs: resources, lists, queues, subresources, shared memory. They run through the tracker and leave a
-//! trace for the judge.
+//! Random programs of resources, lists, queues, subresources and shared memory. They run through the tracker and leave
+//! a trace for the judge.
 
 use ash::vk::{self, Handle};
 use fastrand::Rng;
 use sublet_frame::track::{
-    Batch, BufferId, BufferInfo, Global, ImageId, ImageInfo, Place, Queue, Recorder, Split, Submission,
-    Subresources, Use,
+    BarrierBatch, BufferId, BufferInfo, Global, ImageId, ImageInfo, MemoryRange, Queue, Recorder, Split,
+    Submission, Subresources, Use,
 };
 use vk::{ImageAspectFlags as Aspects, PipelineStageFlags2 as Stages};
 
@@ -27,7 +27,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Cells by aspect, mip and layer.
+    /// Returns the cells by aspect, mip and layer.
     fn cells(&self, range: &vk::ImageSubresourceRange) -> Vec<usize> {
         let mut cells = Vec::new();
         let mut plane = 0;
@@ -52,7 +52,7 @@ impl Kept {
 }
 
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub struct ProgramShape {
     pub queues: usize,
     pub aliasing: bool,
     pub unordered: bool,
@@ -62,7 +62,7 @@ pub struct Shape {
     pub whole: bool,
 }
 
-pub const SHAPE: Shape = Shape {
+pub const SHAPE: ProgramShape = ProgramShape {
     queues: 1,
     aliasing: false,
     unordered: false,
@@ -78,16 +78,16 @@ pub struct Program {
     pub steps: Vec<Step>,
 }
 
-/// Whether the step ends a dependency of a resource.
+/// Returns true if the step joins a split dependency of the resource.
 fn joins(step: &Step, at: usize) -> bool {
     matches!(step, Step::Join { resource, .. } if *resource == at)
 }
 
 struct World {
     rng: Rng,
-    shape: Shape,
+    shape: ProgramShape,
     global: Global,
-    /// Another one beside it, whose names are tried everywhere.
+    /// A second `Global`, whose ids are passed everywhere.
     foreign: Foreign,
     queues: Vec<Queue>,
     kept: Vec<Kept>,
@@ -97,10 +97,10 @@ struct World {
     events: usize,
 }
 
-/// Units that share memory come first.
+/// Units of shared memory come first.
 const SHARED: usize = 12;
 
-pub fn run(seed: u64, shape: Shape) -> Program {
+pub fn run(seed: u64, shape: ProgramShape) -> Program {
     let mut rng = Rng::with_seed(seed);
     let mut global = Global::new();
     let families: Vec<u32> = (0..QUEUES)
@@ -125,7 +125,7 @@ pub fn run(seed: u64, shape: Shape) -> Program {
     }
     let mut submitted = Submission::new();
     for _ in 0..shape.submissions {
-        // Lists for several submissions are recorded before any is resolved.
+        // Record lists for several submissions before resolving any.
         while world.lists.len() < 4 {
             world.record();
         }
@@ -151,12 +151,12 @@ impl World {
             *unit += cells;
         }
         let size = u64::try_from(cells).unwrap();
-        let place = shared.then(|| Place {
+        let place = shared.then(|| MemoryRange {
             memory: vk::DeviceMemory::from_raw(1),
             offset: u64::try_from(first).unwrap(),
             size,
         });
-        // Their first use may read.
+        // Their first use may be a read.
         let filled = !shared && rng.bool();
         let name = if image {
             let mut info = ImageInfo::new(vk::Image::from_raw(raw));
@@ -164,12 +164,12 @@ impl World {
                 info.initial_layout = vk::ImageLayout::PREINITIALIZED;
             }
             (info.mips, info.layers, info.aspects) = (mips, layers, aspects);
-            (info.aspects_apart, info.concurrent, info.place) = (rng.bool(), !exclusive, place);
+            (info.aspects_apart, info.concurrent, info.memory_range) = (rng.bool(), !exclusive, place);
             self.foreign.add_image(&info);
             Name::Image(self.global.add_image(&info))
         } else {
             let mut info = BufferInfo::new(vk::Buffer::from_raw(raw), size);
-            (info.concurrent, info.place) = (!exclusive, place);
+            (info.concurrent, info.memory_range) = (!exclusive, place);
             self.foreign.add_buffer(&info);
             Name::Buffer(self.global.add_buffer(&info))
         };
@@ -222,7 +222,7 @@ impl World {
         if self.shape.unordered && rng.bool() && usage.writes() { usage.unordered() } else { usage }
     }
 
-    /// Records a list of some commands, for some queue.
+    /// Records a list of some commands, for a random queue.
     fn record(&mut self) {
         let queue = self.rng.usize(0..self.queues.len());
         let mut list = Recorder::new(self.queues[queue]);
@@ -273,7 +273,7 @@ impl World {
         self.lists.push((queue, list, steps));
     }
 
-    /// Begins the dependency of a reader that comes later. True if there is one.
+    /// Begins a split dependency. Returns true if there is a barrier.
     fn split_one(&mut self, at: usize, list: &mut Recorder, split: &mut Split) -> bool {
         let usage = self.usage(self.resources[at].image);
         match self.kept[at].name {
@@ -318,8 +318,8 @@ impl World {
         Access1 { resource: at, cells, stages, access, layout, discards, unordered }
     }
 
-    /// What the judge sees of a call: each barrier, with the cells that it is about.
-    fn bars(&self, batch: &Batch) -> Vec<Bar> {
+    /// Returns the barriers of a call for the judge, with their cells.
+    fn bars(&self, batch: &BarrierBatch) -> Vec<Bar> {
         let none = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::UNDEFINED);
         let at = |raw: u64| usize::try_from(raw - 1).unwrap();
         let mut bars = Vec::new();
@@ -353,7 +353,7 @@ impl World {
         bars
     }
 
-    /// Submits some of the lists that are for one queue, in any order.
+    /// Submits some lists of one queue, in random order.
     fn submit(&mut self, submission: &mut Submission) {
         let queue = self.lists[self.rng.usize(0..self.lists.len())].0;
         let count = self.rng.usize(1..4);
@@ -384,7 +384,7 @@ impl World {
         }
         steps.extend(submission.waits().iter().map(|waits| wait(queue, waits)));
         for (at, (_, _, list)) in chosen.iter().enumerate() {
-            if let Some(batch) = submission.front(at) {
+            if let Some(batch) = submission.preamble(at) {
                 steps.push(Step::Barriers { queue, bars: self.bars(batch) });
             }
             steps.extend(list.iter().cloned());

@@ -1,11 +1,11 @@
-//! Random programs have no hazard.
+//! Random programs have no hazards.
 
 use sublet_frame::track::join_states_above;
 
 use crate::judge::{Fault, Judge, Step, show};
-use crate::program::{Program, SHAPE, Shape, run};
+use crate::program::{Program, ProgramShape, SHAPE, run};
 
-fn no_hazard(shape: Shape) {
+fn no_hazard(shape: ProgramShape) {
     let mut shortest: Option<(u64, usize, Fault, Program)> = None;
     for seed in 0..crate::cases() {
         let program = run(seed, shape);
@@ -28,32 +28,32 @@ fn one_queue() {
 
 #[test]
 fn two_queues() {
-    no_hazard(Shape { queues: 2, ..SHAPE });
+    no_hazard(ProgramShape { queues: 2, ..SHAPE });
 }
 
 #[test]
 fn three_queues_of_whole_resources() {
-    no_hazard(Shape { queues: 3, whole: true, submissions: 8, ..SHAPE });
+    no_hazard(ProgramShape { queues: 3, whole: true, submissions: 8, ..SHAPE });
 }
 
 #[test]
 fn shared_memory() {
-    no_hazard(Shape { aliasing: true, ..SHAPE });
+    no_hazard(ProgramShape { aliasing: true, ..SHAPE });
 }
 
 #[test]
 fn shared_memory_on_two_queues() {
-    no_hazard(Shape { aliasing: true, queues: 2, resources: 5, submissions: 6, ..SHAPE });
+    no_hazard(ProgramShape { aliasing: true, queues: 2, resources: 5, submissions: 6, ..SHAPE });
 }
 
 #[test]
 fn unordered_writes() {
-    no_hazard(Shape { unordered: true, queues: 2, ..SHAPE });
+    no_hazard(ProgramShape { unordered: true, queues: 2, ..SHAPE });
 }
 
 #[test]
 fn everything_on_three_queues() {
-    no_hazard(Shape {
+    no_hazard(ProgramShape {
         aliasing: true,
         unordered: true,
         splits: true,
@@ -65,28 +65,35 @@ fn everything_on_three_queues() {
 }
 
 #[test]
-fn dependencies_in_two_halves() {
-    no_hazard(Shape { splits: true, ..SHAPE });
+fn split_dependencies() {
+    no_hazard(ProgramShape { splits: true, ..SHAPE });
 }
 
-/// States are joined as early as can be: what is known of a part is then less, and never wrong.
+/// Joins states as early as possible: the tracker then knows less about each part, but never something wrong.
 #[test]
 fn joined_states() {
-    let shape = Shape { submissions: 12, ..SHAPE };
+    let shape = ProgramShape { submissions: 12, ..SHAPE };
     join_states_above(0, 0);
     for queues in 1..=3 {
-        no_hazard(Shape { queues, ..shape });
-        no_hazard(Shape { queues, aliasing: true, unordered: true, splits: true, resources: 6, ..shape });
+        no_hazard(ProgramShape { queues, ..shape });
+        no_hazard(ProgramShape {
+            queues,
+            aliasing: true,
+            unordered: true,
+            splits: true,
+            resources: 6,
+            ..shape
+        });
     }
     join_states_above(0, usize::MAX);
-    no_hazard(Shape { queues: 3, ..shape });
+    no_hazard(ProgramShape { queues: 3, ..shape });
 }
 
-/// When something was used means nothing to barriers: joining those states costs none.
+/// The time of use does not affect barriers, so joining such states adds none.
 #[test]
 fn joining_states_that_differ_in_time_costs_no_barrier() {
     let count = |seed| {
-        let program = run(seed, Shape { resources: 1, submissions: 12, ..SHAPE });
+        let program = run(seed, ProgramShape { resources: 1, submissions: 12, ..SHAPE });
         let bars = |step: &Step| if let Step::Barriers { bars, .. } = step { bars.len() } else { 0 };
         program.steps.iter().map(bars).sum::<usize>()
     };
@@ -97,6 +104,6 @@ fn joining_states_that_differ_in_time_costs_no_barrier() {
         join_states_above(0, usize::MAX);
         joined += count(seed);
     }
-    // What is one interval may take one rectangle of an image more or less.
+    // An image interval may need one rectangle more or less.
     assert!(joined <= apart, "{apart} barriers without joining, {joined} with it");
 }

@@ -1,11 +1,11 @@
-//! A submission that the driver refuses is as if it had never been.
+//! A revoked submission leaves no trace.
 
 use ash::vk;
 use sublet_frame::track::{BufferInfo, Global, ImageInfo, Recorder, Submission, Subresources, Use};
 
 /// Two queues of two families, an image that changes its owner, and a buffer that is written in parts.
 #[test]
-fn what_is_revoked_was_never_resolved() {
+fn a_revoked_submission_leaves_no_trace() {
     let (mut one, mut two) = (Global::new(), Global::new());
     let mut lists = Vec::new();
     for global in [&mut one, &mut two] {
@@ -37,12 +37,12 @@ fn what_is_revoked_was_never_resolved() {
         }
         two.resolve(*other_queue, &[other], &mut revocable).unwrap();
         assert_eq!(plain.serial(), revocable.serial());
-        // Queues of two `Global`s are never the same.
+        // Queues of two `Global`s are never equal.
         let waits = |submission: &Submission| format!("{:?}", submission.waits());
         assert_eq!(waits(&plain), waits(&revocable));
         let releases = |submission: &Submission| format!("{:?}", submission.releases());
         assert_eq!(releases(&plain), releases(&revocable));
-        assert_eq!(format!("{:?}", plain.front(0)), format!("{:?}", revocable.front(0)));
+        assert_eq!(format!("{:?}", plain.preamble(0)), format!("{:?}", revocable.preamble(0)));
     }
-    assert_eq!(plain.releases().len(), 1, "the image goes back");
+    assert_eq!(plain.releases().len(), 1, "ownership returns");
 }

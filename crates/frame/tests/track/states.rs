@@ -1,9 +1,9 @@
-//! States that a resource gets without a use of its own: joined from two, or taken over from another queue.
+//! Derived states: joined from two, or taken over from another queue.
 #![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{
-    BufferId, BufferInfo, Global, Place, Queue, Recorder, Submission, Use, join_states_above,
+    BufferId, BufferInfo, Global, MemoryRange, Queue, Recorder, Submission, Use, join_states_above,
 };
 use vk::PipelineStageFlags2 as Stages;
 
@@ -19,7 +19,7 @@ fn submit(global: &mut Global, queue: Queue, uses: &[(BufferId, std::ops::Range<
     submission
 }
 
-/// One part was written, the other one was also read. The joined state must not let unordered writes pass the reader.
+/// Joins a written part with one that was also read. A later unordered write must wait for the reader.
 #[test]
 fn an_unordered_write_waits_for_readers_of_a_joined_part() {
     join_states_above(0, 0);
@@ -31,22 +31,23 @@ fn an_unordered_write_waits_for_readers_of_a_joined_part() {
     assert_eq!(global.intervals(buffer).unwrap(), 1, "the states are joined");
 
     let submission = submit(&mut global, queue, &[write]);
-    let barriers = submission.front(0).expect("the write waits for the reader").memory();
+    let barriers = submission.preamble(0).expect("the write waits for the reader").memory();
     assert!(barriers.iter().all(|barrier| barrier.src_stage_mask == Stages::COPY), "{barriers:?}");
 }
 
-/// A queue that reads memory without an owner takes its state over. Later waits name a submission to that queue.
+/// A queue that reads memory without an owner takes over its state. Later waits name a submission to that queue.
 #[test]
-fn a_reader_that_takes_a_state_over_is_what_later_readers_wait_for() {
+fn later_readers_wait_for_the_reader_that_took_over_a_state() {
     let mut global = Global::new();
     let (first, second) = (global.add_queue(0), global.add_queue(0));
     let [old, new] = [1, 2].map(|raw| {
-        let place = Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 8 };
-        let info = BufferInfo { place: Some(place), ..BufferInfo::new(vk::Buffer::from_raw(raw), 8) };
+        let memory_range = MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 8 };
+        let info =
+            BufferInfo { memory_range: Some(memory_range), ..BufferInfo::new(vk::Buffer::from_raw(raw), 8) };
         global.add_buffer(&info)
     });
     submit(&mut global, first, &[(old, 0..8, Use::COPY_TARGET)]);
-    // This takes the memory over from `old`: the second half has a state, but no owner.
+    // Takes over the memory from `old`: the second half has a state, but no owner.
     submit(&mut global, first, &[(new, 0..4, Use::COPY_TARGET)]);
     let taken = submit(&mut global, second, &[(new, 4..8, Use::COPY_SOURCE)]);
     assert_eq!(taken.waits().iter().map(|wait| (wait.queue, wait.serial)).collect::<Vec<_>>(), [(first, 2)]);

@@ -1,41 +1,41 @@
-//! Memory that resources share.
+//! Memory that several resources share.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
 use ash::vk;
 
-use super::{Entry, Global, Standing, State, index};
+use super::{Global, State, TrackedResource, TrackingMode, index};
 use crate::track::id::Resource;
 use crate::track::intervals::Intervals;
 use crate::track::sync::Sync;
 use crate::track::usage::Scope;
 use vk::PipelineStageFlags2 as Stages;
 
-/// Which resource used a byte last.
+/// The resource that used a byte last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) slot: Option<u32>,
-    /// The list that is being resolved, if it has waited for all that used the byte before.
+    /// The list that is being resolved, if it has waited for all previous users of the byte.
     pub(super) list: u64,
 }
 
-/// A memory that resources have a place in.
+/// Device memory that tracked resources are bound to.
 #[derive(Debug)]
 pub(super) struct Memory {
     resources: u32,
     pub(super) holders: Intervals<Holder>,
-    /// How many frozen resources have a byte.
+    /// Number of frozen resources at each byte.
     frozen: Intervals<u32>,
 }
 
 pub(super) type Memories = BTreeMap<vk::DeviceMemory, Memory>;
 
 impl Global {
-    /// A resource has its place from now on.
-    pub(super) fn add_place(&mut self, resource: &Resource) {
-        if let Some(place) = resource.place {
-            let memory = self.memories.entry(place.memory).or_insert_with(|| Memory {
+    /// Registers the memory range of a new resource.
+    pub(super) fn add_memory_range(&mut self, resource: &Resource) {
+        if let Some(memory_range) = resource.memory_range {
+            let memory = self.memories.entry(memory_range.memory).or_insert_with(|| Memory {
                 resources: 0,
                 holders: Intervals::new(u64::MAX, Holder::default()),
                 frozen: Intervals::new(u64::MAX, 0),
@@ -44,13 +44,13 @@ impl Global {
         }
     }
 
-    /// A resource is gone, and nothing that used it runs any more.
-    pub(super) fn remove_place(&mut self, resource: &Resource) {
-        let Some(place) = resource.place else { return };
-        let Some(memory) = self.memories.get_mut(&place.memory) else { return };
+    /// Unregisters the memory range of a resource that is no longer in use.
+    pub(super) fn remove_memory_range(&mut self, resource: &Resource) {
+        let Some(memory_range) = resource.memory_range else { return };
+        let Some(memory) = self.memories.get_mut(&memory_range.memory) else { return };
         memory.resources -= 1;
         if memory.resources == 0 {
-            self.memories.remove(&place.memory);
+            self.memories.remove(&memory_range.memory);
         } else if let Some((start, end)) = resource.bytes() {
             memory.holders.update(start, end, |_, _, holder| {
                 if holder.slot == Some(resource.slot) {
@@ -60,12 +60,13 @@ impl Global {
         }
     }
 
-    /// Changes what uses of a resource mean.
-    pub(super) fn set_standing(&mut self, slot: u32, standing: Standing) {
-        let Entry { resource, standing: known, .. } = &mut self.entries[index(slot)];
-        let (before, after) = (known.frozen().is_some(), standing.frozen().is_some());
-        *known = standing;
-        let memory = resource.place.and_then(|place| self.memories.get_mut(&place.memory));
+    /// Sets how uses of a resource are handled.
+    pub(super) fn set_mode(&mut self, slot: u32, mode: TrackingMode) {
+        let TrackedResource { resource, mode: known, .. } = &mut self.entries[index(slot)];
+        let (before, after) = (known.frozen().is_some(), mode.frozen().is_some());
+        *known = mode;
+        let memory =
+            resource.memory_range.and_then(|memory_range| self.memories.get_mut(&memory_range.memory));
         if let (true, Some(memory), Some((start, end))) = (before != after, memory, resource.bytes()) {
             memory
                 .frozen
@@ -73,27 +74,27 @@ impl Global {
         }
     }
 
-    /// A frozen resource that shares memory with this one, which may be frozen itself.
-    pub(super) fn frozen_beside(&self, entry: &Entry) -> Option<&Entry> {
+    /// Returns a frozen resource that shares memory with `entry`, which may be frozen itself.
+    pub(super) fn frozen_alias(&self, entry: &TrackedResource) -> Option<&TrackedResource> {
         let resource = &entry.resource;
         let (start, end) = resource.bytes()?;
-        let memory = self.memories.get(&resource.place?.memory)?;
-        let own = u32::from(entry.standing.frozen().is_some());
+        let memory = self.memories.get(&resource.memory_range?.memory)?;
+        let own = u32::from(entry.mode.frozen().is_some());
         let mut others = false;
         memory.frozen.visit(start, end, |&count| others |= count > own);
         let mut all = others.then_some(&self.entries)?.iter();
         all.find(|other| {
             let overlap =
-                matches!((other.resource.place, resource.place), (Some(a), Some(b)) if a.overlaps(&b));
-            other.resource.slot != resource.slot && other.standing.frozen().is_some() && overlap
+                matches!((other.resource.memory_range, resource.memory_range), (Some(a), Some(b)) if a.overlaps(&b));
+            other.resource.slot != resource.slot && other.mode.frozen().is_some() && overlap
         })
     }
 }
 
-/// A resource has so many intervals before those are joined that differ only in the time of their uses.
+/// Above this number of intervals, neighbours that differ only in the time of use are joined.
 const MANY: usize = 32;
 
-/// And so many before those are joined that differ in more.
+/// Above this number of intervals, neighbours that differ in more are joined.
 const TOO_MANY: usize = 1_024;
 
 #[cfg(feature = "sim")]
@@ -101,7 +102,7 @@ thread_local! {
     static LIMITS: std::cell::Cell<(usize, usize)> = const { std::cell::Cell::new((MANY, TOO_MANY)) };
 }
 
-/// Sets both limits for this thread: random programs have few intervals.
+/// Sets both limits for this thread, because random programs have few intervals.
 #[cfg(feature = "sim")]
 pub fn join_states_above(many: usize, too_many: usize) {
     LIMITS.set((many, too_many));
@@ -114,12 +115,12 @@ fn limits() -> (usize, usize) {
     (MANY, TOO_MANY)
 }
 
-impl Entry {
-    /// Joins intervals of a resource that is used piece by piece: they would become more for ever.
+impl TrackedResource {
+    /// Joins intervals of a resource that is used piece by piece. Their number would grow without bound.
     ///
     /// # Complexity
     ///
-    /// That of all intervals, each time that they are twice as many as after the last time.
+    /// Linear in the number of intervals, each time that it has doubled.
     pub(super) fn join_states(&mut self) {
         let (count, (many, too_many)) = (self.cells.count(), limits());
         self.joined = self.joined.min(count);
@@ -135,15 +136,15 @@ impl Entry {
 }
 
 impl State {
-    /// Used when one of two states was, which are alike otherwise.
+    /// Returns the later of two states that differ only in the time of use.
     fn at_any_time(&self, other: &Self) -> Option<Self> {
         let (serial, written) = (self.serial.max(other.serial), self.written.max(other.written));
         let widened = |state: &Self| Self { serial, written, ..*state };
         (widened(self) == widened(other)).then(|| widened(self))
     }
 
-    /// A state in which nothing is known that is not right for both, and everything is waited for that either has to
-    /// wait for. None if they are on two queues, or differ in layout or owner: those are facts.
+    /// Returns a state that is conservative for both: it waits for all that either waits for. None if the queues,
+    /// layouts or owners differ.
     fn union(&self, other: &Self) -> Option<Self> {
         let (a, b) = (&self.sync, &other.sync);
         if a.layout != b.layout {
@@ -161,15 +162,15 @@ impl State {
         let (mut readers, mut visible) = (a.readers | b.readers, [Scope::NONE; 2]);
         let mut unordered = if a.unordered == b.unordered { a.unordered } else { vk::AccessFlags2::NONE };
         if a.readers.is_empty() == b.readers.is_empty() {
-            // S3: it is visible to those to whom both are. Nothing was written where there is no write.
+            // S3: keep a scope only if both writes are visible to it. A state without a write does not restrict it.
             let shown = |sync: &Sync, scope| sync.write.is_empty() || sync.visible.contains(&scope);
             let from = if a.write.is_empty() { b } else { a };
             visible = from
                 .visible
                 .map(|scope| if shown(a, scope) && shown(b, scope) { scope } else { Scope::NONE });
         } else {
-            // S1: the readers of one have not waited for the write of the other. The stages of the readers are now
-            // among those of the write, and an unordered write must wait for readers.
+            // S1: the readers of one state have not waited for the write of the other. Their stages join those of the
+            // write, and an unordered write must wait for readers.
             write.stages |= readers;
             readers = Stages::NONE;
             unordered = vk::AccessFlags2::NONE;

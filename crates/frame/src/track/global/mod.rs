@@ -1,4 +1,4 @@
-//! What all queues did to all resources, as far as it was submitted.
+//! Submitted states of all resources on all queues.
 #![forbid(unsafe_code)]
 
 mod memory;
@@ -12,95 +12,95 @@ use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
 use self::memory::Memories;
+use super::aliasing::LastUsers;
 use super::error::StateError;
-use super::id::{BufferId, ImageId, Place, Raw, Rectangle, Resource, ResourceId, Shape};
+use super::id::{BufferId, ImageId, ImageShape, MemoryRange, Raw, Rectangle, Resource, ResourceId};
 use super::intervals::Intervals;
-use super::places::LastUsers;
-use super::sync::{Sync, is_outside};
+use super::sync::{Sync, is_external};
 use super::usage::{Scope, Subresources, Use};
 #[cfg(feature = "sim")]
 pub use memory::join_states_above;
 pub use submission::{Release, Submission, Wait};
 
-/// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
+/// A queue of a [`Global`]. Queues of one family need no transfer of ownership.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
-    /// The number of its [`Global`]; 0 is none's.
+    /// The number of its [`Global`], or 0.
     global: u32,
     index: u8,
     family: u32,
 }
 
 impl Queue {
-    /// Its number, in the order in which queues were added.
+    /// Returns its number, in the order of [`Global::add_queue`].
     #[must_use]
     pub fn index(&self) -> usize {
         usize::from(self.index)
     }
 
-    /// Its family.
+    /// Returns its family.
     #[must_use]
     pub fn family(&self) -> u32 {
         self.family
     }
 
-    /// The number of its [`Global`].
+    /// Returns the number of its [`Global`].
     pub(crate) fn global(&self) -> u32 {
         self.global
     }
 }
 
-/// Without the number, which depends on what else the process has made.
+/// Omits the number of the `Global`, which differs from run to run.
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue").field("index", &self.index).field("family", &self.family).finish()
     }
 }
 
-/// What a [`Global`] has to know of a buffer.
+/// Describes a buffer to a [`Global`].
 #[derive(Clone, Copy, Debug)]
 pub struct BufferInfo {
-    /// Barriers name it.
+    /// The handle for barriers.
     pub buffer: vk::Buffer,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// `VK_SHARING_MODE_CONCURRENT`: it has no owner.
+    /// `VK_SHARING_MODE_CONCURRENT`: the buffer has no owner.
     pub concurrent: bool,
-    /// Where it is, if other resources are there too.
-    pub place: Option<Place>,
+    /// The memory range, if other resources may share it.
+    pub memory_range: Option<MemoryRange>,
 }
 
 impl BufferInfo {
-    /// A buffer that is exclusive to one family at a time, and alone in its memory.
+    /// Describes a buffer with exclusive sharing mode and memory of its own.
     #[must_use]
     pub const fn new(buffer: vk::Buffer, size: u64) -> Self {
-        Self { buffer, size, concurrent: false, place: None }
+        Self { buffer, size, concurrent: false, memory_range: None }
     }
 }
 
-/// What a [`Global`] has to know of an image.
+/// Describes an image to a [`Global`].
 #[derive(Clone, Copy, Debug)]
 pub struct ImageInfo {
-    /// Barriers name it.
+    /// The handle for barriers.
     pub image: vk::Image,
     /// All aspects of its format.
     pub aspects: vk::ImageAspectFlags,
-    /// Levels of its mip chain.
+    /// Number of mip levels.
     pub mips: u32,
-    /// Layers of its array.
+    /// Number of array layers.
     pub layers: u32,
-    /// The layout that it was created in.
+    /// The layout at creation.
     pub initial_layout: vk::ImageLayout,
-    /// Depth and stencil may be in different layouts: the feature `separateDepthStencilLayouts` is enabled.
+    /// The feature `separateDepthStencilLayouts` is enabled: depth and stencil may be in different layouts.
     pub aspects_apart: bool,
-    /// `VK_SHARING_MODE_CONCURRENT`: it has no owner.
+    /// `VK_SHARING_MODE_CONCURRENT`: the image has no owner.
     pub concurrent: bool,
-    /// Where it is, if other resources are there too.
-    pub place: Option<Place>,
+    /// The memory range, if other resources may share it.
+    pub memory_range: Option<MemoryRange>,
 }
 
 impl ImageInfo {
-    /// A color image of one mip and one layer that is exclusive to one family at a time, and alone in its memory.
+    /// Describes a color image with one mip, one layer, exclusive sharing mode and memory of its own.
     #[must_use]
     pub const fn new(image: vk::Image) -> Self {
         Self {
@@ -111,62 +111,62 @@ impl ImageInfo {
             initial_layout: vk::ImageLayout::UNDEFINED,
             aspects_apart: false,
             concurrent: false,
-            place: None,
+            memory_range: None,
         }
     }
 }
 
-/// What is known of an interval over all queues.
+/// The state of an interval across all queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
-    /// On the queue that had it last. What other queues read since is in `others`.
+    /// State on `queue`. Reads by other queues since then are in `others`.
     sync: Sync,
-    /// `NOBODY` where no submission used it.
+    /// `NO_QUEUE` if no submission used it.
     queue: u8,
-    /// Other queues that read since, one bit for each; and at which stages.
+    /// Other queues that have read since, as a bit mask, and the stages of these reads.
     others: u16,
     other_readers: Stages,
-    /// The submission that used it last on `queue`, and the one that wrote it.
+    /// The last submission on `queue` that used the interval, and the last that wrote it.
     serial: u64,
     written: u64,
 }
 
-const NOBODY: u8 = u8::MAX;
+const NO_QUEUE: u8 = u8::MAX;
 
-/// Queues have a bit in a mask.
+/// `State::others` has one bit for each queue.
 const MAX_QUEUES: usize = 16;
 
 impl State {
     const fn fresh(layout: vk::ImageLayout) -> Self {
         let sync = Sync::fresh(layout);
-        Self { sync, queue: NOBODY, others: 0, other_readers: Stages::NONE, serial: 0, written: 0 }
+        Self { sync, queue: NO_QUEUE, others: 0, other_readers: Stages::NONE, serial: 0, written: 0 }
     }
 }
 
 #[derive(Debug)]
-struct Entry {
-    /// As its name has it; the slot is free if the generation is odd.
+struct TrackedResource {
+    /// The slot is free if the generation is odd.
     resource: Resource,
     cells: Intervals<State>,
-    /// How many intervals there were when states were joined last.
+    /// Number of intervals after states were joined last.
     joined: usize,
-    /// When it was used last, among all lists.
+    /// Sequence number of the last use, across all lists.
     used_at: u64,
-    standing: Standing,
+    mode: TrackingMode,
 }
 
-/// What uses mean for a resource.
+/// How uses of a resource are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// They change its states.
+enum TrackingMode {
+    /// Uses change its states.
     Tracked,
-    /// All of them are this one.
+    /// The only allowed use.
     Frozen(Use),
-    /// Another resource has taken its place, with another name.
+    /// A copy under another id has replaced it.
     Superseded,
 }
 
-impl Standing {
+impl TrackingMode {
     fn frozen(&self) -> Option<&Use> {
         match self {
             Self::Frozen(usage) => Some(usage),
@@ -175,7 +175,7 @@ impl Standing {
     }
 }
 
-/// What a queue has waited for of another one: everything up to a submission, at some stages.
+/// The newest submission of another queue that a queue has waited for, and the stages that waited.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     serial: u64,
@@ -190,7 +190,7 @@ struct QueueState {
 }
 
 impl QueueState {
-    /// Becomes as `other` is, and keeps its room.
+    /// Copies `other` without reallocation.
     fn copy_from(&mut self, other: &Self) {
         (self.family, self.submitted) = (other.family, other.submitted);
         self.seen.clear();
@@ -198,11 +198,10 @@ impl QueueState {
     }
 }
 
-/// The resources, and the last submitted use of each.
+/// The resources of a device and the last submitted use of each.
 ///
-/// `&mut Global` is the lock: programs with several threads keep it in a mutex, and hold that from
-/// [`resolve`](Self::resolve) to `vkQueueSubmit`, so that queues get submissions in the order in which they were
-/// resolved.
+/// Programs with several threads keep the `Global` in a mutex. Hold the lock from [`resolve`](Self::resolve) to
+/// `vkQueueSubmit`: queues must receive submissions in the order of resolution.
 ///
 /// ```
 /// use ash::vk;
@@ -217,20 +216,20 @@ impl QueueState {
 ///
 /// let mut submission = Submission::new();
 /// global.resolve(queue, &[&list], &mut submission)?;
-/// let front = submission.front(0).expect("the layout has to change before the list");
-/// assert_eq!(front.images()[0].old_layout, vk::ImageLayout::UNDEFINED);
+/// let preamble = submission.preamble(0).expect("the layout has to change before the list");
+/// assert_eq!(preamble.images()[0].old_layout, vk::ImageLayout::UNDEFINED);
 /// assert!(submission.waits().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 #[doc(alias = "GlobalResourceState")]
 pub struct Global {
-    /// All that it names carries it. No other one has it, as long as the process runs.
+    /// Identifies this `Global` in ids and queues. Unique in the process.
     number: u32,
-    entries: Vec<Entry>,
+    entries: Vec<TrackedResource>,
     free: Vec<u32>,
     queues: Vec<QueueState>,
-    /// Those that resources have a place in.
+    /// Memory that resources with a memory range share.
     memories: Memories,
     last_users: LastUsers,
     /// Orders uses of resources that share memory.
@@ -242,11 +241,11 @@ fn index(slot: u32) -> usize {
 }
 
 impl Global {
-    /// Without queues and resources.
+    /// Creates a `Global` without queues and resources.
     ///
     /// # Panics
     ///
-    /// If the process has made 2^32 - 1 of them.
+    /// If the process has created 2^32 - 1 of them.
     #[must_use]
     pub fn new() -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
@@ -267,10 +266,10 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// At more than 16 queues.
+    /// If there are 16 queues already.
     pub fn add_queue(&mut self, family: u32) -> Queue {
         assert!(self.queues.len() < MAX_QUEUES, "there can be {MAX_QUEUES} queues");
-        let index = u8::try_from(self.queues.len()).unwrap_or(NOBODY);
+        let index = u8::try_from(self.queues.len()).unwrap_or(NO_QUEUE);
         self.queues.push(QueueState { family, submitted: 0, seen: vec![Seen::default(); MAX_QUEUES] });
         Queue { global: self.number, index, family }
     }
@@ -279,57 +278,70 @@ impl Global {
     #[doc(alias = "AddGlobalResourceState")]
     pub fn add_buffer(&mut self, info: &BufferInfo) -> BufferId {
         let raw = Raw::Buffer { handle: info.buffer, size: info.size };
-        BufferId(self.add(raw, info.concurrent, info.place, vk::ImageLayout::UNDEFINED))
+        BufferId(self.add(raw, info.concurrent, info.memory_range, vk::ImageLayout::UNDEFINED))
     }
 
     /// Adds an image that no submission has used.
     #[doc(alias = "beginTrackingTextureState")]
     pub fn add_image(&mut self, info: &ImageInfo) -> ImageId {
-        let shape = Shape::new(info.aspects, info.mips, info.layers, info.aspects_apart);
+        let shape = ImageShape::new(info.aspects, info.mips, info.layers, info.aspects_apart);
         let raw = Raw::Image { handle: info.image, shape };
-        ImageId(self.add(raw, info.concurrent, info.place, info.initial_layout))
+        ImageId(self.add(raw, info.concurrent, info.memory_range, info.initial_layout))
     }
 
-    fn add(&mut self, raw: Raw, concurrent: bool, place: Option<Place>, layout: vk::ImageLayout) -> Resource {
+    fn add(
+        &mut self,
+        raw: Raw,
+        concurrent: bool,
+        memory_range: Option<MemoryRange>,
+        layout: vk::ImageLayout,
+    ) -> Resource {
         let (global, state) = (self.number, State::fresh(layout));
         let slot = self.free.pop();
         let slot = slot.unwrap_or_else(|| u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
         let resource = if let Some(entry) = self.entries.get_mut(index(slot)) {
             let generation = entry.resource.generation.wrapping_add(1);
-            entry.resource = Resource { global, slot, generation, concurrent, raw, place };
+            entry.resource = Resource { global, slot, generation, concurrent, raw, memory_range };
             entry.cells.reset(raw.len(), state);
-            (entry.joined, entry.used_at, entry.standing) = (0, 0, Standing::Tracked);
+            (entry.joined, entry.used_at, entry.mode) = (0, 0, TrackingMode::Tracked);
             entry.resource
         } else {
-            let resource = Resource { global, slot, generation: 0, concurrent, raw, place };
+            let resource = Resource { global, slot, generation: 0, concurrent, raw, memory_range };
             let cells = Intervals::new(raw.len(), state);
-            self.entries.push(Entry { resource, cells, joined: 0, used_at: 0, standing: Standing::Tracked });
+            self.entries.push(TrackedResource {
+                resource,
+                cells,
+                joined: 0,
+                used_at: 0,
+                mode: TrackingMode::Tracked,
+            });
             resource
         };
-        self.add_place(&resource);
+        self.add_memory_range(&resource);
         resource
     }
 
-    /// Forgets a resource that the GPU is done with. Lists that name it are refused from now on.
+    /// Removes a resource that the GPU no longer uses. Later lists that use it are rejected.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed before, and [`StateError::OtherGlobal`] if it belongs to another
+    /// `Global`.
     #[doc(alias = "RemoveGlobalResourceState")]
     pub fn remove(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         self.entry(resource)?;
-        self.set_standing(resource.slot, Standing::Tracked);
-        self.remove_place(&resource);
+        self.set_mode(resource.slot, TrackingMode::Tracked);
+        self.remove_memory_range(&resource);
         let entry = &mut self.entries[index(resource.slot)];
-        // Odd: free.
+        // Odd generations mark free slots.
         entry.resource.generation = entry.resource.generation.wrapping_add(1);
-        entry.resource.place = None;
+        entry.resource.memory_range = None;
         self.free.push(resource.slot);
         Ok(())
     }
 
-    fn entry(&self, resource: Resource) -> Result<&Entry, StateError> {
+    fn entry(&self, resource: Resource) -> Result<&TrackedResource, StateError> {
         if resource.global != self.number {
             return Err(StateError::OtherGlobal { resource: ResourceId(resource) });
         }
@@ -338,57 +350,59 @@ impl Global {
         entry.ok_or(StateError::Destroyed { resource: ResourceId(resource) })
     }
 
-    fn entry_mut(&mut self, resource: Resource) -> Result<&mut Entry, StateError> {
+    fn entry_mut(&mut self, resource: Resource) -> Result<&mut TrackedResource, StateError> {
         self.entry(resource)?;
         Ok(&mut self.entries[index(resource.slot)])
     }
 
-    /// Takes a resource out of tracking that is only read from now on, as `usage` says: lists need not declare that use
-    /// any more. A list that does is resolved as before; one that does anything else is refused.
+    /// Stops tracking a resource that is only read from now on, as `usage` says. Lists need not declare that use any
+    /// more; [`resolve`](Self::resolve) rejects every other use.
     ///
-    /// The last write has to be visible to all of `usage`: submit a list first that uses the whole resource so. That
-    /// holds for the queue of that list. On another queue, declare the use once, so that its semaphore is named.
+    /// The last write must be visible to all of `usage`: first submit a list that declares this use for the whole
+    /// resource. That covers the queue of that list. On every other queue, declare the use once, so that its semaphore
+    /// is reported.
     ///
     /// # Errors
     ///
-    /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
-    /// [`StateError::Destroyed`] if it is gone, or a compactor has moved it since its name was read.
-    /// [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout differs.
+    /// [`StateError::Destroyed`] if it was removed, or a compactor has replaced it since its id was read.
+    /// [`StateError::OtherGlobal`] if it belongs to another `Global`.
     #[doc(alias = "setPermanentTextureState")]
     #[doc(alias = "setPermanentBufferState")]
     pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         let entry = self.entry_mut(resource)?;
-        if entry.standing == Standing::Superseded {
+        if entry.mode == TrackingMode::Superseded {
             return Err(StateError::Destroyed { resource: ResourceId(resource) });
         }
         let image = matches!(resource.raw, Raw::Image { .. });
         let mut visible = !usage.writes();
         entry.cells.for_each(|_, _, state| {
-            visible &= state.sync.shows(usage.scope()) && (!image || state.sync.layout == usage.layout);
+            visible &=
+                state.sync.is_visible_to(usage.scope()) && (!image || state.sync.layout == usage.layout);
         });
         if !visible {
             return Err(StateError::NotVisible { resource: ResourceId(resource) });
         }
-        self.set_standing(resource.slot, Standing::Frozen(usage));
+        self.set_mode(resource.slot, TrackingMode::Frozen(usage));
         Ok(())
     }
 
-    /// Takes a frozen resource back into tracking. Nothing happens if it was not frozen.
+    /// Tracks a frozen resource again. Does nothing if it is not frozen.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed, and [`StateError::OtherGlobal`] if it belongs to another `Global`.
     pub fn thaw(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let ResourceId(resource) = resource.into();
         self.entry(resource)?;
-        let Standing::Frozen(usage) = self.entries[index(resource.slot)].standing else {
+        let TrackingMode::Frozen(usage) = self.entries[index(resource.slot)].mode else {
             return Ok(());
         };
-        self.set_standing(resource.slot, Standing::Tracked);
+        self.set_mode(resource.slot, TrackingMode::Tracked);
         let (entries, queues) = (&mut self.entries, &self.queues);
         let entry = &mut entries[index(resource.slot)];
-        // Every submission since may have read it.
+        // Every submission since the freeze may have read it.
         entry.cells.each(|state| {
             state.sync.readers |= usage.stages;
             if state.others != 0 {
@@ -401,13 +415,13 @@ impl Global {
         Ok(())
     }
 
-    /// The program waits, in the next submission to `queue` and at `stages`, for a semaphore that somebody else signals
-    /// who had the resource: a swapchain image was acquired, or another process is done.
+    /// Declares that the next submission to `queue` waits at `stages` for a semaphore of an external owner. Call it
+    /// after a swapchain image was acquired, or when another process has finished.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone; [`StateError::OtherGlobal`] and [`StateError::OtherQueue`] if it or the
-    /// queue is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed; [`StateError::OtherGlobal`] and [`StateError::OtherQueue`] if it or
+    /// the queue belongs to another `Global`.
     #[doc(alias = "vkAcquireNextImageKHR")]
     pub fn acquired(
         &mut self,
@@ -431,24 +445,24 @@ impl Global {
         Ok(())
     }
 
-    /// Somebody else had an image and has left all of it in `layout`. Say so together with [`acquired`](Self::acquired) or
-    /// [`idle`](Self::idle).
+    /// Declares that an external owner has left all of an image in `layout`. Call it together with
+    /// [`acquired`](Self::acquired) or [`idle`](Self::idle).
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone.
+    /// [`StateError::Destroyed`] if it was removed.
     pub fn assume_layout(&mut self, image: ImageId, layout: vk::ImageLayout) -> Result<(), StateError> {
         let entry = self.entry_mut(ResourceId::from(image).0)?;
         entry.cells.each(|state| state.sync.layout = layout);
         Ok(())
     }
 
-    /// The host has waited until the GPU was done with the resource, and may have written it since: the next submission
-    /// sees that without a barrier. Layout and owner stay.
+    /// Declares that the GPU has finished with the resource and that the host may have written it. The next submission
+    /// sees those writes without a barrier. Layout and owner stay.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed, and [`StateError::OtherGlobal`] if it belongs to another `Global`.
     pub fn idle(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
         let entry = self.entry_mut(resource.into().0)?;
         entry.cells.each(|state| {
@@ -459,22 +473,21 @@ impl Global {
         Ok(())
     }
 
-    /// The number of the last submission to a queue; 0 before the first one.
+    /// Returns the number of the last submission to a queue, or 0 before the first.
     ///
     /// # Panics
     ///
-    /// If the queue is of another [`Global`].
+    /// If the queue belongs to another [`Global`].
     #[must_use]
     pub fn submitted(&self, queue: Queue) -> u64 {
-        assert!(queue.global == self.number, "{queue:?} is of another `Global`");
+        assert!(queue.global == self.number, "{queue:?} belongs to another `Global`");
         self.queues[queue.index()].submitted
     }
 
-    /// Takes back what the last [`resolve`](Self::resolve) with this [revocable](Submission::revocable) submission
-    /// changed, because the driver refused it and nothing of it runs, its releases included. True if it was taken back:
-    /// nothing happens if another `Global` has resolved it.
+    /// Undoes the last [`resolve`](Self::resolve) with this [revocable](Submission::revocable) submission, after the
+    /// driver has rejected it and its releases. Returns false and changes nothing if another `Global` has resolved it.
     ///
-    /// Nothing else happens to the `Global` between the two: keep it locked.
+    /// Keep the `Global` locked between both calls.
     pub fn revoke(&mut self, submission: &mut Submission) -> bool {
         let Self { number, entries, queues, memories, sequence, .. } = self;
         let before = submission.journal.restore(*number, entries, queues, memories);
@@ -482,27 +495,27 @@ impl Global {
         before.is_some()
     }
 
-    /// Whether a copy can take the place of a resource: it is not frozen, and nobody outside of the device has any of it.
-    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
+    /// Returns true if a copy can replace the resource: it is not frozen, and no external owner has a part of it.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "used by the compactor"))]
     pub(crate) fn can_be_replaced(&self, resource: impl Into<ResourceId>) -> bool {
         let Ok(entry) = self.entry(resource.into().0) else { return false };
-        let mut here = entry.standing == Standing::Tracked;
-        entry.cells.for_each(|_, _, state| here &= !is_outside(state.sync.owner));
+        let mut here = entry.mode == TrackingMode::Tracked;
+        entry.cells.for_each(|_, _, state| here &= !is_external(state.sync.owner));
         here
     }
 
-    /// A copy has taken the place of a resource, which is only used by what was submitted before.
-    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor says so"))]
+    /// Marks a resource as replaced by a copy. Only earlier submissions use it.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "used by the compactor"))]
     pub(crate) fn supersede(&mut self, resource: impl Into<ResourceId>) {
         let ResourceId(resource) = resource.into();
-        // If it is gone already there is nothing to note.
+        // A removed resource needs no mark.
         if self.entry(resource).is_ok() {
-            self.set_standing(resource.slot, Standing::Superseded);
+            self.set_mode(resource.slot, TrackingMode::Superseded);
         }
     }
 
-    /// The parts of an image that have contents: those that are in any layout.
-    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "the compactor asks"))]
+    /// Calls `f` with each part of an image that has contents, that is, a defined layout.
+    #[cfg_attr(not(feature = "frame"), expect(dead_code, reason = "used by the compactor"))]
     pub(crate) fn defined(&self, image: ImageId, mut f: impl FnMut(Subresources)) {
         let Raw::Image { shape, .. } = image.0.raw else { return };
         let _ = self.layouts(image, |start, end, layout| {
@@ -514,20 +527,20 @@ impl Global {
         });
     }
 
-    /// How many intervals of a resource have states of their own, which is what it costs.
+    /// Returns the number of intervals with separate states. Memory and time grow with it.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed, and [`StateError::OtherGlobal`] if it belongs to another `Global`.
     pub fn intervals(&self, resource: impl Into<ResourceId>) -> Result<usize, StateError> {
         Ok(self.entry(resource.into().0)?.cells.count())
     }
 
-    /// The layout of each interval of an image, for pages and messages: first subresource, end, layout.
+    /// Calls `f` with each interval of an image: first subresource, end, layout. For diagnostics.
     ///
     /// # Errors
     ///
-    /// [`StateError::Destroyed`] if it is gone, and [`StateError::OtherGlobal`] if it is of another `Global`.
+    /// [`StateError::Destroyed`] if it was removed, and [`StateError::OtherGlobal`] if it belongs to another `Global`.
     pub fn layouts(
         &self,
         image: ImageId,
@@ -537,8 +550,8 @@ impl Global {
         Ok(())
     }
 
-    /// Bytes of host memory for a resource whose states are all alike.
-    pub const BYTES_PER_RESOURCE: usize = size_of::<Entry>();
+    /// Host memory in bytes for a resource with one state.
+    pub const BYTES_PER_RESOURCE: usize = size_of::<TrackedResource>();
 }
 
 impl Default for Global {

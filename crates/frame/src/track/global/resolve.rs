@@ -1,4 +1,4 @@
-//! Lists meet what was before them.
+//! Resolution of lists against the submitted states.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,34 +6,35 @@ use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
 
 use super::memory::{Holder, Memories};
 use super::{
-    Entry, Global, MAX_QUEUES, NOBODY, Queue, QueueState, Release, Seen, State, Submission, Wait, index,
+    Global, MAX_QUEUES, NO_QUEUE, Queue, QueueState, Release, Seen, State, Submission, TrackedResource, Wait,
+    index,
 };
-use crate::track::batch::Batch;
+use crate::track::aliasing::{LastUsers, PreviousUses, User};
+use crate::track::batch::BarrierBatch;
 use crate::track::error::ResolveError;
 use crate::track::id::{Raw, Resource, ResourceId};
 use crate::track::local::{Local, Phase};
-use crate::track::places::{Before, LastUsers, User};
 use crate::track::recorder::{self, Recorder};
-use crate::track::sync::{Edge, Sync, is_outside};
+use crate::track::sync::{Edge, Sync, is_external};
 use crate::track::usage::{Scope, Use, stages_cover};
 
 const ALL_ACCESS: Access = Access::from_raw(Access::MEMORY_READ.as_raw() | Access::MEMORY_WRITE.as_raw());
 
 impl Global {
-    /// Compares the first uses in lists with what was submitted before them, names what has to come in front, and takes
-    /// over what the lists leave. The lists are submitted in this order, in one submission to `queue`, and after that
-    /// they are [reset](Recorder::reset).
+    /// Compares the first uses of lists with the submitted states, collects the barriers between them, and stores the
+    /// states that the lists leave. The lists are submitted in this order, in one submission to `queue`.
+    /// [Reset](Recorder::reset) them after the submission.
     ///
-    /// Submit what [`releases`](Submission::releases) has, each to its queue; then the lists, each behind its
-    /// [`front`](Submission::front), with the semaphores of [`waits`](Submission::waits).
+    /// First submit each of [`releases`](Submission::releases) to its queue. Then submit the lists, each after its
+    /// [`preamble`](Submission::preamble), with the semaphores of [`waits`](Submission::waits).
     ///
     /// # Errors
     ///
-    /// See [`ResolveError`]. Nothing has changed then.
+    /// See [`ResolveError`]. The states are unchanged then.
     ///
     /// # Complexity
     ///
-    /// That of the intervals that the lists use. Other resources cost nothing.
+    /// Linear in the intervals that the lists use. Other resources cost nothing.
     #[doc(alias = "CommitFinalResourceStates")]
     pub fn resolve(
         &mut self,
@@ -55,19 +56,19 @@ impl Global {
         own.submitted += 1;
         submission.start(own.submitted, lists.len());
         let Self { entries, queues, memories, last_users, sequence, .. } = self;
-        let mut meeting = Meeting { queues, queue, serial: submission.serial, list: 0, out: submission };
+        let mut resolver = Resolver { queues, queue, serial: submission.serial, list: 0, out: submission };
         for (list, recorder) in lists.iter().map(AsRef::as_ref).enumerate() {
-            meeting.list = list;
+            resolver.list = list;
             if recorder.ticks() > 0 {
                 // Lists are numbered from 1.
-                meeting.take_places(entries, memories, last_users, (recorder, *sequence + 1));
+                resolver.take_memories(entries, memories, last_users, (recorder, *sequence + 1));
             }
             for used in recorder.entries() {
                 let entry = &mut entries[index(used.resource.slot)];
                 used.cells.for_each(|start, end, local| {
                     if local.phase != Phase::Untouched {
                         entry.cells.update(start, end, |from, to, state| {
-                            meeting.meet(&used.resource, from, to, state, local);
+                            resolver.resolve_interval(&used.resource, from, to, state, local);
                         });
                     }
                 });
@@ -76,21 +77,21 @@ impl Global {
             }
             recorder.for_each_held(|memory, start, end, used| {
                 let holder = Holder { slot: Some(used.resource.slot), list: 0 };
-                meeting.out.journal.hold(memories, memory, (start, end), holder);
+                resolver.out.journal.hold(memories, memory, (start, end), holder);
             });
             *sequence += u64::from(recorder.ticks()) + 1;
         }
         Ok(())
     }
 
-    /// What is wrong with a list, before anything changes.
+    /// Validates a list before anything changes.
     fn check(&self, queue: Queue, list: usize, recorder: &Recorder) -> Result<(), ResolveError> {
         if recorder.queue() != queue {
             return Err(ResolveError::WrongQueue { list });
         }
         for used in recorder.entries() {
             let resource = ResourceId(used.resource);
-            // It is of this one, as the list's queue is: the recorder has seen to that.
+            // The recorder has checked that it belongs to the `Global` of the list's queue.
             let entry = self.entries.get(index(used.resource.slot));
             let entry = entry.filter(|entry| entry.resource.generation == used.resource.generation);
             let Some(entry) = entry else {
@@ -101,10 +102,10 @@ impl Global {
             if split {
                 return Err(ResolveError::Split { list, resource });
             }
-            if entry.standing.frozen().is_some_and(|frozen| !keeps_frozen(used, frozen)) {
+            if entry.mode.frozen().is_some_and(|frozen| !keeps_frozen(used, frozen)) {
                 return Err(ResolveError::Frozen { list, resource });
             }
-            if let Some(other) = self.frozen_beside(entry) {
+            if let Some(other) = self.frozen_alias(entry) {
                 return Err(ResolveError::Frozen { list, resource: ResourceId(other.resource) });
             }
         }
@@ -112,8 +113,8 @@ impl Global {
     }
 }
 
-/// Whether a list does nothing with a resource but what it was frozen for.
-fn keeps_frozen(used: &recorder::Entry, frozen: &Use) -> bool {
+/// Returns true if a list uses a frozen resource only as it was frozen.
+fn keeps_frozen(used: &recorder::UsedResource, frozen: &Use) -> bool {
     let image = matches!(used.resource.raw, Raw::Image { .. });
     let mut keeps = used.taken.is_none();
     used.cells.for_each(|_, _, local| {
@@ -124,8 +125,8 @@ fn keeps_frozen(used: &recorder::Entry, frozen: &Use) -> bool {
     keeps
 }
 
-/// One submission as it meets the states.
-struct Meeting<'a> {
+/// The resolution of one submission.
+struct Resolver<'a> {
     queues: &'a mut Vec<QueueState>,
     queue: Queue,
     serial: u64,
@@ -133,10 +134,17 @@ struct Meeting<'a> {
     out: &'a mut Submission,
 }
 
-impl Meeting<'_> {
-    /// An interval of a list meets the state that it finds, and leaves its own.
-    fn meet(&mut self, resource: &Resource, from: u64, to: u64, state: &mut State, local: &Local) {
-        if local.pending && self.meet_first(resource, from, to, state, local) {
+impl Resolver<'_> {
+    /// Orders an interval of a list after the submitted state, and stores the state that the list leaves.
+    fn resolve_interval(
+        &mut self,
+        resource: &Resource,
+        from: u64,
+        to: u64,
+        state: &mut State,
+        local: &Local,
+    ) {
+        if local.pending && self.resolve_first(resource, from, to, state, local) {
             return;
         }
         if local.phase == Phase::Closed {
@@ -149,8 +157,9 @@ impl Meeting<'_> {
         (state.queue, state.serial) = (self.queue.index, self.serial);
     }
 
-    /// The first use of an interval in a list. True if it reads beside the queue whose state it stays.
-    fn meet_first(
+    /// Handles the first use of an interval in a list. Returns true if it is a read concurrent to the queue that keeps
+    /// the state.
+    fn resolve_first(
         &mut self,
         resource: &Resource,
         from: u64,
@@ -159,22 +168,23 @@ impl Meeting<'_> {
         local: &Local,
     ) -> bool {
         let first = &local.first;
-        let front = self.front_for(state);
-        let stages = some(first.stages);
-        // Stages at which a semaphore was waited for: what changes a layout has to come after that.
+        let preamble = self.preamble_for(state);
+        let stages = or_all(first.stages);
+        // Stages that waited for a semaphore. A layout transition must come after that wait.
         let mut waited = Stages::NONE;
-        if state.queue != NOBODY {
-            if first.discards && !is_outside(state.sync.owner) && state.sync.moves(first) {
-                // Who wants no contents needs no owner to give them.
+        if state.queue != NO_QUEUE {
+            if first.discards && !is_external(state.sync.owner) && state.sync.changes_owner(first) {
+                // A use that discards the contents needs no release by the owner.
                 state.sync.owner = first.family;
                 state.sync.layout = vk::ImageLayout::UNDEFINED;
             }
-            let between = !is_outside(state.sync.owner) && !is_outside(first.family);
-            if between && state.sync.moves(first) {
+            let between = !is_external(state.sync.owner) && !is_external(first.family);
+            if between && state.sync.changes_owner(first) {
                 self.transfer(resource, from, to, state, first);
                 return false;
             }
-            // A reader beside another queue becomes no owner: where there is none yet, it takes the state over.
+            // A concurrent reader on another queue does not become the owner. If there is no owner yet, it takes over
+            // the state.
             let owned = state.sync.owner == first.family || first.family == vk::QUEUE_FAMILY_IGNORED;
             let harmless = state.sync.is_read(first) && !local.then_written && owned;
             if harmless && state.queue != self.queue.index {
@@ -196,7 +206,7 @@ impl Meeting<'_> {
                 edge.src.stages |= waited;
                 writes = true;
             }
-            self.out.fronts[front].push(resource, from, to, &edge);
+            self.out.preambles[preamble].push(resource, from, to, &edge);
         }
         if writes {
             state.written = self.serial;
@@ -204,14 +214,14 @@ impl Meeting<'_> {
         false
     }
 
-    /// The list in front of which a barrier comes: the first one, unless the submission itself used what it is about.
-    fn front_for(&self, state: &State) -> usize {
+    /// Returns the list whose preamble gets the barrier: the first, unless this submission itself used the interval.
+    fn preamble_for(&self, state: &State) -> usize {
         let here = state.queue == self.queue.index && state.serial == self.serial;
-        // Of a read beside another queue it is not known when it was.
+        // The time of a concurrent read by another queue is not known.
         if here || state.others & self.bit() != 0 { self.list } else { 0 }
     }
 
-    /// The last submission to another queue before this one and what it releases.
+    /// Returns the last submission to another queue before this one and its releases.
     fn newest(&self, queue: usize) -> u64 {
         let releases = &self.out.releases[..self.out.released];
         let released = releases.iter().any(|release| release.queue.index() == queue);
@@ -222,7 +232,7 @@ impl Meeting<'_> {
         1 << self.queue.index
     }
 
-    /// Waits for all queues but this one that have used an interval, and makes the state one of this queue.
+    /// Waits for all other queues that have used an interval, and moves its state to this queue.
     fn wait_for_others(&mut self, state: &mut State, stages: Stages) -> Stages {
         let foreign = state.queue != self.queue.index;
         let own = state.others & self.bit() != 0;
@@ -232,8 +242,8 @@ impl Meeting<'_> {
         }
         for other in 0..MAX_QUEUES {
             if others & (1 << other) != 0 {
-                // Which of its submissions read is not kept: the newest one is after all that did.
-                self.wait(u8::try_from(other).unwrap_or(NOBODY), self.newest(other), stages);
+                // The state does not keep which submission read. The newest one is not before any that did.
+                self.wait(u8::try_from(other).unwrap_or(NO_QUEUE), self.newest(other), stages);
             }
         }
         if foreign {
@@ -243,15 +253,15 @@ impl Meeting<'_> {
                 sync.readers = state.other_readers;
             }
             state.sync = sync;
-            // The submission that waits stands for the write from now on: `written` counts submissions of `queue`, which
-            // becomes this one also where the use only reads.
+            // `written` counts submissions of `queue`, which is this one now, even if the use only reads: later waits
+            // name this submission, which has waited for the write.
             state.written = self.serial;
         }
         (state.others, state.other_readers) = (0, Stages::NONE);
         if foreign || others != 0 { stages } else { Stages::NONE }
     }
 
-    /// Ownership goes from the family that has it to this queue's, with whatever layout comes next.
+    /// Transfers ownership from the current family to the family of this queue, with the layout of `first`.
     fn transfer(&mut self, resource: &Resource, from: u64, to: u64, state: &mut State, first: &Use) {
         let Sync { layout, owner, .. } = state.sync;
         let next = if first.layout == vk::ImageLayout::UNDEFINED { layout } else { first.layout };
@@ -259,7 +269,7 @@ impl Meeting<'_> {
         let mut src = state.sync.last();
         let others = state.others & !(1 << state.queue);
         if others != 0 {
-            // Other queues of the family have read: the release comes after them.
+            // Other queues of the family have read: order the release after all of them.
             src.stages = Stages::ALL_COMMANDS;
         }
         let release = self.release(state.queue);
@@ -268,23 +278,23 @@ impl Meeting<'_> {
         for other in 0..MAX_QUEUES {
             if others & (1 << other) != 0 {
                 let family = self.queues[other].family;
-                let index = u8::try_from(other).unwrap_or(NOBODY);
+                let index = u8::try_from(other).unwrap_or(NO_QUEUE);
                 let queue = Queue { index, family, ..self.queue };
                 let wait = Wait { queue, serial: self.newest(other), stages: Stages::ALL_COMMANDS };
                 let release = self.release(state.queue);
                 Submission::wait(&mut release.waits, wait);
             }
         }
-        let stages = some(first.stages);
+        let stages = or_all(first.stages);
         self.wait(state.queue, serial, stages);
         let src = Scope::new(stages, Access::NONE);
-        self.out.fronts[0].push(resource, from, to, &Edge { src, dst: first.scope(), layouts, families });
+        self.out.preambles[0].push(resource, from, to, &Edge { src, dst: first.scope(), layouts, families });
         state.sync.follow(first);
         (state.others, state.other_readers) = (0, Stages::NONE);
         state.written = self.serial;
     }
 
-    /// The submission to another queue that gives away what this one needs.
+    /// Returns the submission to `queue` that releases ownership.
     fn release(&mut self, queue: u8) -> &mut Release {
         let index = usize::from(queue);
         let out = &mut *self.out;
@@ -299,7 +309,7 @@ impl Meeting<'_> {
                 release.waits.clear();
                 (release.queue, release.serial) = (queue, serial);
             } else {
-                out.releases.push(Release { queue, serial, waits: Vec::new(), batch: Batch::new() });
+                out.releases.push(Release { queue, serial, waits: Vec::new(), batch: BarrierBatch::new() });
             }
             out.released += 1;
             out.released - 1
@@ -307,7 +317,7 @@ impl Meeting<'_> {
         &mut out.releases[at]
     }
 
-    /// Names a semaphore, unless this queue has waited for it already.
+    /// Adds a semaphore wait, unless this queue has waited already.
     fn wait(&mut self, on: u8, serial: u64, stages: Stages) {
         let family = self.queues[usize::from(on)].family;
         let seen = &mut self.queues[self.queue.index()].seen[usize::from(on)];
@@ -322,65 +332,74 @@ impl Meeting<'_> {
         *seen = Seen { serial: wait.serial, stages };
     }
 
-    /// Lets memory go over to the resources of a list that share it with others.
-    fn take_places(
+    /// Transfers shared memory to the resources of a list.
+    fn take_memories(
         &mut self,
-        entries: &mut [Entry],
+        entries: &mut [TrackedResource],
         memories: &mut Memories,
         last_users: &mut LastUsers,
         (recorder, list): (&Recorder, u64),
     ) {
-        for used in recorder.placed() {
+        for used in recorder.aliased() {
             let resource = &used.resource;
-            let (Some(place), Some(bytes)) = (resource.place, resource.bytes()) else { continue };
-            let Some(memory) = memories.get(&place.memory) else { continue };
+            let (Some(memory_range), Some(bytes)) = (resource.memory_range, resource.bytes()) else {
+                continue;
+            };
+            let Some(memory) = memories.get(&memory_range.memory) else { continue };
             last_users.clear();
             memory.holders.visit(bytes.0, bytes.1, |holder| {
-                // What the list itself had before, it has waited for.
+                // The list has waited for its own earlier users.
                 let other = holder.slot.filter(|&slot| slot != resource.slot && holder.list != list);
-                if let Some(Entry { resource, used_at, .. }) = other.map(|slot| &entries[index(slot)]) {
+                if let Some(TrackedResource { resource, used_at, .. }) =
+                    other.map(|slot| &entries[index(slot)])
+                {
                     if let Some(bytes) = resource.bytes() {
                         last_users.add(User { used_at: *used_at, index: index(resource.slot), bytes });
                     }
                 }
             });
-            let found = last_users.settle();
-            self.take_place(entries, used, found);
-            // Where the list has used a part alone, what used the rest before is not waited for yet.
+            let found = last_users.retain_latest();
+            self.take_memory(entries, used, found);
+            // If the list used only a part, it has not waited yet for the users of the rest.
             let waited = used.taken.is_some() || !found.is_empty() || is_used_whole(used);
             let holder = Holder { slot: Some(resource.slot), list: if waited { list } else { 0 } };
-            self.out.journal.hold(memories, place.memory, bytes, holder);
+            self.out.journal.hold(memories, memory_range.memory, bytes, holder);
         }
     }
 
-    /// Lets memory go over to a resource from those that used it last.
-    fn take_place(&mut self, entries: &mut [Entry], used: &recorder::Entry, found: &[User]) {
+    /// Transfers memory to a resource from its last users.
+    fn take_memory(
+        &mut self,
+        entries: &mut [TrackedResource],
+        used: &recorder::UsedResource,
+        found: &[User],
+    ) {
         if found.is_empty() {
             return;
         }
         let resource = &used.resource;
-        // What the list itself waits for when it takes the memory over, or all that waits in front of it.
+        // The second scope: the list's own takeover, or all first uses.
         let taken = used.taken.map(|stages| Scope::new(stages, Access::NONE));
         let scope = taken.unwrap_or_else(|| first_scope(used));
-        let (mut before, mut waited) = (Before::default(), false);
+        let (mut before, mut waited) = (PreviousUses::default(), false);
         for user in found {
             entries[user.index].cells.for_each(|_, _, state| {
-                waited |= self.end_of(state, some(scope.stages), &mut before);
+                waited |= self.end_of(state, or_all(scope.stages), &mut before);
             });
         }
         if waited {
-            before.stages |= some(scope.stages);
+            before.stages |= or_all(scope.stages);
         }
         if before.stages.is_empty() {
             return;
         }
-        let front = &mut self.out.fronts[self.list];
+        let preamble = &mut self.out.preambles[self.list];
         if used.taken.is_some() {
-            front.push_memory(&before.edge(scope));
+            preamble.push_memory(&before.edge(scope));
             return;
         }
         if let Some(edge) = before.memory_edge(resource, scope) {
-            front.push_memory(&edge);
+            preamble.push_memory(&edge);
         }
         let state = State {
             sync: before.sync(),
@@ -392,12 +411,12 @@ impl Meeting<'_> {
         entries[index(resource.slot)].cells.fill(state);
     }
 
-    /// Adds what has to end of a state whose memory goes to somebody else. True if a semaphore does that.
-    fn end_of(&mut self, state: &State, stages: Stages, before: &mut Before) -> bool {
+    /// Adds the uses of a state whose memory another resource takes. Returns true if a semaphore orders some of them.
+    fn end_of(&mut self, state: &State, stages: Stages, before: &mut PreviousUses) -> bool {
         let mut waited = false;
         if state.queue == self.queue.index {
             before.add(&state.sync);
-        } else if state.queue != NOBODY {
+        } else if state.queue != NO_QUEUE {
             self.wait(state.queue, state.serial, stages);
             waited = true;
         }
@@ -405,7 +424,7 @@ impl Meeting<'_> {
             if other == self.queue.index() {
                 before.stages |= state.other_readers;
             } else {
-                self.wait(u8::try_from(other).unwrap_or(NOBODY), self.newest(other), stages);
+                self.wait(u8::try_from(other).unwrap_or(NO_QUEUE), self.newest(other), stages);
                 waited = true;
             }
         }
@@ -413,15 +432,15 @@ impl Meeting<'_> {
     }
 }
 
-/// Whether the first use of every part of a resource in a list meets what was before the list.
-fn is_used_whole(used: &recorder::Entry) -> bool {
+/// Returns true if every part of a resource has a first use that waits for uses before the list.
+fn is_used_whole(used: &recorder::UsedResource) -> bool {
     let mut whole = true;
     used.cells.for_each(|_, _, local| whole &= local.pending);
     whole
 }
 
-/// All first uses of a resource in a list.
-fn first_scope(used: &recorder::Entry) -> Scope {
+/// Returns the union of all first uses of a resource in a list.
+fn first_scope(used: &recorder::UsedResource) -> Scope {
     let mut scope = Scope::NONE;
     used.cells.for_each(|_, _, local| {
         if local.pending {
@@ -431,12 +450,12 @@ fn first_scope(used: &recorder::Entry) -> Scope {
     scope
 }
 
-/// Who names no stage waits with all.
-fn some(stages: Stages) -> Stages {
+/// A use without stages waits with all stages.
+fn or_all(stages: Stages) -> Stages {
     if stages.is_empty() { Stages::ALL_COMMANDS } else { stages }
 }
 
-/// The first use of a list on a state of the same queue.
+/// Orders the first use of a list after a state of the same queue.
 fn follow_first(sync: &mut Sync, first: &Use, then_written: bool) -> Option<Edge> {
     let missing = sync.readers & !first.stages;
     let reads = sync.is_read(first);
@@ -444,7 +463,7 @@ fn follow_first(sync: &mut Sync, first: &Use, then_written: bool) -> Option<Edge
     if !reads || !then_written || missing.is_empty() {
         return edge;
     }
-    // The list orders its write after its own readers alone: these order themselves after the others.
+    // The list orders its write only after its own readers, so these wait for the earlier readers.
     let mut edge = edge.unwrap_or(Edge {
         src: Scope::NONE,
         dst: Scope::new(first.stages, Access::NONE),

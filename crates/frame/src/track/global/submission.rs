@@ -1,85 +1,85 @@
-//! What a submission needs besides its lists.
+//! The results of resolution.
 #![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;
 
 use super::memory::{Holder, Memories};
-use super::{Entry, Queue, QueueState, State, index};
-use crate::track::batch::Batch;
+use super::{Queue, QueueState, State, TrackedResource, index};
+use crate::track::batch::BarrierBatch;
 use crate::track::intervals::Intervals;
 
-/// A semaphore that a submission has to wait for.
+/// A semaphore wait of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "queueWaitForCommandList")]
 pub struct Wait {
     /// The queue that signals it.
     pub queue: Queue,
-    /// The number of its submission, as [`Submission::serial`] and [`Release::serial`] give it. The values of a
-    /// timeline semaphore for each queue can be these numbers.
+    /// The number of the submission: [`Submission::serial`] or [`Release::serial`]. With one timeline semaphore for
+    /// each queue, these numbers can be its values.
     pub serial: u64,
     /// The stages that wait.
     pub stages: Stages,
 }
 
-/// A submission to another queue that has to come first, because it gives resources away.
+/// A submission to another queue that releases ownership, and has to be submitted first.
 #[derive(Clone, Debug)]
 pub struct Release {
     pub(super) queue: Queue,
     pub(super) serial: u64,
     pub(super) waits: Vec<Wait>,
-    pub(super) batch: Batch,
+    pub(super) batch: BarrierBatch,
 }
 
 impl Release {
-    /// The queue that it goes to.
+    /// Returns the queue to submit to.
     #[must_use]
     pub fn queue(&self) -> Queue {
         self.queue
     }
 
-    /// Its number on that queue.
+    /// Returns its number on that queue.
     #[must_use]
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// What it waits for.
+    /// Returns its semaphore waits.
     #[must_use]
     pub fn waits(&self) -> &[Wait] {
         &self.waits
     }
 
-    /// The barriers that it consists of.
+    /// Returns its barriers.
     #[must_use]
-    pub fn batch(&self) -> &Batch {
+    pub fn batch(&self) -> &BarrierBatch {
         &self.batch
     }
 }
 
-/// What [`Global::resolve`](super::Global::resolve) found. Keep it and pass it again: it keeps its room.
+/// The result of [`Global::resolve`](super::Global::resolve). Reuse it to avoid allocations.
 #[derive(Clone, Debug, Default)]
 pub struct Submission {
     pub(super) serial: u64,
     pub(super) waits: Vec<Wait>,
-    /// Those up to the counts are of this submission.
-    pub(super) fronts: Vec<Batch>,
+    /// Only the first `lists` and `released` elements belong to this submission.
+    pub(super) preambles: Vec<BarrierBatch>,
     pub(super) lists: usize,
     pub(super) releases: Vec<Release>,
     pub(super) released: usize,
     pub(super) journal: Journal,
 }
 
-/// What was before a submission, so that it can be revoked.
+/// The states before a submission, for [`Global::revoke`](super::Global::revoke).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     wanted: bool,
-    /// The number of the `Global` that was before.
+    /// The number of the `Global`.
     global: u32,
-    /// Those up to `used` are of this submission: a slot, its states, and when it was used.
+    /// Slot, states and last use. Only the first `used` elements belong to this submission.
     saved: Vec<(u32, Intervals<State>, u64)>,
     used: usize,
-    /// Bytes of a memory, and who held them.
+    /// Bytes of a memory and their previous holders.
     holders: Vec<(vk::DeviceMemory, u64, u64, Holder)>,
     queues: Vec<QueueState>,
     sequence: u64,
@@ -108,7 +108,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn save(&mut self, slot: u32, entry: &Entry) {
+    pub(super) fn save(&mut self, slot: u32, entry: &TrackedResource) {
         if !self.wanted {
             return;
         }
@@ -121,7 +121,7 @@ impl Journal {
         self.used += 1;
     }
 
-    /// Lets a resource hold bytes of a memory.
+    /// Sets the holder of bytes of a memory.
     pub(super) fn hold(
         &mut self,
         memories: &mut Memories,
@@ -138,11 +138,11 @@ impl Journal {
         });
     }
 
-    /// Puts back what was. What was saved twice becomes what it was at first.
+    /// Restores the saved states in reverse order, so the first state of a resource saved twice wins.
     pub(super) fn restore(
         &mut self,
         global: u32,
-        entries: &mut [Entry],
+        entries: &mut [TrackedResource],
         queues: &mut [QueueState],
         memories: &mut Memories,
     ) -> Option<u64> {
@@ -167,14 +167,14 @@ impl Journal {
 }
 
 impl Submission {
-    /// Empty.
+    /// Creates an empty submission.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_journal(false)
     }
 
-    /// Empty, and remembers what it changed: [`Global::revoke`](super::Global::revoke) takes it back, for a driver that
-    /// refuses what was resolved.
+    /// Creates an empty submission that [`Global::revoke`](super::Global::revoke) can undo after the driver has
+    /// rejected it.
     #[must_use]
     pub const fn revocable() -> Self {
         Self::with_journal(true)
@@ -184,7 +184,7 @@ impl Submission {
         Self {
             serial: 0,
             waits: Vec::new(),
-            fronts: Vec::new(),
+            preambles: Vec::new(),
             lists: 0,
             releases: Vec::new(),
             released: 0,
@@ -192,27 +192,28 @@ impl Submission {
         }
     }
 
-    /// Its number on its queue, from 1.
+    /// Returns its number on its queue, from 1.
     #[must_use]
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// The barriers that have to be recorded in front of a list, or at the end of the list before it; none if there are
-    /// none. Mostly only the first list has some: what the submission does not use before comes there.
+    /// Returns the barriers to record before a list, or at the end of the previous list. Most submissions have a
+    /// preamble only for the first list: it contains the barriers of everything that the submission has not used
+    /// earlier.
     #[must_use]
     #[doc(alias = "FlushPendingResourceBarriers")]
-    pub fn front(&self, list: usize) -> Option<&Batch> {
-        self.fronts[..self.lists].get(list).filter(|batch| !batch.is_empty())
+    pub fn preamble(&self, list: usize) -> Option<&BarrierBatch> {
+        self.preambles[..self.lists].get(list).filter(|batch| !batch.is_empty())
     }
 
-    /// Semaphores that it has to wait for, one for each other queue at most.
+    /// Returns the semaphore waits, at most one for each other queue.
     #[must_use]
     pub fn waits(&self) -> &[Wait] {
         &self.waits
     }
 
-    /// Submissions to other queues that have to come first, one for each queue at most.
+    /// Returns the submissions to other queues that must come first, at most one for each queue.
     #[must_use]
     pub fn releases(&self) -> &[Release] {
         &self.releases[..self.released]
@@ -221,14 +222,14 @@ impl Submission {
     pub(super) fn start(&mut self, serial: u64, lists: usize) {
         self.serial = serial;
         self.waits.clear();
-        self.fronts.iter_mut().for_each(Batch::clear);
-        if self.fronts.len() < lists {
-            self.fronts.resize_with(lists, Batch::new);
+        self.preambles.iter_mut().for_each(BarrierBatch::clear);
+        if self.preambles.len() < lists {
+            self.preambles.resize_with(lists, BarrierBatch::new);
         }
         (self.lists, self.released) = (lists, 0);
     }
 
-    /// Adds a wait, and returns what is waited for of that queue altogether.
+    /// Adds a wait, and returns the combined wait for that queue.
     pub(super) fn wait(waits: &mut Vec<Wait>, wait: Wait) -> Wait {
         if let Some(other) = waits.iter_mut().find(|other| other.queue == wait.queue) {
             other.serial = other.serial.max(wait.serial);

@@ -1,4 +1,4 @@
-//! What a list records with, and what waits for it.
+//! The state that a list records with, and the objects that it keeps.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -17,20 +17,20 @@ use crate::list::{BoundPoint, ReadState};
 use crate::resource::{Body, Buffer, Buffers, Images};
 use crate::track::{Queue, Recorder};
 
-/// Something that a list uses, until the device is done with it.
-#[expect(dead_code, reason = "what is kept is only dropped")]
+/// An object that a list uses, kept until the device is done with the list.
+#[expect(dead_code, reason = "the values are only dropped")]
 pub(crate) enum Kept {
     Buffer(Arc<Body<Buffers>>),
     Image(Arc<Body<Images>>),
     Pass(Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>),
     /// Pages of uploads.
     Uploads(UploadGuard),
-    /// Ready once the list is done.
+    /// Completes a read-back.
     Read(ReadGuard),
     Any(Box<dyn Any + Send>),
 }
 
-/// Says that bytes can be read, when it is dropped as done.
+/// Completes a read-back when the list that keeps it is done.
 pub(crate) struct ReadGuard {
     pub(crate) state: Arc<ReadState>,
     pub(crate) buffer: Buffer,
@@ -38,42 +38,42 @@ pub(crate) struct ReadGuard {
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        self.state.settle(self.buffer.core().is_lost());
+        self.state.complete(self.buffer.core().is_lost());
     }
 }
 
-/// A command pool, which one list uses at a time: as many threads record as there are lists.
+/// A command pool. One list uses it at a time, so each list can be recorded by another thread.
 #[derive(Default)]
 pub(crate) struct Pool {
     pub(crate) handle: vk::CommandPool,
-    /// What comes in front of the list, and the list.
-    pub(crate) front: vk::CommandBuffer,
+    /// The command buffers for the preamble of the list, and for the list.
+    pub(crate) preamble: vk::CommandBuffer,
     pub(crate) main: vk::CommandBuffer,
-    /// The family, as an index of the core's.
+    /// Index in `Core::families`.
     pub(crate) family: usize,
     pub(crate) kept: Vec<Kept>,
 }
 
-/// What a list needs for as long as it is recorded. Given back when it is submitted, and taken by the next list for a
-/// queue of the family: one family owns what the binder writes to.
+/// The state that a list needs while it is recorded. Submission returns it, and the next list for a queue of the same
+/// family reuses it: one family owns the memory that the binder writes to.
 #[derive(Default)]
-pub(crate) struct Tools {
-    /// As an index of the core's.
+pub(crate) struct ListContext {
+    /// Index in `Core::families`.
     pub(crate) family: usize,
     pub(crate) recorder: Recorder,
     pub(crate) uploads: Chunks,
     pub(crate) binder: Option<Binder<Arc<Allocator>>>,
-    /// Of the last list in each lane that had them: the binder's pools wait for these.
+    /// The ticket of the last list on each timeline. The pools of the binder wait for them.
     pub(crate) tickets: Vec<Ticket>,
-    /// By slot of a resource: the list that has kept it.
+    /// By slot of a resource: the epoch of the list that keeps it.
     pub(crate) seen: Vec<u64>,
     pub(crate) epoch: u64,
     pub(crate) points: [BoundPoint; 3],
-    /// What the regions of a copy write, and which of them; kept for its room.
+    /// Ranges written by the regions of a copy, with their indices. Kept to avoid allocations.
     pub(crate) written: Vec<(Range<u64>, usize)>,
 }
 
-impl Tools {
+impl ListContext {
     pub(crate) fn begin(&mut self, queue: Queue) {
         self.recorder.reset_for(queue);
         self.uploads.forget();
@@ -84,7 +84,7 @@ impl Tools {
         }
     }
 
-    /// What was bound stays until the ticket is done. The lists of one lane are done one after another.
+    /// Keeps the bindings until the ticket is done. The lists of one timeline finish in order.
     pub(crate) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         let Some(binder) = &mut self.binder else { return Ok(()) };
         binder.flush(ticket)?;
@@ -95,12 +95,12 @@ impl Tools {
         Ok(())
     }
 
-    /// Whether the device needs nothing of the binder.
+    /// Returns true if the device no longer needs the bindings.
     pub(crate) fn is_done(&self, clock: &Clock) -> bool {
         self.tickets.iter().all(|ticket| clock.is_done(*ticket))
     }
 
-    /// Whether this list has kept what is in the slot.
+    /// Returns true if this list keeps the resource in the slot.
     pub(crate) fn has_seen(&self, slot: u32) -> bool {
         let at = usize::try_from(slot).unwrap_or(usize::MAX);
         self.seen.get(at) == Some(&self.epoch)
@@ -115,15 +115,15 @@ impl Tools {
     }
 }
 
-/// What is fixed of the tools of all lists.
-pub(crate) struct ToolInfo {
+/// Settings shared by all lists.
+pub(crate) struct ContextInfo {
     pub(crate) binder: sublet::descriptor::BinderCreateInfo<'static>,
     pub(crate) descriptors: Option<DescriptorDevice>,
     pub(crate) on_barriers: Option<BarrierObserver>,
     pub(crate) unwritten: Option<Unwritten>,
 }
 
-/// Whether descriptors are bytes in buffers, which want the addresses of what they describe.
+/// Returns true if descriptors are bytes in buffers, which need the addresses of resources.
 pub(crate) fn binds_buffers(descriptors: Option<&DescriptorDevice>) -> bool {
     descriptors.is_some_and(|device| device.model() == BindingModel::Buffer)
 }

@@ -1,8 +1,8 @@
-//! Frames on queues of several families. The functions of commands and queues do nothing here.
+//! Frames on queues of several families. Command and queue functions do nothing here.
 //!
-//! A warm frame takes no memory from the host: lists, uploads, copies, states, submission, and what is taken back. And
-//! what the driver refuses after another family has given resources away is half done. And what a family cannot do is
-//! refused.
+//! A frame does not allocate host memory after the warm-up: lists, uploads, copies, states, submission and recycling. A
+//! submission that fails after a release of another family returns `HalfDone`. Commands that a queue family does not
+//! support are rejected.
 #![allow(
     clippy::as_conversions,
     clippy::multiple_unsafe_ops_per_block,
@@ -28,7 +28,7 @@ use sublet_frame::{
 };
 
 thread_local! {
-    /// How many submissions the driver takes before it refuses one.
+    /// Number of submissions that the driver accepts before it rejects one.
     static TAKES: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
@@ -107,13 +107,13 @@ unsafe extern "system" fn wait(_: vk::Device, _: *const vk::SemaphoreWaitInfo<'_
     vk::Result::SUCCESS
 }
 
-/// Whatever was submitted is done.
+/// All submissions are done.
 unsafe extern "system" fn counter(_: vk::Device, _: vk::Semaphore, value: *mut u64) -> vk::Result {
     unsafe { value.write(1 << 40) };
     vk::Result::SUCCESS
 }
 
-/// Two families that are alike, and one that does not draw.
+/// Two equal families, and one without graphics.
 unsafe extern "system" fn families(
     _: vk::PhysicalDevice,
     count: *mut u32,
@@ -138,7 +138,7 @@ unsafe extern "system" fn families(
 fn quiet(name: &CStr) -> Option<*const c_void> {
     macro_rules! typed {
         ($pfn:ident, $function:expr) => {{
-            // Whoever asks for the name calls it with this type.
+            // Callers of this name use this type.
             let typed: vk::$pfn = $function;
             typed as *const c_void
         }};
@@ -163,7 +163,7 @@ fn quiet(name: &CStr) -> Option<*const c_void> {
     })
 }
 
-/// Frames on a queue of each family, and buffers.
+/// Creates frames on a queue of each family, and buffers.
 fn set_up(gpu: &sim::Gpu) -> (Frames, Vec<Buffer>) {
     let get = gpu.instance().fp_v1_0().get_device_proc_addr;
     let real = gpu.device().handle();
@@ -204,7 +204,7 @@ fn set_up(gpu: &sim::Gpu) -> (Frames, Vec<Buffer>) {
 }
 
 #[test]
-fn a_warm_frame_takes_no_memory_from_the_host() {
+fn a_frame_does_not_allocate() {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     let (mut frames, buffers) = set_up(&gpu);
     let region = [vk::BufferCopy { src_offset: 0, dst_offset: 1024, size: 512 }];
@@ -213,7 +213,7 @@ fn a_warm_frame_takes_no_memory_from_the_host() {
         for queue in [frames.queue(0), frames.queue(1)] {
             let mut first = frames.list(queue).unwrap();
             let mut second = frames.list(queue).unwrap();
-            // What the other family has written.
+            // The writes of the other family.
             let other = vk::BufferCopy { src_offset: 1024, dst_offset: 2048, size: 512 };
             first.copy_buffer(&buffers[0], &buffers[1], &[other]).unwrap();
             for pair in buffers.windows(2) {
@@ -241,9 +241,9 @@ fn a_warm_frame_takes_no_memory_from_the_host() {
     assert!(statistics.releases >= 100, "families give their buffers away");
 }
 
-/// The first family has written a buffer that the second one reads: that takes a release and a submission.
+/// The second family reads a buffer that the first has written, which requires a release and a submission.
 #[test]
-fn what_is_refused_after_a_release_is_half_done() {
+fn a_submission_rejected_after_a_release_is_half_done() {
     for takes in [0, 1] {
         let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
         let (mut frames, buffers) = set_up(&gpu);
@@ -263,7 +263,7 @@ fn what_is_refused_after_a_release_is_half_done() {
         let refused = frames.submit(second, [list]).unwrap_err();
         TAKES.set(u64::MAX);
         if takes == 0 {
-            // The release was refused: it is as if nothing had been.
+            // The release was rejected: nothing has changed.
             assert!(matches!(refused, SubmitError::Driver(_)), "{refused:?}");
             frames.submit(second, [other]).unwrap();
             assert_eq!(frames.statistics().releases, 1);
@@ -273,10 +273,10 @@ fn what_is_refused_after_a_release_is_half_done() {
             assert_eq!(closed, SubmitError::Lost);
             assert_eq!(frames.list(first).unwrap_err(), OpenError::Lost);
             for message in [closed.to_string(), OpenError::Lost.to_string()] {
-                assert!(message.contains("half done"), "{message}");
+                assert!(message.contains("`HalfDone`"), "{message}");
             }
         }
-        // What runs comes to its end, and is taken back.
+        // Earlier work finishes and is recycled.
         frames.wait_idle().unwrap();
         assert_eq!(frames.statistics().in_flight, 0);
         frames.end();
@@ -285,7 +285,7 @@ fn what_is_refused_after_a_release_is_half_done() {
 }
 
 #[test]
-fn what_needs_a_graphics_queue_is_refused_on_others() {
+fn graphics_commands_are_rejected_on_other_queues() {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     let (frames, buffers) = set_up(&gpu);
     let info = vk::ImageCreateInfo::default()

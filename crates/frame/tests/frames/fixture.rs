@@ -9,10 +9,10 @@ use sublet_frame::{Buffer, CreateFramesError, Features, Frames, FramesCreateInfo
 
 pub(crate) use crate::make::{auto, buffer, image, image_info};
 
-/// With everything, without synchronization2, and without timelines too.
+/// With all features, without synchronization2, and also without timelines.
 pub(crate) const PROFILES: [&str; 3] = ["lavapipe", "nvidia-gtx-1060", "imagination-powervr-gx6250"];
 
-pub(crate) struct Bench {
+pub(crate) struct FrameFixture {
     // Dropped in this order.
     pub(crate) frames: Option<Frames>,
     pub(crate) descriptors: DescriptorDevice,
@@ -20,10 +20,10 @@ pub(crate) struct Bench {
     pub(crate) gpu: sim::Gpu,
 }
 
-/// The first queue behind those that can do everything: it and those after it are of a family of their own.
+/// The first queue of the second family. The queues below it support everything.
 const COMPUTE: usize = 2;
 
-/// A GPU with so many queues, which looks for hazards and for owners.
+/// Creates a GPU with this number of queues, with checks for hazards and ownership.
 pub(crate) fn gpu(profile: &str, queues: u32) -> sim::Gpu {
     gpu_with_family(profile, queues, vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER)
 }
@@ -34,7 +34,7 @@ fn gpu_with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> sim::Gp
     if first < queues { builder.family(flags, queues - first) } else { builder }.build()
 }
 
-/// What is made on a GPU before any frames.
+/// Creates an allocator and a descriptor device.
 pub(crate) fn parts(gpu: &sim::Gpu) -> (Arc<Allocator>, DescriptorDevice) {
     // SAFETY, here and below: the tests drop what they make before the device.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap();
@@ -51,7 +51,7 @@ pub(crate) fn frames(
     frames_with(gpu, allocator, descriptors, queues, |_| ())
 }
 
-/// The same with something else in the create-info.
+/// Creates frames with changes to the create-info.
 pub(crate) fn frames_with(
     gpu: &sim::Gpu,
     allocator: &Arc<Allocator>,
@@ -69,21 +69,21 @@ pub(crate) fn frames_with(
         ..FramesCreateInfo::new(instance, device, physical, gpu.api_version(), allocator, &queues)
     };
     change(&mut info);
-    // SAFETY: all of it is of the simulated device.
+    // SAFETY: all handles belong to the simulated device.
     unsafe { Frames::new(&info) }
 }
 
-impl Bench {
+impl FrameFixture {
     pub(crate) fn new(profile: &str, queues: u32) -> Self {
         Self::of(gpu(profile, queues), queues)
     }
 
-    /// The same with another kind of family behind the first.
+    /// Creates the fixture with other flags of the second family.
     pub(crate) fn with_family(profile: &str, queues: u32, flags: vk::QueueFlags) -> Self {
         Self::of(gpu_with_family(profile, queues, flags), queues)
     }
 
-    /// One queue, and descriptors in sets or in buffers.
+    /// Creates the fixture with one queue, and descriptors in sets or buffers.
     pub(crate) fn with_model(profile: &str, model: BindingModel) -> Self {
         let gpu = gpu(profile, 1);
         let (allocator, _) = parts(&gpu);
@@ -93,7 +93,7 @@ impl Bench {
         Self { frames: Some(frames), descriptors, allocator, gpu }
     }
 
-    /// A buffer with an address.
+    /// Creates a buffer with a device address.
     pub(crate) fn addressed(&mut self, size: u64) -> Buffer {
         let usage = vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST
@@ -121,12 +121,12 @@ impl Bench {
         image(self.frames(), info)
     }
 
-    /// Everything is gone, and nothing was wrong.
+    /// Destroys everything, and checks that there are no leaks and no messages.
     pub(crate) fn finish(mut self) {
         drop(self.frames.take());
         let Self { descriptors, allocator, gpu, .. } = self;
         drop(descriptors);
-        let leaks = Arc::try_unwrap(allocator).expect("nobody has the allocator any more").destroy();
+        let leaks = Arc::try_unwrap(allocator).expect("the allocator is no longer shared").destroy();
         assert!(leaks.is_empty(), "{leaks:?}");
         let messages = gpu.finish();
         assert!(messages.is_empty(), "{messages:#?}");

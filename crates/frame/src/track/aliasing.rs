@@ -1,4 +1,4 @@
-//! Who used the bytes of a memory that resources share.
+//! The last users of memory that resources share.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -9,17 +9,17 @@ use super::intervals::{Intervals, count_steps};
 use super::sync::{Edge, Sync};
 use super::usage::Scope;
 
-/// A resource that was the last one to use some bytes.
+/// A resource that was the last user of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct User {
-    /// When it was used last.
+    /// Sequence number of its last use.
     pub(crate) used_at: u64,
     pub(crate) index: usize,
-    /// All of its bytes.
+    /// Its whole memory range.
     pub(crate) bytes: (u64, u64),
 }
 
-/// Those who used some bytes last, without those for whom one of the others has waited.
+/// The last users of some bytes, without those that a later user has already waited for.
 #[derive(Debug)]
 pub(crate) struct LastUsers {
     found: Vec<User>,
@@ -41,16 +41,16 @@ impl LastUsers {
         }
     }
 
-    /// Drops everybody of whose bytes another one has used some later: that one has waited.
+    /// Removes each user whose bytes a later user overlaps: the later one has waited for it.
     ///
     /// # Complexity
     ///
     /// O(n log n).
-    pub(crate) fn settle(&mut self) -> &[User] {
+    pub(crate) fn retain_latest(&mut self) -> &[User] {
         let Self { found, covered } = self;
         count_steps(found.len());
         if found.len() > 1 {
-            // The newest first.
+            // Newest first.
             found.sort_unstable_by(|one, two| two.cmp(one));
             found.dedup();
             covered.fill(false);
@@ -71,15 +71,15 @@ impl Default for LastUsers {
     }
 }
 
-/// What was done to memory that another resource takes over.
+/// The previous uses of memory that another resource takes over.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct PreviousUses {
     written: Scope,
-    /// All that has to end.
+    /// The stages to wait for.
     pub(crate) stages: Stages,
 }
 
-impl Before {
+impl PreviousUses {
     pub(crate) fn add(&mut self, sync: &Sync) {
         if sync.readers.is_empty() && !sync.write.access.is_empty() {
             self.written = self.written | sync.write;
@@ -87,21 +87,21 @@ impl Before {
         self.stages |= sync.last().stages;
     }
 
-    /// The state of all of the resource that takes over.
+    /// Returns the initial state of the resource that takes over.
     pub(crate) fn sync(&self) -> Sync {
         let write = Scope::new(self.stages, self.written.access);
         Sync { write, ..Sync::fresh(vk::ImageLayout::UNDEFINED) }
     }
 
-    /// What makes the writes of others available, where the barrier of the resource does not: that of an image is about
-    /// memory as the image sees it. It names the writes too, because the layer's checks of synchronization take it as the
-    /// only thing that comes before the change of layout.
+    /// Returns the memory barrier that makes previous writes available. An image barrier does not: it covers the memory
+    /// only as seen through that image. The barrier includes the write accesses, because the synchronization checks of
+    /// the validation layer consider only this barrier to precede the layout transition.
     pub(crate) fn memory_edge(&self, resource: &Resource, dst: Scope) -> Option<Edge> {
         let image = matches!(resource.raw, Raw::Image { .. });
         (image && !self.written.is_empty()).then(|| Edge::memory(self.written, dst))
     }
 
-    /// The whole of it as one dependency.
+    /// Returns all previous uses as one dependency.
     pub(crate) fn edge(&self, dst: Scope) -> Edge {
         Edge::memory(Scope::new(self.stages, self.written.access), dst)
     }

@@ -1,4 +1,4 @@
-//! A warm frame takes no memory from the host.
+//! A frame does not allocate host memory after the warm-up.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
@@ -7,18 +7,20 @@ mod counting;
 
 use ash::vk::{self, Handle, PipelineStageFlags2 as Stages};
 use counting::count;
-use sublet_frame::track::{BufferInfo, Global, ImageInfo, Place, Recorder, Submission, Subresources, Use};
+use sublet_frame::track::{
+    BufferInfo, Global, ImageInfo, MemoryRange, Recorder, Submission, Subresources, Use,
+};
 
 #[test]
-fn a_warm_frame_allocates_nothing() {
+fn a_frame_of_the_tracker_does_not_allocate() {
     const ALL: Subresources = Subresources::ALL;
     let mut global = Global::new();
     let (graphics, compute) = (global.add_queue(0), global.add_queue(1));
-    let place = Some(Place { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 4096 });
-    let mut image = |raw, mips, place| {
-        global.add_image(&ImageInfo { mips, place, ..ImageInfo::new(vk::Image::from_raw(raw)) })
+    let memory_range = Some(MemoryRange { memory: vk::DeviceMemory::from_raw(1), offset: 0, size: 4096 });
+    let mut image = |raw, mips, memory_range| {
+        global.add_image(&ImageInfo { mips, memory_range, ..ImageInfo::new(vk::Image::from_raw(raw)) })
     };
-    let (target, shadow, bloom) = (image(1, 1, None), image(2, 1, place), image(3, 6, place));
+    let (target, shadow, bloom) = (image(1, 1, None), image(2, 1, memory_range), image(3, 6, memory_range));
     let particles = global.add_buffer(&BufferInfo::new(vk::Buffer::from_raw(4), 4096));
     let mut lists = [Recorder::new(graphics), Recorder::new(graphics), Recorder::new(compute)];
     let mut submission = Submission::new();
@@ -44,7 +46,7 @@ fn a_warm_frame_allocates_nothing() {
         global.resolve(compute, &[&lists[2]], &mut submission).unwrap();
         global.resolve(graphics, &[&lists[0], &lists[1]], &mut submission).unwrap();
         assert_eq!(submission.releases().len(), 1);
-        assert!(submission.front(0).is_some());
+        assert!(submission.preamble(0).is_some());
     };
     for _ in 0..4 {
         frame();
