@@ -1,4 +1,4 @@
-//! What the caller holds: one allocation, by value.
+//! The caller's handle of one allocation.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -17,25 +17,26 @@ use crate::metadata::{Key, Tag};
 
 /// Bits of [`Allocation::flags`].
 pub(crate) mod allocation_flags {
-    /// The memory is the allocation's own.
+    /// The allocation has its own memory.
     pub(crate) const DEDICATED: u8 = 1;
     /// Persistently mapped.
     pub(crate) const MAPPED: u8 = 2;
-    /// Mapping was asked for, or not excluded.
+    /// Mapping is allowed.
     pub(crate) const HOST_ACCESS: u8 = 4;
     /// The memory type is host-visible.
     pub(crate) const HOST_VISIBLE: u8 = 8;
     /// The memory type is host-visible and host access needs flushes.
     pub(crate) const NON_COHERENT: u8 = 16;
-    /// Debug settings have something to do before it is freed.
+    /// The debug settings need a call before it is freed.
     pub(crate) const WATCHED: u8 = 32;
 }
 
-/// A piece of device memory. Neither `Copy` nor `Clone`: what was freed cannot be used or freed again.
+/// A piece of device memory. It is neither `Copy` nor `Clone`, so that a freed allocation cannot be used or freed
+/// again.
 ///
-/// It knows where it is without asking the allocator: [`Self::memory`], [`Self::offset`] and [`Self::size`] are plain
-/// loads. It does not free itself when it is dropped, because only the program knows when the GPU is done with it; what
-/// is never given back is reported by name when its pool or allocator is destroyed.
+/// [`Self::memory`], [`Self::offset`] and [`Self::size`] are plain loads, without a call into the allocator. Dropping
+/// it does not free it, because only the program knows when the GPU is done with it. Allocations that are never freed
+/// are reported by name when their pool or allocator is destroyed.
 ///
 /// ```
 /// # use sublet::*;
@@ -55,16 +56,16 @@ pub(crate) mod allocation_flags {
 #[doc(alias = "DeviceAllocation")]
 #[repr(C)]
 pub struct Allocation {
-    // First what freeing reads, and so mostly in one cache line wherever the handle lies.
+    // The fields that freeing reads come first, so that they mostly share a cache line.
     pub(crate) key: Key,
-    /// Which vector of the allocator, and in which use of it.
+    /// The vector of the allocator, and its use.
     pub(crate) vector: u32,
     pub(crate) generation: u32,
-    /// Which allocator.
+    /// The number of the allocator.
     pub(crate) allocator: u32,
     pub(crate) memory_type: u8,
     pub(crate) flags: u8,
-    /// Which part of the vector `key` is of.
+    /// The shard that owns `key`.
     pub(crate) shard: u8,
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
@@ -76,7 +77,7 @@ pub struct Allocation {
 const _: () = assert!(size_of::<Allocation>() <= 64);
 
 impl Allocation {
-    /// The device memory that this allocation is in. Others may be in it too: see [`Self::offset`].
+    /// The device memory of this allocation. Others may share it: see [`Self::offset`].
     #[must_use]
     pub fn memory(&self) -> vk::DeviceMemory {
         self.memory
@@ -88,16 +89,16 @@ impl Allocation {
         self.offset
     }
 
-    /// Bytes that were asked for.
+    /// The requested size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other
-    /// has this name (until 2^32 more were made in the same place). It stays the same for the whole life of the
-    /// allocation, except that [`Move::complete`](crate::Move::complete) gives it another: the one of its new place. A
-    /// [`MemoryMap`](crate::MemoryMap) shows it.
+    /// A unique id of the allocation, for programs that keep a table. No other allocation of the program, live or
+    /// freed, has the same id (until 2^32 more were made in the same place). The id is constant, except that
+    /// [`Move::complete`](crate::Move::complete) changes it to that of the new place. A [`MemoryMap`](crate::MemoryMap)
+    /// shows it.
     #[must_use]
     pub fn id(&self) -> AllocationId {
         AllocationId {
@@ -116,46 +117,45 @@ impl Allocation {
         u32::from(self.memory_type)
     }
 
-    /// Whether the memory is this allocation's own.
+    /// Returns true if the allocation has its own device memory.
     #[must_use]
     pub fn is_dedicated(&self) -> bool {
         self.has(allocation_flags::DEDICATED)
     }
 
-    /// Where the first byte is mapped, if the allocation was made with
+    /// The mapped address of the first byte, if the allocation was made with
     /// [`MAPPED`](crate::AllocationCreateFlags::MAPPED) in host-visible memory.
     ///
-    /// The pointer is valid until the allocation is freed. The device may read and write behind it at any time: what a
-    /// program does through it has to be ordered with the device's work, and in memory that is not host-coherent has to
-    /// be flushed or invalidated.
+    /// The pointer is valid until the allocation is freed. The device may access the same memory at any time, so
+    /// accesses must be ordered with the device's work. Memory that is not host-coherent also needs flushes or
+    /// invalidations.
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.mapped.get().map(NonNull::cast)
     }
 
-    /// What the caller keeps with the allocation.
+    /// The caller's own number.
     #[must_use]
     pub fn user_data(&self) -> u64 {
         self.user_data
     }
 
-    /// Changes what the caller keeps with the allocation. An allocator that tracks it is told with
+    /// Changes the caller's own number. If the allocator tracks it, use
     /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) instead.
     #[doc(alias = "SetPrivateData")]
     pub fn set_user_data(&mut self, user_data: u64) {
         self.user_data = user_data;
     }
 
-    /// Whether what the host writes has to be flushed, and what the device writes to be invalidated, before the other
-    /// sees it: the host sees the memory, which is not coherent.
+    /// Returns true if host writes must be flushed, and device writes invalidated: the memory is host-visible but not
+    /// host-coherent.
     #[must_use]
     #[inline]
     pub fn needs_flush(&self) -> bool {
         self.has(allocation_flags::NON_COHERENT)
     }
 
-    /// Itself, in other memory. What a cold path takes by value or by reference otherwise stands in memory on the fast
-    /// path, too.
+    /// A copy of the handle. Passing the original to a cold path would force it into memory on the fast path too.
     #[inline(always)]
     pub(crate) fn copied(&self) -> Self {
         Self { ..*self }
@@ -177,7 +177,7 @@ impl Allocation {
     }
 }
 
-/// Names one allocation: see [`Allocation::id`].
+/// Identifies one allocation: see [`Allocation::id`].
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -200,7 +200,7 @@ pub struct AllocationId {
 }
 
 impl fmt::Display for AllocationId {
-    /// Hexadecimal numbers with hyphens between them. Different ids have different texts.
+    /// Hexadecimal numbers separated by hyphens. Different ids have different texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { allocator, vector, generation, shard, dedicated, key } = *self;
         let dedicated = u8::from(dedicated);
@@ -209,7 +209,7 @@ impl fmt::Display for AllocationId {
 }
 
 impl Allocation {
-    /// What it is called where an error names it.
+    /// Describes the allocation in error messages.
     pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, size, memory_type, .. } = *self;
         match self.is_dedicated() {
@@ -234,33 +234,33 @@ impl fmt::Debug for Allocation {
     }
 }
 
-/// Everything there is to know of an allocation, the name and the size of its memory included.
+/// All properties of an allocation, including its name and the size of its memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AllocationInfo {
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// The device memory that the allocation is in.
+    /// The device memory of the allocation.
     pub memory: vk::DeviceMemory,
     /// Bytes from the start of that memory.
     pub offset: u64,
-    /// Bytes that were asked for.
+    /// The requested size in bytes.
     pub size: u64,
-    /// Where it is persistently mapped.
+    /// The address where it is persistently mapped.
     pub mapped_pointer: Option<NonNull<c_void>>,
-    /// What the caller keeps with it.
+    /// The caller's own number.
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    /// The code location of the allocation, with [`Tracking::CALLER`](crate::Tracking::CALLER).
     pub caller: Option<&'static Location<'static>>,
-    /// Bytes of the device memory: those of the block, or of the dedicated memory.
+    /// Bytes of the device memory: of the block, or of the dedicated memory.
     pub memory_size: u64,
-    /// Whether the memory is its own.
+    /// True if it has its own device memory.
     pub dedicated: bool,
 }
 
-/// The allocator did not know the allocation, which is given back.
+/// The allocator did not recognize the allocation, which this error contains.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -276,7 +276,7 @@ pub struct AllocationInfo {
 /// ```
 #[derive(Debug)]
 pub struct FreeError {
-    /// What was to be freed.
+    /// The allocation that was not freed.
     pub allocation: Allocation,
     pub(crate) source: ForeignHandle,
 }
@@ -290,7 +290,7 @@ impl fmt::Display for FreeError {
 
 impl Error for FreeError {}
 
-/// What an allocation is for, as far as the allocator was told.
+/// The kind of resource of an allocation, as far as known.
 ///
 /// ```
 /// use sublet::ResourceKind;
@@ -306,7 +306,7 @@ pub enum ResourceKind {
     Unknown,
     /// A buffer.
     Buffer,
-    /// An image whose tiling is not known, or is one that a DRM modifier describes.
+    /// An image with unknown tiling, or with a DRM modifier.
     ImageUnknown,
     /// An image with linear tiling.
     ImageLinear,
@@ -321,11 +321,11 @@ impl fmt::Display for ResourceKind {
 }
 
 impl ResourceKind {
-    /// Every kind, in the order of the numbers that a recording has for them.
+    /// Every kind, in the order of their numbers in recordings.
     pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Buffer, Self::ImageUnknown, Self::ImageLinear, Self::ImageOptimal];
 
-    /// What VMA's statistics string calls it.
+    /// The name in VMA's statistics string.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -337,7 +337,7 @@ impl ResourceKind {
         }
     }
 
-    /// The kind as a number, which a tag and a trace have.
+    /// The number of the kind in tags and traces.
     #[inline]
     pub(crate) const fn number(self) -> u32 {
         match self {
@@ -385,23 +385,23 @@ const _: () = {
 pub struct Leak {
     /// The allocation's name.
     pub name: Option<Box<str>>,
-    /// Bytes that it took, rounding included.
+    /// Bytes in its block, rounding included.
     pub size: u64,
-    /// Where it lay in its block, in bytes; 0 if it was dedicated.
+    /// Its offset in its block, in bytes; 0 if it was dedicated.
     pub offset: u64,
-    /// What it was for.
+    /// The kind of resource.
     pub kind: ResourceKind,
-    /// Whether its memory was its own.
+    /// True if it had its own device memory.
     pub dedicated: bool,
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// The name of the pool, if it was in one that had a name.
+    /// The name of its pool, if any.
     pub pool: Option<Box<str>>,
-    /// The [number](crate::Pool::number) of the pool; `None` if it was in the default memory of its type.
+    /// The [number](crate::Pool::number) of its pool; `None` if it was in the default memory of its type.
     pub pool_number: Option<u32>,
-    /// What the caller kept with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
+    /// The caller's own number, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
     pub user_data: Option<u64>,
-    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    /// The code location of the allocation, with [`Tracking::CALLER`](crate::Tracking::CALLER).
     pub caller: Option<&'static Location<'static>>,
 }
 

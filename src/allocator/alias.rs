@@ -1,4 +1,4 @@
-//! Buffers and images in memory that is allocated already, so that several resources share it.
+//! Buffers and images that share allocated memory.
 
 use ash::vk;
 
@@ -8,22 +8,21 @@ use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AliasError, CreateError};
 
 impl Allocator {
-    /// Creates a buffer in memory that is allocated already, `offset` bytes from the allocation's start. The buffer
-    /// goes with `vkDestroyBuffer`, which does not touch the memory.
+    /// Creates a buffer in allocated memory, `offset` bytes from the allocation's start. `vkDestroyBuffer` destroys the
+    /// buffer and leaves the memory allocated.
     ///
-    /// Who uses the same bytes at different times, as buffers and as images, makes the allocation with
-    /// [`allocate_memory`](Self::allocate_memory): it does not know what comes, and keeps whole pages of
-    /// `bufferImageGranularity` free for it. Dedicated memory needs
-    /// [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS).
+    /// To use the same bytes for buffers and images at different times, allocate with
+    /// [`allocate_memory`](Self::allocate_memory). It allocates whole pages of `bufferImageGranularity`, which suit any
+    /// resource. Dedicated memory needs [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS).
     ///
     /// # Errors
-    /// [`CreateError`]; [`CreateError::Alias`] if the buffer's requirements are not met there. No buffer is left
+    /// [`CreateError`]; [`CreateError::Alias`] if the place does not meet the buffer's requirements. No buffer is left
     /// behind.
     ///
     /// # Safety
-    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter); the memory is not dedicated
-    /// to another resource (VUID-vkBindBufferMemory-memory-01508); and what is in the memory is used in turns, as
-    /// Vulkan's chapter on memory aliasing has it.
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter). The memory is not dedicated
+    /// to another resource (VUID-vkBindBufferMemory-memory-01508). Resources that overlap are used according to
+    /// Vulkan's rules for memory aliasing.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -64,15 +63,16 @@ impl Allocator {
         Ok(buffer)
     }
 
-    /// Creates an image in memory that is allocated already: as [`Self::create_aliasing_buffer`].
+    /// Creates an image in allocated memory. See [`Self::create_aliasing_buffer`].
     ///
     /// # Errors
-    /// [`CreateError`]; [`CreateError::Alias`] if the image's requirements are not met there. No image is left behind.
+    /// [`CreateError`]; [`CreateError::Alias`] if the place does not meet the image's requirements. No image is left
+    /// behind.
     ///
     /// # Safety
-    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter); the memory is not dedicated to
-    /// another resource (VUID-vkBindImageMemory-memory-02628); and what is in the memory is used in turns, as Vulkan's
-    /// chapter on memory aliasing has it.
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter). The memory is not dedicated to
+    /// another resource (VUID-vkBindImageMemory-memory-02628). Resources that overlap are used according to Vulkan's
+    /// rules for memory aliasing.
     pub unsafe fn create_aliasing_image(
         &self,
         allocation: &Allocation,
@@ -88,7 +88,7 @@ impl Allocator {
         Ok(image)
     }
 
-    /// Finds out before anything is created what can be found out so early.
+    /// Checks what is known before the resource exists.
     fn check_alias_start(&self, allocation: &Allocation, offset: u64) -> Result<(), AliasError> {
         self.live_vector_of(allocation).map_err(AliasError::Foreign)?;
         if offset >= allocation.size {
@@ -97,11 +97,10 @@ impl Allocator {
         Ok(())
     }
 
-    /// Binds what was created, or destroys it.
+    /// Binds a new resource, or destroys it.
     ///
     /// # Safety
-    /// `handle` was created a moment ago, is not bound, and `requirements` are its own; `offset` is inside the
-    /// allocation.
+    /// `handle` is new and not bound, and `requirements` are its own. `offset` is inside the allocation.
     unsafe fn bind_alias(
         &self,
         allocation: &Allocation,
@@ -118,14 +117,14 @@ impl Allocator {
             Err(error) => Err(CreateError::Alias(error)),
         };
         if bound.is_err() {
-            // SAFETY: nobody else knows of it.
+            // SAFETY: the handle is new, so nobody else uses it.
             unsafe { device.destroy(handle) };
         }
         bound
     }
 }
 
-/// Where in the device memory the resource would begin, if it may.
+/// Returns the resource's offset in the device memory, if the place meets its requirements.
 fn check_alias(allocation: &Allocation, offset: u64, requirements: &Requirements) -> Result<u64, AliasError> {
     let &Requirements { size, alignment, memory_type_bits, requires_dedicated, .. } = requirements;
     if requires_dedicated {

@@ -1,4 +1,4 @@
-//! Memory that the program binds by itself: allocated by requirements, or for a resource that it has made.
+//! Memory that the program binds itself: allocated for given requirements, or for an existing resource.
 
 use std::panic::Location;
 
@@ -11,16 +11,16 @@ use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AllocatePagesError, AllocationError};
 
 impl Allocator {
-    /// Allocates memory that is not for a resource that the allocator knows.
+    /// Allocates memory for requirements, without a resource.
     ///
     /// # Errors
-    /// See [`AllocationError`]. The three `Auto` usages need to know the resource: use
-    /// [`Self::allocate_memory_for_buffer`] or [`Self::create_buffer`] with them.
+    /// See [`AllocationError`]. The three `Auto` usages need a resource: use [`Self::allocate_memory_for_buffer`] or
+    /// [`Self::create_buffer`] with them.
     ///
     /// # Complexity
-    /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET)
-    /// O(log n). The driver is called where no block has room, where the memory is dedicated, and where a block has to
-    /// be mapped.
+    /// O(1) while a block has room, or O(log n) with
+    /// [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET). Calls the driver if no block has
+    /// room, the memory is dedicated, or a block must be mapped.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -41,15 +41,14 @@ impl Allocator {
         self.allocate(Resource::unknown(Requirements::from(requirements)), info, Location::caller())
     }
 
-    /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for
-    /// already.
+    /// Allocates memory of a known resource kind, for a resource that the program creates and binds itself.
     ///
-    /// The kind decides what may be beside it: with [`ResourceKind::Unknown`], as [`Self::allocate_memory`] has it,
-    /// whole pages of `bufferImageGranularity` are taken, with [`ResourceKind::Buffer`] and
-    /// [`ResourceKind::ImageLinear`] just the bytes.
+    /// The kind decides what may share a page of `bufferImageGranularity`. [`ResourceKind::Unknown`] takes whole pages,
+    /// as [`Self::allocate_memory`] does. [`ResourceKind::Buffer`] and [`ResourceKind::ImageLinear`] take only the
+    /// bytes.
     ///
     /// # Errors
-    /// As [`Self::allocate_memory`].
+    /// See [`Self::allocate_memory`].
     ///
     /// # Safety
     /// Only resources of this kind are bound to the memory.
@@ -63,9 +62,9 @@ impl Allocator {
         self.allocate(Resource::of_kind(Requirements::from(requirements), kind), info, Location::caller())
     }
 
-    /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
+    /// Allocates memory for several requirements: all of it, or none.
     ///
-    /// `infos` has one element for each of `requirements`, or one that is for all.
+    /// `infos` has one element for each of `requirements`, or a single one for all.
     ///
     /// # Errors
     /// [`AllocatePagesError`] names the element that failed; nothing stays allocated.
@@ -111,10 +110,10 @@ impl Allocator {
         Ok(pages)
     }
 
-    /// Allocates memory for a buffer, and does not bind it.
+    /// Allocates memory for a buffer without binding it.
     ///
     /// # Errors
-    /// See [`AllocationError`]. The buffer's usage is not known here, so that the `Auto` usages fail:
+    /// See [`AllocationError`]. The `Auto` usages fail, because the buffer's usage is not known here;
     /// [`Self::create_buffer`] knows it.
     ///
     /// # Safety
@@ -144,10 +143,10 @@ impl Allocator {
         self.allocate(Resource::buffer(requirements, buffer, None), info, Location::caller())
     }
 
-    /// Allocates memory for an image, and does not bind it.
+    /// Allocates memory for an image without binding it.
     ///
     /// # Errors
-    /// See [`AllocationError`]. The image's usage is not known here, so that the `Auto` usages fail:
+    /// See [`AllocationError`]. The `Auto` usages fail, because the image's usage is not known here;
     /// [`Self::create_image`] knows it.
     ///
     /// # Safety
@@ -163,24 +162,24 @@ impl Allocator {
         self.allocate(Resource::image(requirements, image, None), info, Location::caller())
     }
 
-    /// Frees an allocation. The block that it was in may go back to the driver.
+    /// Frees an allocation. Its block may be freed as well.
     ///
     /// # Errors
-    /// The allocation comes back if it is another allocator's, or if its pool was destroyed.
+    /// Returns the allocation if it belongs to another allocator, or if its pool was destroyed.
     ///
     /// # Safety
     /// The device no longer uses the memory, and resources that are bound to it are not used again
     /// (VUID-vkFreeMemory-memory-00677).
     ///
-    /// Any thread may free what any other has allocated.
+    /// Any thread may free an allocation.
     ///
     /// # Complexity
-    /// O(1), and a driver call if a block goes back.
+    /// O(1), and a driver call if a block is freed.
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
-        // Read field by field, and copied as a whole only where it is needed as a whole: what the caller has written in
-        // pieces a moment ago could not be forwarded to wider loads, and the search for the key would wait for it. That is
-        // why this does not call `free_in_place`, for which the handle would be copied.
+        // Reads fields one by one and copies the whole handle only on error. The caller has just written it in pieces,
+        // so a wide load would stall on store forwarding, and the key lookup with it. For the same reason this does not
+        // call `free_in_place`, which needs a copy.
         self.before_free(&allocation);
         match self.take_back(&allocation) {
             Ok(()) => Ok(()),
@@ -196,8 +195,7 @@ mod tests {
     use crate::create_info::AllocationCreateFlags as Flags;
     use crate::metadata::ASKED_WARM;
 
-    /// They are out of the ordinary, and yet go to the engine the way of ordinary ones. A name is kept whichever way it
-    /// came.
+    /// Explicit properties and names leave the fast path, but use the engine's fast path. Names are kept on every path.
     #[test]
     fn explicit_properties_and_names_go_the_short_way() {
         let gpu = sublet_sim::Gpu::new(sublet_sim::Profile::by_name("lavapipe").unwrap());
@@ -218,7 +216,7 @@ mod tests {
             AllocationCreateInfo { preferred_flags: visible, ..ordinary },
             named,
             AllocationCreateInfo { required_flags: visible, ..named },
-            // Its block is yet to be mapped.
+            // Its block is not mapped yet.
             AllocationCreateInfo { flags: mapped | random, ..named },
             AllocationCreateInfo { flags: smallest, ..named },
             AllocationCreateInfo { flags: smallest | Flags::NEVER_ALLOCATE, ..named },
@@ -230,7 +228,7 @@ mod tests {
             assert_eq!(allocator.allocation_info(&allocation).unwrap().name.as_deref(), info.name);
             (looks, allocation)
         });
-        // The first makes a block for all.
+        // The first allocation creates the block.
         assert_eq!(ways[1..].iter().map(|way| way.0).collect::<Vec<_>>(), [1, 1, 1, 1, 1, 1, 0, 0]);
         for (_, allocation) in ways {
             // SAFETY: nothing uses the memory.

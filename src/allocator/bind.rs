@@ -11,10 +11,11 @@ impl Allocator {
     /// Binds a buffer to an allocation, `offset` bytes from the allocation's start.
     ///
     /// # Errors
-    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    /// [`BindError`] if the offset is outside the allocation, the allocation belongs to another allocator, or the
+    /// driver refuses.
     ///
     /// # Safety
-    /// The buffer is of the allocator's device and not bound, and its requirements are met at that place
+    /// The buffer belongs to the allocator's device and is not bound. The place meets its requirements
     /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
     ///
     /// ```
@@ -42,10 +43,11 @@ impl Allocator {
     /// Binds an image to an allocation, `offset` bytes from the allocation's start.
     ///
     /// # Errors
-    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    /// [`BindError`] if the offset is outside the allocation, the allocation belongs to another allocator, or the
+    /// driver refuses.
     ///
     /// # Safety
-    /// The image is of the allocator's device and not bound, and its requirements are met at that place
+    /// The image belongs to the allocator's device and is not bound. The place meets its requirements
     /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
     #[doc(alias = "bindTextureMemory")]
     pub unsafe fn bind_image_memory(
@@ -59,13 +61,13 @@ impl Allocator {
         unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), std::ptr::null()) }
     }
 
-    /// As [`Self::bind_buffer_memory`], with a `pNext` chain for `VkBindBufferMemoryInfo`.
+    /// Like [`Self::bind_buffer_memory`], with a `pNext` chain for `VkBindBufferMemoryInfo`.
     ///
     /// # Errors
-    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    /// See [`Self::bind_buffer_memory`]. A chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
     ///
     /// # Safety
-    /// As there; the chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
+    /// See [`Self::bind_buffer_memory`]. The chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
     pub unsafe fn bind_buffer_memory2(
         &self,
         allocation: &Allocation,
@@ -78,13 +80,13 @@ impl Allocator {
         unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), next) }
     }
 
-    /// As [`Self::bind_image_memory`], with a `pNext` chain for `VkBindImageMemoryInfo`.
+    /// Like [`Self::bind_image_memory`], with a `pNext` chain for `VkBindImageMemoryInfo`.
     ///
     /// # Errors
-    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    /// See [`Self::bind_image_memory`]. A chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
     ///
     /// # Safety
-    /// As there; the chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
+    /// See [`Self::bind_image_memory`]. The chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
     pub unsafe fn bind_image_memory2(
         &self,
         allocation: &Allocation,
@@ -98,7 +100,7 @@ impl Allocator {
     }
 
     /// # Safety
-    /// As for [`Self::bind_buffer_memory2`].
+    /// See [`Self::bind_buffer_memory2`].
     unsafe fn bind(
         &self,
         allocation: &Allocation,

@@ -1,4 +1,4 @@
-//! Copies between the host and an allocation: mapped, copied, made visible, unmapped.
+//! Copies between host memory and an allocation, with mapping, flushing and invalidating.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -9,10 +9,11 @@ use crate::base::cast::widen;
 use crate::error::MapError;
 
 impl Allocator {
-    /// Writes `source` into an allocation at `offset`, mapped for the purpose if need be, and flushes it.
+    /// Writes `source` into an allocation at `offset`, and flushes it. Maps the memory meanwhile, if necessary.
     ///
     /// # Errors
-    /// [`MapError`]: out of range, not host-visible, made without host access, or refused by the driver.
+    /// [`MapError`] if the range is outside the allocation, the memory is not host-visible, the allocation was made
+    /// without host access, or the driver refuses.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -35,10 +36,10 @@ impl Allocator {
         self.write_slice(source, allocation, offset)
     }
 
-    /// [`Self::copy_to_allocation`] for one value, with its padding as it is.
+    /// [`Self::copy_to_allocation`] for one value, including its padding.
     ///
     /// # Errors
-    /// As for [`Self::copy_to_allocation`].
+    /// See [`Self::copy_to_allocation`].
     pub fn write_value<V: Copy>(
         &self,
         value: &V,
@@ -48,11 +49,11 @@ impl Allocator {
         self.write_slice(std::slice::from_ref(value), allocation, offset)
     }
 
-    /// [`Self::copy_to_allocation`] for values one behind the other, as they are in the slice. The offset is in bytes,
-    /// and need not be a multiple of their alignment.
+    /// [`Self::copy_to_allocation`] for a slice of values. The offset is in bytes, and need not be a multiple of their
+    /// alignment.
     ///
     /// # Errors
-    /// As for [`Self::copy_to_allocation`].
+    /// See [`Self::copy_to_allocation`].
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -77,7 +78,7 @@ impl Allocator {
         let mut mapping = self.mapping(allocation)?;
         mapping.write_slice(offset, values)?;
         if allocation.needs_flush() {
-            // While it is mapped (VUID-VkMappedMemoryRange-memory-00684).
+            // The memory must be mapped during a flush (VUID-VkMappedMemoryRange-memory-00684).
             mapping.flush(offset, size)?;
         }
         drop(mapping);
@@ -85,11 +86,11 @@ impl Allocator {
         Ok(())
     }
 
-    /// Invalidates bytes of an allocation from `offset` on, mapped for the purpose if need be, and reads them into
-    /// `target`.
+    /// Invalidates bytes of an allocation from `offset` on, and reads them into `target`. Maps the memory meanwhile, if
+    /// necessary.
     ///
     /// # Errors
-    /// As for [`Self::copy_to_allocation`].
+    /// See [`Self::copy_to_allocation`].
     pub fn copy_from_allocation(
         &self,
         allocation: &Allocation,

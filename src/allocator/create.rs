@@ -1,4 +1,4 @@
-//! Buffers and images together with their memory.
+//! Creating buffers and images with their memory.
 
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -13,11 +13,10 @@ use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements, find_in_cha
 use crate::error::{AllocationError, CreateError};
 
 impl Allocator {
-    /// Creates a buffer, allocates memory for it and binds the two (unless
-    /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
+    /// Creates a buffer, allocates memory for it and binds it (unless [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///
     /// # Errors
-    /// [`CreateError`] says which of the three steps failed; nothing is left behind.
+    /// [`CreateError`] says which of the three steps failed. Nothing is left behind.
     ///
     /// # Safety
     /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
@@ -49,10 +48,10 @@ impl Allocator {
         unsafe { self.create_buffer_for(buffer_info, info, Location::caller()) }
     }
 
-    /// [`Self::create_buffer`] for a place in the program that is not the caller.
+    /// [`Self::create_buffer`], recorded for another code location than the caller's.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::create_buffer`].
     #[inline(always)]
     pub(crate) unsafe fn create_buffer_for(
         &self,
@@ -66,14 +65,14 @@ impl Allocator {
         unsafe { self.provide(buffer, resource, || info, caller) }
     }
 
-    /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
+    /// Like [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
     ///
     /// # Errors
-    /// As there;
-    /// [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain as well.
+    /// See [`Self::create_buffer`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the
+    /// pool has a chain as well.
     ///
     /// # Safety
-    /// As there. If the chain says that the memory is shared, the create-info says so too
+    /// See [`Self::create_buffer`]. If the chain shares the memory, the create-info must declare it
     /// (VUID-vkBindBufferMemory-memory-02726, -02985).
     #[track_caller]
     pub unsafe fn create_dedicated_buffer(
@@ -88,7 +87,7 @@ impl Allocator {
         unsafe { self.provide_dedicated(buffer, resource, info, next, Location::caller()) }
     }
 
-    /// What the device has no buffers of is found out before it is asked (VUID-VkBufferCreateInfo-size-06409).
+    /// Rejects buffers above the device's limit before the driver is called (VUID-VkBufferCreateInfo-size-06409).
     #[inline]
     pub(crate) fn check_buffer_size(
         &self,
@@ -98,8 +97,8 @@ impl Allocator {
         if size > max { Err(CreateError::BufferTooLarge { size, max }) } else { Ok(()) }
     }
 
-    /// What a buffer would need that was made from `buffer_info`, and its usages: with maintenance4 the driver is asked
-    /// directly, else a buffer is made and destroyed.
+    /// The requirements and usage of a buffer for `buffer_info`. With maintenance4 this queries the driver directly,
+    /// else it creates and destroys a buffer.
     ///
     /// # Safety
     /// `buffer_info` is valid for the device.
@@ -114,7 +113,7 @@ impl Allocator {
         Ok((requirements.map_err(CreateError::Resource)?, usage))
     }
 
-    /// What an image would need that was made from `image_info`, likewise.
+    /// The requirements of an image for `image_info`. See `imagined_buffer`.
     ///
     /// # Safety
     /// `image_info` is valid for the device.
@@ -127,8 +126,8 @@ impl Allocator {
         unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)
     }
 
-    /// Finds out, before the driver is asked, which buffers the allocator does not make: for all functions that make one
-    /// or say what would become of one. Returns the buffer's usages.
+    /// Rejects buffers that the allocator does not create, before the driver is called. All functions that create a
+    /// buffer or query its requirements call this. Returns the buffer's usage.
     ///
     /// # Safety
     /// The chain of `buffer_info` is valid.
@@ -154,7 +153,7 @@ impl Allocator {
         Ok(usage)
     }
 
-    /// Creates a buffer, and says what it needs.
+    /// Creates a buffer, and returns its requirements.
     ///
     /// # Safety
     /// `buffer_info` is valid for the device.
@@ -168,10 +167,10 @@ impl Allocator {
         Ok((buffer, Resource::buffer(requirements, buffer, Some(usage))))
     }
 
-    /// [`Self::unbound_buffer`] in parts.
+    /// [`Self::unbound_buffer`], returned in parts.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::unbound_buffer`].
     #[inline]
     pub(super) unsafe fn bare_buffer(
         &self,
@@ -187,24 +186,23 @@ impl Allocator {
         Ok((buffer, requirements, usage))
     }
 
-    /// The device address of a buffer's first byte (`vkGetBufferDeviceAddress`). `None` unless the allocator was made with
-    /// [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS).
+    /// The device address of a buffer's first byte (`vkGetBufferDeviceAddress`). Returns `None` unless the allocator
+    /// was created with [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS).
     ///
     /// # Safety
-    /// The buffer is live, of this device, was made with `SHADER_DEVICE_ADDRESS` and is bound to memory
-    /// (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
+    /// The buffer is live and belongs to this device. It was created with `SHADER_DEVICE_ADDRESS` and is bound to
+    /// memory (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
     #[must_use]
     pub unsafe fn buffer_address(&self, buffer: vk::Buffer) -> Option<vk::DeviceAddress> {
         // SAFETY: the caller's own promise.
         unsafe { self.device().buffer_address(buffer) }
     }
 
-    /// Creates an image, allocates memory for it and binds the two (unless
-    /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
+    /// Creates an image, allocates memory for it and binds it (unless [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///
     /// # Errors
-    /// [`CreateError`] says which of the three steps failed; nothing is left behind. A disjoint image is refused: it
-    /// has memory for each plane, see [`CreateError::Disjoint`].
+    /// [`CreateError`] says which of the three steps failed. Nothing is left behind. A disjoint image is rejected,
+    /// because each of its planes needs its own memory; see [`CreateError::Disjoint`].
     ///
     /// # Safety
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
@@ -235,14 +233,14 @@ impl Allocator {
         unsafe { self.provide(image, resource, || info, Location::caller()) }
     }
 
-    /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
+    /// Like [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
     ///
     /// # Errors
-    /// As there;
-    /// [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain as well.
+    /// See [`Self::create_image`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the
+    /// pool has a chain as well.
     ///
     /// # Safety
-    /// As there. If the chain says that the memory is shared, the create-info says so too
+    /// See [`Self::create_image`]. If the chain shares the memory, the create-info must declare it
     /// (VUID-vkBindImageMemory-memory-02728, -02989).
     #[track_caller]
     pub unsafe fn create_dedicated_image(
@@ -257,7 +255,7 @@ impl Allocator {
         unsafe { self.provide_dedicated(image, resource, info, next, Location::caller()) }
     }
 
-    /// Creates an image, and says what it needs.
+    /// Creates an image, and returns its requirements.
     ///
     /// # Safety
     /// `image_info` is valid for the device.
@@ -271,10 +269,10 @@ impl Allocator {
         Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
     }
 
-    /// [`Self::unbound_image`] in parts.
+    /// [`Self::unbound_image`], returned in parts.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::unbound_image`].
     #[inline]
     pub(super) unsafe fn bare_image(
         &self,
@@ -288,10 +286,10 @@ impl Allocator {
         Ok((image, unsafe { device.requirements(BufferOrImage::Image(image)) }))
     }
 
-    /// Allocates and binds; destroys the resource if either fails. `info` is that of [`Self::allocate_as`].
+    /// Allocates and binds memory. Destroys the resource if either fails. `info` is as for [`Self::allocate_as`].
     ///
     /// # Safety
-    /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
+    /// `handle` is new and not bound, and `resource` has its requirements.
     #[inline(always)]
     unsafe fn provide<'i, H: Copy + Into<BufferOrImage>, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
@@ -319,10 +317,10 @@ impl Allocator {
         }
     }
 
-    /// [`Self::provide`], off the fast path. As in [`Self::allocate_slow`] the allocation is put into `made`.
+    /// The slow path of [`Self::provide`]. Stores the allocation in `made`, as [`Self::allocate_slow`] does.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::provide`].
     #[cold]
     #[inline(never)]
     unsafe fn provide_slow(
@@ -339,11 +337,11 @@ impl Allocator {
         unsafe { self.bind_made(handle, allocated, made, info.flags) }
     }
 
-    /// The end of a slow path, which has put what it has `allocated` into `made`: [`Self::bind_new`]. If either fails
-    /// nothing is left.
+    /// Ends a slow path that stored its allocation in `made`: binds it like [`Self::bind_new`]. If `allocated` is an
+    /// error or binding fails, nothing is left behind.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::bind_new`].
     pub(super) unsafe fn bind_made(
         &self,
         handle: BufferOrImage,
@@ -352,7 +350,7 @@ impl Allocator {
         flags: AllocationCreateFlags,
     ) -> Result<(), CreateError> {
         if let Err(error) = allocated {
-            // SAFETY: the caller's promise: it was created a moment ago, so that nobody else knows of it.
+            // SAFETY: the caller's promise: the resource is new, so nobody else uses it.
             unsafe { self.device().destroy(handle) };
             return Err(error.into());
         }
@@ -366,7 +364,7 @@ impl Allocator {
     /// [`Self::provide`] in dedicated memory with a chain.
     ///
     /// # Safety
-    /// As there.
+    /// See [`Self::provide`].
     unsafe fn provide_dedicated<H: Copy + Into<BufferOrImage>>(
         &self,
         handle: H,
@@ -382,10 +380,10 @@ impl Allocator {
         Ok((handle, made.expect(MADE)))
     }
 
-    /// Binds what was created to what was allocated for it, unless it is not to be bound.
+    /// Binds a new resource to its allocation, unless the flags forbid it.
     ///
     /// # Safety
-    /// `handle` was created a moment ago and is not bound, and the allocation meets its requirements.
+    /// `handle` is new and not bound, and the allocation meets its requirements.
     #[inline(always)]
     pub(super) unsafe fn bind_new(
         &self,
@@ -399,7 +397,7 @@ impl Allocator {
             // freed the memory.
             let bound = unsafe { self.device().bind(handle, memory, offset, std::ptr::null()) };
             if let Err(error) = bound {
-                // SAFETY: the caller's promise: both were made a moment ago, so that nobody else knows of them.
+                // SAFETY: the caller's promise: both are new, so nobody else uses them.
                 unsafe { self.undo_new(handle, allocation.copied()) };
                 return Err(CreateError::Bind(error));
             }
@@ -407,14 +405,14 @@ impl Allocator {
         Ok(())
     }
 
-    /// Undoes what was made for a resource that cannot be bound.
+    /// Destroys a resource that cannot be bound, and frees its memory.
     ///
     /// # Safety
     /// Nobody uses the resource or the allocation, and nobody else knows of them.
     #[cold]
     #[inline(never)]
     unsafe fn undo_new(&self, handle: BufferOrImage, allocation: Allocation) {
-        // The resource goes before the memory that it might be bound to.
+        // The resource is destroyed before the memory to which it may be bound.
         // SAFETY: the caller's promise: nobody uses it.
         unsafe { self.device().destroy(handle) };
         // SAFETY: the caller's promise: nobody uses it.
@@ -424,11 +422,11 @@ impl Allocator {
     /// Destroys a buffer and frees its memory. A null buffer is ignored.
     ///
     /// # Errors
-    /// The allocation comes back if it is another allocator's, or if its pool was destroyed; the buffer is destroyed
+    /// Returns the allocation if it belongs to another allocator, or if its pool was destroyed. The buffer is destroyed
     /// nonetheless.
     ///
     /// # Safety
-    /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922)
+    /// The buffer belongs to the allocator's device. The device no longer uses it (VUID-vkDestroyBuffer-buffer-00922)
     /// nor anything else that is bound to the memory.
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's promise: the buffer is of the allocator's device, and the device no longer uses it nor
@@ -442,11 +440,11 @@ impl Allocator {
     /// Destroys an image and frees its memory. A null image is ignored.
     ///
     /// # Errors
-    /// The allocation comes back if it is another allocator's, or if its pool was destroyed; the image is destroyed
+    /// Returns the allocation if it belongs to another allocator, or if its pool was destroyed. The image is destroyed
     /// nonetheless.
     ///
     /// # Safety
-    /// The image is of the allocator's device, and the device no longer uses it (VUID-vkDestroyImage-image-01000) nor
+    /// The image belongs to the allocator's device. The device no longer uses it (VUID-vkDestroyImage-image-01000) nor
     /// anything else that is bound to the memory.
     pub unsafe fn destroy_image(&self, image: vk::Image, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's promise: the image is of the allocator's device, and the device no longer uses it nor
@@ -457,7 +455,7 @@ impl Allocator {
         unsafe { self.free_memory(allocation) }
     }
 
-    /// The usage of a buffer, from `VkBufferUsageFlags2CreateInfoKHR` where maintenance5 is enabled and it is there.
+    /// The usage of a buffer. With maintenance5, a `VkBufferUsageFlags2CreateInfoKHR` in the chain takes precedence.
     ///
     /// # Safety
     /// The chain of `info` is valid.
@@ -473,7 +471,7 @@ impl Allocator {
     }
 }
 
-/// Finds out, before the driver is asked, which images the allocator does not make: as `Allocator::check_buffer`.
+/// Rejects images that the allocator does not create. See `Allocator::check_buffer`.
 #[inline]
 fn check_image(image_info: &vk::ImageCreateInfo<'_>) -> Result<(), CreateError> {
     let vk::Extent3D { width, height, depth } = image_info.extent;
@@ -489,11 +487,11 @@ fn check_image(image_info: &vk::ImageCreateInfo<'_>) -> Result<(), CreateError> 
     Ok(())
 }
 
-/// Creating for the C interface, whose create-infos are of another kind: see [`Allocator::allocate_as`].
+/// Creation for the C interface, which has its own create-infos: see [`Allocator::allocate_as`].
 #[doc(hidden)]
 pub trait CreateInside {
     /// # Safety
-    /// As for [`Allocator::create_buffer`].
+    /// See [`Allocator::create_buffer`].
     unsafe fn create_buffer_as<'i>(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -501,7 +499,7 @@ pub trait CreateInside {
     ) -> Result<(vk::Buffer, Allocation), CreateError>;
 
     /// # Safety
-    /// As for [`Allocator::create_image`].
+    /// See [`Allocator::create_image`].
     unsafe fn create_image_as<'i>(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,

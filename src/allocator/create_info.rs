@@ -1,4 +1,4 @@
-//! How an allocator is made.
+//! Parameters of an allocator.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -8,7 +8,7 @@ use super::debug::DebugSettings;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 
-/// How an allocator is to be made.
+/// Parameters of a new allocator.
 ///
 /// ```
 /// # use sublet::*;
@@ -22,53 +22,53 @@ use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 #[derive(Clone, Debug)]
 #[doc(alias = "ALLOCATOR_DESC")]
 pub struct AllocatorCreateInfo<'a> {
-    /// What was enabled on the device: see [`AllocatorCreateFlags`].
+    /// Features that are enabled on the device: see [`AllocatorCreateFlags`].
     pub flags: AllocatorCreateFlags,
     /// The instance.
     pub instance: vk::Instance,
-    /// The physical device that [`Self::device`] was made from.
+    /// The physical device of [`Self::device`].
     pub physical_device: vk::PhysicalDevice,
     /// The device.
     pub device: vk::Device,
-    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`; the patch number is ignored.
+    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`. The patch number is ignored.
     pub api_version: u32,
-    /// Bytes of a block in heaps above 1 GiB, at most what one `VkDeviceMemory` may have
-    /// ([`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size)); 0 means 256 MiB.
+    /// Bytes of a block in heaps above 1 GiB, limited by
+    /// [`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size). 0 means 256 MiB.
     pub preferred_large_heap_block_size: u64,
-    /// By memory type: how large blocks are, where the size of the heap is not to decide; may be shorter than the list
-    /// of memory types.
+    /// Block sizes by memory type, which override the size derived from the heap. May be shorter than the list of
+    /// memory types.
     pub block_sizes: &'a [BlockSizes],
-    /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
+    /// Limits by heap, in bytes; [`vk::WHOLE_SIZE`] for no limit. May be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
-    /// Empty blocks that each memory type may have. 0: a block goes back as soon as it is empty. 1, the default: the
-    /// block that was emptied last stays for who comes back at once, until something is freed in another one. A larger
-    /// number: one less stays until [`trim`](crate::Allocator::trim), and one more until something is freed in another
-    /// block. When memory runs out, and while a heap is over its budget, none stays.
+    /// The number of empty blocks that each memory type may keep. With 0, a block is freed as soon as it is empty. With
+    /// 1, the default, the block that became empty last stays until something is freed in another block. With a larger
+    /// number, one less stays until [`trim`](crate::Allocator::trim), and one more until something is freed in another
+    /// block. When memory runs out, or while a heap is over its budget, none stays.
     pub empty_blocks_kept: u32,
-    /// What is kept of every allocation, for leak reports and maps; nothing by default. See [`Tracking`].
+    /// Data to keep for every allocation, for leak reports and memory maps; nothing by default. See [`Tracking`].
     pub tracking: Tracking,
-    /// Functions that the program gives; what it leaves open is looked up.
+    /// Vulkan functions from the program. Missing ones are looked up.
     pub functions: VulkanFunctions,
-    /// What the driver gets host memory from: passed to every `vk*` call that takes it, and copied. The allocator's own
-    /// host memory comes from Rust's global allocator, whatever stands here. Buffers and images that an allocator made
-    /// have to be destroyed by it, or with the same callbacks.
+    /// The driver's host allocation callbacks, passed to every `vk*` call that takes them, and copied. The allocator's
+    /// own host memory always comes from Rust's global allocator. Buffers and images that the allocator created must be
+    /// destroyed by it, or with the same callbacks.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
-    /// Who is told of every `VkDeviceMemory` that comes and goes.
+    /// Callbacks for each allocation and free of a `VkDeviceMemory`.
     pub device_memory_callbacks: Option<DeviceMemoryCallbacks>,
-    /// By memory type: the handle types that all memory of the type is to be exported as, in a
-    /// `VkExportMemoryAllocateInfo`; may be shorter than the list of memory types. Where a chain of the program's own
-    /// holds such a structure, that one counts, and what a chain imports is not exported. Everything that is bound to
-    /// exported memory is created with one of these types at least (VUID-vkBindImageMemory-memory-02728).
+    /// Handle types by memory type. All memory of the type is exported with them, through `VkExportMemoryAllocateInfo`.
+    /// May be shorter than the list of memory types. Such a structure in the program's own chain takes precedence, and
+    /// imported memory is not exported. Every resource bound to exported memory must be created with at least one of
+    /// these types (VUID-vkBindImageMemory-memory-02728).
     pub external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlags],
-    /// Help in finding faults; off by default.
+    /// Debugging aids; off by default.
     pub debug: DebugSettings,
 }
 
 impl<'a> AllocatorCreateInfo<'a> {
-    /// For a program that uses `ash`. `api_version` is the version that the **instance** was made for.
+    /// Parameters for a program that uses `ash`. `api_version` is the version of the **instance**.
     ///
-    /// An instance of version 1.0 with VK_KHR_get_physical_device_properties2 needs
-    /// [`VulkanFunctions::with_entry`] as well, for budgets to work.
+    /// An instance of version 1.0 with VK_KHR_get_physical_device_properties2 also needs
+    /// [`VulkanFunctions::with_entry`], or budgets do not work.
     #[must_use]
     pub fn new(
         instance: &ash::Instance,
@@ -80,7 +80,7 @@ impl<'a> AllocatorCreateInfo<'a> {
         Self::from_raw(instance.handle(), device.handle(), physical_device, api_version, functions)
     }
 
-    /// For a simulated GPU, with everything that it has enabled.
+    /// Parameters for a simulated GPU, with all its features enabled.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {
@@ -104,7 +104,7 @@ impl<'a> AllocatorCreateInfo<'a> {
         }
     }
 
-    /// For a program that has Vulkan's handles and functions from elsewhere.
+    /// Parameters for a program that has raw Vulkan handles and functions.
     ///
     /// ```
     /// # use sublet::*;

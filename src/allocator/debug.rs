@@ -1,5 +1,4 @@
-//! Help in finding faults: margins that are checked, patterns in memory, and places that an allocation would not
-//! usually get.
+//! Debugging aids: checked margins, fill patterns, and unusual placements.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -14,15 +13,14 @@ use crate::blocks::{BlockVector, Live};
 use crate::error::{CorruptionError, DamagedAllocation, MapError};
 use crate::pool::Pool;
 
-/// What a margin is filled with, over and over.
+/// The repeated fill pattern of a margin.
 const MAGIC: [u8; 4] = 0x7F84_E666_u32.to_le_bytes();
-/// What memory is filled with when it is allocated.
+/// The fill byte of newly allocated memory.
 const CREATED: u8 = 0xDC;
-/// What memory is filled with when it is freed.
+/// The fill byte of freed memory.
 const DESTROYED: u8 = 0xEF;
 
-/// Help in finding faults of the program, of the driver or of the allocator. All of it is off by default, and then
-/// costs nothing.
+/// Debugging aids for the program, the driver or the allocator. All are off by default, and then cost nothing.
 ///
 /// ```
 /// use sublet::{DebugSettings, CorruptionError};
@@ -52,33 +50,33 @@ const DESTROYED: u8 = 0xEF;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DebugSettings {
-    /// Bytes that stay free behind every allocation in a block. They count as part of it in statistics. Dedicated
-    /// memory and virtual blocks have no margins.
+    /// Bytes that stay free behind every allocation in a block. Statistics count them as part of the allocation.
+    /// Dedicated memory and virtual blocks have no margins.
     pub margin: u64,
-    /// Margins in memory that is host-visible and host-coherent are filled with a pattern, which is looked at when the
+    /// Fills margins in host-visible and host-coherent memory with a pattern. The pattern is checked when the
     /// allocation is freed, and by [`check_corruption`](Allocator::check_corruption). Needs a [`Self::margin`].
     pub detect_corruption: bool,
-    /// Memory that the host may map is filled with `0xDC` when it is allocated, and with `0xEF` when it is freed. What
-    /// was allocated with a `pNext` chain of its own is left alone: it may be imported.
+    /// Fills mappable memory with `0xDC` when it is allocated, and with `0xEF` when it is freed. Memory with its own
+    /// `pNext` chain is left alone, because it may be imported.
     pub fill: bool,
-    /// Every allocation becomes a dedicated one, unless it is made with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a
-    /// pool with blocks of a fixed size.
+    /// Makes every allocation dedicated, except with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a pool with blocks of a
+    /// fixed size.
     #[doc(alias = "ALLOCATOR_FLAG_ALWAYS_COMMITTED")]
     pub always_dedicated: bool,
-    /// At least so many bytes are taken for the device's `bufferImageGranularity`; rounded up to a power of two.
+    /// A lower bound for the device's `bufferImageGranularity`; rounded up to a power of two.
     pub min_buffer_image_granularity: u64,
-    /// More allocations are asked of the driver than `maxMemoryAllocationCount` says that it must support.
+    /// Allows more driver allocations than `maxMemoryAllocationCount` guarantees.
     pub exceed_max_allocation_count: bool,
 }
 
 impl DebugSettings {
-    /// Whether no allocation may go the usual way.
+    /// Returns true if no allocation may use the fast path.
     pub(super) fn is_special(&self) -> bool {
         self.margin != 0 || self.fill || self.always_dedicated
     }
 }
 
-/// An allocation whose margin has a pattern in it.
+/// An allocation whose margin is filled with the pattern.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     vector: u32,
@@ -89,17 +87,17 @@ struct Guard {
     size: u64,
 }
 
-/// Vector and use of it, part of the vector, and key.
+/// Vector, its generation, shard, and key.
 type GuardKey = (u32, u32, u8, u64);
 
 #[derive(Debug, Default)]
 struct Guards {
     live: BTreeMap<GuardKey, Guard>,
-    /// What was damaged when it was freed: vector and use of it, and what there is to be said.
+    /// Damage found when an allocation was freed: the vector, its generation, and the report.
     freed: Vec<(u32, u32, DamagedAllocation)>,
 }
 
-/// What the settings need to know.
+/// The state of the debugging aids.
 pub(super) struct DebugState {
     pub(super) settings: DebugSettings,
     guards: Mutex<Guards>,
@@ -110,7 +108,7 @@ impl DebugState {
         Self { settings, guards: Mutex::new(Guards::default()) }
     }
 
-    /// Forgets what was still allocated in a vector that is gone. What was damaged there is told all the same.
+    /// Drops the guards of a vector that is gone. Damage that was already found is still reported.
     pub(super) fn forget(&self, vector: u32, generation: u32) {
         if self.settings.detect_corruption {
             let mut guards = self.guards.lock();
@@ -129,16 +127,16 @@ fn pattern() -> impl Iterator<Item = u8> {
 }
 
 impl Allocator {
-    /// Looks at the margins of all allocations in memory types of `memory_type_bits`, in pools and without: whether
-    /// something wrote beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
+    /// Checks the margins of all allocations in memory types of `memory_type_bits`, in pools and outside. Damage means
+    /// that something wrote beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
     ///
     /// # Errors
-    /// [`CorruptionError::Damaged`] names what was damaged: allocations that live, each time, and those that were
-    /// damaged when they were freed, once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is
-    /// host-visible and host-coherent.
+    /// [`CorruptionError::Damaged`] names the damaged allocations: live ones on each call, and those found damaged when
+    /// freed once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is host-visible and
+    /// host-coherent.
     ///
     /// # Complexity
-    /// O(allocations), under a lock that keeps others from allocating and freeing what has a margin.
+    /// O(allocations), under a lock that blocks allocating and freeing with margins.
     ///
     /// ```
     /// # use sublet::*;
@@ -160,10 +158,10 @@ impl Allocator {
         )
     }
 
-    /// As [`Self::check_corruption`], for one pool.
+    /// [`Self::check_corruption`] for one pool.
     ///
     /// # Errors
-    /// As there; [`CorruptionError::Foreign`] if the pool is another allocator's.
+    /// See [`Self::check_corruption`]; [`CorruptionError::Foreign`] if the pool belongs to another allocator.
     pub fn check_pool_corruption(&self, pool: &Pool) -> Result<(), CorruptionError> {
         let facts = self.pool_facts(pool).map_err(CorruptionError::Foreign)?;
         if !self.has_guards(facts.config.memory_type) {
@@ -176,7 +174,7 @@ impl Allocator {
         )
     }
 
-    /// Whether allocations of this type have guards, if they are not dedicated.
+    /// Returns true if non-dedicated allocations of this type have guards.
     fn has_guards(&self, memory_type: u32) -> bool {
         let device = &self.inner.context.device;
         self.inner.debug.settings.detect_corruption
@@ -184,13 +182,13 @@ impl Allocator {
             && device.is_coherent(memory_type)
     }
 
-    /// Looks at the margins that `is_wanted` picks, and reports what `is_reported` picks of what was found before.
+    /// Checks the margins that `is_wanted` selects, and reports the earlier findings that `is_reported` selects.
     fn check_margins(
         &self,
         is_wanted: impl Fn(&Guard) -> bool,
         is_reported: impl Fn(&(u32, u32, DamagedAllocation)) -> bool,
     ) -> Result<(), CorruptionError> {
-        // Held throughout: who frees an allocation, a pool or a scope takes its guards out first, and so all of these
+        // Held throughout: freeing an allocation, pool or scope removes its guards first. So all checked allocations
         // stay live.
         let mut guards = self.inner.debug.guards.lock();
         let mut damaged = Vec::new();
@@ -208,7 +206,7 @@ impl Allocator {
         if damaged.is_empty() { Ok(()) } else { Err(CorruptionError::Damaged(damaged.into())) }
     }
 
-    /// What is wrong with a margin, if anything is.
+    /// The damage of a margin, if any.
     fn damage_of(&self, guard: &Guard) -> Result<Option<DamagedAllocation>, MapError> {
         let vector = self.vector_of_guard(guard)?;
         let wrong = self.with_margin(vector, guard, |margin| {
@@ -233,7 +231,7 @@ impl Allocator {
         self.inner.vector(guard.vector).ok_or(MapError::Foreign(crate::error::ForeignHandle::Allocation))
     }
 
-    /// Maps the margin of a live allocation for as long as `look` takes.
+    /// Maps the margin of a live allocation while `look` runs.
     fn with_margin<R>(
         &self,
         vector: &BlockVector,
@@ -244,9 +242,9 @@ impl Allocator {
         let base = vector.map(&self.inner.context, guard.live)?;
         let answer = match base.at(guard.offset + guard.size).get() {
             Some(start) => {
-                // SAFETY: the block is mapped until `unmap` below. The margin lies in it, because the vector granted it
-                // together with the allocation, and belongs to nobody else: only a program that writes where it must
-                // not has other pointers to it.
+                // SAFETY: the block is mapped until `unmap` below. The margin lies in the block, because the vector
+                // granted it together with the allocation. It belongs to nobody else: only a faulty program has other
+                // pointers to it.
                 Ok(look(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), margin) }))
             }
             None => Err(MapError::NotMapped),
@@ -255,7 +253,7 @@ impl Allocator {
         answer
     }
 
-    /// What the settings ask for when memory has been allocated.
+    /// Applies the settings to a new allocation.
     #[cold]
     pub(super) fn watch(&self, allocation: &mut Allocation, may_fill: bool) {
         let is_filled = self.inner.debug.settings.fill && may_fill && self.fill(allocation, CREATED);
@@ -264,7 +262,7 @@ impl Allocator {
         }
     }
 
-    /// What the settings ask for when memory is about to be freed.
+    /// Applies the settings to an allocation that is about to be freed.
     #[cold]
     #[inline(never)]
     pub(super) fn unwatch(&self, allocation: &Allocation) {
@@ -274,7 +272,7 @@ impl Allocator {
         }
     }
 
-    /// Puts a pattern behind an allocation, if there is to be one. Whether there is one now.
+    /// Fills the margin of an allocation, if it needs one. Returns true if it has a pattern now.
     pub(super) fn guard(&self, allocation: &Allocation) -> bool {
         if allocation.is_dedicated() || !self.has_guards(allocation.memory_type_index()) {
             return false;
@@ -292,20 +290,20 @@ impl Allocator {
                 margin.iter_mut().zip(pattern()).for_each(|(byte, magic)| *byte = magic);
             })
         });
-        // Memory that cannot be mapped now is not watched; that is no reason not to have it.
+        // Memory that cannot be mapped now stays unchecked; the allocation is still valid.
         if written.is_ok() {
             self.inner.debug.guards.lock().live.insert(guard_key(guard.vector, guard.live), guard);
         }
         written.is_ok()
     }
 
-    /// Looks at the pattern behind an allocation for the last time: it leaves the place where it is.
+    /// Checks the margin for the last time, before the allocation is freed or moved.
     pub(super) fn unguard(&self, allocation: &Allocation) {
         if allocation.allocator != self.inner.id || !self.inner.debug.settings.detect_corruption {
             return;
         }
         let key = guard_key(allocation.vector, allocation.live());
-        // Bound first: the driver may be called below.
+        // A separate statement releases the lock first: the code below may call the driver.
         let guard = self.inner.debug.guards.lock().live.remove(&key);
         let found = guard.and_then(|guard| self.damage_of(&guard).ok().flatten());
         let Some(damaged) = found else { return };
@@ -321,24 +319,23 @@ impl Allocator {
         self.inner.debug.guards.lock().freed.push(entry);
     }
 
-    /// Fills an allocation that the host may map. Whether it could be done.
+    /// Fills an allocation that the host may map. Returns true on success.
     fn fill(&self, allocation: &Allocation, byte: u8) -> bool {
         let Ok(mapping) = self.mapping(allocation) else { return false };
         let Some(size) = host_size(allocation.size) else { return false };
         let start: NonNull<u8> = mapping.pointer().cast();
         // SAFETY: the guard keeps the allocation mapped, and all of its bytes are written. Nobody uses them: the
-        // allocation was made a moment ago, or is about to be freed, and the device is done with it as `free_memory`
-        // demands.
+        // allocation is new or about to be freed, and `free_memory` requires that the device is done with it.
         unsafe { start.write_bytes(byte, size) };
         mapping.flush(0, vk::WHOLE_SIZE).is_ok()
     }
 
-    /// Whether every allocation that can be dedicated has to be.
+    /// Returns true if every allocation must be dedicated where possible.
     pub(super) fn is_always_dedicated(&self) -> bool {
         self.inner.debug.settings.always_dedicated
     }
 
-    /// Bytes behind every allocation in a block.
+    /// Bytes of the margin behind every allocation in a block.
     pub(crate) fn margin(&self) -> u64 {
         self.inner.debug.settings.margin
     }

@@ -1,4 +1,5 @@
-//! Dedicated memory with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
+//! Dedicated memory with the program's own `pNext` chain, for imports, exports and structures that the allocator does
+//! not know.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -13,11 +14,11 @@ use crate::device::{MemoryAllocateNext, Requirements};
 use crate::error::AllocationError;
 
 impl Allocator {
-    /// Allocates dedicated memory, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
-    /// [`Self::allocate_memory`] with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
+    /// Allocates dedicated memory with a chain for its `VkMemoryAllocateInfo`. Otherwise like [`Self::allocate_memory`]
+    /// with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
     ///
-    /// Memory that another API or process exported is imported so. What was exported lies in one memory type;
-    /// `memory_type_bits` of the requirements are what `vkGetMemoryFdPropertiesKHR` or its siblings say.
+    /// This imports memory that another API or process exported. The import must use the memory type of the export:
+    /// take `memory_type_bits` of the requirements from `vkGetMemoryFdPropertiesKHR` or its siblings.
     ///
     /// # Errors
     /// See [`AllocationError`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool

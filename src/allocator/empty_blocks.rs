@@ -1,4 +1,4 @@
-//! What is kept for later, changed while the allocator is at work.
+//! Changing the number of kept empty blocks.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -7,9 +7,9 @@ use crate::error::ForeignHandle;
 use crate::pool::Pool;
 
 impl Allocator {
-    /// Changes how many empty blocks each memory type keeps for later: what
-    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept) said until now. Blocks
-    /// that are too many go back to the driver at once. Returns their bytes. Pools are left as they are.
+    /// Changes how many empty blocks each memory type keeps, initially
+    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept). Frees surplus blocks
+    /// at once, and returns their bytes. Does not affect pools.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -26,7 +26,7 @@ impl Allocator {
     pub fn set_empty_blocks_kept(&self, empty_blocks_kept: u32) -> u64 {
         let context = &self.inner.context;
         let given_back = self.inner.defaults.iter().map(|default| {
-            // A default vector is in use for as long as its allocator is.
+            // A default vector is in use as long as its allocator exists.
             default.vector.set_empty_blocks_kept(context, None, empty_blocks_kept).unwrap_or(0)
         });
         let given_back = given_back.sum();
@@ -34,12 +34,12 @@ impl Allocator {
         given_back
     }
 
-    /// Changes how many empty blocks a pool keeps for later: what
-    /// [`PoolCreateInfo::empty_blocks_kept`](crate::PoolCreateInfo::empty_blocks_kept) said until now. Blocks that are
-    /// too many, and not among the pool's first ones, go back to the driver at once. Returns their bytes.
+    /// Changes how many empty blocks a pool keeps, initially
+    /// [`PoolCreateInfo::empty_blocks_kept`](crate::PoolCreateInfo::empty_blocks_kept). Frees surplus blocks at once,
+    /// except the pool's first ones, and returns their bytes.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn set_pool_empty_blocks_kept(
         &self,
         pool: &Pool,

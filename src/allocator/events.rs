@@ -1,5 +1,4 @@
-//! What is told of an allocation that is out of the ordinary: why it is dedicated, where it was put instead, that there
-//! is none. No lock is held here.
+//! Events of unusual allocations: dedicated memory, fallbacks and failures. No lock is held here.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,7 +9,7 @@ use super::route::Spot;
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::error::AllocationError;
 
-/// Why there is no other way than dedicated memory.
+/// The reason why the allocation must be dedicated.
 pub(super) fn why_it_must(spot: &Spot<'_>) -> &'static str {
     let AllocationRequest { resource, info, .. } = *spot.asked;
     if spot.asked.next.is_some() {
@@ -24,12 +23,12 @@ pub(super) fn why_it_must(spot: &Spot<'_>) -> &'static str {
     }
 }
 
-/// Why dedicated memory is better.
+/// The reason why dedicated memory is preferable.
 pub(super) fn why_it_should(spot: &Spot<'_>) -> &'static str {
     if spot.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
 }
 
-/// An allocation is to be dedicated.
+/// Emits that an allocation will be dedicated.
 #[cold]
 pub(super) fn dedicated(spot: &Spot<'_>, reason: &str) {
     tracing::debug!(
@@ -41,7 +40,7 @@ pub(super) fn dedicated(spot: &Spot<'_>, reason: &str) {
     );
 }
 
-/// Dedicated memory would be better, and is not had.
+/// Emits that dedicated memory was preferable but not used.
 #[cold]
 pub(super) fn dedicated_declined(spot: &Spot<'_>, reason: &str, error: Option<&AllocationError>) {
     tracing::debug!(
@@ -53,7 +52,7 @@ pub(super) fn dedicated_declined(spot: &Spot<'_>, reason: &str, error: Option<&A
     );
 }
 
-/// The next memory type is tried, as one has refused.
+/// Emits that a memory type refused, and the next one is tried.
 #[cold]
 pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &AllocationError), to: u32) {
     tracing::debug!(
@@ -64,7 +63,7 @@ pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &Allo
     );
 }
 
-/// There is no memory for it, or it was asked for in a wrong way.
+/// Emits that an allocation failed.
 #[cold]
 pub(super) fn failed(
     resource: &Resource,

@@ -1,4 +1,4 @@
-//! Handles of memory for other APIs and processes.
+//! Exporting memory to other APIs and processes.
 
 use ash::vk;
 
@@ -7,16 +7,16 @@ use crate::allocation::Allocation;
 use crate::error::ExportError;
 
 impl Allocator {
-    /// A new file descriptor for the device memory that an allocation is in, `vkGetMemoryFdKHR`.
+    /// Returns a new file descriptor for the device memory of an allocation (`vkGetMemoryFdKHR`).
     ///
-    /// It stands for all of the memory: who imports it has to know the allocation's [`offset`](Allocation::offset) and
-    /// the bytes of the memory, [`memory_size`](crate::AllocationInfo::memory_size), unless the allocation is
-    /// dedicated. The memory must have been allocated to be exported so: by
-    /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or by a chain of the
+    /// The descriptor stands for the whole memory. Unless the allocation is dedicated, the importer needs its
+    /// [`offset`](Allocation::offset) and the [`memory_size`](crate::AllocationInfo::memory_size). The memory must have
+    /// been allocated for export: through
+    /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or a chain of the
     /// pool or the allocation.
     ///
     /// # Errors
-    /// [`ExportError::NotEnabled`] without VK_KHR_external_memory_fd, else what the driver answers.
+    /// [`ExportError::NotEnabled`] without VK_KHR_external_memory_fd, else the driver's error.
     ///
     /// # Safety
     /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`
@@ -51,16 +51,16 @@ impl Allocator {
         Ok(fd.ok_or(ExportError::NotEnabled)??)
     }
 
-    /// A Windows handle for the device memory that an allocation is in, `vkGetMemoryWin32HandleKHR`, duplicated into
-    /// `target_process`, or into this one if that is null. Each call gives another handle, which its receiver closes;
-    /// the driver is asked once for each memory and handle type.
+    /// Returns a Windows handle for the device memory of an allocation (`vkGetMemoryWin32HandleKHR`). The handle is
+    /// duplicated into `target_process`, or into this process if that is null. Each call returns a new handle, which
+    /// its receiver closes. The driver is called once for each memory and handle type.
     ///
-    /// What is said of descriptors in the documentation of `memory_fd` holds for handles as well.
+    /// The documentation of `memory_fd` applies to handles as well.
     ///
     /// # Errors
     /// [`ExportError::NotEnabled`] without
-    /// [`KHR_EXTERNAL_MEMORY_WIN32`](crate::AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32), else what the driver
-    /// answers; a handle that cannot be duplicated is `VK_ERROR_INVALID_EXTERNAL_HANDLE` of `DuplicateHandle`.
+    /// [`KHR_EXTERNAL_MEMORY_WIN32`](crate::AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32), else the driver's error.
+    /// A handle that cannot be duplicated is reported as `VK_ERROR_INVALID_EXTERNAL_HANDLE` of `DuplicateHandle`.
     ///
     /// # Safety
     /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`

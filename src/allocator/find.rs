@@ -1,4 +1,4 @@
-//! Which memory type an allocation would take, without making one.
+//! Finding the memory type for an allocation without allocating.
 
 use ash::vk;
 
@@ -8,10 +8,10 @@ use crate::device::Requirements;
 use crate::error::FindMemoryTypeError;
 
 impl Allocator {
-    /// The best memory type for an allocation, without making one.
+    /// The best memory type for an allocation. Allocates nothing.
     ///
     /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do. The `Auto` usages need a resource: see
+    /// [`FindMemoryTypeError`] if no type is suitable. The `Auto` usages need a resource: see
     /// [`Self::find_memory_type_index_for_buffer_info`].
     ///
     /// ```
@@ -30,11 +30,11 @@ impl Allocator {
         self.find_for(&Resource::unknown(requirements), info)
     }
 
-    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked
-    /// directly, else a buffer is made and destroyed.
+    /// The best memory type for a buffer of `buffer_info`. With maintenance4 this queries the driver directly, else it
+    /// creates and destroys a buffer.
     ///
     /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the buffer.
+    /// [`FindMemoryTypeError`] if no type is suitable, or the driver cannot create the buffer.
     ///
     /// # Safety
     /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
@@ -55,11 +55,11 @@ impl Allocator {
         self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
     }
 
-    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked
-    /// directly, else an image is made and destroyed.
+    /// The best memory type for an image of `image_info`. With maintenance4 this queries the driver directly, else it
+    /// creates and destroys an image.
     ///
     /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
+    /// [`FindMemoryTypeError`] if no type is suitable, or the driver cannot create the image.
     ///
     /// # Safety
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a

@@ -1,4 +1,4 @@
-//! Where an allocation would go, and whether it would, without making it.
+//! Checking where an allocation would go, without allocating.
 
 use ash::vk;
 
@@ -10,7 +10,7 @@ use crate::device::Requirements;
 use crate::error::{AllocationError, CreateError};
 use crate::statistics::{Fit, FitPlace};
 
-/// Looks, and takes nothing.
+/// A visitor that reports candidate placements without allocating.
 struct Look;
 
 impl Look {
@@ -45,7 +45,7 @@ impl Way for Look {
         Ok(Self::fit(spot, place))
     }
 
-    // Whether it may count as a block was looked at before.
+    // The caller has checked the limit on blocks.
     fn dedicated(&self, spot: &Spot<'_>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
         let size = spot.dedicated_size();
@@ -63,19 +63,18 @@ impl Allocator {
         self.find_place(&Look, &AllocationRequest::checked(resource, info)?)
     }
 
-    /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver
-    /// would be asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
+    /// Reports where an allocation would go: the memory type and heap, whether a block has room, the bytes to allocate
+    /// from the driver, and whether they are within the budget. Changes nothing.
     ///
-    /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what
-    /// the books allow. Nor does it count what threads hold for themselves and do not use, which an allocation gets
-    /// back before it takes a new block or gives up, nor the empty blocks that go back to the driver before an
-    /// allocation fails. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    /// The result is a snapshot: other threads may take the space, and the driver, which is not called, may refuse. It
+    /// does not count unused memory of other threads' shards, nor empty blocks, although a failing allocation would
+    /// reclaim both. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
     ///
     /// # Errors
-    /// What [`Self::allocate_memory`] would answer, as far as it is known without asking the driver.
+    /// The error that [`Self::allocate_memory`] would return, as far as known without the driver.
     ///
     /// # Complexity
-    /// As an allocation that finds no room, but for the driver: O(blocks).
+    /// O(blocks), as for an allocation that finds no room, without the driver call.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -99,11 +98,11 @@ impl Allocator {
         self.look(&Resource::unknown(Requirements::from(requirements)), info)
     }
 
-    /// [`Self::would_fit`] for a buffer that would be made from `buffer_info`: with maintenance4 the driver is asked
-    /// directly what it needs, else a buffer is made and destroyed.
+    /// [`Self::would_fit`] for a buffer of `buffer_info`. With maintenance4 this queries the driver for the
+    /// requirements, else it creates and destroys a buffer.
     ///
     /// # Errors
-    /// What [`Self::create_buffer`] would answer, as far as it is known.
+    /// The error that [`Self::create_buffer`] would return, as far as known.
     ///
     /// # Safety
     /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
@@ -118,11 +117,11 @@ impl Allocator {
         Ok(self.look(&resource, info)?)
     }
 
-    /// [`Self::would_fit`] for an image that would be made from `image_info`: with maintenance4 the driver is asked
-    /// directly what it needs, else an image is made and destroyed.
+    /// [`Self::would_fit`] for an image of `image_info`. With maintenance4 this queries the driver for the
+    /// requirements, else it creates and destroys an image.
     ///
     /// # Errors
-    /// What [`Self::create_image`] would answer, as far as it is known.
+    /// The error that [`Self::create_image`] would return, as far as known.
     ///
     /// # Safety
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a

@@ -1,4 +1,4 @@
-//! The host's access to an allocation: mapping, flushing, invalidating, copying.
+//! Host access to an allocation: mapping, flushing, invalidating, copying.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::host_size;
 use crate::error::{ForeignHandle, MapError};
 
-/// A mapped allocation. While this lives the memory stays mapped and the allocation cannot be freed.
+/// A mapped allocation. While the guard lives, the memory stays mapped and the allocation cannot be freed.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -35,16 +35,16 @@ pub struct Mapping<'a> {
     allocator: &'a Allocator,
     allocation: &'a Allocation,
     pointer: NonNull<u8>,
-    /// It is a part of another call, and not told by itself.
+    /// True if the guard is part of another call, and is not recorded itself.
     quiet: bool,
-    // As a `&mut [u8]` would: the guard was made from a unique borrow.
+    // Like a `&mut [u8]`: the guard was made from a unique borrow.
     unique: PhantomData<&'a mut [u8]>,
 }
 
 impl Mapping<'_> {
-    /// Where the first byte of the allocation is.
+    /// The address of the allocation's first byte.
     ///
-    /// The pointer is valid for [`Self::size`] bytes while the guard lives. The device may read and write behind it.
+    /// The pointer is valid for [`Self::size`] bytes while the guard lives. The device may access the same memory.
     #[must_use]
     pub fn pointer(&self) -> NonNull<c_void> {
         self.pointer.cast()
@@ -56,8 +56,8 @@ impl Mapping<'_> {
         self.allocation.size
     }
 
-    /// Copies `source` to `offset` bytes from the start of the allocation. Memory that is not host-coherent has to be
-    /// flushed afterwards: [`Self::flush`].
+    /// Copies `source` to `offset` bytes from the start of the allocation. Memory that is not host-coherent needs a
+    /// [`Self::flush`] afterwards.
     ///
     /// # Errors
     /// [`MapError::OutOfRange`] if it does not fit; nothing is written.
@@ -65,19 +65,18 @@ impl Mapping<'_> {
         self.write_slice(offset, source)
     }
 
-    /// [`Self::write`] for one value, with its padding as it is.
+    /// [`Self::write`] for one value, including its padding.
     ///
     /// # Errors
-    /// As for [`Self::write`].
+    /// See [`Self::write`].
     pub fn write_value<V: Copy>(&mut self, offset: u64, value: &V) -> Result<(), MapError> {
         self.write_slice(offset, std::slice::from_ref(value))
     }
 
-    /// [`Self::write`] for values one behind the other, as they are in the slice. The offset is in bytes, and need not
-    /// be a multiple of their alignment.
+    /// [`Self::write`] for a slice of values. The offset is in bytes, and need not be a multiple of their alignment.
     ///
     /// # Errors
-    /// As for [`Self::write`].
+    /// See [`Self::write`].
     #[inline]
     pub fn write_slice<V: Copy>(&mut self, offset: u64, values: &[V]) -> Result<(), MapError> {
         let size = size_of_val(values);
@@ -88,11 +87,11 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    /// Copies bytes from `offset` bytes after the start of the allocation to `target`. Memory that is not host-coherent
-    /// has to be invalidated before: [`Self::invalidate`].
+    /// Copies bytes at `offset` from the start of the allocation to `target`. Memory that is not host-coherent needs a
+    /// [`Self::invalidate`] before.
     ///
     /// # Errors
-    /// [`MapError::OutOfRange`] if there are not as many; nothing is read.
+    /// [`MapError::OutOfRange`] if the range is outside the allocation; nothing is read.
     pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), MapError> {
         let at = self.at(offset, target.len())?;
         // SAFETY: `at` checked that the bytes are inside the mapped allocation, and `target`, which Rust owns, does not
@@ -104,7 +103,7 @@ impl Mapping<'_> {
     /// Makes what the host wrote visible to the device: see [`Allocator::flush`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Allocator::flush`].
     pub fn flush(&self, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, offset, size)
     }
@@ -112,13 +111,13 @@ impl Mapping<'_> {
     /// Makes what the device wrote visible to the host: see [`Allocator::invalidate`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Allocator::invalidate`].
     pub fn invalidate(&self, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, offset, size)
     }
 
-    /// Gives the guard up and leaves the memory mapped: the pointer stays valid until a call of
-    /// [`Allocator::unmap_memory`] for it, or until the allocation is freed.
+    /// Consumes the guard and leaves the memory mapped. The pointer stays valid until a matching
+    /// [`Allocator::unmap_memory`], or until the allocation is freed.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -136,7 +135,7 @@ impl Mapping<'_> {
         ManuallyDrop::new(self).pointer()
     }
 
-    /// Flushes or invalidates, and tells a recording of it unless it is part of another call.
+    /// Flushes or invalidates, and records it unless it is part of another call.
     #[inline]
     fn make_visible(&self, visibility: Visibility, offset: u64, size: u64) -> Result<(), MapError> {
         let range = (self.allocation, offset, size);
@@ -147,7 +146,8 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    /// Whether the guard counts as a user of the mapping: not where the allocation itself does for as long as it lives.
+    /// Returns true if the guard counts as a user of the mapping. It does not if the allocation itself does, throughout
+    /// its life.
     fn is_counted(&self) -> bool {
         !self.quiet || !self.allocation.mapped.is_mapped()
     }
@@ -165,7 +165,7 @@ impl Mapping<'_> {
 impl Drop for Mapping<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
+        // Fails only if the pool was destroyed meanwhile; then the mapping is gone too.
         if self.is_counted() && self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
             self.allocator.record(RecordedCall::Unmap(self.allocation));
         }
@@ -186,7 +186,7 @@ fn out_of_range(allocation: &Allocation, offset: u64, size: u64) -> MapError {
     MapError::OutOfRange { offset, size, allocation_size: allocation.size }
 }
 
-/// How many bytes `size` stands for, if they are inside the allocation.
+/// The number of bytes that `size` means, if they are inside the allocation.
 #[inline]
 pub(super) fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
     let rest = allocation.size.checked_sub(offset);
@@ -200,7 +200,7 @@ pub(super) fn check_range(allocation: &Allocation, offset: u64, size: u64) -> Re
 /// A part of an allocation: an offset and a size.
 type Part<'a> = (&'a Allocation, u64, u64);
 
-/// Ranges up to this many are flushed without host memory.
+/// Up to this many ranges are flushed without a heap allocation.
 const FEW: usize = 16;
 
 /// The two directions of making writes visible.
@@ -213,9 +213,9 @@ pub enum Visibility {
 }
 
 impl Allocator {
-    /// Maps an allocation until the guard is dropped. Mappings are counted for each block, so that any number of
-    /// allocations in it can be mapped at once; the driver is called the first time only, and the memory stays mapped
-    /// until it is freed or [`Self::trim`] finds it unused.
+    /// Maps an allocation until the guard is dropped. Mappings are counted for each block, so any number of its
+    /// allocations can be mapped at once. Only the first calls the driver. The memory stays mapped until it is freed,
+    /// or until [`Self::trim`] finds it unused.
     ///
     /// # Errors
     /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
@@ -226,8 +226,8 @@ impl Allocator {
         Ok(Mapping { allocator: self, allocation, pointer, quiet: false, unique: PhantomData })
     }
 
-    /// A guard from a shared borrow, which is only read through. It is a part of another call.
-    // In line, so that the guard is never written down part by part and moved as a whole.
+    /// A read-only guard from a shared borrow, as part of another call.
+    // Inlined, to avoid a copy of the guard.
     #[inline(always)]
     pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a>, MapError> {
         let pointer = match allocation.mapped.get() {
@@ -244,11 +244,11 @@ impl Allocator {
         Ok(Mapping { allocator: self, allocation, pointer, quiet: true, unique: PhantomData })
     }
 
-    /// Maps an allocation until [`Self::unmap_memory`] is called for it once, or until it is freed: as [`Self::map`] and
-    /// [`Mapping::into_raw`] do, from a shared borrow, for who counts mappings by himself.
+    /// Maps an allocation until a matching [`Self::unmap_memory`], or until it is freed. Like [`Self::map`] and
+    /// [`Mapping::into_raw`], but from a shared borrow, for programs that count mappings themselves.
     ///
     /// # Errors
-    /// As for [`Self::map`].
+    /// See [`Self::map`].
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -270,21 +270,22 @@ impl Allocator {
         Ok(pointer.cast())
     }
 
-    /// Ends a mapping that [`Mapping::into_raw`] left open or [`Self::map_memory`] made.
+    /// Ends a mapping from [`Mapping::into_raw`] or [`Self::map_memory`].
     ///
     /// # Errors
-    /// [`MapError::NotMapped`] if no mapping is open; [`MapError::Foreign`] if the allocation is another allocator's.
+    /// [`MapError::NotMapped`] if no mapping is open; [`MapError::Foreign`] if the allocation belongs to another
+    /// allocator.
     ///
     /// # Safety
-    /// The call pairs with one [`Mapping::into_raw`] or [`Self::map_memory`] of the same allocation, whose pointer is not
-    /// used afterwards.
+    /// The call pairs with one [`Mapping::into_raw`] or [`Self::map_memory`] of the same allocation, whose pointer is
+    /// not used afterwards.
     pub unsafe fn unmap_memory(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.uncount_mapping(allocation)?;
         self.record(RecordedCall::Unmap(allocation));
         Ok(())
     }
 
-    /// Counts a mapping and answers where the allocation begins. It is not recorded.
+    /// Counts a mapping, and returns the address of the allocation. Not recorded.
     #[inline]
     pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
@@ -293,7 +294,7 @@ impl Allocator {
         base.at(allocation.offset).get().ok_or(MapError::NotMapped)
     }
 
-    /// Ends a mapping. It is not recorded.
+    /// Ends a mapping. Not recorded.
     #[inline]
     pub(crate) fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.vector_of(allocation)?.unmap(allocation.live())
@@ -310,33 +311,33 @@ impl Allocator {
         Ok(())
     }
 
-    /// Makes `size` bytes (or [`vk::WHOLE_SIZE`]: all that follow) from `offset` on, which the host wrote, visible to
-    /// the device. In host-coherent memory, and for zero bytes, nothing has to be done and the driver is not called.
+    /// Makes `size` bytes from `offset` on, which the host wrote, visible to the device. [`vk::WHOLE_SIZE`] means all
+    /// that follow. Does nothing for host-coherent memory or zero bytes.
     ///
-    /// The range is rounded outwards to `nonCoherentAtomSize`, as Vulkan demands; no other allocation has bytes there.
+    /// The range is rounded outwards to `nonCoherentAtomSize`, as Vulkan requires; no other allocation has bytes there.
     ///
     /// # Errors
-    /// [`MapError::OutOfRange`] in any memory; [`MapError::NotMapped`] if the memory is not mapped; or what the driver
-    /// answers.
+    /// [`MapError::OutOfRange`] in any memory; [`MapError::NotMapped`] if the memory is not mapped; or the driver's
+    /// error.
     #[inline]
     pub fn flush(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, &[(allocation, offset, size)])
     }
 
-    /// Makes `size` bytes from `offset` on, which the device wrote, visible to the host: the counterpart of
+    /// Makes `size` bytes from `offset` on, which the device wrote, visible to the host. The counterpart of
     /// [`Self::flush`].
     ///
     /// # Errors
-    /// As for [`Self::flush`].
+    /// See [`Self::flush`].
     #[inline]
     pub fn invalidate(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, &[(allocation, offset, size)])
     }
 
-    /// [`Self::flush`] for many ranges, with one call of the driver. Each is an allocation, an offset and a size.
+    /// [`Self::flush`] for many ranges, with one driver call. Each range is an allocation, an offset and a size.
     ///
     /// # Errors
-    /// As for [`Self::flush`]; nothing is flushed if any range is wrong.
+    /// See [`Self::flush`]; nothing is flushed if any range is wrong.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -352,10 +353,10 @@ impl Allocator {
         self.make_visible(Visibility::Flush, ranges)
     }
 
-    /// [`Self::invalidate`] for many ranges, with one call of the driver.
+    /// [`Self::invalidate`] for many ranges, with one driver call.
     ///
     /// # Errors
-    /// As for [`Self::flush`]; nothing is invalidated if any range is wrong.
+    /// See [`Self::flush`]; nothing is invalidated if any range is wrong.
     pub fn invalidate_many(&self, ranges: &[(&Allocation, u64, u64)]) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, ranges)
     }
@@ -376,7 +377,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// The same as a part of another call: it is not recorded.
+    /// [`Self::make_visible`] as part of another call. Not recorded.
     #[inline]
     pub(crate) fn make_visible_quietly(
         &self,
@@ -389,7 +390,8 @@ impl Allocator {
         }
     }
 
-    /// Flushes or invalidates one range, quietly. `is_held`: somebody counts as a user of the mapping until it returns.
+    /// Flushes or invalidates one range, without recording. `is_held` means that a counted user keeps the mapping until
+    /// this returns.
     #[inline]
     fn make_one_visible(
         &self,
@@ -403,7 +405,7 @@ impl Allocator {
         }
     }
 
-    /// The rest of it, where there is something to be done: apart, so that coherent memory does not pay for it.
+    /// The driver call of `make_one_visible`. Not inlined, so that coherent memory does not pay for it.
     #[inline(never)]
     fn call_for_one(&self, visibility: Visibility, part: Part<'_>, is_held: bool) -> Result<(), MapError> {
         let (range, is_pinned) = self.rounded_range(part, is_held, &mut None)?;
@@ -414,7 +416,7 @@ impl Allocator {
         answer
     }
 
-    /// Flushes or invalidates many ranges, quietly.
+    /// Flushes or invalidates many ranges, without recording.
     fn make_all_visible(&self, visibility: Visibility, parts: &[Part<'_>]) -> Result<(), MapError> {
         let mut few = [vk::MappedMemoryRange::default(); FEW];
         let mut many = Vec::new();
@@ -460,14 +462,14 @@ impl Allocator {
         answer
     }
 
-    /// Flushes or invalidates ranges that [`Self::rounded_range`] made and that stay mapped meanwhile.
+    /// Flushes or invalidates ranges from [`Self::rounded_range`], which stay mapped meanwhile.
     #[inline]
     fn call(&self, visibility: Visibility, rounded: &[vk::MappedMemoryRange<'_>]) -> Result<(), MapError> {
         let device = &self.inner.context.device;
         match visibility {
             // SAFETY: `rounded_range` made ranges of live memory that begin at an atom and end at one or at the end of
-            // the memory; it stays mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684), because it is
-            // pinned, or because the allocation, which is borrowed, or a guard keeps it so.
+            // the memory. The memory stays mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684): it is
+            // pinned, or the borrowed allocation or a guard keeps it mapped.
             Visibility::Flush => unsafe { device.flush(rounded) }?,
             // SAFETY: as above.
             Visibility::Invalidate => unsafe { device.invalidate(rounded) }?,
@@ -475,7 +477,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// How many bytes have to be flushed for `size` bytes of an allocation from `offset` on: none where it is coherent.
+    /// The number of bytes to flush for `size` bytes from `offset` on; 0 for coherent memory.
     #[inline(always)]
     fn flushed_size(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<u64, MapError> {
         let size = check_range(allocation, offset, size)?;
@@ -485,10 +487,10 @@ impl Allocator {
         Ok(if allocation.has(allocation_flags::NON_COHERENT) { size } else { 0 })
     }
 
-    /// The range in the form that Vulkan wants; the size is [`Self::flushed_size`], and not 0. Where neither the allocation
-    /// nor who calls keeps the memory mapped, it is pinned, that is, counted as in use: without that another thread's
-    /// `trim` could unmap it during a call of the driver. Says whether it is, and so whether [`Self::unpin`] has to follow.
-    /// `checked`: the use of a vector that was found to last already.
+    /// The range in Vulkan's form; the size is [`Self::flushed_size`], and not 0. If neither the allocation nor the
+    /// caller keeps the memory mapped, this pins it by counting a user. Otherwise another thread's `trim` could unmap
+    /// it during the driver call. Returns true if it is pinned; the caller then calls [`Self::unpin`]. `checked` is the
+    /// last use of a vector that was verified.
     #[inline(always)]
     fn rounded_range(
         &self,
@@ -498,15 +500,14 @@ impl Allocator {
     ) -> Result<(vk::MappedMemoryRange<'static>, bool), MapError> {
         let atom = self.inner.context.device.atom;
         let begin = atom.align_down(allocation.offset + offset);
-        // The end of an allocation is at most the end of its memory, so that the sums do not overflow; only rounding
-        // may.
+        // The end of an allocation is at most the end of its memory, so the sums do not overflow; only rounding may.
         let end = atom.align_up(allocation.offset + offset + size);
         let is_inside = end.is_some_and(|end| end <= allocation.offset + allocation.size);
         let is_pinned = !is_held && !allocation.mapped.is_mapped();
         let memory_size = if is_pinned || !is_inside {
             self.memory_to_flush(allocation, is_pinned)?
         } else if is_held {
-            // Whoever holds it has found it to be there.
+            // The holder of the mapping has checked that the memory exists.
             u64::MAX
         } else if allocation.is_dedicated() {
             self.memory_to_flush(allocation, false)?
@@ -524,23 +525,23 @@ impl Allocator {
         Ok((range, is_pinned))
     }
 
-    /// Bytes of the memory that an allocation is in, pinned if that is asked.
+    /// Bytes of the memory of an allocation. Pins it if requested.
     #[inline(never)]
     fn memory_to_flush(&self, allocation: &Allocation, is_pinned: bool) -> Result<u64, MapError> {
         let (vector, live) = (self.vector_of(allocation)?, allocation.live());
         if is_pinned { vector.pin_mapping(live) } else { Ok(vector.memory_size(live)?) }
     }
 
-    /// Finds an allocation in a block whose pool was destroyed: nothing else ends one that is borrowed.
+    /// Checks that the pool of an allocation in a block was not destroyed. Nothing else can end a borrowed allocation.
     #[inline(always)]
     fn check_shared(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         if vector.has_use(allocation.generation) { Ok(()) } else { Err(ForeignHandle::Allocation) }
     }
 
-    /// Counts what [`Self::rounded_range`] pinned as in use no more.
+    /// Undoes the pin of [`Self::rounded_range`].
     fn unpin(&self, (allocation, ..): Part<'_>) {
-        // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
+        // Fails only if the pool was destroyed meanwhile; then the mapping is gone too.
         let _ = self.uncount_mapping(allocation);
     }
 }

@@ -1,4 +1,4 @@
-//! Drawing the map: what a visitor of the vectors is shown, kept.
+//! Builds memory maps by visiting the vectors.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -23,11 +23,11 @@ fn entry(id: AllocationId, tag: Tag, annotation: Option<&Annotation>) -> Allocat
 }
 
 impl Allocator {
-    /// A picture of everything: which blocks there are, and what lies where in them.
+    /// A map of all blocks and their contents.
     ///
     /// # Complexity
-    /// O(chunks), in time and in host memory. The locks of a memory type or pool, and of all its shards, are held while
-    /// it is looked at: other threads wait. For tools, and not for every frame.
+    /// O(chunks), in time and in host memory. Holds the locks of a memory type or pool and all its shards while it is
+    /// visited, so other threads wait. Meant for tools, not for every frame.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -56,16 +56,16 @@ impl Allocator {
         }
     }
 
-    /// A picture of one pool: see [`Self::memory_map`].
+    /// A map of one pool: see [`Self::memory_map`].
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn pool_memory_map(&self, pool: &Pool) -> Result<VectorMap, ForeignHandle> {
         let vector = self.pool_vector(pool)?;
         self.vector_map(pool.facts.vector, vector).ok_or(ForeignHandle::Pool)
     }
 
-    /// `None`: the vector is not in use.
+    /// Returns `None` if the vector is not in use.
     fn vector_map(&self, number: u32, vector: &BlockVector) -> Option<VectorMap> {
         let mut map = None;
         let mut generation_now = 0;
@@ -110,7 +110,7 @@ impl Allocator {
                 }
             }
         });
-        // Places of blocks that are gone are taken again.
+        // Indices of freed blocks are reused, so sort by id.
         if let Some(map) = map.as_mut() {
             map.blocks.sort_by_key(|block| block.id);
         }

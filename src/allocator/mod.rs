@@ -1,4 +1,4 @@
-//! The allocator: default vectors, pools, and the way of an allocation through them.
+//! The allocator: default vectors, pools, and the routing of allocations.
 
 mod alias;
 mod allocate;
@@ -66,7 +66,7 @@ use vectors::DefaultVector;
 
 /// `ash` has no name for it yet.
 const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);
-/// Numbers of pools: which are free, and which was never used.
+/// Numbers of pools: the free ones, and the next unused one.
 #[derive(Debug)]
 struct PoolNumbers {
     free: Vec<u32>,
@@ -80,29 +80,29 @@ struct Inner {
     allowed_types: u32,
     maintenance5: bool,
     tracking: Tracking,
-    /// Whether something is to be done for every allocation that the usual way does not do.
+    /// True if every allocation needs work beyond the fast path.
     bookkeeping: Bookkeeping,
     /// By memory type.
     defaults: Box<[DefaultVector]>,
-    /// The vectors of pools. They are numbered on from the default ones.
+    /// The vectors of pools, numbered after the default ones.
     pool_vectors: AppendTable<BlockVector>,
     pools: Mutex<PoolNumbers>,
-    /// That one thread gives back what is empty, for want of memory. Also across calls of the driver.
+    /// Serializes relief: freeing empty blocks for lack of memory. Held over driver calls.
     relief: Mutex<()>,
-    /// How often that was done.
+    /// The number of reliefs.
     reliefs: AtomicU32,
     debug: DebugState,
     recording: Recording,
 }
 
-/// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
+/// Suballocates device memory: from default vectors, one for each memory type, and from custom pools.
 ///
 /// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an
 /// [`Arc`](std::sync::Arc). The value itself is one pointer.
 ///
-/// Threads that contend for the blocks of a memory type get parts of them to themselves, so that they need not wait for
-/// one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
-/// waits for another's call of the driver unless it has to call it too.
+/// Threads that contend for the blocks of a memory type get exclusive parts of them, so that they do not wait for one
+/// another. [`guide::performance`](crate::guide::performance#threads) describes when, and the cost. A thread waits for
+/// another thread's driver call only if it needs one too.
 ///
 /// ```
 /// use ash::vk;
@@ -127,7 +127,7 @@ pub struct Allocator {
     inner: Box<Inner>,
 }
 
-/// What the flags and the version together say about the device.
+/// The device features that the flags and the version imply.
 fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings {
     let flag = |flag| info.flags.contains(flag);
     let at_least = |version| api_version >= version;
@@ -146,21 +146,21 @@ fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings 
 }
 
 impl Allocator {
-    /// Makes an allocator that any number of threads use at once. No memory is taken yet.
+    /// Creates an allocator that any number of threads may use at once. Allocates no device memory yet.
     ///
     /// # Errors
-    /// [`CreateAllocatorError`] if a function that is needed is missing, or the version or the heap limits are wrong.
+    /// [`CreateAllocatorError`] if a required function is missing, or the version or the heap limits are invalid.
     ///
     /// # Safety
-    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator. It ends when it is
-    ///    dropped, or with [`destroy`](Self::destroy) or [`destroy_in_place`](Self::destroy_in_place).
-    /// 2. `info.functions` are theirs.
-    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
-    ///    enabled on the device.
+    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator. The allocator ends
+    ///    when it is dropped, or with [`destroy`](Self::destroy) or [`destroy_in_place`](Self::destroy_in_place).
+    /// 2. `info.functions` belong to this instance and device.
+    /// 3. `info.api_version` is at most the version of the instance, and the features in `info.flags` are enabled on
+    ///    the device.
     /// 4. `info.allocation_callbacks` may be called from any thread until the allocator ends
-    ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
+    ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings). The extensions that define
     ///    `info.external_memory_handle_types` are enabled.
-    /// 5. When the allocator ends, the device no longer uses any memory that came from it.
+    /// 5. When the allocator ends, the device no longer uses any of its memory.
     #[doc(alias = "CreateAllocator")]
     pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
@@ -174,7 +174,7 @@ impl Allocator {
             let settings = settings(info, info.api_version);
             Device::new(&info.functions, info.instance, info.physical_device, info.device, settings)
         }?;
-        // An instance may be newer than the device: what is core counts only where both have it.
+        // An instance may be newer than the device: a version counts only if both support it.
         device.settings = settings(info, info.api_version.min(device.properties.api_version));
         if let Some(function) = device.missing_for_settings() {
             return Err(CreateAllocatorError::ExtensionNotPresent { function });
@@ -192,7 +192,7 @@ impl Allocator {
         if info.block_sizes.len() > types {
             return Err(CreateAllocatorError::BlockSizes { sizes: info.block_sizes.len(), types });
         }
-        // SAFETY: the caller's promise 4: the callbacks may be called from any thread. Nothing was made yet.
+        // SAFETY: the caller's promise 4: the callbacks may be called from any thread. Nothing was created yet.
         unsafe { device.set_host_callbacks(info.allocation_callbacks) };
         device.set_memory_callbacks(info.device_memory_callbacks.clone());
         // SAFETY: the caller's promise 4.
@@ -230,21 +230,20 @@ impl Allocator {
         Ok(Self { inner })
     }
 
-    /// [`Self::free_memory`] by reference, for a program that keeps its allocations in a table, or frees one as it is
-    /// dropped.
+    /// [`Self::free_memory`] by reference, for programs that keep allocations in a table or free them in `Drop`.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the allocation is another allocator's, or if its pool was destroyed.
+    /// [`ForeignHandle`] if the allocation belongs to another allocator, or if its pool was destroyed.
     ///
     /// # Safety
-    /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
+    /// See [`Self::free_memory`]. After a successful call the allocation is not used again.
     #[inline]
     pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         self.before_free(allocation);
         self.take_back(allocation)
     }
 
-    /// What recordings and debug settings need to see of an allocation that is about to be freed.
+    /// Informs recordings and debug settings of an allocation that is about to be freed.
     #[inline(always)]
     fn before_free(&self, allocation: &Allocation) {
         self.record_free(allocation);
@@ -253,17 +252,17 @@ impl Allocator {
         }
     }
 
-    /// Gives the vector back what was granted.
+    /// Returns the range to its vector.
     #[inline(always)]
     fn take_back(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         vector.free(&self.inner.context, allocation.live(), allocation.has(allocation_flags::MAPPED))
     }
 
-    /// Frees an allocation that was made for something that has failed, and a block that was made for it.
+    /// Frees an allocation for an operation that failed. Also frees a block that was made for it.
     ///
     /// # Safety
-    /// As for [`Self::free_memory`].
+    /// See [`Self::free_memory`].
     #[cold]
     pub(crate) unsafe fn undo_memory(&self, allocation: &Allocation) {
         self.before_free(allocation);
@@ -274,10 +273,10 @@ impl Allocator {
         debug_assert!(undone.is_ok());
     }
 
-    /// Everything there is to know of an allocation.
+    /// All properties of an allocation.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
+    /// [`ForeignHandle`] if it belongs to another allocator, or its pool was destroyed.
     pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         let (annotation, memory_size) = vector.annotation_and_memory_size(allocation.live())?;
@@ -295,10 +294,10 @@ impl Allocator {
         })
     }
 
-    /// Names an allocation for statistics and leak reports; `None` takes its name away.
+    /// Names an allocation for statistics and leak reports; `None` removes the name.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
+    /// [`ForeignHandle`] if it belongs to another allocator, or its pool was destroyed.
     #[doc(alias = "SetName")]
     pub fn set_allocation_name(
         &self,
@@ -310,9 +309,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what
-    /// nobody has mapped. What threads hold for themselves and do not use is given back before. Returns the bytes given
-    /// back to the driver.
+    /// Frees every empty block, except the minimum number in each pool, and unmaps memory without users. Unused memory
+    /// of threads' shards returns first. Returns the bytes freed.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -333,7 +331,8 @@ impl Allocator {
         bytes
     }
 
-    /// Destroys the allocator and says what was still allocated. Dropping it does the same, and only logs the leaks.
+    /// Destroys the allocator and returns the allocations that were still live. Dropping it does the same, but only
+    /// logs these leaks.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -349,9 +348,9 @@ impl Allocator {
         self.inner.shut_down()
     }
 
-    /// [`Self::destroy`] by reference, for the `Drop` of a struct that owns the allocator and destroys its device there:
-    /// Rust drops the fields only afterwards. Gives all memory back to the driver, and returns what was still allocated.
-    /// Dropping the allocator later calls neither the driver nor the callbacks.
+    /// [`Self::destroy`] by reference, for the `Drop` of a struct that owns the allocator and its device: Rust drops
+    /// the fields only afterwards. Frees all memory, and returns the allocations that were still live. Dropping the
+    /// allocator later calls neither the driver nor the callbacks.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -383,29 +382,29 @@ impl Allocator {
     /// ```
     ///
     /// # Safety
-    /// 1. As when the allocator is dropped, the device no longer uses any memory that came from it.
-    /// 2. The allocator is not used again: it may only be dropped. No call checks this, so as not to slow down all
-    ///    others. Pools, scopes and allocations that came from it may only be dropped too.
+    /// 1. As when the allocator is dropped, the device no longer uses any of its memory.
+    /// 2. The allocator is not used again, except to drop it. No call checks this, because the check would slow down
+    ///    all of them. The same holds for its pools, scopes and allocations.
     pub unsafe fn destroy_in_place(&mut self) -> Vec<Leak> {
         self.inner.shut_down()
     }
 
-    /// Checks all books against one another. For tests and debugging: O(allocations).
+    /// Checks all internal state for consistency. For tests and debugging: O(allocations).
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// Panics with the violated invariant.
     pub fn validate(&self) {
         self.inner.vectors().for_each(BlockVector::validate);
     }
 
-    /// The vector that an allocation is in, if it lives: of a pool or scope that is gone, the memory is gone too.
+    /// The vector of a live allocation. Fails if its pool or scope is gone.
     fn live_vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         vector.memory_size(allocation.live())?;
         Ok(vector)
     }
 
-    /// The vector that an allocation is in.
+    /// The vector of an allocation.
     #[inline]
     fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector, ForeignHandle> {
         if allocation.allocator != self.inner.id {
@@ -416,7 +415,7 @@ impl Allocator {
 }
 
 impl Inner {
-    /// Frees everything, and says what was still allocated. A second call finds nothing.
+    /// Frees everything and returns the leaks. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
         self.finish_recording();
         let mut leaks = Vec::new();
@@ -442,7 +441,7 @@ impl fmt::Debug for Allocator {
     }
 }
 
-/// What examples of the documentation start from.
+/// Setup for documentation examples.
 #[cfg(feature = "sim")]
 #[must_use]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! In place of `recording` in a build without the feature `trace`: nothing is recorded, and nothing is asked.
+//! Replaces `recording` in builds without the feature `trace`: records nothing.
 #![forbid(unsafe_code)]
 
 use super::recorded_call::RecordedCall;
@@ -8,7 +8,7 @@ use crate::create_info::AllocationCreateInfo;
 use crate::error::AllocationError;
 use crate::pool::Scope;
 
-/// Nothing.
+/// An empty recording state.
 #[derive(Debug)]
 pub(super) struct Recording;
 

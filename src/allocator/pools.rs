@@ -1,4 +1,4 @@
-//! Custom pools: made, named, counted and destroyed.
+//! Custom pools.
 
 use super::recorded_call::RecordedCall;
 use super::relief::Need;
@@ -12,14 +12,15 @@ use crate::error::{CreatePoolError, ForeignHandle};
 use crate::metadata::Chunk;
 use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
 
-/// Engines count units of a block up to this.
+/// Engines can count the units of a block up to this size.
 pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;
 
 impl Allocator {
-    /// Makes a pool, with its first blocks.
+    /// Creates a pool, with its first blocks.
     ///
     /// # Errors
-    /// [`CreatePoolError`] if the create-info is wrong or the first blocks are not had; nothing is left behind.
+    /// [`CreatePoolError`] if the create-info is invalid or the first blocks cannot be allocated. Nothing is left
+    /// behind.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -45,7 +46,7 @@ impl Allocator {
         Ok(pool)
     }
 
-    /// A pool of the program's, or one of the scope that has this number.
+    /// Creates a pool for the program, or for the scope with this number.
     pub(super) fn make_pool(
         &self,
         info: &PoolCreateInfo<'_>,
@@ -93,19 +94,19 @@ impl Allocator {
         }
     }
 
-    /// Destroys a pool and says what was still allocated in it; those allocations must not be used any more.
+    /// Destroys a pool and returns the allocations that were still live in it. They must not be used any more.
     ///
     /// # Errors
-    /// [`DestroyPoolError`] if the pool is another allocator's: it comes back, and nothing was changed.
+    /// [`DestroyPoolError`] if the pool belongs to another allocator. It contains the pool, and nothing was changed.
     ///
     /// # Safety
-    /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Nor are
-    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped.
+    /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Its
+    /// mappings are not used again either: [`Mapping`](super::Mapping) guards that still live may only be dropped.
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if self.has_pool(&pool) => {
                 self.record(RecordedCall::DestroyPool(&pool));
-                // First: who looks at margins relies on the memory of those that it knows.
+                // First: checks of margins rely on the memory of every registered allocation.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
                 let leaks = self.inner.deactivate(pool.facts.vector, vector);
                 self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));
@@ -115,10 +116,10 @@ impl Allocator {
         }
     }
 
-    /// Names a pool for statistics and leak reports; `None` takes its name away.
+    /// Names a pool for statistics and leak reports; `None` removes the name.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn set_pool_name(&self, pool: &Pool, name: Option<&str>) -> Result<(), ForeignHandle> {
         self.pool_vector(pool)?.set_pool_name(pool.generation, name)?;
         self.record(RecordedCall::SetPoolName(pool, name));
@@ -128,18 +129,18 @@ impl Allocator {
     /// The name of a pool.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn pool_name(&self, pool: &Pool) -> Result<Option<Box<str>>, ForeignHandle> {
         Ok(self.pool_vector(pool)?.pool_name())
     }
 
-    /// What is fixed for a pool.
+    /// The constant properties of a pool.
     #[inline]
     pub(crate) fn pool_facts<'a>(&self, pool: &'a Pool) -> Result<&'a VectorFacts, ForeignHandle> {
         if pool.allocator == self.inner.id { Ok(&pool.facts) } else { Err(ForeignHandle::Pool) }
     }
 
-    /// Whether a pool lives, of which this may be a copy.
+    /// Returns true if the pool is live. `pool` may be a copy.
     pub(super) fn has_pool(&self, pool: &Pool) -> bool {
         self.pool_vector(pool).is_ok_and(|vector| vector.is_in_use(pool.generation))
     }
@@ -150,9 +151,9 @@ impl Allocator {
 }
 
 impl Inner {
-    /// Checks a create-info and turns it into what a vector is made with.
+    /// Validates a create-info and derives the vector's configuration.
     pub(super) fn new_pool_facts(&self, info: &PoolCreateInfo<'_>) -> Result<VectorFacts, CreatePoolError> {
-        // Who asks for two wrong things at once is told the same one as by VMA.
+        // If two fields are invalid, reports the same one as VMA.
         if info.max_block_count != 0 && info.min_block_count > info.max_block_count {
             return Err(CreatePoolError::BlockCounts {
                 min: info.min_block_count,
@@ -210,7 +211,7 @@ impl Inner {
         })
     }
 
-    /// Takes a vector out of use and reports what was still allocated in it.
+    /// Deactivates a vector and returns the allocations that were still live in it.
     pub(super) fn deactivate(&self, number: u32, vector: &BlockVector) -> Vec<Leak> {
         if vector.totals().allocation_count == 0 {
             vector.retire(&self.context);
@@ -245,7 +246,7 @@ impl Inner {
             };
             leaks.push(leak);
         });
-        // Told now that no lock is held: a subscriber may ask the allocator something.
+        // Emitted after the locks are released: a subscriber may call the allocator.
         for leak in &leaks {
             tracing::warn!(
                 name: "allocation_leaked", target: "sublet::leak",

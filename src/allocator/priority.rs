@@ -1,4 +1,4 @@
-//! Priorities that change while memory lives.
+//! Changing the priority of live memory.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -8,8 +8,8 @@ use crate::error::PriorityError;
 use crate::pool::Pool;
 
 impl Allocator {
-    /// Changes the priority of a dedicated allocation, `vkSetDeviceMemoryPriorityEXT`. What shares a block shares its
-    /// priority, and is refused: put it into a pool, and change that.
+    /// Changes the priority of a dedicated allocation (`vkSetDeviceMemoryPriorityEXT`). Allocations in a block share
+    /// its priority and are rejected; use a pool and change its priority instead.
     ///
     /// # Errors
     /// [`PriorityError`]; nothing was changed.
@@ -38,13 +38,13 @@ impl Allocator {
         Ok(())
     }
 
-    /// Changes the priority of all memory of a pool: of its blocks and its dedicated allocations, and of those to come.
+    /// Changes the priority of all memory of a pool: its blocks and dedicated allocations, existing and future.
     ///
     /// # Errors
     /// [`PriorityError`]; nothing was changed.
     ///
     /// # Complexity
-    /// A call of the driver for each block and each dedicated allocation.
+    /// One driver call for each block and each dedicated allocation.
     pub fn set_pool_priority(&self, pool: &Pool, priority: f32) -> Result<(), PriorityError> {
         self.check_priority(priority)?;
         let vector = self.pool_vector(pool)?;

@@ -1,4 +1,4 @@
-//! What a recording is told of, but for allocations that are made and freed. `recording` writes it.
+//! Calls that a recording contains, besides allocating and freeing. `recording` writes them.
 #![forbid(unsafe_code)]
 
 use super::map::Visibility;
@@ -8,7 +8,7 @@ use crate::defragment::DefragmentationInfo;
 use crate::operations::operations;
 use crate::pool::{Pool, Scope};
 
-/// What a note has of a field.
+/// The type of a field.
 macro_rules! argument {
     (allocation) => { &'a Allocation };
     (freed) => { &'a Allocation };
@@ -48,7 +48,7 @@ macro_rules! recorded_calls {
 operations!(recorded_calls);
 
 impl<'a> RecordedCall<'a> {
-    /// A part of an allocation was flushed or invalidated.
+    /// Flushing or invalidating a part of an allocation.
     pub fn made_visible(
         visibility: Visibility,
         (allocation, offset, size): (&'a Allocation, u64, u64),
@@ -60,18 +60,18 @@ impl<'a> RecordedCall<'a> {
     }
 }
 
-/// What becomes of a move.
+/// The outcome of a move.
 #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
 #[derive(Clone, Copy)]
 pub enum Outcome {
-    /// It is about to be completed: the allocation goes there.
+    /// It is about to be completed: the allocation moves there.
     Completing(AllocationId),
-    /// It was not completed after all.
+    /// Its completion failed.
     Failed(AllocationId),
-    /// The allocation stays where it is, and so does all else in its block.
+    /// The allocation stays in place, and so does everything else in its block.
     Ignored,
     /// The allocation is about to be freed.
     Freeing,
-    /// The allocation stays where it is.
+    /// The allocation stays in place.
     RolledBack,
 }

@@ -1,8 +1,7 @@
-//! Memory that lies empty goes back before a failure is told.
+//! Frees empty memory before an allocation fails.
 //!
-//! Whatever asks for device memory does it in an attempt that `Allocator::place_in` or `Allocator::create_pool` makes.
-//! If the attempt fails for want of device memory, what is empty elsewhere in that heap goes back to the driver, and
-//! the attempt is made once more.
+//! All device memory is allocated in attempts of `Allocator::place_in` or `Allocator::create_pool`. If an attempt fails
+//! for lack of device memory, the empty blocks of that heap are freed, and the attempt is repeated once.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering;
@@ -11,18 +10,18 @@ use super::Inner;
 use crate::blocks::{Emptied, ReturnedBlock};
 use crate::error::MemoryError;
 
-/// What an attempt needs at least.
+/// The minimum that an attempt needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
     pub(super) memory_type: u32,
-    /// Bytes of all that is needed.
+    /// Bytes needed in total.
     pub(super) bytes: u64,
     /// `VkDeviceMemory` objects.
     pub(super) count: u32,
     pub(super) within_budget: bool,
 }
 
-/// A vector of which blocks are empty.
+/// A vector with empty blocks.
 struct Empty {
     vector: u32,
     heap: u32,
@@ -30,9 +29,9 @@ struct Empty {
 }
 
 impl Inner {
-    /// Makes an attempt; if it fails for want of device memory, gives back what is empty, and makes it once more.
+    /// Runs an attempt. If it fails for lack of device memory, frees empty blocks and runs it once more.
     ///
-    /// `why` tells what refused, if it was that. Nothing is given back where that cannot help.
+    /// `why` returns the memory error of a failed attempt, if that was the cause. Frees nothing if that cannot help.
     pub(super) fn with_relief<R, E>(
         &self,
         need: Need,
@@ -47,7 +46,7 @@ impl Inner {
         }
     }
 
-    /// Gives back what is empty, if that may help. Whether anybody has, since there were `seen` reliefs.
+    /// Frees empty blocks, if that may help. Returns true if any thread has done so since `seen` reliefs.
     #[cold]
     fn relieve(&self, need: Need, error: MemoryError, seen: u32) -> bool {
         if matches!(error, MemoryError::HeapTooSmall { .. }) || !error.is_shortage() {
@@ -56,12 +55,12 @@ impl Inner {
         if self.is_above_limit(error) {
             return false;
         }
-        // Not under the lock: a subscriber that allocates as the span begins must not find it taken.
+        // Outside the lock: a subscriber that allocates as the span begins must not find it held.
         let span = tracing::debug_span!(target: "sublet::block", "relieve", size = need.bytes);
         let _entered = span.enter();
         let returned = {
-            // Of several threads that run out of memory one gives back, and the others wait until that has come to
-            // something: what has left the books is not yet with the driver. Nobody else waits for them.
+            // If several threads run out of memory, one frees and the others wait until the driver has the memory back.
+            // No other thread waits for them.
             let _turn = self.relief.lock();
             let returned = self.give_empty_back(need, error);
             if !returned.is_empty() {
@@ -82,15 +81,16 @@ impl Inner {
         self.reliefs.load(Ordering::Acquire) != seen
     }
 
-    /// Whether the driver has refused a size above its limit for which the heap has room: then it wants no memory.
+    /// Returns true if the driver rejected a size above its limit although the heap has room: then memory is not the
+    /// problem.
     fn is_above_limit(&self, error: MemoryError) -> bool {
         let MemoryError::Driver { size, heap, .. } = error else { return false };
         let budgets = &self.context.budgets;
         budgets.exceeded_by(size).is_some() && size <= budgets.level(heap).free()
     }
 
-    /// Gives back what is empty in the heap; if the number of allocations is exhausted and that is not enough, what is
-    /// empty anywhere. Nothing if there would be too little even so.
+    /// Frees the empty blocks of the heap. If the number of allocations is exhausted and that is not enough, frees all
+    /// empty blocks. Frees nothing if even that would not be enough.
     fn give_empty_back(&self, need: Need, error: MemoryError) -> Vec<(u32, ReturnedBlock)> {
         let heap = self.context.heap_of(need.memory_type);
         let mut empty = self.gather_empty(|it| it == heap);
@@ -106,7 +106,7 @@ impl Inner {
         returned.flat_map(|(number, blocks)| blocks.into_iter().map(move |block| (number, block))).collect()
     }
 
-    /// The vectors of the heaps that are wanted in which a block is empty.
+    /// The vectors with empty blocks in the heaps that `wants` selects.
     fn gather_empty(&self, wants: impl Fn(u32) -> bool) -> Vec<Empty> {
         let vectors = self.numbered_vectors().filter_map(|(vector, it)| {
             let (memory_type, empty) = it.gather_empty(|it| wants(self.context.heap_of(it)))?;
@@ -115,7 +115,7 @@ impl Inner {
         vectors.collect()
     }
 
-    /// Whether every limit that is known has room for the need once that is given back.
+    /// Returns true if every known limit would allow the need once `empty` is freed.
     fn would_do(&self, need: Need, error: MemoryError, empty: &[Empty]) -> bool {
         let heap = self.context.heap_of(need.memory_type);
         let bytes = empty.iter().filter(|it| it.heap == heap).map(|it| it.empty.bytes).sum();

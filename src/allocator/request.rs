@@ -1,4 +1,4 @@
-//! What is asked of an allocator: memory for a resource, with the options of a create-info. Each is checked once.
+//! Requests to an allocator: a resource, and the options of a create-info. Each is validated once.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -15,27 +15,27 @@ use crate::memory_type;
 use crate::metadata::{Strategy, Tag};
 use crate::pool::VectorFacts;
 
-/// What memory is wanted for.
+/// The resource that memory is for.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Resource {
     pub(super) requirements: Requirements,
-    /// Whether the device does more with it than copy; `None` if that is not known.
+    /// True if the device does more with it than copy; `None` if unknown.
     pub(super) device_access: Option<bool>,
-    /// Whether dedicated memory needs a device address.
+    /// True if dedicated memory needs a device address.
     pub(super) device_address: bool,
     pub(super) handle: Option<BufferOrImage>,
-    /// Its kind and its usage.
+    /// The kind and the usage.
     pub(super) tag: Tag,
 }
 
 impl Resource {
-    /// A resource of which nothing is known but its requirements.
+    /// A resource with known requirements only.
     pub fn unknown(requirements: Requirements) -> Self {
         Self::of_kind(requirements, ResourceKind::Unknown)
     }
 
-    /// A resource of which no more is known than its kind.
+    /// A resource with known requirements and kind.
     pub(crate) fn of_kind(requirements: Requirements, kind: ResourceKind) -> Self {
         Self {
             requirements,
@@ -46,7 +46,7 @@ impl Resource {
         }
     }
 
-    /// A resource that a recording tells of.
+    /// A resource from a recording.
     #[cfg(feature = "trace")]
     pub(crate) fn recorded(
         requirements: Requirements,
@@ -66,7 +66,7 @@ impl Resource {
         self.requirements
     }
 
-    /// A buffer, null if it does not exist yet; `usage` is `None` if it is not known.
+    /// A buffer, null if it does not exist yet. `usage` is `None` if unknown.
     #[inline(always)]
     pub(crate) fn buffer(
         requirements: Requirements,
@@ -74,7 +74,7 @@ impl Resource {
         usage: Option<vk::BufferUsageFlags2KHR>,
     ) -> Self {
         let address = vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS;
-        // The tag has no room for usages above bit 25; they are only shown.
+        // The tag has no bits for usages above bit 25; they are only informative.
         let shown = usage.map_or(0, |usage| usage.as_raw() & u64::from(u32::MAX));
         Self {
             requirements,
@@ -85,7 +85,7 @@ impl Resource {
         }
     }
 
-    /// An image, null if it does not exist yet; usage and tiling are `None` if they are not known.
+    /// An image, null if it does not exist yet. Usage and tiling are `None` if unknown.
     #[inline(always)]
     pub(crate) fn image(
         requirements: Requirements,
@@ -95,8 +95,8 @@ impl Resource {
         let kind = match tiled {
             Some((_, vk::ImageTiling::OPTIMAL)) => ResourceKind::ImageOptimal,
             Some((_, vk::ImageTiling::LINEAR)) => ResourceKind::ImageLinear,
-            // Whether an image with a DRM modifier is a linear resource depends on the modifier, which the driver may
-            // have chosen.
+            // An image with a DRM modifier may be linear or not, depending on the modifier. The driver may have chosen
+            // it.
             _ => ResourceKind::ImageUnknown,
         };
         let usage = tiled.map(|(usage, _)| usage);
@@ -110,14 +110,14 @@ impl Resource {
     }
 }
 
-/// Whether the host may get at the allocation only if a host-access flag says so: with the `Auto` usages. A pool's
-/// memory type was chosen by the program, and the usage does not count there.
+/// Returns true if host access needs a host-access flag: with the `Auto` usages. In a pool the program chose the memory
+/// type, so the usage does not count.
 #[inline]
 pub(super) fn needs_host_access_flag(info: &AllocationCreateInfo<'_>) -> bool {
     info.usage.is_auto() && info.pool.is_none()
 }
 
-/// Finds flags that exclude each other.
+/// Rejects flags that exclude each other.
 #[inline]
 pub(super) fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contradiction> {
     let flags = info.flags;
@@ -148,7 +148,7 @@ pub(super) fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contrad
     Ok(())
 }
 
-/// The flags that leave an allocation on its usual way.
+/// The flags that the fast path accepts.
 pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::HOST_ACCESS_MASK)
     .union(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
@@ -157,10 +157,10 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::WITHIN_BUDGET)
     .union(FOUND_SLOWLY);
 
-/// The flags of these by which a place is not found at once.
+/// The flags among them that need a slower search for a place.
 pub(super) const FOUND_SLOWLY: Flags = Flags::STRATEGY_MASK.union(Flags::UPPER_ADDRESS);
 
-/// How far the bit of one flag is from that of the other.
+/// The distance between the bits of the two flags.
 const MAPPED_TO_HOST_VISIBLE: u32 = 1;
 const _: () =
     assert!(Flags::MAPPED.bits() == 4 && allocation_flags::HOST_VISIBLE == 4 << MAPPED_TO_HOST_VISIBLE);
@@ -176,24 +176,24 @@ pub(super) fn flags_of(info: &AllocationCreateInfo<'_>, facts: &VectorFacts, map
     flags
 }
 
-/// What is asked: memory for a resource, and the options beside it.
+/// A request: a resource and options.
 pub(super) struct AllocationRequest<'a> {
     pub(super) resource: &'a Resource,
     pub(super) info: &'a AllocationCreateInfo<'a>,
     pub(super) alignment: Alignment,
-    /// Who asked, if that may be kept.
+    /// The calling code location, if it may be kept.
     pub(super) caller: Option<&'static Location<'static>>,
     /// A chain for dedicated memory, if the caller has one.
     pub(super) next: MemoryAllocateNext,
-    /// The vector that was asked already, and grants nothing at once.
+    /// The vector that already failed to allocate from its existing blocks.
     pub(super) tried: Option<u32>,
 }
 
 impl<'a> AllocationRequest<'a> {
-    /// What was checked already.
+    /// Builds a request that was validated before.
     ///
     /// # Panics
-    /// If it was not, and an alignment is no power of two. Where the check is in the same function this is no code.
+    /// Panics if an alignment is not a power of two. The compiler removes this check if the validation is inlined too.
     #[inline(always)]
     pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         let alignment = Alignment::of_both(resource.requirements.alignment, info.min_alignment)
@@ -201,7 +201,7 @@ impl<'a> AllocationRequest<'a> {
         Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::NONE, tried: None }
     }
 
-    /// Finds what is wrong with it, whatever memory there is.
+    /// Validates the request, independently of available memory.
     pub(super) fn checked(
         resource: &'a Resource,
         info: &'a AllocationCreateInfo<'a>,
@@ -209,7 +209,7 @@ impl<'a> AllocationRequest<'a> {
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
         }
-        // Zero stands for one.
+        // Zero means one.
         for alignment in [resource.requirements.alignment, info.min_alignment] {
             if Alignment::of_both(alignment, 0).is_none() {
                 return Err(AllocationError::Alignment { alignment });
@@ -225,11 +225,11 @@ impl<'a> AllocationRequest<'a> {
         Ok(Self::new(resource, info))
     }
 
-    /// What is asked of a vector.
+    /// The request to a vector.
     #[inline(always)]
     pub(super) fn of_vector(&self, facts: &VectorFacts) -> VectorRequest {
         let Self { resource, info, alignment, .. } = *self;
-        // Of both flags at once: the one is a bit beside the other.
+        // Combines both flags at once: their bits are adjacent.
         let mapped = u32::from(facts.host & allocation_flags::HOST_VISIBLE)
             & info.flags.bits() << MAPPED_TO_HOST_VISIBLE;
         VectorRequest {
@@ -255,7 +255,7 @@ impl<'a> AllocationRequest<'a> {
 mod tests {
     use super::*;
 
-    /// Two of them, or one and a buffer, must not share a granularity page unless the modifier is the linear one.
+    /// Images with a DRM modifier must not share a granularity page unless the modifier is linear.
     #[test]
     fn an_image_with_a_drm_modifier_may_be_tiled() {
         for (tiling, kind, whole_pages) in [

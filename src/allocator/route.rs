@@ -1,4 +1,4 @@
-//! Where an allocation comes from: a pool, the default vector of the best memory type, or dedicated memory.
+//! Routing of an allocation: to a pool, the default vector of the best memory type, or dedicated memory.
 #![forbid(unsafe_code)]
 
 use std::borrow::Borrow;
@@ -20,16 +20,16 @@ use crate::memory_type::Wish;
 use crate::metadata::Algorithm;
 use crate::pool::{Pool, VectorFacts};
 
-/// The vector that most requests are granted from.
+/// The vector that serves most requests.
 type Usual<'a> = (&'a VectorFacts, &'a BlockVector);
 
-/// A place where an allocation may be.
+/// A candidate placement of an allocation.
 pub(super) struct Spot<'a> {
     pub(super) allocator: &'a Allocator,
     pub(super) asked: &'a AllocationRequest<'a>,
     pub(super) facts: &'a VectorFacts,
     pub(super) vector: &'a BlockVector,
-    /// What is asked of the vector, debug margins included.
+    /// The request to the vector, debug margins included.
     pub(super) request: VectorRequest,
 }
 
@@ -40,20 +40,20 @@ impl Spot<'_> {
     }
 }
 
-/// What is done with the places that there may be: the first that will do is taken, or only told.
+/// Visits candidate placements. Allocates at the first that works, or only reports it (`would_fit`).
 pub(super) trait Way {
     type Answer;
-    /// Whether anything may be changed.
+    /// True if the visitor allocates.
     const TAKES: bool;
 
-    /// A part of a block.
+    /// Visits a placement in a block.
     fn shared(&self, spot: &Spot<'_>) -> Result<Self::Answer, AllocationError>;
 
-    /// Dedicated memory. What was not asked for `by_name` counts as a block of a pool that has a limit.
+    /// Visits dedicated memory. If the caller did not ask for it (`by_name`), it counts as a block of a limited pool.
     fn dedicated(&self, spot: &Spot<'_>, by_name: bool) -> Result<Self::Answer, AllocationError>;
 }
 
-/// Allocates.
+/// The visitor that allocates.
 struct Take;
 
 impl Way for Take {
@@ -75,10 +75,10 @@ impl Way for Take {
         let what = DriverAllocation {
             size: resource.requirements.size,
             memory_type: facts.config.memory_type,
-            // A pool has a priority of its own.
+            // A pool has its own priority.
             priority: info.pool.is_none().then_some(info.priority),
             device_address: resource.device_address,
-            // Where the driver requires dedicated memory, binding without saying so would be wrong
+            // If the driver requires dedicated memory, a bind without `VkMemoryDedicatedAllocateInfo` is invalid
             // (VUID-vkBindImageMemory-image-01445).
             dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
             next: asked.next.get(),
@@ -88,31 +88,30 @@ impl Way for Take {
     }
 }
 
-/// The invariant of a slow path that puts its answer where the caller says.
+/// The invariant of a slow path that stores its result in the caller's variable.
 pub(super) const MADE: &str = "P5: what did not fail was made";
 
-/// Why the fast path has not allocated.
+/// The reason why the fast path did not allocate.
 pub(super) enum Miss<'a> {
-    /// Something is out of the ordinary, or is kept of every allocation. Nothing was checked.
+    /// The request needs the slow path: unusual flags, or tracking is on. Nothing was validated yet.
     Unusual,
-    /// The request is in order, but this vector does not grant it at once: it has no room, another thread is in the
-    /// way, or a strategy or an upper address is asked for.
+    /// The request is valid, but this vector does not serve it at once. It has no room, another thread holds its lock,
+    /// or the request needs a strategy or an upper address.
     NotAtOnce(Usual<'a>),
-    /// It was granted, and its block is yet to be mapped. The grant is in front, so that its small fields lie where an
-    /// allocation has small ones too: the compiler writes what may be either in the pieces of both.
+    /// The range was granted, but its block is not mapped yet. The order of fields matches the layout of `Allocation`,
+    /// because the compiler writes both variants to the same places.
     Unmapped(Grant, Usual<'a>),
-    /// It is to be dedicated, with this chain, and was not looked for elsewhere.
+    /// The request needs dedicated memory with this chain. No other placement was tried.
     Dedicated(MemoryAllocateNext),
 }
 
-/// Something is kept of every allocation.
+/// Annotations are kept for every allocation.
 const TRACKS: u8 = 1;
 /// Calls are recorded.
 #[cfg(feature = "trace")]
 const RECORDS: u8 = 2;
 
-/// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that
-/// the fast path has one look.
+/// Reasons for which every allocation takes the slow path. Both are in one byte, so that the fast path needs one check.
 #[derive(Debug)]
 pub(super) struct Bookkeeping(AtomicU8);
 
@@ -126,7 +125,7 @@ impl Bookkeeping {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether anything is kept of every allocation besides a recording.
+    /// Returns true if annotations are kept for every allocation.
     fn tracks(&self) -> bool {
         self.0.load(Ordering::Relaxed) & TRACKS != 0
     }
@@ -148,11 +147,10 @@ impl Bookkeeping {
 }
 
 impl Allocator {
-    /// Allocates, the fast way or the slow one.
+    /// Allocates, on the fast path or the slow one.
     ///
-    /// Nearly all allocations are done with [`Self::allocate_usual`]. What calls both by itself instead of calling this
-    /// function has its own result to write, and shall write it once: what is moved through memory between functions
-    /// costs as much as the search for a place.
+    /// [`Self::allocate_usual`] serves nearly all allocations. Callers that handle both outcomes themselves avoid one
+    /// copy of the result (row `create`).
     #[inline(always)]
     pub(crate) fn allocate(
         &self,
@@ -163,8 +161,8 @@ impl Allocator {
         self.allocate_as(resource, || info, caller)
     }
 
-    /// [`Self::allocate`] for a program that has a create-info of another kind. `info` makes ours of it, and on the slow
-    /// path makes it once more: so the first one never leaves the registers.
+    /// [`Self::allocate`] for a program with its own create-info. `info` converts it, and converts it again on the slow
+    /// path. So the first conversion need not be stored in memory.
     #[inline(always)]
     pub(crate) fn allocate_as<'i, I: Borrow<AllocationCreateInfo<'i>>>(
         &self,
@@ -178,7 +176,7 @@ impl Allocator {
         }
     }
 
-    /// [`Self::allocate_slow`] with a result.
+    /// [`Self::allocate_slow`], returning the allocation.
     #[inline(always)]
     pub(super) fn make_up_for(
         &self,
@@ -192,9 +190,9 @@ impl Allocator {
         Ok(made.expect(MADE))
     }
 
-    /// The fast path: nothing is out of the ordinary, and a block of the best memory type has room. It is in one piece,
-    /// without a call but the engine's. `resource` is not to leave the registers either, so that callers pass it on to
-    /// the slow path by value. Without `EXACT` explicit properties are out of the ordinary.
+    /// The fast path: the request is ordinary, and a block of the best memory type has room. It is inlined as a whole,
+    /// except for the engine. `resource` is passed by value to the slow path, so that it can stay in registers here.
+    /// Without `EXACT`, explicit property flags need the slow path.
     #[inline(always)]
     pub(super) fn allocate_usual<'a, const EXACT: bool>(
         &'a self,
@@ -203,14 +201,14 @@ impl Allocator {
         keeps_books: bool,
     ) -> Result<Allocation, Miss<'a>> {
         let usual = self.usual_vector::<EXACT>(resource, info, keeps_books).ok_or(Miss::Unusual)?;
-        // Before anything else is read: its check of alignments was made already, as the optimiser sees.
+        // Validation of alignments happened above, so the optimiser removes the check in `new`.
         let asked = AllocationRequest::new(resource, info);
         let (facts, vector) = usual;
         if info.flags.intersects(FOUND_SLOWLY) {
             return Err(Miss::NotAtOnce(usual));
         }
         let home = vector.home();
-        // Each way with a request of its own: what both use would not stay in registers for the first.
+        // Each branch builds its own request; a shared one would be stored in memory.
         if home != 0 {
             let request = asked.of_vector(facts);
             let granted = vector.grant_in_shard(home, &request);
@@ -220,7 +218,7 @@ impl Allocator {
         self.hand_out(usual, &asked, &request, vector.grant(request))
     }
 
-    /// What comes of the one visit to a vector.
+    /// Builds the result of the fast path's single attempt.
     #[inline(always)]
     fn hand_out<'a>(
         &self,
@@ -236,8 +234,8 @@ impl Allocator {
         }
     }
 
-    /// Allocates whatever can be allocated, or says why not; tells and records it. What is allocated is put into `made`:
-    /// as the result of this function it would have to be in memory where that of the fast path is in registers.
+    /// Allocates on the slow path, or explains the failure. Emits events and records the result. Stores the allocation
+    /// in `made`: as a return value it would force the fast path's result into memory.
     #[cold]
     #[inline(never)]
     pub(super) fn allocate_slow(
@@ -264,7 +262,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// [`Self::allocate_slow`], of which nothing is told yet.
+    /// [`Self::allocate_slow`] without events and records.
     fn allocate_missed(
         &self,
         resource: &Resource,
@@ -314,7 +312,7 @@ impl Allocator {
                 let request = asked.of_vector(facts);
                 match vector.finish(context, grant, &request) {
                     Ok(grant) => return Ok(self.finish(&asked, facts, vector, grant, &request, 0)),
-                    // It is looked for elsewhere, as if there had been no room in this block.
+                    // Searches elsewhere, as if this block had no room.
                     Err(error) if error.is_shortage() => {}
                     Err(error) => return Err(error),
                 }
@@ -324,21 +322,21 @@ impl Allocator {
         self.find_place(&Take, &asked)
     }
 
-    /// Whether what one vector refuses is to be looked for in no other.
+    /// Returns true if no other vector may serve the request.
     fn is_only_place(&self, asked: &AllocationRequest<'_>) -> bool {
         let AllocationRequest { resource, info, .. } = *asked;
         let choose = || self.inner.types.choose(&self.wish(resource, info));
         info.pool.is_some() || choose().is_ok_and(|(_, others)| others.len() == 0)
     }
 
-    /// Whether a request may be unusual only because it is recorded, or has explicit properties or a name.
+    /// Returns true if only recording, explicit property flags or a name may have made a request unusual.
     fn is_nearly_usual(&self, info: &AllocationCreateInfo<'_>) -> bool {
         let has_properties = !(info.required_flags | info.preferred_flags).is_empty();
         let books = &self.inner.bookkeeping;
         !books.tracks() && (has_properties || info.name.is_some() || books.any())
     }
 
-    /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
+    /// The default vector of the best memory type, or the pool, if the request is ordinary.
     #[inline(always)]
     fn usual_vector<'a, const EXACT: bool>(
         &'a self,
@@ -350,10 +348,10 @@ impl Allocator {
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
-            // One branch, not three.
+            // One branch instead of three.
             && !(info.name.is_some() | info.scope.is_some() | keeps_books)
             && Alignment::of_both(alignment, info.min_alignment).is_some()
-            // So compared, what is negative or not a number is too large.
+            // As integers, negative values and NaN compare as too large.
             && info.priority.to_bits() <= 1.0_f32.to_bits()
             && ORDINARY.contains(info.flags);
         if !is_ordinary {
@@ -375,14 +373,14 @@ impl Allocator {
                 (&default.facts, &default.vector)
             }
         };
-        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either. The flags come last:
-        // what goes the slow way has them checked there.
+        // Rejects sizes of half a block and more, zero, and sizes that would overflow. Flags are checked last, because
+        // the slow path validates them anyway.
         let is_right = size.wrapping_sub(1) < facts.largest_shared
             && (info.flags.is_empty() || check_flags(info).is_ok());
         is_right.then_some((facts, vector))
     }
 
-    /// Goes through all places that there may be, in the order in which they are tried.
+    /// Visits the candidate placements in order of preference.
     #[cold]
     pub(super) fn find_place<W: Way>(
         &self,
@@ -403,7 +401,7 @@ impl Allocator {
         })
     }
 
-    /// What is fixed for a pool, if the resource can be in its memory type.
+    /// The constant properties of a pool, if its memory type suits the resource.
     pub(super) fn facts_for<'a>(
         &self,
         pool: &'a Pool,
@@ -417,8 +415,8 @@ impl Allocator {
         Ok(facts)
     }
 
-    /// Looks for a place in one memory type after the other, from the best on, until there is one. If there is none, the
-    /// type that came closest says why: of several the best.
+    /// Tries the memory types from the best on. If all fail, returns the error of the type that came closest; among
+    /// equals, of the best type.
     pub(super) fn in_best_type<W: Way>(
         &self,
         asked: &AllocationRequest<'_>,
@@ -441,7 +439,7 @@ impl Allocator {
         }
     }
 
-    /// The best memory type for what `allocate` would be asked.
+    /// The best memory type for such an allocation.
     #[inline]
     pub(crate) fn find_for(
         &self,
@@ -450,14 +448,14 @@ impl Allocator {
     ) -> Result<u32, FindMemoryTypeError> {
         check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
         let (types, wish) = (&self.inner.types, self.wish(resource, info));
-        // Nearly always the answer, and in a register: what `choose` answers goes through memory.
+        // Nearly always succeeds, and returns in a register; `choose` returns through memory.
         match types.best(&wish) {
             Some(best) => Ok(best),
             None => types.choose(&wish).map(|(best, _)| best).map_err(FindMemoryTypeError::NoMemoryType),
         }
     }
 
-    /// The memory types for what `allocate` would be asked, in the order in which it would try them: one at least.
+    /// The memory types for such an allocation, in the order in which `allocate` tries them. At least one.
     pub(crate) fn find_all_for(
         &self,
         resource: &Resource,
@@ -487,8 +485,8 @@ impl Allocator {
         self.inner.vector(facts.vector).expect("P1: a pool has a vector for as long as it lives")
     }
 
-    /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if
-    /// there is no other.
+    /// Visits blocks and dedicated memory in one memory type or pool. If there is no memory, frees empty blocks
+    /// elsewhere and tries again.
     #[inline]
     pub(super) fn place_in<W: Way>(
         &self,
@@ -518,7 +516,7 @@ impl Allocator {
         })
     }
 
-    /// [`Self::place_in`] for what the driver gives as it is.
+    /// One attempt of [`Self::place_in`].
     #[inline]
     fn attempt_in<W: Way>(
         &self,
@@ -559,11 +557,11 @@ impl Allocator {
             if W::TAKES {
                 events::dedicated(spot, "always_dedicated");
             }
-            // The debug settings ask for it.
+            // The debug settings require it.
             return way.dedicated(spot, true);
         }
-        // Dedicated memory is better than a part of a block, but where blocks are counted: it would be one that nothing
-        // else is in.
+        // Dedicated memory is preferable, except where the number of blocks is limited: it would count as a block for
+        // one allocation.
         let is_better_dedicated = !facts.config.is_limited()
             && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
         if may_be_dedicated && is_better_dedicated {
@@ -588,7 +586,7 @@ impl Allocator {
         }
         match way.shared(spot) {
             Err(error) if error.is_shortage() => match refused {
-                // What stood in the way of the better place says more, of two that came as close.
+                // If both came equally close, the error of the preferred placement is more useful.
                 Some(refused) => Err(refused.or_closer(error)),
                 None if may_be_dedicated => {
                     vector.check_dedicated(&spot.request).map_err(|full| full.or_closer(error))?;
@@ -625,7 +623,7 @@ impl Allocator {
         allocation
     }
 
-    /// What the caller gets for a grant.
+    /// Builds the `Allocation` for a grant.
     #[inline(always)]
     fn allocation(
         &self,

@@ -1,4 +1,4 @@
-//! Lifetime scopes: made, allocated in, counted, and freed at once.
+//! Lifetime scopes, which are freed at once.
 
 use std::sync::OnceLock;
 
@@ -14,17 +14,17 @@ use crate::pool::{FreeScopeError, Pool, Scope, ScopeCreateInfo};
 use crate::statistics::Statistics;
 
 impl Allocator {
-    /// Makes a lifetime scope. No memory is taken yet.
+    /// Creates a lifetime scope. Allocates no device memory yet.
     ///
     /// # Errors
-    /// [`CreatePoolError`] if the priority is not between 0 and 1, or the block size is more than any heap can hold.
+    /// [`CreatePoolError`] if the priority is not between 0 and 1, or the block size exceeds the limits of all heaps.
     pub fn create_scope(&self, info: &ScopeCreateInfo<'_>) -> Result<Scope, CreatePoolError> {
         let inner = &*self.inner;
         let ScopeCreateInfo { name, block_size, priority } = *info;
         if !(0.0..=1.0).contains(&priority) {
             return Err(CreatePoolError::Priority { priority });
         }
-        // In a heap that is too small for such a block, the scope will have none.
+        // In a heap that is too small for such blocks, the scope uses the default size.
         let heaps = (0..).take(inner.context.device.memory_heaps().len());
         let max = heaps.map(|heap| inner.context.budgets.max_block_size(heap)).max().unwrap_or(0);
         if block_size > max {
@@ -42,24 +42,24 @@ impl Allocator {
         Ok(scope)
     }
 
-    /// Frees everything that was allocated in a scope, dedicated memory included, and gives its blocks back to the
-    /// driver. Returns how much there was.
+    /// Frees everything that was allocated in a scope, dedicated memory included, and frees its blocks. Returns the
+    /// statistics of the freed memory.
     ///
-    /// Allocations of the scope that the program still holds are refused from now on, with [`ForeignHandle`]; they need
-    /// not be freed, only dropped.
+    /// Allocations of the scope that the program still holds are rejected from now on, with [`ForeignHandle`]. They
+    /// need not be freed, only dropped.
     ///
     /// # Errors
-    /// [`FreeScopeError`] if the scope is another allocator's: it comes back, and nothing was changed.
+    /// [`FreeScopeError`] if the scope belongs to another allocator. It contains the scope, and nothing was changed.
     ///
     /// # Complexity
-    /// O(blocks + dedicated allocations), each of which is a call of the driver. How many allocations share the blocks
-    /// does not matter.
+    /// O(blocks + dedicated allocations), with a driver call for each. The number of allocations in the blocks does not
+    /// matter.
     ///
     /// # Safety
     /// 1. The device no longer uses any memory of the scope (VUID-vkFreeMemory-memory-00677).
-    /// 2. Buffers and images that are bound to it were destroyed, or are not used again but to be destroyed.
-    /// 3. Nor are mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped, and mapped
-    ///    pointers are not used again.
+    /// 2. Buffers and images that are bound to it were destroyed, or are not used again except to destroy them.
+    /// 3. Its mappings are not used again: [`Mapping`](super::Mapping) guards that still live may only be dropped, and
+    ///    mapped pointers are not accessed.
     pub unsafe fn free_scope(&self, scope: Scope) -> Result<Statistics, FreeScopeError> {
         if scope.allocator != self.inner.id {
             return Err(FreeScopeError { scope });
@@ -78,10 +78,10 @@ impl Allocator {
         Ok(freed)
     }
 
-    /// Sums over all pools of a scope. Quick: nothing is walked.
+    /// Sums over all pools of a scope. Does not visit blocks.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the scope is another allocator's.
+    /// [`ForeignHandle`] if the scope belongs to another allocator.
     pub fn scope_statistics(&self, scope: &Scope) -> Result<Statistics, ForeignHandle> {
         if scope.allocator != self.inner.id {
             return Err(ForeignHandle::Pool);
@@ -93,18 +93,18 @@ impl Allocator {
         Ok(all)
     }
 
-    /// Takes a pool out of use with everything in it, of which nothing is said.
+    /// Deactivates a pool with everything in it, without leak reports.
     fn retire(&self, pool: &Pool) -> Statistics {
         let Ok(vector) = self.pool_vector(pool) else { return Statistics::default() };
         let totals = vector.totals().into();
-        // First: who looks at margins relies on the memory of those that it knows.
+        // First: checks of margins rely on the memory of every registered allocation.
         self.inner.debug.forget(pool.facts.vector, pool.generation);
         vector.retire(&self.inner.context);
         self.inner.pools.lock().free.push(pool.number());
         totals
     }
 
-    /// Looks for a place in the best memory type, as without a pool, but in the pools of a scope.
+    /// Visits the pools of a scope, from the best memory type on.
     pub(super) fn place_in_scope<W: Way>(
         &self,
         way: &W,
@@ -132,7 +132,7 @@ impl Allocator {
         if W::TAKES {
             return self.place_in_new_pool(way, asked, scope, memory_type);
         }
-        // The pool is not there yet, and shall not be for a look: one that nobody else sees does as well.
+        // The pool does not exist yet, and a query must not create it. A temporary vector gives the same answer.
         let inner = &*self.inner;
         let facts = inner
             .new_pool_facts(&self.scope_pool_info(scope, memory_type))
@@ -142,7 +142,7 @@ impl Allocator {
         self.place_in(way, asked, &facts, &vector)
     }
 
-    /// The first allocation of a scope in a memory type: the scope has the pool if there is something in it.
+    /// Makes the first allocation of a scope in a memory type. The scope keeps the pool only if that succeeds.
     fn place_in_new_pool<W: Way>(
         &self,
         way: &W,
@@ -150,7 +150,7 @@ impl Allocator {
         scope: &Scope,
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
-        // A pool without first blocks is refused only if there are too many pools.
+        // A pool without first blocks is rejected only if there are too many pools.
         let pool = self
             .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
@@ -160,7 +160,7 @@ impl Allocator {
             Ok(answer) => match place.set(pool) {
                 Ok(()) => Ok(answer),
                 Err(second) => {
-                    // Another thread was faster. What is in the second pool goes with it.
+                    // Another thread was faster. Retiring the second pool also frees the allocation in it.
                     drop(answer);
                     self.retire(&second);
                     let Pool { facts, .. } = place.get().expect("P3: a place that is taken has a pool");
@@ -178,7 +178,7 @@ impl Allocator {
         let heap_size = self.inner.context.budgets.max_block_size(self.inner.context.heap_of(memory_type));
         let heap_size = heap_size.min(MAX_BLOCK_SIZE);
         PoolCreateInfo {
-            // A heap that no such block fits in shall not make the whole scope useless.
+            // A heap that is too small for such blocks should not make the whole scope unusable.
             block_size: if scope.block_size > heap_size { 0 } else { scope.block_size },
             priority: scope.priority,
             name: scope.name.as_deref(),

@@ -1,4 +1,4 @@
-//! Threads that say beforehand that they will be many.
+//! Explicit assignment of shards to threads.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -8,15 +8,14 @@ use crate::error::ForeignHandle;
 use crate::pool::Pool;
 
 impl Allocator {
-    /// Lets the calling thread have a part of the blocks of a memory type to itself from now on, as if it had contended
-    /// for them with other threads. No program has to call it: threads that contend settle by themselves. It is for
-    /// workers that are to be fast from the first allocation on, and for tests that are to be the same on every machine.
-    /// It lasts until a thread that has settled finds, after 65,536 allocations and frees, that no other has done
-    /// anything meanwhile.
+    /// Assigns the calling thread an exclusive part of the blocks of a memory type, as if it had contended for them. No
+    /// program needs this, because threads that contend settle automatically. It helps workers that must be fast from
+    /// the first allocation on, and tests that must behave the same on every machine. The assignment ends when a
+    /// settled thread finds, after 65,536 allocations and frees, that no other thread was active.
     ///
-    /// Says whether there is such a part: there is none in blocks that are too small to divide further, none where
-    /// `bufferImageGranularity` is above 64 KiB, and none for a number that no memory type has. Memory is taken when
-    /// the thread allocates; what it does not use is given back as for all threads.
+    /// Returns true if the thread has such a part. There is none if blocks are too small to divide, if
+    /// `bufferImageGranularity` is above 64 KiB, or if the memory type does not exist. Memory is leased when the thread
+    /// allocates; unused memory returns as for all threads.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -40,10 +39,10 @@ impl Allocator {
         has_one
     }
 
-    /// As [`Self::settle_in_memory_type`], in the blocks of a pool. Linear and buddy pools are not divided.
+    /// Like [`Self::settle_in_memory_type`], for the blocks of a pool. Linear and buddy pools are not divided.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
         let has_one = self.pool_vector(pool)?.settle();
         if has_one {

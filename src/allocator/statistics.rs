@@ -1,4 +1,4 @@
-//! What the allocator holds, in figures.
+//! Statistics and budgets of the allocator.
 #![forbid(unsafe_code)]
 
 use super::Allocator;
@@ -10,7 +10,7 @@ use crate::error::ForeignHandle;
 use crate::pool::Pool;
 use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
 
-/// What one heap holds and may hold.
+/// Usage and budget of one heap.
 ///
 /// ```
 /// # use sublet::*;
@@ -22,11 +22,11 @@ use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapBudget {
-    /// What this allocator has in the heap.
+    /// The memory of this allocator in the heap.
     pub statistics: Statistics,
     /// Bytes in use: by the whole program if VK_EXT_memory_budget is enabled, else by this allocator.
     pub usage: u64,
-    /// Bytes that may be in use: what the driver says, else 80 % of the heap.
+    /// Bytes that may be in use: the driver's figure, else 80 % of the heap.
     pub budget: u64,
 }
 
@@ -46,13 +46,13 @@ impl Allocator {
         &self.inner.context.device
     }
 
-    /// The allocator's number, which no other allocator of this process has or had.
+    /// The allocator's number, unique within this process.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.id
     }
 
-    /// Whether allocations may be in a memory type at all: it is there, and the allocator uses types with its flags.
+    /// Returns true if the memory type exists and the allocator may use its flags.
     #[must_use]
     pub fn is_type_allowed(&self, memory_type: u32) -> bool {
         1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)
@@ -62,7 +62,7 @@ impl Allocator {
         self.inner.maintenance5
     }
 
-    /// The memory types and heaps of the device; a heap's size is the program's limit on it where that is lower.
+    /// The memory types and heaps of the device. Heap sizes are reduced to the program's limits.
     pub fn memory_properties(&self) -> ash::vk::PhysicalDeviceMemoryProperties {
         let context = &self.inner.context;
         let mut properties = context.device.memory;
@@ -79,23 +79,22 @@ impl Allocator {
         &self.inner.context.device.properties
     }
 
-    /// The most bytes that a buffer may have: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` where
-    /// the device does not say.
+    /// The largest size of a buffer: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` if unknown.
     pub fn max_buffer_size(&self) -> u64 {
         self.inner.context.device.max_buffer_size
     }
 
-    /// The most bytes that one `VkDeviceMemory` should have: `maxMemoryAllocationSize` of Vulkan 1.1, `u64::MAX` where the
-    /// device does not say. Blocks are no larger. A single request above it goes to the driver, which
-    /// [may grant it](crate::guide::limits#more-than-one-allocation-may-have).
+    /// The largest recommended size of one `VkDeviceMemory`: `maxMemoryAllocationSize` of Vulkan 1.1, `u64::MAX` if
+    /// unknown. Blocks never exceed it. A single larger request goes to the driver, which [may grant
+    /// it](crate::guide::limits#more-than-one-allocation-may-have).
     pub fn max_memory_allocation_size(&self) -> u64 {
         self.inner.context.device.max_memory_size
     }
 
-    /// Usage and budget of every heap, cheap enough for every frame: two short locks for each memory type and pool that
-    /// has or had memory, and one for each shard.
+    /// Usage and budget of every heap. Cheap enough for every frame: takes two short locks for each memory type and
+    /// pool that has or had memory, and one for each shard.
     ///
-    /// The driver is asked again only if this allocator took or gave back enough memory since; see
+    /// Queries the driver only if this allocator allocated or freed enough memory since the last query; see
     /// [`Self::set_current_frame_index`].
     ///
     /// ```
@@ -124,9 +123,9 @@ impl Allocator {
         heaps
     }
 
-    /// Tells the allocator that a new frame begins: budgets are fetched from the driver. Frames are a program's way to
-    /// have fresh figures once in a while, and never in the middle of an allocation. That is a call of the driver,
-    /// which takes its time with some of them; without VK_EXT_memory_budget nothing is asked.
+    /// Marks the start of a new frame, and fetches budgets from the driver. This gives a program fresh figures
+    /// regularly, and never in the middle of an allocation. The driver call is slow on some drivers. Without
+    /// VK_EXT_memory_budget nothing is fetched.
     pub fn set_current_frame_index(&self, frame_index: u32) {
         let context = &self.inner.context;
         context.budgets.refresh(&context.device);
@@ -135,7 +134,7 @@ impl Allocator {
         self.record(RecordedCall::Frame(frame_index));
     }
 
-    /// Sums for each memory type, pools included. Quick: nothing is walked.
+    /// Sums for each memory type, pools included. Does not visit blocks.
     #[must_use]
     pub fn memory_type_statistics(&self) -> Vec<Statistics> {
         let mut types = vec![Statistics::default(); self.inner.defaults.len()];
@@ -143,7 +142,7 @@ impl Allocator {
         types
     }
 
-    /// Sums for each heap. Quick: nothing is walked. [`Self::heap_budgets`] has them as well, with usage and budget.
+    /// Sums for each heap. Does not visit blocks. [`Self::heap_budgets`] also has usage and budget.
     #[must_use]
     pub fn heap_statistics(&self) -> Vec<Statistics> {
         let context = &self.inner.context;
@@ -152,7 +151,7 @@ impl Allocator {
         heaps
     }
 
-    /// Sums over everything. Quick: nothing is walked.
+    /// Sums over everything. Does not visit blocks.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut all = Statistics::default();
@@ -160,19 +159,19 @@ impl Allocator {
         all
     }
 
-    /// Sums over the default vector of a memory type, that is, without its pools; `None` if there is no such type.
-    /// Quick: nothing is walked.
+    /// Sums over the default vector of a memory type, without its pools; `None` if there is no such type. Does not
+    /// visit blocks.
     #[must_use]
     pub fn default_statistics(&self, memory_type_index: u32) -> Option<Statistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
         Some(default.vector.totals().into())
     }
 
-    /// Sums over everything, by memory type, by heap and in all, and the extremes of sizes: walks every block.
+    /// Sums by memory type, by heap and in total, with the extremes of sizes. Visits every block.
     ///
     /// # Complexity
-    /// O(chunks). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked:
-    /// other threads wait. For tools, and not for every frame.
+    /// O(chunks). Holds the locks of a memory type or pool and all its shards while its blocks are visited, so other
+    /// threads wait. Meant for tools, not for every frame.
     #[must_use]
     pub fn calculate_statistics(&self) -> TotalStatistics {
         let context = &self.inner.context;
@@ -185,25 +184,25 @@ impl Allocator {
         all
     }
 
-    /// As [`Self::default_statistics`], with the extremes of sizes: walks every block of the default vector.
+    /// [`Self::default_statistics`] with the extremes of sizes. Visits every block of the default vector.
     #[must_use]
     pub fn calculate_default_statistics(&self, memory_type_index: u32) -> Option<DetailedStatistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
         measure(&default.vector).map(|(_, statistics)| statistics)
     }
 
-    /// Sums over a pool. Quick: nothing is walked.
+    /// Sums over a pool. Does not visit blocks.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn pool_statistics(&self, pool: &Pool) -> Result<Statistics, ForeignHandle> {
         Ok(self.pool_vector(pool)?.totals().into())
     }
 
-    /// Sums over a pool, and the extremes of sizes: walks every block of it.
+    /// Sums over a pool, with the extremes of sizes. Visits every block of it.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the pool is another allocator's.
+    /// [`ForeignHandle`] if the pool belongs to another allocator.
     pub fn calculate_pool_statistics(&self, pool: &Pool) -> Result<DetailedStatistics, ForeignHandle> {
         measure(self.pool_vector(pool)?).map(|(_, statistics)| statistics).ok_or(ForeignHandle::Pool)
     }
@@ -211,7 +210,7 @@ impl Allocator {
     /// Calls `visit` with the sums over each vector, and its memory type.
     #[inline(always)]
     fn for_each_total(&self, mut visit: impl FnMut(u32, Statistics)) {
-        // Not as a loop here, which would ask each time whether it is at a memory type or at a pool.
+        // `for_each` avoids a check for the end of the first part in each iteration of a loop.
         self.inner.vectors().for_each(|vector| {
             if let Some((memory_type, totals)) = vector.totals_and_type() {
                 visit(memory_type, totals.into());
@@ -226,7 +225,7 @@ fn measure(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
     Some((memory_type, DetailedStatistics::from_sizes(totals.into(), sizes)))
 }
 
-/// [`measure`] of a vector that has shards, chunk by chunk.
+/// [`measure`] for a vector with shards, chunk by chunk.
 fn walk(vector: &BlockVector) -> Option<(u32, DetailedStatistics)> {
     let mut memory_type = None;
     let mut all = DetailedStatistics::default();

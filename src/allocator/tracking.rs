@@ -1,4 +1,4 @@
-//! What an allocator keeps of every allocation, if the program asks for it.
+//! Optional data that an allocator keeps for every allocation.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -11,12 +11,12 @@ use crate::create_info::AllocationCreateInfo;
 use crate::error::ForeignHandle;
 
 bitflags::bitflags! {
-    /// What an allocator keeps of every allocation, besides the names that some have: see
+    /// Data that an allocator keeps for every allocation, besides names: see
     /// [`AllocatorCreateInfo::tracking`](crate::AllocatorCreateInfo::tracking).
     ///
-    /// What is kept is shown by leak reports, by a [`MemoryMap`](crate::MemoryMap) and by the statistics string. It
-    /// costs an entry in a table for each allocation, and every allocation then takes the longer way that named ones
-    /// take. An allocator that tracks nothing pays nothing.
+    /// Leak reports, a [`MemoryMap`](crate::MemoryMap) and the statistics string show it. It costs a table entry for
+    /// each allocation, and every allocation then takes the slower path of named ones. An allocator that tracks nothing
+    /// pays nothing.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -32,18 +32,17 @@ bitflags::bitflags! {
     /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Tracking: u32 {
-        /// The number that the program keeps with the allocation:
-        /// [`AllocationCreateInfo::user_data`](crate::AllocationCreateInfo::user_data), and what
-        /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) makes of it.
+        /// The caller's own number: [`AllocationCreateInfo::user_data`](crate::AllocationCreateInfo::user_data), or the
+        /// later value from [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data).
         const USER_DATA = 0x1;
-        /// The place in the program that called the function that allocated. Buffers of arenas and descriptor
-        /// heaps are of the place that made those.
+        /// The code location of the call that allocated. For buffers of arenas and descriptor heaps, it is the location
+        /// that created the arena or heap.
         const CALLER = 0x2;
     }
 }
 
 impl Tracking {
-    /// What is kept of an allocation that was just made.
+    /// The annotation of a new allocation.
     pub(super) fn annotation(
         self,
         info: &AllocationCreateInfo<'_>,
@@ -59,11 +58,11 @@ impl Tracking {
 }
 
 impl Allocator {
-    /// Changes what the caller keeps with the allocation: in the allocation itself, as
-    /// [`Allocation::set_user_data`] does, and, with [`Tracking::USER_DATA`], in what leak reports and maps show.
+    /// Changes the user data of an allocation, like [`Allocation::set_user_data`]. With [`Tracking::USER_DATA`], leak
+    /// reports and memory maps show the new value.
     ///
     /// # Errors
-    /// [`ForeignHandle`] if the allocation is another allocator's; nothing was changed.
+    /// [`ForeignHandle`] if the allocation belongs to another allocator; nothing was changed.
     pub fn set_allocation_user_data(
         &self,
         allocation: &mut Allocation,
@@ -73,7 +72,7 @@ impl Allocator {
         if self.inner.tracking.contains(Tracking::USER_DATA) {
             vector.annotate(allocation.live(), |kept| kept.user_data = Some(user_data))?;
         } else {
-            // Says whether the allocation is a live one.
+            // Checks that the allocation is live.
             vector.memory_size(allocation.live())?;
         }
         allocation.set_user_data(user_data);

@@ -12,9 +12,9 @@ use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
 use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
 
-/// Heaps up to this size have blocks of an eighth of it.
+/// In heaps up to this size, blocks have an eighth of the heap.
 const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
-/// The block size in larger heaps, if the program does not say another.
+/// The default block size in larger heaps.
 const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
 /// Managed block sizes are multiples of this.
 const BLOCK_SIZE_STEP: u64 = 32;
@@ -25,7 +25,7 @@ pub(super) struct DefaultVector {
     pub(super) vector: BlockVector,
 }
 impl Inner {
-    /// Puts one vector for each memory type to use.
+    /// Activates one vector for each memory type.
     pub(super) fn activate_defaults(&mut self, info: &AllocatorCreateInfo<'_>) {
         let large = match info.preferred_large_heap_block_size {
             0 => DEFAULT_LARGE_HEAP_BLOCK_SIZE,
@@ -61,7 +61,7 @@ impl Inner {
             DefaultVector { facts, vector: BlockVector::unused() }
         };
         self.defaults = (0..narrow(self.context.device.memory_types().len())).map(default).collect();
-        // Where they stay: what is in use is large.
+        // Activated in place, because the active state is large.
         for DefaultVector { facts, vector } in &self.defaults {
             let active = vector.activate(&self.context, facts.config, None);
             debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
@@ -77,7 +77,7 @@ impl Inner {
         }
     }
 
-    /// Where in the table of pools a vector with that number is.
+    /// The index in the table of pools for a vector number.
     #[inline]
     pub(super) fn pool_number(&self, number: u32) -> u32 {
         number.wrapping_sub(narrow(self.defaults.len()))
@@ -94,7 +94,7 @@ impl Inner {
         (0..).zip(defaults.chain(self.pool_vectors.iter()))
     }
 
-    /// What every allocation of a memory type has in its flags.
+    /// The flags that all allocations of a memory type have.
     pub(super) fn host_flags(&self, memory_type: u32) -> u8 {
         let device = &self.context.device;
         match (device.is_host_visible(memory_type), device.is_coherent(memory_type)) {
@@ -104,15 +104,14 @@ impl Inner {
         }
     }
 
-    /// Allocations in memory that has to be flushed begin at an atom, so that no two share one.
+    /// The minimum alignment. In memory that needs flushes, allocations begin at an atom, so that no two share one.
     pub(super) fn least_alignment(&self, memory_type: u32) -> Alignment {
         let flushed = self.host_flags(memory_type) & allocation_flags::NON_COHERENT != 0;
         if flushed { self.context.device.atom } else { Alignment::ONE }
     }
 }
 
-/// The sizes that were asked for, where there are any, as far as the heap has room for them, and no more than there may
-/// be in one piece.
+/// The requested sizes, or the defaults, limited by the heap and by the largest allowed `VkDeviceMemory`.
 fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size: u64) -> BlockSizes {
     let down = |size: u64| size - size % BLOCK_SIZE_STEP;
     let most = down(heap_size).min(MAX_BLOCK_SIZE).min(down(max_memory_size));
@@ -125,16 +124,16 @@ fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size:
     BlockSizes { first: step(asked.first, largest), largest }
 }
 
-/// A heap's preferred block size: an eighth of a small heap, else `large`, and no more than there may be in one piece;
-/// a multiple of [`BLOCK_SIZE_STEP`].
+/// A heap's preferred block size: an eighth of a small heap, else `large`, limited by the largest allowed
+/// `VkDeviceMemory`. A multiple of [`BLOCK_SIZE_STEP`].
 fn default_block_size(heap_size: u64, large: u64, max_memory_size: u64) -> u64 {
     let size = if heap_size <= SMALL_HEAP_MAX_SIZE {
         heap_size / 8
     } else {
-        // A block that the heap, or an engine, cannot hold would make every allocation a dedicated one.
+        // A block that exceeds the heap or an engine's limit would make every allocation dedicated.
         large.min(heap_size - heap_size % BLOCK_SIZE_STEP).min(MAX_BLOCK_SIZE)
     };
-    // Nor is there one of more bytes than the device allows in one piece, which Vulkan says are 2^30 at least.
+    // The device's limit on one allocation also applies; Vulkan guarantees at least 2^30.
     let size = size.min((max_memory_size - max_memory_size % BLOCK_SIZE_STEP).max(BLOCK_SIZE_STEP));
     // Cannot overflow: the sizes above are below 2^63, or multiples already.
     size.max(1).next_multiple_of(BLOCK_SIZE_STEP)

@@ -1,4 +1,4 @@
-//! What a recording begins with: the allocator and its device, and what lives already.
+//! The start of a recording: the allocator and its device, and the live objects.
 #![forbid(unsafe_code)]
 
 use std::time::SystemTime;
@@ -71,9 +71,9 @@ impl Inner {
         }
     }
 
-    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was
-    /// made just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is
-    /// still there. A call that did not notice yet that there is a recording may be missed.
+    /// Writes the live objects. Other threads that want to record wait meanwhile, without holding a lock. A new
+    /// allocation may be written here and again by the thread that made it; readers handle that. One that is about to
+    /// be freed is still written. A call that has not seen the recording start may be missed.
     pub(super) fn record_what_lives(&self, opening: &Opening<'_>) {
         let scopes = self.recording.scopes.lock().clone();
         for (&number, KnownScope { block_size, priority, name }) in &scopes {
@@ -82,14 +82,14 @@ impl Inner {
             opening.record(Operation::CreateScope, length(name), |put| encode::scope(put, &raw));
         }
         for (number, vector) in self.numbered_vectors() {
-            // Kept first: nobody is called while the vector is locked.
+            // Collected first, because nothing may be called while the vector is locked.
             let mut found = None;
             let mut allocations = Vec::new();
             vector.visit(&mut |visited| match visited {
                 Visited::Vector { config, generation, name } => {
                     found = Some((*config, generation, name.map(Box::<str>::from)));
                 }
-                // What becomes of the move is told, if it is anything.
+                // Later records describe the outcome of the move, if any.
                 Visited::Chunk { annotation: Some(Annotation { is_set_aside: true, .. }), .. } => {}
                 Visited::Chunk {
                     chunk: Chunk { offset, size, used: Some((key, tag)) },
@@ -122,7 +122,7 @@ impl Inner {
             let Some((config, generation, name)) = found else { continue };
             let VectorConfig { memory_type, scope, .. } = config;
             if scope.is_some_and(|scope| !scopes.contains_key(&scope)) {
-                // It is being freed, or was made after the recording began, which then hears of all that is in it.
+                // It is being freed, or was created after the recording began, which then records its contents.
                 continue;
             }
             if scope.is_none() && index(number) >= self.defaults.len() {

@@ -1,8 +1,8 @@
-//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for
+//! Writes records of calls, and starts and stops recordings. Without the feature `trace`, `not_recording.rs` replaces
 //! this folder.
 //!
-//! An allocation is told after it was made, and its end before it ends. So the order of the file is one that could have
-//! been: between the two, nobody else is told to have its place.
+//! An allocation is recorded after it was made, and its end before it is freed. So the file is in a possible order: in
+//! between, no other allocation is recorded at its place.
 #![forbid(unsafe_code)]
 
 mod beginning;
@@ -30,7 +30,7 @@ use crate::record::failure::failure_number;
 use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawScope, RawWanted};
 use crate::record::recorder::{Cursor, Recorder, fitting, fitting_list, length};
 
-/// What stands in a record for a field of a note.
+/// Converts a field of a call to a value for the record.
 macro_rules! raw {
     (allocation $field:ident) => {
         place($field)
@@ -67,7 +67,7 @@ macro_rules! call_writer {
         )* }
     ) => {
         impl Allocator {
-            /// Writes the record of a call. Where it is known which, nothing is left of the others.
+            /// Writes the record of a call. If the variant is known at compile time, the other arms vanish.
             #[inline(always)]
             fn put_call(&self, call: RecordedCall<'_>) {
                 match call {
@@ -86,10 +86,10 @@ macro_rules! call_writer {
 }
 operations!(call_writer);
 
-/// A pool in a list takes no more bytes.
+/// The most bytes of a pool in a list.
 const POOL_BYTES: usize = 10;
 
-/// What a trace says of the allocator, and no call does.
+/// Properties of the allocator that a trace contains and no call does.
 #[derive(Debug)]
 struct Created {
     api_version: u32,
@@ -108,12 +108,12 @@ struct KnownScope {
     name: Option<Box<str>>,
 }
 
-/// An allocator's recordings.
+/// The recording state of an allocator.
 #[derive(Debug)]
 pub(super) struct Recording {
     created: Created,
     recorder: OnceLock<Arc<Recorder>>,
-    /// Those that live.
+    /// The live scopes.
     scopes: Mutex<BTreeMap<u32, KnownScope>>,
     next_scope: AtomicU32,
     next_defragmentation: AtomicU32,
@@ -202,7 +202,7 @@ impl Inner {
         }
     }
 
-    /// Ends what is recorded, for an allocator that goes.
+    /// Ends the recording of an allocator that is being destroyed.
     pub(super) fn finish_recording(&self) {
         match self.stop_recording() {
             Ok(summary) => tracing::debug!(
@@ -225,19 +225,19 @@ impl Inner {
 }
 
 impl Allocator {
-    /// Records all calls from now on, as the file that [`trace`](crate::trace) describes, into a sink: a file, mostly.
-    /// It gets large pieces, from a thread of its own; a buffer around it gains nothing.
+    /// Records all calls from now on to a sink, usually a file, in the format that [`trace`](crate::trace) describes. A
+    /// separate thread writes large chunks, so the sink needs no buffer.
     ///
-    /// What lives already is recorded as such. Calls of other threads that are under way may be missed or not.
+    /// Live objects are recorded at the start. Calls that other threads have in progress may or may not be recorded.
     ///
-    /// A sink that fails, or panics, ends the recording and not the program: [`Self::stop_recording`] tells. A sink
-    /// that is slower than the program for more than about a megabyte makes its calls wait, so that nothing is lost.
-    /// When the allocator is destroyed, its recording ends well.
+    /// A sink that fails or panics ends the recording but not the program; [`Self::stop_recording`] reports it. If the
+    /// sink lags behind by more than about a megabyte, recorded calls wait for it, so that nothing is lost. Destroying
+    /// the allocator completes its recording.
     ///
-    /// A name of more than 32 KiB is cut.
+    /// Names are truncated to 32 KiB.
     ///
     /// # Errors
-    /// [`StartRecordingError`] if the allocator records already, or its thread cannot be started.
+    /// [`StartRecordingError`] if the allocator records already, or the thread cannot be started.
     ///
     /// # Complexity
     /// O(allocations). Afterwards each call takes some tens of nanoseconds more.
@@ -267,7 +267,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Ends the recording, when all of it is written.
+    /// Ends the recording, after everything is written.
     ///
     /// # Errors
     /// [`StopRecordingError`] if there is no recording, or if its sink has failed.
@@ -275,19 +275,20 @@ impl Allocator {
         self.inner.stop_recording()
     }
 
-    /// Whether calls are recorded: not before [`Self::start_recording`], and not after the sink has failed.
+    /// Returns true while calls are recorded: from [`Self::start_recording`] until the recording ends or the sink
+    /// fails.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         let recorder = self.inner.recording.recorder.get();
         self.inner.bookkeeping.records() && recorder.is_some_and(|recorder| !recorder.is_over())
     }
 
-    /// Whether a recording cannot begin, because there is one, or one that failed and was not stopped.
+    /// Returns true if a recording cannot begin, because one exists. It may be active, or failed and not stopped.
     pub(crate) fn has_recording(&self) -> bool {
         self.inner.recording.recorder.get().is_some_and(|recorder| recorder.is_taken())
     }
 
-    /// Tells of an allocation that was made or not.
+    /// Records an attempt to allocate.
     #[inline(always)]
     pub(super) fn record_allocation(
         &self,
@@ -329,7 +330,7 @@ impl Allocator {
         });
     }
 
-    /// Tells of an allocation that is about to be freed.
+    /// Records that an allocation is about to be freed.
     #[inline(always)]
     pub(super) fn record_free(&self, allocation: &Allocation) {
         if self.inner.bookkeeping.records() {
@@ -345,7 +346,7 @@ impl Allocator {
         }
     }
 
-    /// Tells of a call.
+    /// Records a call.
     #[inline(always)]
     pub(crate) fn record(&self, call: RecordedCall<'_>) {
         if self.inner.bookkeeping.records() {
@@ -359,7 +360,7 @@ impl Allocator {
         self.put_call(call);
     }
 
-    /// Writes what is no simple list of fields.
+    /// Writes calls that are not simple lists of fields.
     fn put_other(&self, call: RecordedCall<'_>) {
         match call {
             RecordedCall::CreatePool(pool, info) => self.write_pool(pool, info),
@@ -417,7 +418,7 @@ impl Allocator {
         self.inner.recording.next_defragmentation.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A scope was made.
+    /// Registers and records a new scope.
     pub(super) fn know_scope(&self, scope: &Scope) {
         let &Scope { number, block_size, priority, ref name, .. } = scope;
         let known = KnownScope { block_size, priority, name: name.clone() };
@@ -425,7 +426,7 @@ impl Allocator {
         self.record(RecordedCall::CreateScope(scope));
     }
 
-    /// A scope is about to be freed.
+    /// Records a scope that is about to be freed.
     pub(super) fn forget_scope(&self, scope: &Scope) {
         self.record(RecordedCall::FreeScope(scope));
         self.inner.recording.scopes.lock().remove(&scope.number);

@@ -1,4 +1,4 @@
-//! What stands in the way of collecting, and of reading timelines.
+//! Errors of collecting and of reading timelines.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,18 +8,18 @@ use crate::allocation::FreeError;
 use crate::device::DriverError;
 use crate::retire::{LaneId, OtherClock};
 
-/// Some of what was done could not be freed. All the rest was.
+/// Some completed resources could not be freed. All others were.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CollectError {
     /// Resources, pools and scopes that were destroyed and freed.
     pub collected: usize,
-    /// Resources, pools and scopes of another allocator: they stay in the queue, untouched.
+    /// Resources, pools and scopes of another allocator. They stay in the queue.
     pub kept: usize,
-    /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with
+    /// Allocations whose pool or scope, and with it their memory, is gone. Buffers and images that were retired with
     /// them were destroyed.
     pub refused: Vec<FreeError>,
-    /// Tickets of another clock wait: what was retired with them stays.
+    /// The pending tickets belong to another clock. Their resources stay in the queue.
     pub other_clock: Option<OtherClock>,
 }
 
@@ -50,17 +50,17 @@ impl Error for CollectError {
     }
 }
 
-/// Why the counter of a timeline semaphore was not read.
+/// The counter of a timeline semaphore could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TimelineError {
     /// The device has neither Vulkan 1.2 nor VK_KHR_timeline_semaphore enabled.
     MissingFunction(crate::device::MissingFunction),
-    /// The driver refused. The device is lost, or out of memory.
+    /// The driver refused: the device is lost, or out of memory.
     Driver {
-        /// Whose counter was to be read.
+        /// The timeline whose counter was read.
         lane: LaneId,
-        /// What the driver answered.
+        /// The driver's error.
         source: DriverError,
     },
 }

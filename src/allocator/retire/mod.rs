@@ -1,4 +1,4 @@
-//! The allocator's own resources, kept until the GPU is done with them.
+//! Buffers, images, memory, pools and scopes that wait for the GPU.
 
 mod error;
 mod timelines;
@@ -22,7 +22,7 @@ struct Retired {
     held: Held,
 }
 
-/// The last two are boxed: they are large and rare.
+/// Pools and scopes are boxed, because they are large and rare.
 enum Held {
     Memory {
         /// `None` for memory alone.
@@ -34,7 +34,7 @@ enum Held {
 }
 
 impl Held {
-    /// The number of the allocator that made it.
+    /// The number of the allocator that created it.
     fn allocator(&self) -> u32 {
         match self {
             Self::Memory { allocation, .. } => allocation.allocator,
@@ -43,7 +43,7 @@ impl Held {
         }
     }
 
-    /// Bytes of an allocation. What is in a pool or scope is counted where the allocator reports its leaks.
+    /// Bytes of an allocation. The contents of pools and scopes are counted where the allocator reports leaks.
     fn size(&self) -> u64 {
         match self {
             Self::Memory { allocation, .. } => allocation.size(),
@@ -54,18 +54,18 @@ impl Held {
 
 struct Waiting {
     queue: Retire<Retired>,
-    /// An empty list with room, left by the last call.
+    /// An empty list, kept for its capacity.
     spare: VecDeque<Retired>,
 }
 
-/// Buffers, images, memory, pools and scopes that wait until the GPU is done with them, to be destroyed and freed then.
+/// Buffers, images, memory, pools and scopes that are destroyed and freed when the GPU is done with them.
 ///
-/// Any number of threads retire and collect at once; no lock is held while the driver is called. One queue may be used
-/// with any clock and any allocator, but it is simplest to have one of each for a device.
+/// Any number of threads may retire and collect at once. No lock is held over driver calls. A queue works with any
+/// clock and any allocator, but one of each for a device is simplest. All tickets of a queue must belong to one clock.
 ///
-/// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of
-/// the program call [`Clock::shutdown`](crate::retire::Clock::shutdown) and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a
-/// queue are of one clock.
+/// Dropping the queue frees nothing: pending resources stay allocated, and a `tracing` event warns of it. At the end of
+/// the program call [`Clock::shutdown`](crate::retire::Clock::shutdown) and [`collect`](Self::collect), or
+/// [`drain`](Self::drain).
 ///
 /// ```
 /// # use sublet::{*, retire::Clock}; use ash::vk;
@@ -91,7 +91,7 @@ pub struct RetiredResources {
     waiting: Mutex<Waiting>,
 }
 
-/// What a call took out of the queue. What is left of it when it is dropped goes back, also when a panic is the reason.
+/// Items taken out of the queue by one call. Dropping the batch returns the rest to the queue, also during a panic.
 struct Batch<'a> {
     from: &'a RetiredResources,
     items: VecDeque<Retired>,
@@ -110,53 +110,53 @@ impl Drop for Batch<'_> {
 }
 
 impl RetiredResources {
-    /// Nothing waits. Takes no memory.
+    /// An empty queue. Allocates no host memory.
     #[must_use]
     pub const fn new() -> Self {
         Self { waiting: const_mutex(Waiting { queue: Retire::new(), spare: VecDeque::new() }) }
     }
 
-    /// A buffer, to be destroyed and its memory freed once `ticket` is done.
+    /// Destroys a buffer and frees its memory once `ticket` is done.
     ///
     /// # Safety
-    /// 1. The buffer is a live one of the device that the allocation is from, or null.
-    /// 2. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, the device uses neither the
-    ///    buffer nor anything else that is bound to the memory: of all the recordings that do, the device executes this
-    ///    one last, and the clock is told the truth (VUID-vkDestroyBuffer-buffer-00922,
+    /// 1. The buffer is null, or live and of the device that the allocation is from.
+    /// 2. Once `ticket` is done according to the clock passed to [`collect`](Self::collect), the device uses neither
+    ///    the buffer nor anything else that is bound to the memory. So this ticket belongs to the last submission that
+    ///    uses them, and the clock is informed correctly (VUID-vkDestroyBuffer-buffer-00922,
     ///    VUID-vkFreeMemory-memory-00677).
-    /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
+    /// 3. The program no longer uses them either: later recordings do not reference them, and the mapping is not used.
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
         self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Buffer(buffer)), allocation });
     }
 
-    /// An image, to be destroyed and its memory freed once `ticket` is done.
+    /// Destroys an image and frees its memory once `ticket` is done.
     ///
     /// # Safety
-    /// As for [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
+    /// See [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
         self.push(ticket, Held::Memory { resource: Some(BufferOrImage::Image(image)), allocation });
     }
 
-    /// Memory without a resource, to be freed once `ticket` is done.
+    /// Frees memory without a resource once `ticket` is done.
     ///
     /// # Safety
-    /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to
-    /// be destroyed (VUID-vkFreeMemory-memory-00677).
+    /// See [`retire_buffer`](Self::retire_buffer). Resources that are bound to the memory are not used again, except to
+    /// destroy them (VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
         self.push(ticket, Held::Memory { resource: None, allocation });
     }
 
-    /// A pool, to be [destroyed](Allocator::destroy_pool) once `ticket` is done. What is still allocated in it then is
-    /// freed with it, and an event names each allocation as a leak. Takes a little host memory.
+    /// [Destroys](Allocator::destroy_pool) a pool once `ticket` is done. Allocations that are still live in it are
+    /// freed with it, and an event reports each as a leak. Allocates a little host memory.
     ///
-    /// Retire what is in the pool first, with this ticket or an earlier one of the lane: of one ticket, what was retired
-    /// first is freed first.
+    /// Retire the contents of the pool first, with this ticket or an earlier one of the same timeline. Resources of one
+    /// ticket are freed in the order in which they were retired.
     ///
     /// # Safety
-    /// 1. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, what
-    ///    [`destroy_pool`](Allocator::destroy_pool) asks for is true: the device no longer uses any memory of the pool
-    ///    (VUID-vkFreeMemory-memory-00677), and neither resources that are bound to it nor mappings are used again.
-    /// 2. Buffers and images of the pool that wait in a queue too are collected before: they wait for this ticket, or
+    /// 1. Once `ticket` is done according to the clock passed to [`collect`](Self::collect), the requirements of
+    ///    [`destroy_pool`](Allocator::destroy_pool) hold. The device no longer uses any memory of the pool
+    ///    (VUID-vkFreeMemory-memory-00677), and neither its resources nor its mappings are used again.
+    /// 2. Buffers and images of the pool that also wait in a queue are collected before: they wait for this ticket, or
     ///    for one that is done earlier.
     ///
     /// ```
@@ -186,11 +186,11 @@ impl RetiredResources {
         self.push(ticket, Held::Pool(Box::new(pool)));
     }
 
-    /// A scope, to be [freed](Allocator::free_scope) with everything in it once `ticket` is done. Takes a little host
+    /// [Frees](Allocator::free_scope) a scope and everything in it once `ticket` is done. Allocates a little host
     /// memory.
     ///
     /// # Safety
-    /// As for [`retire_pool`](Self::retire_pool), of [`free_scope`](Allocator::free_scope).
+    /// See [`retire_pool`](Self::retire_pool), with the requirements of [`free_scope`](Allocator::free_scope).
     pub unsafe fn retire_scope(&self, ticket: Ticket, scope: Scope) {
         self.push(ticket, Held::Scope(Box::new(scope)));
     }
@@ -199,31 +199,33 @@ impl RetiredResources {
         self.waiting.lock().queue.push(ticket, Retired { ticket, held });
     }
 
-    /// Destroys and frees what is done according to `clock`, in the order of tickets, and returns how much that was.
+    /// Destroys and frees the resources whose tickets are done according to `clock`, in the order of tickets. Returns
+    /// their number.
     ///
     /// # Errors
-    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone, or waits for a ticket of
-    /// another clock. All that can be freed is freed nonetheless, and nothing is lost.
+    /// [`CollectError`] if some resources belong to another allocator, were in a pool that is gone, or wait for a
+    /// ticket of another clock. Everything else is freed nonetheless, and nothing is lost.
     ///
     /// # Complexity
-    /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
+    /// O(pending tickets + completed resources). Allocates host memory only until its lists have grown large enough.
     #[doc(alias = "runGarbageCollection")]
     pub fn collect(&self, allocator: &Allocator, clock: &ClockView) -> Result<usize, CollectError> {
         let mut other_clock = None;
         let batch = self.take(|queue, items| {
             other_clock = queue.collect(clock, |item| items.push_back(item)).err();
         });
-        // SAFETY: the tickets are done, and those who retired promised what follows from that.
+        // SAFETY: the tickets are done, and the callers that retired the resources promised that they are then unused.
         unsafe { batch.free(allocator, other_clock) }
     }
 
-    /// Destroys and frees everything, done or not: for the end of the program.
+    /// Destroys and frees everything, done or not. For the end of the program.
     ///
     /// # Errors
-    /// As [`collect`](Self::collect).
+    /// See [`collect`](Self::collect).
     ///
     /// # Safety
-    /// The device is idle (`vkDeviceWaitIdle`) or lost, and recordings that use what waits are not submitted any more.
+    /// The device is idle (`vkDeviceWaitIdle`) or lost. Recordings that use pending resources are not submitted any
+    /// more.
     ///
     /// ```
     /// # use sublet::{*, retire::Clock}; use ash::vk;
@@ -245,7 +247,7 @@ impl RetiredResources {
         unsafe { batch.free(allocator, None) }
     }
 
-    /// Takes out of the queue what `choose` puts into the list.
+    /// Takes the items that `choose` selects out of the queue.
     fn take(&self, choose: impl FnOnce(&mut Retire<Retired>, &mut VecDeque<Retired>)) -> Batch<'_> {
         let mut waiting = self.waiting.lock();
         let Waiting { queue, spare } = &mut *waiting;
@@ -254,19 +256,19 @@ impl RetiredResources {
         Batch { from: self, items }
     }
 
-    /// Resources that wait.
+    /// The number of pending resources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.lock().queue.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns true if no resource is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ticket that was opened first of all that resources wait for.
+    /// The ticket that was opened first among those that resources wait for.
     #[must_use]
     pub fn oldest(&self) -> Option<Ticket> {
         self.waiting.lock().queue.oldest()
@@ -274,10 +276,10 @@ impl RetiredResources {
 }
 
 impl Batch<'_> {
-    /// Destroys and frees everything in it that is the allocator's.
+    /// Destroys and frees everything in the batch that belongs to the allocator.
     ///
     /// # Safety
-    /// The device uses none of it any more, and what was promised when it was retired is true.
+    /// The device no longer uses any of it, and the promises made when it was retired hold.
     unsafe fn free(
         mut self,
         allocator: &Allocator,
@@ -288,7 +290,7 @@ impl Batch<'_> {
             let Some(item) = self.items.pop_front() else { break };
             let Retired { ticket, held } = item;
             if held.allocator() != allocator.inner.id {
-                // Its buffer or image is of the other one's device.
+                // Its buffer or image belongs to the other allocator's device.
                 report.kept += 1;
                 self.items.push_back(Retired { ticket, held });
                 continue;
@@ -297,14 +299,14 @@ impl Batch<'_> {
                 Held::Memory { resource, allocation } => {
                     let device = &allocator.inner.context.device;
                     match resource {
-                        // SAFETY: it is of this device, as its allocation is, and the device is done with it: the
-                        // caller's promise.
+                        // SAFETY: it belongs to this device, as its allocation does, and the device is done with it:
+                        // the caller's promise.
                         Some(BufferOrImage::Buffer(buffer)) => unsafe { device.destroy_buffer(buffer) },
                         // SAFETY: as above.
                         Some(BufferOrImage::Image(image)) => unsafe { device.destroy_image(image) },
                         None => {}
                     }
-                    // SAFETY: the device is done with the memory, and what was bound to it: the caller's promise.
+                    // SAFETY: the device is done with the memory and its resources: the caller's promise.
                     match unsafe { allocator.free_memory(allocation) } {
                         Ok(()) => report.collected += 1,
                         Err(error) => report.refused.push(error),
@@ -313,7 +315,7 @@ impl Batch<'_> {
                 // SAFETY: the device is done with all that is in the pool, and nothing of it is used again: the
                 // caller's promise.
                 Held::Pool(pool) => match unsafe { allocator.destroy_pool(*pool) } {
-                    // Each leak was an event.
+                    // An event reported each leak.
                     Ok(_leaks) => report.collected += 1,
                     Err(DestroyPoolError { pool }) => {
                         report.kept += 1;

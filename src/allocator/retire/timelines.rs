@@ -1,4 +1,4 @@
-//! Reading timeline semaphores into a clock.
+//! Updating a clock from timeline semaphores.
 
 use ash::vk;
 
@@ -8,17 +8,17 @@ use crate::device::{Device, MissingFunction};
 use crate::retire::{Clock, LaneId};
 
 impl Allocator {
-    /// Tells a clock how far timeline semaphores got: reads the semaphore of each lane that has something in flight.
+    /// Updates a clock from timeline semaphores: reads the semaphore of each listed timeline that has pending tickets.
     ///
-    /// Lanes that are not listed are left alone: those of frames with fences, for example.
+    /// Other timelines, such as those of frames with fences, are not affected.
     ///
     /// # Errors
-    /// [`TimelineError`] if the device cannot read timeline semaphores, or the driver refuses. What was read before
-    /// stays; lanes behind the one that failed were not read. A lost device is told so too: see
+    /// [`TimelineError`] if the device cannot read timeline semaphores, or the driver refuses. Updates before the error
+    /// stay; later semaphores are not read. A lost device is reported this way too: see
     /// [`Clock::shutdown`](crate::retire::Clock::shutdown).
     ///
     /// # Panics
-    /// If a lane is of another clock.
+    /// Panics if a `LaneId` belongs to another clock.
     ///
     /// # Safety
     /// Each semaphore is a live timeline semaphore of the allocator's device
