@@ -1,4 +1,4 @@
-//! The books of one bucket: which sets its pools hold, and what each of them is doing. Calls nobody.
+//! The state of one bucket: the sets of its pools, and the use of each set. Makes no driver calls.
 //!
 //! ```text
 //!            vkAllocateDescriptorSets
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! Invariants:
-//! - B1: of each pool, `room + live + ready + lost` is its capacity; `live` counts the retired sets, too.
-//! - B2: a slot that is not vacant names a pool and a group that are there; the counts of both agree with the slots.
-//! - B3: the ready sets of a group are chained by pool, and `mask` has the pools whose chains are not empty.
-//! - B4: a pool is in `with_room`, `with_ready`, `idle` just if it is not sealed and has room, has ready sets, has no
-//!   live ones.
+//! - B1: the capacity of each pool is `room + live + ready + lost`; `live` includes the retired sets.
+//! - B2: the pool and the group of an occupied slot exist; the counts of both agree with the slots.
+//! - B3: the ready sets of a group are chained by pool, and `mask` contains the pools with non-empty chains.
+//! - B4: `with_room`, `with_ready` and `idle` contain exactly the pools that have room, have ready sets, or have no
+//!   live sets. A sealed pool is in none of them.
 //! - B5: a sealed pool has no ready sets. A group has at least one set.
-//! - B6: the generation of a slot never comes again: a slot that has used up its generations is not used again.
+//! - B6: the generation of a slot never repeats: a slot is not reused once its generations are used up.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -32,11 +32,11 @@ const NONE: u32 = u32::MAX;
 pub(super) enum State {
     /// No set.
     Vacant,
-    /// The program has it.
+    /// The program owns it.
     Live,
-    /// The program gave it back, and the device may still use it.
+    /// The program returned it, and the device may still use it.
     Retired,
-    /// It was freed, and serves the next request for the same layout.
+    /// It is free, and serves the next request for the same layout.
     Ready,
 }
 
@@ -55,19 +55,19 @@ struct Slot {
 pub(super) struct PoolEntry<P> {
     pub(super) pool: P,
     pub(super) capacity: u32,
-    /// Sets that the driver was not asked for yet.
+    /// Sets that were not allocated from the driver yet.
     pub(super) room: u32,
     /// Live and retired sets.
     pub(super) live: u32,
     pub(super) ready: u32,
-    /// Sets that were freed or never made, and that only a reset brings back.
+    /// Sets that were freed or never allocated, and that only a reset makes available again.
     pub(super) lost: u32,
-    /// The driver refused although there was room: nothing is taken from it until it is empty.
+    /// The driver failed although the pool had room: no set is taken from the pool until it is empty.
     pub(super) sealed: bool,
 }
 
 impl<P> PoolEntry<P> {
-    /// Whether it has room, has ready sets, has no live ones, as B4 says.
+    /// Returns if the pool has room, has ready sets, and has no live sets, for B4.
     #[inline]
     const fn offers(&self) -> (bool, bool, bool) {
         (!self.sealed && self.room != 0, self.ready != 0, !self.sealed && self.live == 0)
@@ -79,31 +79,31 @@ impl<P> PoolEntry<P> {
 struct Group {
     layout: u64,
     handle: vk::DescriptorSetLayout,
-    /// Live, retired and ready ones.
+    /// The number of live, retired and ready sets.
     sets: u32,
-    /// By the pool's place: the first ready set. Places beyond the end have none.
+    /// The first ready set, indexed by pool. Pools beyond the end have none.
     heads: Vec<u32>,
     mask: PoolMask,
 }
 
-/// Where the next set comes from.
+/// The source of the next set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextSet {
-    /// A ready set of the layout, in this pool.
+    /// A ready set of the layout in this pool.
     Ready(u32),
-    /// The driver, out of this pool.
+    /// The driver, from this pool.
     Room(u32),
-    /// This pool holds nothing but ready sets of other layouts: it is reset.
+    /// This pool contains only ready sets of other layouts: reset it.
     Reset(u32),
-    /// The same, and it must not be reset: it is destroyed.
+    /// Like `Reset`, but the pool must not be reset: destroy it.
     Replace(u32),
-    /// A ready set of another layout, in this pool, is freed.
+    /// Free a ready set of another layout in this pool.
     Evict(u32),
-    /// Nowhere: a pool has to be made.
+    /// None: a pool must be created.
     Nowhere,
 }
 
-/// What the pools of a bucket can do.
+/// The capabilities of a bucket's pools.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
     /// Single sets can be freed.
@@ -112,29 +112,29 @@ pub(super) struct Ways {
     pub(super) reset: bool,
 }
 
-/// Which layout is asked for.
+/// The layout of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutKey {
     pub(super) layout: u64,
     pub(super) handle: vk::DescriptorSetLayout,
 }
 
-/// See the module's documentation. `S` is what all sets of the bucket have in common, `P` a pool.
+/// See the module's documentation. `S` is the common property of all sets of the bucket, `P` a pool.
 #[derive(Debug)]
 pub(super) struct Books<S, P> {
-    /// `None` while the bucket is not used.
+    /// `None` while the bucket is unused.
     pub(super) shape: Option<S>,
     slots: Vec<Slot>,
     vacant: u32,
     pools: Vec<Option<PoolEntry<P>>>,
     groups: Vec<Option<Group>>,
-    /// Layouts and the places of their groups, by layout.
+    /// Pairs of layout and group index, sorted by layout.
     by_layout: Vec<(u64, u32)>,
     with_room: PoolMask,
     with_ready: PoolMask,
     idle: PoolMask,
     live: u32,
-    /// Room and ready sets of the pools that are not sealed.
+    /// Room and ready sets of all pools that are not sealed.
     free: u64,
 }
 
@@ -157,12 +157,12 @@ impl<S, P> Default for Books<S, P> {
 }
 
 impl<S, P> Books<S, P> {
-    /// Live and retired sets.
+    /// The number of live and retired sets.
     pub(super) fn live(&self) -> u32 {
         self.live
     }
 
-    /// Whether there are no pools.
+    /// Returns true if there are no pools.
     pub(super) fn is_empty(&self) -> bool {
         self.pools.iter().all(Option::is_none)
     }
@@ -179,7 +179,7 @@ impl<S, P> Books<S, P> {
         self.pools.iter().flatten()
     }
 
-    /// The lowest pool without live sets that is not sealed.
+    /// Returns the lowest pool that has no live sets and is not sealed.
     pub(super) fn idle_pool(&self) -> Option<u32> {
         self.idle.first()
     }
@@ -189,8 +189,8 @@ impl<S, P> Books<S, P> {
         self.by_layout.get(at).map(|&(_, group)| group)
     }
 
-    /// Where a set for the layout comes from. The lowest pool that can do it, so that the highest ones become empty;
-    /// other layouts lose their ready sets only where a pool had to be made instead.
+    /// Returns the source of a set for the layout. Chooses the lowest pool, so that the highest pools become empty.
+    /// Ready sets of other layouts are freed only if a pool would otherwise have to be created.
     ///
     /// O(log layouts + pools / 64).
     #[inline]
@@ -209,7 +209,7 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Changes the counts of a pool, and the masks where it offers something else then (B4). `None`: it is not there.
+    /// Changes the counts of a pool, and updates the masks (B4). Returns `None` if the pool does not exist.
     #[inline]
     fn count<R>(&mut self, at: u32, change: impl FnOnce(&mut PoolEntry<P>) -> R) -> Option<R> {
         let pool = self.pools.get_mut(index(at))?.as_mut()?;
@@ -228,7 +228,7 @@ impl<S, P> Books<S, P> {
         self.idle.set(at, is_idle);
     }
 
-    /// Enters a pool, at the lowest place that is not taken.
+    /// Adds a pool at the lowest vacant index.
     pub(super) fn add_pool(&mut self, pool: P, capacity: u32) -> u32 {
         let entry = PoolEntry { pool, capacity, room: capacity, live: 0, ready: 0, lost: 0, sealed: false };
         let offers = entry.offers();
@@ -242,7 +242,7 @@ impl<S, P> Books<S, P> {
         narrow(at)
     }
 
-    /// Takes a pool out; `None` if sets of it live.
+    /// Removes a pool; returns `None` if it has live sets.
     pub(super) fn remove_pool(&mut self, at: u32) -> Option<P> {
         if self.pool(at)?.live != 0 {
             return None;
@@ -258,14 +258,14 @@ impl<S, P> Books<S, P> {
         Some(pool.pool)
     }
 
-    /// Takes all pools out, and forgets all sets.
+    /// Removes all pools and all sets.
     pub(super) fn remove_all(&mut self) -> Vec<P> {
         let pools = std::mem::take(&mut self.pools);
         *self = Self { shape: self.shape.take(), ..Self::default() };
         pools.into_iter().flatten().map(|entry| entry.pool).collect()
     }
 
-    /// Nothing is taken from the pool until it is empty.
+    /// Closes the pool: no set is taken from it until it is empty.
     pub(super) fn seal(&mut self, at: u32) {
         self.drop_ready(at);
         let room = self.count(at, |pool| match std::mem::replace(&mut pool.sealed, true) {
@@ -275,7 +275,7 @@ impl<S, P> Books<S, P> {
         self.free -= u64::from(room.unwrap_or(0));
     }
 
-    /// The pool was reset: all of it is room.
+    /// Records a reset of the pool: its full capacity is room.
     pub(super) fn reset(&mut self, at: u32) {
         self.drop_ready(at);
         let gained = self.count(at, |pool| {
@@ -289,7 +289,7 @@ impl<S, P> Books<S, P> {
         self.free += u64::from(gained.unwrap_or(0));
     }
 
-    /// The ready sets of a pool are ready no more.
+    /// Removes all ready sets of a pool.
     fn drop_ready(&mut self, at: u32) {
         if !self.with_ready.contains(at) {
             return;
@@ -312,7 +312,7 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Takes the first ready set of a group and a pool out of its chain.
+    /// Removes the first ready set of a group and a pool from its chain.
     #[inline]
     fn pop_ready(&mut self, group: u32, pool: u32) -> Option<u32> {
         let group = self.groups.get_mut(index(group))?.as_mut()?;
@@ -328,12 +328,12 @@ impl<S, P> Books<S, P> {
         Some(slot)
     }
 
-    /// A slot without a set, with a generation that was never used in it.
+    /// Vacates a slot, with a generation that the slot has never used.
     fn vacate(&mut self, slot: u32) {
         let vacant = &mut self.slots[index(slot)];
         vacant.state = State::Vacant;
         vacant.set = vk::DescriptorSet::null();
-        // B6.
+        // B6: a slot without further generations is not reused.
         if vacant.generation != u32::MAX {
             vacant.next = self.vacant;
             self.vacant = slot;
@@ -353,12 +353,12 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// Whether there are numbers for `more` further sets.
+    /// Returns true if there are slot numbers for `more` sets.
     pub(super) fn has_numbers_for(&self, more: u32) -> bool {
         self.slots.len().saturating_add(index(more)) < index(NONE)
     }
 
-    /// Hands out a ready set of the layout, as [`NextSet::Ready`] says.
+    /// Takes a ready set of the layout, for [`NextSet::Ready`].
     #[inline]
     pub(super) fn take_ready(&mut self, wanted: LayoutKey, at: u32) -> Option<u32> {
         let group = self.group_of(wanted.layout)?;
@@ -373,7 +373,7 @@ impl<S, P> Books<S, P> {
         Some(slot)
     }
 
-    /// Enters a set that the driver gave out of the pool.
+    /// Adds a live set that the driver allocated from the pool.
     pub(super) fn add_live(&mut self, wanted: LayoutKey, at: u32, set: vk::DescriptorSet) -> u32 {
         let group = self.join_group(wanted);
         let slot =
@@ -387,7 +387,7 @@ impl<S, P> Books<S, P> {
         slot
     }
 
-    /// A vacant slot, with the generation that it has, or a new one.
+    /// Returns a vacant slot with its current generation, or a new one.
     fn new_slot(&mut self, slot: Slot) -> u32 {
         let at = self.vacant;
         if at == NONE {
@@ -423,28 +423,29 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// The set and the generation of a slot that is not vacant.
+    /// Returns the set and the generation of an occupied slot.
     #[inline]
     pub(super) fn set_of(&self, slot: u32) -> (vk::DescriptorSet, u32) {
         let slot = &self.slots[index(slot)];
         (slot.set, slot.generation)
     }
 
-    /// The set of a slot, if it lives and is still the same.
+    /// Returns the set of a slot if it is live and has this generation.
     #[inline]
     pub(super) fn live_set(&self, slot: u32, generation: u32) -> Option<vk::DescriptorSet> {
         let slot = self.slots.get(index(slot))?;
         (slot.state == State::Live && slot.generation == generation).then_some(slot.set)
     }
 
-    /// A live set is no longer the program's: its generation ends. Where it waits.
+    /// Retires a live set and ends its generation. Returns the slot in which it waits.
     pub(super) fn retire(&mut self, slot: u32) -> u32 {
         let at = self.end_generation(slot);
         self.slots[index(at)].state = State::Retired;
         at
     }
 
-    /// Ends the generation of a live slot. Where its set is then: elsewhere, if that was the last generation (B6).
+    /// Ends the generation of a live slot. Returns the slot that holds the set afterwards: another one if that was the
+    /// last generation (B6).
     #[inline]
     fn end_generation(&mut self, at: u32) -> u32 {
         let slot = &mut self.slots[index(at)];
@@ -458,7 +459,7 @@ impl<S, P> Books<S, P> {
         self.new_slot(moved)
     }
 
-    /// A live or retired set is nobody's any more. The pool that it is in.
+    /// Releases a live or retired set. Returns its pool.
     #[inline]
     pub(super) fn release(&mut self, slot: u32) -> u32 {
         let at = if self.slots[index(slot)].state == State::Live { self.end_generation(slot) } else { slot };
@@ -497,14 +498,14 @@ impl<S, P> Books<S, P> {
         group.mask.insert(pool);
     }
 
-    /// A ready set of some layout in the pool, for [`NextSet::Evict`]: its slot and itself. O(layouts).
+    /// Returns the slot and the handle of a ready set in the pool, for [`NextSet::Evict`]. O(layouts).
     pub(super) fn evictable(&self, pool: u32) -> Option<(u32, vk::DescriptorSet)> {
         let group = self.groups.iter().flatten().find(|group| group.mask.contains(pool))?;
         let slot = *group.heads.get(index(pool))?;
         Some((slot, self.slots.get(index(slot))?.set))
     }
 
-    /// The ready set that [`Self::evictable`] named was freed.
+    /// Records that the set from [`Self::evictable`] was freed.
     pub(super) fn evict(&mut self, slot: u32) {
         let Slot { pool: at, group, .. } = self.slots[index(slot)];
         let popped = self.pop_ready(group, at);
@@ -517,15 +518,16 @@ impl<S, P> Books<S, P> {
         });
     }
 
-    /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it
-    /// holds.
+    /// Returns true if this empty pool need not be kept: the free sets of the other pools are at least a quarter of its
+    /// capacity.
     pub(super) fn has_enough_without(&self, at: u32) -> bool {
         let Some(pool) = self.pool(at) else { return false };
         let own = if pool.sealed { 0 } else { u64::from(pool.room) + u64::from(pool.ready) };
         (self.free - own).saturating_mul(4) >= u64::from(pool.capacity)
     }
 
-    /// Layouts of which sets are live or retired, with how many of each, in the order of the layouts' making.
+    /// Returns each layout with live or retired sets, its number of live sets, and its number of retired sets, in the
+    /// order of the layouts' creation.
     pub(super) fn held(&self) -> Vec<(vk::DescriptorSetLayout, u32, u32)> {
         let mut held = Vec::new();
         for &(_, at) in &self.by_layout {
@@ -541,12 +543,12 @@ impl<S, P> Books<S, P> {
         held
     }
 
-    /// Retired sets. O(sets).
+    /// Returns the number of retired sets. O(sets).
     pub(super) fn retired(&self) -> u64 {
         crate::base::cast::widen(self.slots.iter().filter(|slot| slot.state == State::Retired).count())
     }
 
-    /// Holds the invariants to the letter. O(sets).
+    /// Asserts all invariants. O(sets).
     pub(super) fn validate(&self) {
         let sum = |of: fn(&PoolEntry<P>) -> u32| self.pools().map(|pool| u64::from(of(pool))).sum::<u64>();
         assert_eq!(sum(|pool| pool.live), u64::from(self.live), "B2: live sets");
@@ -611,7 +613,7 @@ impl<S, P> Books<S, P> {
         }
     }
 
-    /// The generation of a slot, for tests that cannot wait for 2^32 of them.
+    /// Sets the generation of a slot, for tests that cannot run through 2^32 of them.
     #[cfg(test)]
     pub(super) fn set_generation(&mut self, slot: u32, generation: u32) {
         self.slots[index(slot)].generation = generation;

@@ -1,5 +1,5 @@
-//! Buckets: the sets that have the same counts, so that a free place fits every set of the bucket, and what finds a
-//! bucket.
+//! Buckets: sets with the same counts, so that a free place fits every set of the bucket. The registry finds the bucket
+//! of a shape.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -12,18 +12,18 @@ use crate::base::sync::Mutex;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorCounts, SetLayout};
 
-/// What all sets of a bucket have in common.
+/// The common properties of all sets of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Shape {
-    /// A variable count is part of them, so that two sets of one layout are of one bucket just if they are of one size.
+    /// Includes the variable count, so two sets of one layout are in the same bucket only if they have the same size.
     pub(super) counts: DescriptorCounts,
-    /// A count is variable: drivers may lay out such sets differently.
+    /// True if a count is variable: drivers may lay out such sets differently.
     pub(super) variable: bool,
-    /// Of the pools.
+    /// The flags of the pools.
     pub(super) flags: vk::DescriptorPoolCreateFlags,
 }
 
-/// What is asked for, checked.
+/// A validated request.
 #[derive(Debug)]
 pub(super) struct Ask<'a> {
     pub(super) layout: &'a SetLayout,
@@ -33,7 +33,7 @@ pub(super) struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// `variable` is the caller's count; without one a layout with a variable count gets all that it allows.
+    /// `variable` is the caller's count. By default, a layout with a variable count gets its maximum.
     pub(super) fn new(
         layout: &'a SetLayout,
         variable: Option<u32>,
@@ -72,16 +72,16 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// One bucket. Never moves, and is used again for another shape once it has no pools.
+/// One bucket. Never moves. It is reused for another shape once it has no pools.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// Also what Vulkan wants: a pool is used by one thread at a time
-    /// (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host synchronisation of `descriptorPool`), so its sets
-    /// are allocated and freed under this lock. One lock for all pools of a bucket, and not one for each: which pool
-    /// serves is decided by looking at all of them, and that and the call together take less than 0.1 microseconds.
+    /// Vulkan requires external synchronisation of a pool (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host
+    /// synchronisation of `descriptorPool`), so its sets are allocated and freed under this lock. One lock covers all
+    /// pools of a bucket, because choosing a pool needs the counts of all. The choice and the driver call together take
+    /// less than 0.1 microseconds.
     pub(super) books: Mutex<Books<Shape, DescriptorPool>>,
-    /// Held while a pool is made, which takes a hundred times as long. Other threads go on with the pools there are; one
-    /// that finds no set waits here, and then looks again.
+    /// Held while a pool is created, which takes a hundred times as long. Other threads continue with the existing
+    /// pools; a thread that finds no set waits here, and then tries again.
     pub(super) growing: Mutex<()>,
 }
 
@@ -91,13 +91,13 @@ impl Bucket {
     }
 }
 
-/// Which bucket is whose. Looked into only where a layout's hint does not help; never walked.
+/// Maps shapes to buckets. Used only if the hint of a layout fails; never iterated.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     by_shape: HashMap<Shape, u32>,
     /// Buckets without a shape.
     vacant: Vec<u32>,
-    /// Buckets that were ever used.
+    /// The number of buckets that were ever used.
     used: u32,
 }
 
@@ -106,7 +106,7 @@ impl Registry {
         self.by_shape.get(shape).copied()
     }
 
-    /// A bucket for a shape that has none. It is entered with [`Self::enter`].
+    /// Returns a bucket for a new shape. The caller records it with [`Self::enter`].
     pub(super) fn next(&self) -> u32 {
         self.vacant.last().copied().unwrap_or(self.used)
     }
@@ -122,7 +122,7 @@ impl Registry {
         self.vacant.extend(self.by_shape.remove(shape));
     }
 
-    /// One more than the highest bucket that was ever used.
+    /// One more than the highest index of a bucket that was ever used.
     pub(super) fn used(&self) -> u32 {
         self.used
     }

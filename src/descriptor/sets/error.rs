@@ -1,4 +1,4 @@
-//! Why there is no set.
+//! Errors of the allocation of sets.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -9,65 +9,65 @@ use ash::vk;
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts};
 use crate::device::DriverError;
 
-/// Why [`PersistentSets`](super::PersistentSets) gave no set. All sets are as they were.
+/// [`PersistentSets`](super::PersistentSets) could not allocate a set. All sets are unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateDescriptorSetError {
-    /// There are no sets of such a layout: its descriptors are pushed, or in a descriptor buffer.
+    /// Such a layout has no sets: its descriptors are pushed, or are in a descriptor buffer.
     NotForSets {
         /// The layout's flags.
         flags: vk::DescriptorSetLayoutCreateFlags,
     },
-    /// A variable count was given, and no binding of the layout has one.
+    /// A variable count was given, but no binding of the layout has one.
     NoVariableBinding {
-        /// What was asked for.
+        /// The requested count.
         asked: u32,
     },
-    /// The binding with the variable count has fewer descriptors.
+    /// The requested count exceeds the maximum of the variable binding.
     VariableCountTooHigh {
-        /// What was asked for.
+        /// The requested count.
         asked: u32,
-        /// What the layout allows.
+        /// The maximum count of the layout.
         most: u32,
     },
-    /// The driver refused more descriptors in pools whose sets are updated after they are bound
-    /// (`maxUpdateAfterBindDescriptorsInAllPools`). What idle pools held was given back, and is counted in `left`.
+    /// The driver rejected more descriptors in update-after-bind pools (`maxUpdateAfterBindDescriptorsInAllPools`).
+    /// Idle pools were destroyed first; `left` includes their descriptors.
     UpdateAfterBindLimit {
-        /// Descriptors that the smallest pool that would do takes.
+        /// The number of descriptors in the smallest sufficient pool.
         needed: u64,
-        /// What the limit leaves.
+        /// The remaining descriptors below the limit.
         left: u64,
-        /// What the driver answered.
+        /// The driver's error.
         source: DriverError,
     },
-    /// No pool has room, and none was made.
+    /// No pool has room, and none could be created.
     NoPool {
-        /// Sets that the smallest pool that would do holds.
+        /// The number of sets in the smallest sufficient pool.
         sets: u32,
-        /// What each of them holds.
+        /// The counts of each set.
         counts: DescriptorCounts,
-        /// Why not.
+        /// The error of the creation.
         source: CreateDescriptorPoolError,
     },
-    /// A pool that was made for these sets gave none.
+    /// A new pool for these sets failed to allocate one.
     FreshPoolRefused {
-        /// What each set holds.
+        /// The counts of each set.
         counts: DescriptorCounts,
-        /// What the driver answered.
+        /// The driver's error.
         source: DriverError,
     },
-    /// `vkAllocateDescriptorSets` failed for another reason than that the pool is exhausted.
+    /// `vkAllocateDescriptorSets` failed for another reason than an exhausted pool.
     Driver {
-        /// What each set holds.
+        /// The counts of each set.
         counts: DescriptorCounts,
-        /// What the driver answered.
+        /// The driver's error.
         source: DriverError,
     },
-    /// There are 2^32 sets of this kind.
+    /// There are already 2^32 sets of this kind.
     TooManySets,
-    /// The host has no memory for so many sets at once. No pool was made.
+    /// The host has no memory for the list of sets. No pool was created.
     HostMemory {
-        /// Sets that were asked for.
+        /// The requested number of sets.
         sets: u32,
     },
 }

@@ -1,9 +1,9 @@
-//! A set of small numbers whose lowest is found at once.
+//! A set of small integers with fast access to its minimum.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 
-/// Which pools of a bucket have something, by their places.
+/// A set of pool indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PoolMask {
     words: Vec<u64>,
@@ -36,7 +36,7 @@ impl PoolMask {
         self.words.get(index(at / u64::BITS)).is_some_and(|word| word & 1 << (at % u64::BITS) != 0)
     }
 
-    /// The lowest. O(n / 64) for numbers below n.
+    /// Returns the minimum. O(n / 64) for numbers below n.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         let word = self.words.iter().position(|&word| word != 0)?;

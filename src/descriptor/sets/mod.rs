@@ -1,6 +1,6 @@
-//! Sets that live for as long as the program wants, and are freed one by one.
+//! Descriptor sets with arbitrary lifetimes, freed one by one.
 
-/// What the examples of this room start with: a simulated device, an allocator `sets`, and a layout with one uniform
+/// The setup of the examples in this module: a simulated device, an allocator `sets`, and a layout with one uniform
 /// buffer.
 macro_rules! example_setup {
     () => {

@@ -1,4 +1,4 @@
-//! Sets that live for as long as the program wants: what it calls.
+//! The public functions of the allocator for persistent sets.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -19,23 +19,23 @@ use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorDevice, DescriptorPoolView, SetLayout};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
-/// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
+/// Allocates descriptor sets with arbitrary lifetimes, for example of materials, meshes or bindless tables.
 ///
-/// All methods take `&self`. For sets that live for a frame there are cheaper ways.
+/// All methods take `&self`. Use a cheaper allocator for sets that live for one frame.
 ///
 /// # How sets are kept
 ///
-/// Sets with the same counts of descriptors are in one bucket, and the pools of a bucket hold nothing else: whatever is
-/// freed fits whatever comes. A set that is freed stays allocated as far as the driver knows, and serves the next
-/// request for its layout without a call of the driver. If another layout of the bucket needs the place, the set is
-/// freed or its pool reset before another pool is made. Sets come from the lowest pool that can give one, so that the highest ones
-/// become empty. An empty pool is destroyed if the other pools of the bucket have a quarter of its sets free.
+/// Sets with the same counts of descriptors form a bucket, and the pools of a bucket contain no other sets, so every
+/// free place fits every request. A freed set stays allocated in the driver and serves the next request for its layout
+/// without a driver call. If another layout of the bucket needs the place, the allocator frees the set or resets its
+/// pool before it creates another pool. Sets come from the lowest pool that has one, so that the highest pools become
+/// empty. An empty pool is destroyed if the other pools of the bucket have a quarter of its sets free.
 ///
-/// # What is never relied on
+/// # Drivers that miscount
 ///
-/// A driver's refusal: some drivers never refuse, and some count sets but not descriptors. So the allocator counts what
-/// each pool has left. Some drivers refuse although there is room. That costs one pool: nothing is taken from it until
-/// it is empty.
+/// The allocator does not rely on the driver to report an exhausted pool: some drivers never do, and some count sets
+/// but not descriptors. It counts the remaining capacity of each pool itself. Some drivers fail although a pool has
+/// room. The allocator then takes no more sets from that pool until it is empty.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -63,9 +63,9 @@ pub struct PersistentSets {
     pub(super) buckets: AppendTable<Bucket>,
     pub(super) registry: Mutex<Registry>,
     waiting: Mutex<Waiting>,
-    /// Pools that live.
+    /// The number of existing pools.
     pub(super) pools: AtomicU32,
-    /// Pools that were ever made: their names.
+    /// The number of pools ever created, used for their names.
     pub(super) made: AtomicU64,
     /// The bucket at which the next search for idle pools starts.
     pub(super) hand: AtomicU32,
@@ -75,12 +75,12 @@ pub struct PersistentSets {
 #[derive(Debug, Default)]
 struct Waiting {
     queue: Retire<(u32, u32)>,
-    /// Kept for its memory.
+    /// Kept for its capacity.
     done: Vec<(u32, u32)>,
 }
 
 impl PersistentSets {
-    /// Makes an allocator that any number of threads use at once. No pool is made yet.
+    /// Creates an allocator that any number of threads may share. Creates no pool yet.
     #[must_use]
     pub fn new(info: &PersistentSetsCreateInfo) -> Self {
         static NEXT_ID: AtomicU32 = AtomicU32::new(1);
@@ -98,32 +98,32 @@ impl PersistentSets {
         }
     }
 
-    /// A set of the layout. What is in it is undefined: write all that shaders read. If a count of the layout is
-    /// variable, the set has as many descriptors as the layout allows.
+    /// Allocates a set of the layout. Its content is undefined: write all descriptors that shaders read. If a count of
+    /// the layout is variable, the set has the maximum number of descriptors.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`].
     ///
     /// # Safety
-    /// The layout is live, and of this allocator's device (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter, -commonparent).
+    /// The layout is live and belongs to this allocator's device
+    /// (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter, -commonparent).
     ///
     /// # Complexity
-    /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more
-    /// for each pool that refuses.
+    /// If a freed set of the same layout is ready: one short lock, no driver call. Otherwise one driver call, and one
+    /// more for each pool that fails.
     #[doc(alias = "createBindingSet")]
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
-        // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
+        // SAFETY: the caller's promise: the layout is live and belongs to this allocator's device.
         unsafe { self.allocate_one(&Ask::new(layout, None)?) }
     }
 
-    /// A set with `count` descriptors in the binding whose count is variable. It takes no more than that out of its
-    /// pool.
+    /// Allocates a set with `count` descriptors in its variable binding. It uses no more than that from its pool.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`].
     ///
     /// # Safety
-    /// As for [`Self::allocate`].
+    /// Same as [`Self::allocate`].
     pub unsafe fn allocate_variable(
         &self,
         layout: &SetLayout,
@@ -133,14 +133,14 @@ impl PersistentSets {
         unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
     }
 
-    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some, and one for each
-    /// 65,536 sets of a pool with more.
+    /// Allocates `count` sets of the layout, or none. Needs one driver call for each pool that provides sets, and for
+    /// each 65,536 sets of a larger pool.
     ///
     /// # Errors
-    /// [`AllocateDescriptorSetError`], and no set is taken.
+    /// [`AllocateDescriptorSetError`]. No set is allocated.
     ///
     /// # Safety
-    /// As for [`Self::allocate`].
+    /// Same as [`Self::allocate`].
     ///
     /// ```
     #[doc = example_setup!()]
@@ -156,7 +156,7 @@ impl PersistentSets {
         count: u32,
     ) -> Result<Vec<DescriptorSet>, AllocateDescriptorSetError> {
         let ask = Ask::new(layout, None)?;
-        // Before any pool is made: a number out of nowhere is not to end the program.
+        // Reserves before any pool is created, so that an absurd count returns an error instead of aborting.
         let mut sets = Vec::new();
         if sets.try_reserve_exact(index(count)).is_err() {
             return Err(AllocateDescriptorSetError::HostMemory { sets: count });
@@ -174,10 +174,10 @@ impl PersistentSets {
         }
     }
 
-    /// Gives a set back at once.
+    /// Frees a set immediately.
     ///
     /// # Errors
-    /// [`ForeignDescriptorSet`] if it is another allocator's.
+    /// [`ForeignDescriptorSet`] if it belongs to another allocator.
     ///
     /// # Safety
     /// The device is done with the set (VUID-vkFreeDescriptorSets-pDescriptorSets-00309), and no recording that is
@@ -190,13 +190,13 @@ impl PersistentSets {
         Ok(())
     }
 
-    /// Gives a set back for when `ticket` is done; [`Self::collect`] sees to it. Its name means nothing from now on.
+    /// Retires a set: [`Self::collect`] frees it once `ticket` is done. Its id becomes stale at once.
     ///
     /// # Errors
-    /// [`ForeignDescriptorSet`] if it is another allocator's.
+    /// [`ForeignDescriptorSet`] if it belongs to another allocator.
     ///
     /// # Safety
-    /// Once `ticket` is done, as the clock says that [`Self::collect`] is given, the device is done with the set
+    /// Once the clock passed to [`Self::collect`] reports `ticket` as done, the device is done with the set
     /// (VUID-vkFreeDescriptorSets-pDescriptorSets-00309).
     ///
     /// ```
@@ -219,13 +219,12 @@ impl PersistentSets {
         Ok(())
     }
 
-    /// Takes back the retired sets whose tickets are done, and returns how many those are.
+    /// Frees the retired sets whose tickets are done. Returns their number.
     ///
     /// # Errors
-    /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back
-    /// nonetheless.
+    /// [`OtherClock`] if sets wait for tickets of another clock. All sets whose tickets are done were freed.
     pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // Other threads may retire further sets while these are put back.
+        // The lock is released before the sets are freed, so other threads can retire sets meanwhile.
         let (mut done, count) = {
             let mut waiting = self.waiting.lock();
             let mut done = std::mem::take(&mut waiting.done);
@@ -239,10 +238,10 @@ impl PersistentSets {
         count
     }
 
-    /// The set that has this name.
+    /// Returns the set with this id.
     ///
     /// # Errors
-    /// [`StaleDescriptorSet`] if it was freed or retired, or is another allocator's.
+    /// [`StaleDescriptorSet`] if it was freed or retired, or belongs to another allocator.
     ///
     /// ```
     #[doc = example_setup!()]
@@ -257,12 +256,12 @@ impl PersistentSets {
         set.ok_or(StaleDescriptorSet { id })
     }
 
-    /// Destroys all pools without live sets, and returns how many those were.
+    /// Destroys all pools without live sets. Returns their number.
     pub fn trim(&self) -> u32 {
         self.release_idle(0)
     }
 
-    /// How many sets there are, and what they are doing. O(sets).
+    /// Returns the number of sets in each state. O(sets).
     #[must_use]
     pub fn statistics(&self) -> PersistentSetsStatistics {
         let mut statistics = PersistentSetsStatistics::default();
@@ -272,7 +271,7 @@ impl PersistentSets {
         statistics
     }
 
-    /// Shows all pools: for debugging. Those of one kind are locked meanwhile.
+    /// Calls `visit` for every pool, for debugging. Holds the lock of one bucket at a time.
     ///
     /// # Complexity
     /// O(pools).
@@ -282,21 +281,20 @@ impl PersistentSets {
         }
     }
 
-    /// The device that it was made with.
+    /// Returns the device of this allocator.
     #[must_use]
     pub fn device(&self) -> &DescriptorDevice {
         &self.device
     }
 
-    /// Destroys all pools, with all their sets, and returns the sets that were neither freed nor retired. Nothing needs
-    /// to be collected before.
+    /// Destroys all pools with all their sets. Returns the sets that were neither freed nor retired. No `collect` is
+    /// required before.
     ///
-    /// An allocator that is dropped instead destroys the pools without sets. Those with sets that are not freed, or
-    /// that are retired and not collected, may still be in use by the device: they are left alone, and a `tracing`
-    /// warning says so.
+    /// Dropping the allocator destroys only empty pools. Pools with sets that are not freed, or that are retired and
+    /// not collected, may still be in use by the device: the drop leaks them with a `tracing` warning.
     ///
     /// # Safety
-    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), for example after
     /// `vkDeviceWaitIdle`.
     pub unsafe fn destroy(self) -> Vec<DescriptorSetLeak> {
         self.waiting.lock().queue.drain().for_each(drop);
@@ -308,10 +306,10 @@ impl PersistentSets {
         leaks
     }
 
-    /// Checks all books against one another. For tests and debugging: O(sets).
+    /// Checks the internal state for consistency, for tests and debugging. O(sets).
     ///
     /// # Panics
-    /// Names what does not agree.
+    /// If an invariant does not hold; the message names it.
     pub fn validate(&self) {
         for bucket in self.buckets.iter() {
             let books = bucket.books.lock();
@@ -331,7 +329,7 @@ impl PersistentSets {
         }
     }
 
-    /// The sets that were neither freed nor retired. Warns of each layout that has some.
+    /// Returns the sets that were neither freed nor retired. Warns about each layout that has some.
     fn leaks(&self) -> Vec<DescriptorSetLeak> {
         let mut leaks = Vec::new();
         for bucket in self.buckets.iter() {
@@ -345,7 +343,7 @@ impl PersistentSets {
                 }));
             }
         }
-        // No lock is held here: a subscriber may call the allocator.
+        // No lock is held here, because a subscriber may call the allocator.
         for leak in &leaks {
             tracing::warn!(
                 name: "descriptor_sets_leaked", target: "sublet::leak",
@@ -356,11 +354,11 @@ impl PersistentSets {
         leaks
     }
 
-    /// Destroys a pool that is out of the books. The caller holds no lock but that for growth.
+    /// Destroys a pool that was removed from `books`. The caller holds no lock except `growing`.
     pub(super) fn bury(&self, pool: DescriptorPool) {
-        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator is
-        // destroyed, and then the device is done with all of them: the promise of `destroy`. Those that were freed or
-        // retired the device is done with: the promises of `free` and `retire`.
+        // SAFETY: the pool belongs to this device and was removed from `books`. It has no live set, or the allocator is
+        // being destroyed, and then the device is done with all sets (the promise of `destroy`). The device is done
+        // with freed and retired sets by the promises of `free` and `retire`.
         unsafe { pool.destroy(&self.device) };
         self.pools.fetch_sub(1, Ordering::Relaxed);
     }

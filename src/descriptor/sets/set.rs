@@ -1,4 +1,4 @@
-//! What the program holds: one set, by value, and its name.
+//! A set that the program owns, and its id.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,10 +8,10 @@ use ash::vk;
 
 use crate::descriptor::DescriptorCounts;
 
-/// A set of [`PersistentSets`](super::PersistentSets). Neither `Copy` nor `Clone`: what was freed or
-/// retired cannot be freed again.
+/// A set of [`PersistentSets`](super::PersistentSets). Neither `Copy` nor `Clone`, so that it cannot be freed or
+/// retired twice.
 ///
-/// It does not free itself when it is dropped, because only the program knows when the device is done with it.
+/// Dropping it does not free the set, because only the program knows when the device is done with it.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -39,15 +39,15 @@ pub struct DescriptorSet {
 }
 
 impl DescriptorSet {
-    /// What Vulkan calls it. Do not keep it longer than this value; keep [`Self::id`] for that.
+    /// Returns the Vulkan handle. Do not keep the handle longer than this value; keep [`Self::id`] instead.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::DescriptorSet {
         self.handle
     }
 
-    /// A name that may be copied and kept: [`PersistentSets::set`](super::PersistentSets::set) finds the set
-    /// by it as long as the set is neither freed nor retired.
+    /// Returns an id that may be copied and stored. [`PersistentSets::set`](super::PersistentSets::set) finds the set
+    /// by it until the set is freed or retired.
     #[inline]
     #[must_use]
     pub fn id(&self) -> DescriptorSetId {
@@ -55,8 +55,7 @@ impl DescriptorSet {
     }
 }
 
-/// Names a [`DescriptorSet`]: see [`DescriptorSet::id`]. No other set of the program has the same name, before or after
-/// it.
+/// Identifies a [`DescriptorSet`]: see [`DescriptorSet::id`]. Ids are unique within the program and are never reused.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -77,10 +76,10 @@ pub struct DescriptorSetId {
     pub(super) generation: u32,
 }
 
-/// A [`DescriptorSetId`] names no set any more: the set was freed or retired, or is another allocator's.
+/// The [`DescriptorSetId`] is stale: the set was freed or retired, or belongs to another allocator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StaleDescriptorSet {
-    /// The name.
+    /// The stale id.
     pub id: DescriptorSetId,
 }
 
@@ -97,7 +96,7 @@ impl fmt::Display for StaleDescriptorSet {
 
 impl Error for StaleDescriptorSet {}
 
-/// A [`DescriptorSet`] was given to an allocator that it is not of. Nothing was changed, and here it is back.
+/// The [`DescriptorSet`] belongs to another allocator. Nothing was changed; the error returns the set.
 #[derive(PartialEq, Eq, Debug)]
 pub struct ForeignDescriptorSet {
     /// The set.
@@ -120,11 +119,11 @@ impl Error for ForeignDescriptorSet {}
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DescriptorSetLeak {
-    /// The layout. It may be destroyed by now: for naming only.
+    /// The layout. It may be destroyed already; use it only for identification.
     pub layout: vk::DescriptorSetLayout,
-    /// What each of the sets held.
+    /// The counts of each set.
     pub counts: DescriptorCounts,
-    /// How many sets.
+    /// The number of sets.
     pub sets: u32,
 }
 

@@ -1,12 +1,12 @@
-//! How an allocator is made, and how large its pools get.
+//! The parameters of an allocator, and the sizes of its pools.
 #![forbid(unsafe_code)]
 
 use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 
-/// How [`PersistentSets`](super::PersistentSets) are made. The defaults are for production.
+/// The parameters of [`PersistentSets`](super::PersistentSets). The defaults are suitable for production.
 ///
-/// The first pool of a kind of sets is small, and each further one is as large as all that live by then, so that a
-/// program with a few materials has little memory in pools, and one with many has few pools.
+/// The first pool of a bucket is small, and each further pool is as large as the number of live sets. A program with
+/// few materials therefore has little memory in pools, and a program with many has few pools.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -18,22 +18,22 @@ use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 pub struct PersistentSetsCreateInfo {
     /// The device.
     pub device: DescriptorDevice,
-    /// Sets of the first pool of a kind. Not below one, and not above [`Self::max_sets`]: other values are moved there.
+    /// The number of sets in the first pool of a bucket. Clamped to 1 and [`Self::max_sets`].
     pub first_sets: u32,
-    /// The most sets that a pool is made for. Not below one.
+    /// The maximum number of sets in a pool. At least 1.
     pub max_sets: u32,
-    /// The most descriptors that a pool of several sets is made for: sets with large arrays have small pools, and one
-    /// with more than this has a pool of its own.
+    /// The maximum number of descriptors in a pool of several sets. Sets with large arrays get small pools, and a set
+    /// with more descriptors than this gets its own pool.
     pub max_descriptors: u32,
-    /// The same for bytes of inline uniform blocks.
+    /// The maximum number of bytes of inline uniform blocks in a pool of several sets.
     pub max_inline_uniform_bytes: u32,
-    /// Pools without live sets that are kept, of all kinds together, when a pool has to be made.
+    /// The number of pools without live sets that are kept, over all buckets, when a pool has to be created.
     pub keep_idle_pools: u32,
 }
 
 impl PersistentSetsCreateInfo {
-    /// 16 sets in the first pools, 512 at most, 16,384 descriptors and 256 KiB of inline uniform blocks, 64 idle pools
-    /// kept.
+    /// 16 sets in the first pools, at most 512 sets, 16,384 descriptors and 256 KiB of inline uniform blocks in a pool,
+    /// and 64 idle pools kept.
     #[must_use]
     pub fn new(device: &DescriptorDevice) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl PersistentSetsCreateInfo {
     }
 }
 
-/// The part of it that sizes pools.
+/// The fields that determine pool sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizing {
     first_sets: u32,
@@ -56,12 +56,12 @@ pub(super) struct Sizing {
     max_inline_uniform_bytes: u32,
 }
 
-/// How many sets a pool is to be made for.
+/// The number of sets for a new pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PoolSize {
-    /// If that can be had.
+    /// The preferred number.
     pub(super) ideal: u32,
-    /// If not.
+    /// The minimum, if the preferred number fails.
     pub(super) least: u32,
 }
 
@@ -76,9 +76,10 @@ impl Sizing {
         }
     }
 
-    /// For a bucket in which `live` sets live, and that is to give `wanted` more, each of `counts`.
+    /// Computes the size of a pool for a bucket with `live` live sets that needs `wanted` more, each of `counts`.
     ///
-    /// What lives is the measure, and not the last pool: one large request does not make later pools large.
+    /// The size follows the number of live sets and not the last pool, so one large request does not make later pools
+    /// large.
     pub(super) fn pool_size(&self, counts: &DescriptorCounts, live: u32, wanted: u32) -> PoolSize {
         let descriptors = u32::try_from(counts.total()).unwrap_or(u32::MAX).max(1);
         let bytes = counts.get(DescriptorKind::InlineUniformBlock).max(1);

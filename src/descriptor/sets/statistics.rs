@@ -1,4 +1,4 @@
-//! How many sets there are, and what they are doing.
+//! Figures of persistent sets.
 #![forbid(unsafe_code)]
 
 use super::books::Books;
@@ -7,32 +7,32 @@ use crate::base::cast::narrow;
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
 
-/// What [`PersistentSets`](super::PersistentSets) have. Units: pools; sets.
+/// The state of [`PersistentSets`](super::PersistentSets). Units: pools; sets.
 ///
-/// Live, retired, ready, room and lost sets together are what the pools were made for.
+/// The sum of live, retired, ready, room and lost sets is the capacity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct PersistentSetsStatistics {
-    /// Kinds of sets that have pools: as many as there are different counts of descriptors, and pools with and without
-    /// update after bind.
+    /// Buckets that have pools: one for each distinct combination of descriptor counts, with and without
+    /// update-after-bind.
     pub buckets: u32,
-    /// `VkDescriptorPool`s.
+    /// The number of `VkDescriptorPool`s.
     pub pools: u32,
-    /// Pools from which nothing is taken, because the driver refused a set although there was room.
+    /// Pools that provide no sets, because the driver failed although there was room.
     pub sealed_pools: u32,
-    /// Pools without live sets, that are kept.
+    /// Pools without live sets that are kept.
     pub idle_pools: u32,
-    /// Sets that the pools were made for.
+    /// The capacity of all pools.
     pub capacity: u64,
-    /// Sets that the program has.
+    /// Sets that the program owns.
     pub live_sets: u64,
     /// Sets that wait for their tickets.
     pub retired_sets: u64,
-    /// Sets that were freed and serve the next request for the same layout.
+    /// Free sets that serve the next request for the same layout.
     pub ready_sets: u64,
-    /// Sets that the pools can still give.
+    /// Sets that the pools can still allocate.
     pub room: u64,
-    /// Room in sealed pools, and sets that were freed there: lost until the pools are empty.
+    /// Room and freed sets of sealed pools: lost until the pools are empty.
     pub lost: u64,
 }
 
@@ -60,7 +60,7 @@ impl PersistentSetsStatistics {
 }
 
 impl Books<Shape, DescriptorPool> {
-    /// Shows the pools of the bucket.
+    /// Calls `visit` for the pools of the bucket.
     pub(super) fn walk_pools(&self, visit: &mut dyn FnMut(DescriptorPoolView)) {
         let Some(shape) = self.shape else { return };
         for entry in self.pools() {

@@ -1,4 +1,4 @@
-//! Where sets come from and go to: ready ones, pools with room, new pools.
+//! Allocates and frees sets: ready sets, pools with room, new pools.
 
 use std::sync::atomic::Ordering;
 
@@ -16,21 +16,21 @@ use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
 use crate::vector::policy::surplus;
 
-/// The most sets that the driver is asked for at once: the lists of layouts and sets that it wants are host memory.
+/// The maximum number of sets in one driver call. It bounds the host memory of the lists of layouts and sets.
 const MOST_AT_ONCE: u32 = 1 << 16;
 
 type PoolBooks = Books<Shape, DescriptorPool>;
 
-/// The outcome of one look at a bucket.
+/// The result of one visit to a bucket.
 #[derive(Debug)]
 struct Visit {
-    /// Sets that were taken.
+    /// The number of sets that were taken.
     taken: u32,
-    /// Sets that live in the bucket now.
+    /// The number of live sets in the bucket now.
     live: u32,
-    /// The driver's last refusal by a pool that had room.
+    /// The driver's last failure for a pool that had room.
     refusal: Option<DriverError>,
-    /// Sets and descriptors of the pool that refused.
+    /// The capacity of that pool in sets and descriptors.
     refused_by: (u32, u64),
 }
 
@@ -39,10 +39,10 @@ struct Visit {
 struct Moved;
 
 impl PersistentSets {
-    /// One set.
+    /// Allocates one set.
     ///
     /// # Safety
-    /// The layout is live, and of this allocator's device.
+    /// The layout is live and belongs to this allocator's device.
     #[inline]
     pub(super) unsafe fn allocate_one(
         &self,
@@ -52,14 +52,13 @@ impl PersistentSets {
             return Ok(set);
         }
         let mut one = None;
-        // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
+        // SAFETY: the caller's promise: the layout is live and belongs to this allocator's device.
         unsafe { self.obtain(ask, 1, &mut |set| one = Some(set)) }?;
-        // `obtain` gives as many as are asked for, or an error.
+        // `obtain` returns the requested number of sets or an error.
         one.ok_or(AllocateDescriptorSetError::TooManySets)
     }
 
-    /// A set that was freed and is of the same layout, if the next one is such a set: all that [`Self::obtain`] has to
-    /// do then.
+    /// Takes a ready set of the same layout, if the next set is one. This is the fast path of [`Self::obtain`].
     #[inline]
     fn take_ready(&self, ask: &Ask<'_>) -> Option<DescriptorSet> {
         let bucket = self.hinted_bucket(ask)?;
@@ -74,10 +73,10 @@ impl PersistentSets {
         Some(DescriptorSet { handle, id: DescriptorSetId { allocator: self.id, bucket, slot, generation } })
     }
 
-    /// Gives `want` sets to `sink`; fewer if it fails.
+    /// Passes `want` sets to `sink`; fewer on failure.
     ///
     /// # Safety
-    /// As for [`Self::allocate_one`].
+    /// Same as [`Self::allocate_one`].
     pub(super) unsafe fn obtain(
         &self,
         ask: &Ask<'_>,
@@ -89,7 +88,7 @@ impl PersistentSets {
         while left != 0 {
             let at = self.bucket_of(ask, trust_hint)?;
             let bucket = self.buckets.get(at).ok_or(AllocateDescriptorSetError::TooManySets)?;
-            // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
+            // SAFETY: the caller keeps the promises of `Self::allocate_one`.
             match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
                 Ok(visit) => left -= visit.taken,
                 Err(Moved) => {
@@ -98,18 +97,18 @@ impl PersistentSets {
                 }
             }
             if left != 0 {
-                // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
+                // SAFETY: the caller keeps the promises of `Self::allocate_one`.
                 left = unsafe { self.grow(bucket, at, ask, left, sink) }?;
             }
         }
         Ok(())
     }
 
-    /// Makes pools until there are enough sets. Returns how many are still missing, which is none unless the bucket now
-    /// belongs to another shape.
+    /// Creates pools until there are enough sets. Returns the number of missing sets, which is zero unless the bucket
+    /// now belongs to another shape.
     ///
     /// # Safety
-    /// As for [`Self::allocate_one`].
+    /// Same as [`Self::allocate_one`].
     #[cold]
     unsafe fn grow(
         &self,
@@ -119,14 +118,14 @@ impl PersistentSets {
         left: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
-        // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::allocate_one`.
         events::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
     }
 
     /// [`Self::grow`] under the bucket's lock.
     ///
     /// # Safety
-    /// As for [`Self::allocate_one`].
+    /// Same as [`Self::allocate_one`].
     unsafe fn grow_in_turn(
         &self,
         bucket: &Bucket,
@@ -135,10 +134,10 @@ impl PersistentSets {
         mut left: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
-        // While it is held the bucket keeps its shape: see `vacate`.
+        // The bucket keeps its shape while this is held: see `vacate`.
         let _growing = bucket.growing.lock();
-        // Another thread may have made a pool meanwhile, or given sets back.
-        // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
+        // Another thread may have created a pool or freed sets meanwhile.
+        // SAFETY: the caller keeps the promises of `Self::allocate_one`.
         let mut visit = match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
             Ok(visit) => visit,
             Err(Moved) => return Ok(left),
@@ -149,7 +148,7 @@ impl PersistentSets {
                 return Ok(0);
             }
             let pool = self.make_pool(ask, visit.live, left)?;
-            // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
+            // SAFETY: the caller keeps the promises of `Self::allocate_one`.
             visit = match unsafe { self.visit(bucket, at, ask, left, Some(pool), sink) }? {
                 Ok(visit) => visit,
                 Err(Moved) => return Ok(left),
@@ -167,7 +166,7 @@ impl PersistentSets {
         }
     }
 
-    /// The bucket for a request: by the layout's hint, which may be wrong, or by the registry.
+    /// Finds the bucket of a request: by the layout's hint, which may be wrong, or in the registry.
     #[inline]
     fn bucket_of(&self, ask: &Ask<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
         match self.hinted_bucket(ask) {
@@ -176,7 +175,7 @@ impl PersistentSets {
         }
     }
 
-    /// The bucket that the layout was in last, if that was one of this allocator.
+    /// Returns the layout's last bucket if that belongs to this allocator.
     #[inline]
     fn hinted_bucket(&self, ask: &Ask<'_>) -> Option<u32> {
         let hint = ask.layout.hint();
@@ -202,10 +201,10 @@ impl PersistentSets {
         Ok(at)
     }
 
-    /// Takes up to `want` sets out of the bucket's pools. Enters `fresh` first, where there is one.
+    /// Takes up to `want` sets from the bucket's pools. Adds the pool `fresh` first, if there is one.
     ///
     /// # Safety
-    /// As for [`Self::allocate_one`].
+    /// Same as [`Self::allocate_one`].
     unsafe fn visit(
         &self,
         bucket: &Bucket,
@@ -231,10 +230,10 @@ impl PersistentSets {
                     let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
                     sink(DescriptorSet { handle: set, id });
                 };
-                // SAFETY: the caller makes the promises of `Self::allocate_one`, and the books' lock is held.
+                // SAFETY: the caller keeps the promises of `Self::allocate_one`, and the lock of `books` is held.
                 let filled = unsafe { self.fill(&mut books, ask, want, &mut visit, &mut graves, &mut give) };
                 visit.live = books.live();
-                // A pool that was made for nothing is not kept.
+                // An unused new pool is destroyed on failure.
                 if filled.is_err() {
                     let idle = fresh.filter(|&at| books.pool(at).is_some_and(|pool| pool.live == 0));
                     graves.extend(idle.and_then(|at| books.remove_pool(at)));
@@ -249,13 +248,12 @@ impl PersistentSets {
         result
     }
 
-    /// Takes up to `want` sets out of the pools that are there.
+    /// Takes up to `want` sets from the existing pools.
     ///
-    /// Ends: each turn takes a set, or takes a pool out of use, or makes room that the next turn uses or takes out of
-    /// use.
+    /// Terminates: each iteration takes a set, closes a pool, or makes room that the next iteration uses or closes.
     ///
     /// # Safety
-    /// As for [`Self::allocate_one`]; and the books' lock is held.
+    /// Same as [`Self::allocate_one`]; and the lock of `books` is held.
     unsafe fn fill(
         &self,
         books: &mut PoolBooks,
@@ -275,7 +273,7 @@ impl PersistentSets {
                     visit.taken += 1;
                 }
                 NextSet::Room(at) => {
-                    // SAFETY: the caller makes the promises of `Self::fill`.
+                    // SAFETY: the caller keeps the promises of `Self::fill`.
                     match unsafe { self.ask_driver(books, at, ask, want - visit.taken, give) }? {
                         Ok(taken) => visit.taken += taken,
                         Err(refusal) => {
@@ -296,10 +294,10 @@ impl PersistentSets {
                 NextSet::Evict(at) => {
                     let freed = books.evictable(at).is_some_and(|(slot, set)| {
                         let Some(entry) = books.pool(at) else { return false };
-                        // SAFETY: the set came out of this pool, which was made with
-                        // VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT: `Ways::free` says so. It is ready: freed
-                        // by the program, whose promise it was that the device is done with it, and not freed before.
-                        // The lock is held.
+                        // SAFETY: the set belongs to this pool, which was created with
+                        // VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT according to `Ways::free`. The set is
+                        // ready: the program freed it and promised that the device is done with it, and the driver has
+                        // not freed it. The lock is held.
                         let freed = unsafe { self.device.driver().free_sets(entry.pool.handle(), &[set]) };
                         if freed.is_ok() {
                             books.evict(slot);
@@ -316,10 +314,10 @@ impl PersistentSets {
         Ok(())
     }
 
-    /// Asks the driver for up to `want` sets out of a pool with room. Returns how many it gave, or its refusal.
+    /// Allocates up to `want` sets from a pool with room. Returns the number of sets, or the driver's error.
     ///
     /// # Safety
-    /// As for [`Self::fill`].
+    /// Same as [`Self::fill`].
     unsafe fn ask_driver(
         &self,
         books: &mut PoolBooks,
@@ -340,17 +338,17 @@ impl PersistentSets {
             let (_, generation) = books.set_of(slot);
             give(slot, set, generation);
         };
-        // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or
-        // descriptor buffers: `Ask::new`.
+        // `Ask::new` ensures that pool and layout agree on update-after-bind and host-only, and that the layout is not
+        // for push descriptors or descriptor buffers.
         let result = if count == 1 {
-            // SAFETY: the lock of the pool is held. The caller promises that the layout is live; it goes with the pool:
-            // see above. The variable count is not above the layout's: `Ask::new`.
+            // SAFETY: the lock of the pool is held. The caller promises that the layout is live; it is compatible with
+            // the pool (see above). `Ask::new` limits the variable count.
             let set = unsafe { entry.pool.allocate(&self.device, layout, ask.variable) };
             set.map(|set| enter(books, set))
         } else {
             let layouts = vec![layout; index(count)];
             let mut sets = Vec::new();
-            // SAFETY: as for one set.
+            // SAFETY: same as for one set.
             let all = unsafe { driver.allocate_sets(pool, &layouts, &mut sets) };
             all.map(|()| sets.into_iter().for_each(|set| enter(books, set)))
         };
@@ -361,7 +359,7 @@ impl PersistentSets {
         }
     }
 
-    /// Takes a faulty pool out of use: removes it if it is empty, or else seals it until it is.
+    /// Takes a faulty pool out of use: removes it if it is empty, and otherwise closes it until it is.
     fn take_out(&self, books: &mut PoolBooks, at: u32, graves: &mut Vec<DescriptorPool>) {
         match books.remove_pool(at) {
             Some(pool) => graves.push(pool),
@@ -372,14 +370,14 @@ impl PersistentSets {
     /// Resets a pool without live sets.
     fn reset(&self, books: &mut PoolBooks, at: u32) -> Result<(), DriverError> {
         let Some(entry) = books.pool_mut(at).filter(|entry| entry.live == 0) else { return Ok(()) };
-        // SAFETY: no set of it lives: the program has freed them, or retired and collected, and promised that the
+        // SAFETY: the pool has no live set: the program freed all, or retired and collected them, and promised that the
         // device is done with them. The lock is held.
         unsafe { entry.pool.reset(&self.device) }?;
         books.reset(at);
         Ok(())
     }
 
-    /// Takes a set back. Destroys its pool if that is empty now and the others have enough.
+    /// Frees a set. Destroys its pool if that is empty now and the others have enough free sets.
     pub(super) fn put_back(&self, bucket: u32, slot: u32) {
         let Some(bucket) = self.buckets.get(bucket) else { return };
         let grave = {
@@ -395,7 +393,7 @@ impl PersistentSets {
         }
     }
 
-    /// A pool has become empty: the pool, if it is to be destroyed.
+    /// Handles a pool that has become empty. Returns it if it must be destroyed.
     fn emptied(&self, books: &mut PoolBooks, at: u32) -> Option<DescriptorPool> {
         if books.has_enough_without(at) {
             return books.remove_pool(at);
@@ -407,19 +405,19 @@ impl PersistentSets {
         None
     }
 
-    /// What pools of this device support.
+    /// Returns the capabilities of pools on this device.
     #[inline]
     fn ways(&self) -> Ways {
         let quirks = self.device.quirks();
         Ways {
-            // Where pools fragment, no set is freed by itself, so that there is nothing that could.
+            // On drivers whose pools fragment, sets are never freed individually.
             free: !quirks.contains(DescriptorQuirks::FRAGMENTS),
             reset: !quirks.contains(DescriptorQuirks::RESET_LEAKS),
         }
     }
 
-    /// Makes a pool of the ideal size. If there is no room for it, makes the smallest that will do, and destroys idle
-    /// pools first if that fails too. The limit for update after bind counts as room as long as it can be kept.
+    /// Creates a pool of the ideal size. On a shortage, creates the smallest sufficient pool. If that fails too,
+    /// destroys idle pools first. Exceeding the update-after-bind limit counts as a shortage.
     #[cold]
     fn make_pool(
         &self,
@@ -462,7 +460,7 @@ impl PersistentSets {
             max_sets: sets,
             counts: ask.shape.counts.times(sets),
             flags,
-            // All types: layouts with other lists may share the pool.
+            // All types are allowed, because layouts with other type lists may share the pool.
             mutable_types: &[],
             name: "sublet persistent sets",
             ordinal: self.made.fetch_add(1, Ordering::Relaxed),
@@ -472,8 +470,8 @@ impl PersistentSets {
         Ok(pool)
     }
 
-    /// Destroys idle pools until no more than `keep` are left, and returns how many it destroyed. Starts where the last
-    /// search ended, so that every bucket has its turn.
+    /// Destroys idle pools until at most `keep` are left. Returns the number of destroyed pools. Starts at the end of
+    /// the last search, so that all buckets are treated equally.
     pub(super) fn release_idle(&self, keep: u32) -> u32 {
         let buckets = self.registry.lock().used();
         let idle_of = |at: u32| {
@@ -507,10 +505,10 @@ impl PersistentSets {
         released
     }
 
-    /// A bucket without pools is free for another shape.
+    /// Makes a bucket without pools available for another shape.
     fn vacate(&self, bucket: &Bucket) {
         let mut registry = self.registry.lock();
-        // A thread that makes a pool for it relies on its shape.
+        // A thread that creates a pool for the bucket relies on its shape.
         let Some(_growing) = bucket.growing.try_lock() else { return };
         let mut books = bucket.books.lock();
         if !books.is_empty() {
@@ -522,7 +520,7 @@ impl PersistentSets {
     }
 }
 
-/// Whether a smaller pool may succeed.
+/// Returns true if a smaller pool may succeed.
 fn may_be_smaller(error: &CreateDescriptorPoolError) -> bool {
     match error {
         CreateDescriptorPoolError::UpdateAfterBindLimit { .. } => true,

@@ -1,4 +1,4 @@
-//! Buckets that are used again.
+//! Buckets that are reused.
 
 use ash::vk;
 
@@ -10,7 +10,7 @@ use sublet_sim::{Gpu, profiles::Profile};
 #[test]
 fn shapes_that_come_and_go_leave_their_buckets_to_others() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
-    // SAFETY: instance and device are live, and outlive all that is made here.
+    // SAFETY: instance and device are live, and outlive all objects of this test.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
     let sets = PersistentSets::new(&PersistentSetsCreateInfo::new(&device));
     for count in 1..50 {
@@ -20,7 +20,7 @@ fn shapes_that_come_and_go_leave_their_buckets_to_others() {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
         // SAFETY: the device is live, and the create-info is valid.
         let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-        // SAFETY: the layout was made from it.
+        // SAFETY: the layout was created from this create-info.
         let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
         // SAFETY: the layout is live.
         let set = unsafe { sets.allocate(&layout) }.unwrap();
@@ -29,7 +29,7 @@ fn shapes_that_come_and_go_leave_their_buckets_to_others() {
         sets.trim();
         sets.validate();
         assert_eq!(sets.registry.lock().used(), 1);
-        // SAFETY: it is destroyed once, and its sets are gone.
+        // SAFETY: it is destroyed once, and its sets are freed.
         unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
     }
     drop(sets);

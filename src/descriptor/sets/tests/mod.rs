@@ -1,4 +1,4 @@
-//! The books without a driver. `tests/descriptors_persistent` tests the calls.
+//! Tests of `Books` without a driver. `tests/descriptors_persistent` tests the driver calls.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod buckets;

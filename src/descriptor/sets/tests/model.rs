@@ -1,4 +1,4 @@
-//! The books beside a driver that is nothing but a list, and the program that uses them beside a list of what it holds.
+//! `Books` against a model of the driver and a model of the program, both simple lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use ash::vk::Handle;
 use super::super::books::{Books, LayoutKey, NextSet, PoolEntry, Ways};
 use super::wanted;
 
-/// What a driver knows: for each pool its capacity, and its sets with their layouts.
+/// The model of the driver: the capacity of each pool, and its sets with their layouts.
 #[derive(Default)]
 struct Driver {
     pools: BTreeMap<u64, (u32, BTreeMap<vk::DescriptorSet, u64>)>,
@@ -30,7 +30,7 @@ impl Driver {
     }
 }
 
-/// The allocator's part: what `supply.rs` does with a real driver.
+/// Replays the steps of `supply.rs` against the model.
 struct Play {
     books: Books<(), u64>,
     driver: Driver,
@@ -86,7 +86,7 @@ impl Play {
             match self.books.source(wanted, self.ways) {
                 NextSet::Ready(at) => break self.books.take_ready(wanted, at).unwrap(),
                 NextSet::Room(at) if self.rng.u32(..20) == 0 => {
-                    // The driver refuses although there is room.
+                    // The driver fails although there is room.
                     if self.books.pool(at).unwrap().live == 0 { self.remove(at) } else { self.books.seal(at) }
                 }
                 NextSet::Room(at) => {
@@ -104,7 +104,7 @@ impl Play {
                     self.evictions += 1;
                 }
                 NextSet::Nowhere => {
-                    // A pool is made only if no set can be had otherwise.
+                    // A pool is created only if no set can be had otherwise.
                     let of = |pool: &PoolEntry<u64>| if pool.sealed { 0 } else { pool.room + pool.ready };
                     let free: u32 = self.books.pools().map(of).sum();
                     assert!(!self.ways.free || free == 0);
@@ -156,7 +156,7 @@ impl Play {
                 let (slot, _) = self.retired.swap_remove(self.rng.usize(..self.retired.len()));
                 self.release(slot);
             }
-            // Now and then nearly everything goes, so that pools become empty.
+            // Frees nearly all sets now and then, so that pools become empty.
             9 if self.rng.u32(..10) == 0 => {
                 while self.live.len() > 2 {
                     let (slot, ..) = self.live.pop().unwrap();
