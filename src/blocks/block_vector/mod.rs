@@ -9,7 +9,7 @@
 //!                   |                    \-- contended: count that, wait, or get a shard
 //!                   \-- n --> shard n: lock --> its engine --> full: lease a range of the core
 //!                 full: empty leased ranges return --> growth: try again, call the driver
-//! 
+//!
 //!   free          by the owner in the handle: the core, the caller's own shard, or another shard (through its ring)
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! The set layout of a heap: one array for all types, or one for each.
+//! The set layout of a heap: one array for all types, or one for each type.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use super::error::HeapWriteError;
 use super::limits::{self, HeapShape};
 use crate::base::cast::narrow;
 
-/// The getters of every store that has `arrays`, and [`HeapLayout`] in its current parts at `$layout`.
+/// Defines the getters of every store that has `arrays`, and a [`HeapLayout`] in its current parts at `$layout`.
 macro_rules! layout_getters {
     ($($layout:ident).+) => {
-        /// The layout, for pipelines: compatible with any that was made in the same way. It stays, unless the heap grows
-        /// with [`HeapGrowth::ChangeLayout`](crate::descriptor::HeapGrowth::ChangeLayout).
+        /// Returns the layout, for pipelines. It is compatible with any identically created layout. It stays, unless
+        /// the heap grows with [`HeapGrowth::ChangeLayout`](crate::descriptor::HeapGrowth::ChangeLayout).
         #[must_use]
         pub fn layout(&self) -> ash::vk::DescriptorSetLayout {
             self.current.with(|parts, _| parts.$($layout).+.of_sets().handle())
         }
 
-        /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+        /// Returns the layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
         #[must_use]
         pub fn set_layout(&self) -> crate::descriptor::SetLayout {
             self.current.with(|parts, _| parts.$($layout).+.of_sets().clone())
         }
 
-        /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+        /// Returns the binding at which shaders find descriptors of a type; `None` if the heap does not hold the type.
         #[must_use]
         pub fn binding(&self, kind: crate::descriptor::DescriptorKind) -> Option<u32> {
             self.arrays.binding(kind)
@@ -39,34 +39,34 @@ macro_rules! layout_getters {
 }
 pub(super) use layout_getters;
 
-/// What the layout is for.
+/// The use of the layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// A set that is written while it is bound.
     UpdateAfterBind,
-    /// Sets that are not.
+    /// Sets that are not written while they are bound.
     Classic,
     /// A descriptor buffer.
     Buffer,
 }
 
-/// What layouts of a heap are made from: one for all its sizes, or one for each.
+/// The parameters of a heap's layouts: one layout for all sizes, or one for each.
 #[derive(Debug)]
 pub(super) struct Arrays {
     types: Box<[DescriptorKind]>,
     is_one: bool,
     stages: vk::ShaderStageFlags,
     purpose: Purpose,
-    /// To begin with.
+    /// The initial number of slots.
     slots: u32,
     max_slots: u32,
     transient: u32,
-    /// The count of the only binding is variable: one layout is for all sizes.
+    /// The only binding has a variable count, so one layout serves all sizes.
     is_variable: bool,
 }
 
 impl Arrays {
-    /// Looks at what was asked for, features and limits. Nothing is made.
+    /// Validates the request, features and limits. Creates nothing.
     pub(super) fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
@@ -85,8 +85,8 @@ impl Arrays {
         if !missing.is_empty() {
             return Err(CreateHeapError::Unsupported { missing });
         }
-        // A layout that is to stay has the most slots there may be. Only the count of its last binding may be variable:
-        // so it has to be its only one.
+        // A layout that must stay has the maximum number of slots. Only the last binding may have a variable count, so
+        // it must be the only one.
         let max_slots = info.most();
         let is_variable = max_slots != info.slots
             && (is_one || types.len() == 1)
@@ -100,12 +100,12 @@ impl Arrays {
         Ok(Self { types, is_one, stages, purpose, slots, max_slots, transient, is_variable })
     }
 
-    /// The types by Vulkan's numbers.
+    /// Returns the types as Vulkan values.
     pub(super) fn vk_types(&self) -> Vec<vk::DescriptorType> {
         vk_types(&self.types)
     }
 
-    /// Whether sets and buffers are made for fewer slots than their layout has.
+    /// Returns true if sets and buffers have fewer slots than their layout.
     pub(super) fn is_variable(&self) -> bool {
         self.is_variable
     }
@@ -114,20 +114,20 @@ impl Arrays {
         self.purpose
     }
 
-    /// The binding that a type is written to; an error if the heap does not hold it.
+    /// Returns the binding that a type is written to; an error if the heap does not hold the type.
     #[inline]
     pub(super) fn binding_of(&self, kind: DescriptorKind) -> Result<u32, HeapWriteError> {
         self.binding(kind).ok_or(HeapWriteError::Kind { kind })
     }
 
-    /// The binding that a type is written to; `None` if the heap does not hold it.
+    /// Returns the binding that a type is written to; `None` if the heap does not hold the type.
     #[inline]
     pub(super) fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         let at = self.types.iter().position(|&held| held == kind)?;
         Some(if self.is_one { 0 } else { narrow(at) })
     }
 
-    /// How many bindings the layout has: those of all numbers below.
+    /// Returns the number of bindings of the layout, numbered from 0.
     pub(super) fn bindings(&self) -> u32 {
         if self.is_one { 1 } else { narrow(self.types.len()) }
     }
@@ -140,7 +140,7 @@ impl Arrays {
         self.is_one
     }
 
-    /// Slots to begin with.
+    /// Returns the initial number of slots.
     #[inline]
     pub(super) fn slots(&self) -> u32 {
         self.slots
@@ -155,8 +155,8 @@ impl Arrays {
     }
 }
 
-/// A live layout, which goes with the last that was made from it. Dropping it does not destroy it, because only the
-/// program knows when the device is done with it; a warning says that it leaked.
+/// A live layout, shared by everything that was created from it. Dropping it does not destroy the layout, because only
+/// the program knows when the device is done with it; a warning reports the leak.
 #[derive(Debug)]
 pub(super) struct HeapLayout {
     layout: SetLayout,
@@ -165,7 +165,7 @@ pub(super) struct HeapLayout {
 }
 
 impl HeapLayout {
-    /// Makes a layout for so many slots: the first, or one to grow to. Nothing is left on failure.
+    /// Creates a layout for this number of slots: the first, or one to grow to. Leaves nothing behind on failure.
     pub(super) fn create(
         device: &DescriptorDevice,
         arrays: &Arrays,
@@ -177,7 +177,7 @@ impl HeapLayout {
         Ok(Arc::new(Self { layout, slots, is_destroyed: AtomicBool::new(false) }))
     }
 
-    /// The layout for a heap that grows from this one to so many slots: the same, where one is for all sizes.
+    /// Returns the layout for a heap that grows from this one to more slots: the same one if it serves all sizes.
     pub(super) fn next(
         self: &Arc<Self>,
         device: &DescriptorDevice,
@@ -192,18 +192,18 @@ impl HeapLayout {
         &self.layout
     }
 
-    /// What a layout has, which may be more than what is made from it.
+    /// Returns the number of slots in the layout, which may exceed that of its sets.
     pub(super) fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Destroys the layout, unless something that was made from it still has it.
+    /// Destroys the layout, unless another owner remains.
     ///
     /// # Safety
-    /// The layout is of this device, and what had it is not used any more.
+    /// The layout belongs to this device, and the object that held it is no longer in use.
     pub(super) unsafe fn release(self: Arc<Self>, device: &DescriptorDevice) {
         let Some(last) = Arc::into_inner(self) else { return };
-        // SAFETY: `create` made it, of this device; and nobody else has it.
+        // SAFETY: `create` created the layout on this device, and this was its last owner.
         unsafe { device.driver().destroy_set_layout(last.layout.handle()) };
         last.is_destroyed.store(true, Ordering::Relaxed);
     }
@@ -240,7 +240,7 @@ fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: Purpose) -> 
     needed
 }
 
-/// Makes the layout. Nothing is left on failure.
+/// Creates the layout. Leaves nothing behind on failure.
 fn create_layout(
     device: &DescriptorDevice,
     wanted: &HeapShape<'_>,
@@ -292,26 +292,26 @@ fn create_layout(
             return Err(CreateHeapError::Layout { descriptors });
         }
     }
-    // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are
-    // those of enabled features
+    // SAFETY: the binding numbers are distinct (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279). `Arrays::new`
+    // checked that the features are enabled for the flags
     // (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005 and those
-    // after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
-    // `Arrays::new` has asked for them; and there is a flag for each binding.
+    // after it) and for the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595). There is
+    // one flag for each binding.
     let handle = unsafe { device.driver().create_set_layout(&info) }?;
-    // SAFETY: the layout was made from it.
+    // SAFETY: the layout was created from this create-info.
     unsafe { SetLayout::new(handle, &info) }.map_err(|_| {
-        // SAFETY: nobody knows of it.
+        // SAFETY: nothing else has the handle.
         unsafe { device.driver().destroy_set_layout(handle) };
         CreateHeapError::Layout { descriptors }
     })
 }
 
-/// The types by Vulkan's numbers.
+/// Returns the types as Vulkan values.
 fn vk_types(types: &[DescriptorKind]) -> Vec<vk::DescriptorType> {
     types.iter().map(|kind| kind.to_vk()).collect()
 }
 
-/// What a set takes out of a pool.
+/// Returns the counts that a set uses of a pool.
 fn counts(wanted: &HeapShape<'_>) -> DescriptorCounts {
     if wanted.is_one {
         return DescriptorCounts::new().with(DescriptorKind::Mutable, wanted.slots);

@@ -1,4 +1,4 @@
-//! The heap for programs: one way through layout, write, flush, bind, retire and destroy, whatever the device has.
+//! The heap for programs: one API for layout, write, flush, bind, retire and destroy on all devices.
 
 use ash::vk;
 
@@ -23,27 +23,26 @@ use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
-/// A [`DescriptorHeap`] in the form that the device is best at.
+/// A [`DescriptorHeap`] with the best store for the device.
 ///
-/// | [`kind`](Self::kind) | where | a write |
+/// | [`kind`](Self::kind) | condition | writes are visible |
 /// |---|---|---|
-/// | [`Native`](BindlessKind::Native) | the device's [model](DescriptorDevice::model) is Vulkan's own heaps, which the program asks for | is seen at once |
-/// | [`Buffer`](BindlessKind::Buffer) | the device's [model](DescriptorDevice::model) is descriptor buffers | is seen at once |
-/// | [`Set`](BindlessKind::Set) | descriptor indexing is enabled | is seen at once |
-/// | [`Classic`](BindlessKind::Classic) | everywhere else | is seen from the next [`flush`](Self::flush) on |
+/// | [`Native`](BindlessKind::Native) | the device's [model](DescriptorDevice::model) is Vulkan's own heaps, which the program must request | at once |
+/// | [`Buffer`](BindlessKind::Buffer) | the device's [model](DescriptorDevice::model) is descriptor buffers | at once |
+/// | [`Set`](BindlessKind::Set) | descriptor indexing is enabled | at once |
+/// | [`Classic`](BindlessKind::Classic) | otherwise | from the next [`flush`](Self::flush) on |
 ///
-/// The program is the same for all of them. A frame: wait for its fence,
-/// [`collect`](DescriptorHeap::collect), allocate and write, [`flush`](Self::flush), record with
-/// [`cmd_bind`](Self::cmd_bind), [`retire`](DescriptorHeap::retire) what later frames do not use, and submit. Shaders
-/// find descriptors of a type at [`binding`](Self::binding). Pipelines are made with
-/// [`pipeline_flags`](Self::pipeline_flags).
+/// The program is the same for all of them. In each frame: wait for its fence, [`collect`](DescriptorHeap::collect),
+/// allocate and write, [`flush`](Self::flush), record with [`cmd_bind`](Self::cmd_bind),
+/// [`retire`](DescriptorHeap::retire) ranges that later frames do not use, and submit. Shaders find descriptors of a
+/// type at [`binding`](Self::binding). Create pipelines with [`pipeline_flags`](Self::pipeline_flags).
 ///
-/// Pipelines for Vulkan's own heaps differ in three things, because there are no layouts:
-/// [`mappings`](Self::mappings) go into the chain of each stage, with the flag
-/// [`PIPELINE_CREATE_2_DESCRIPTOR_HEAP`](crate::descriptor::heap_ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP); the pipeline layout
-/// is null; and push constants are [push data](DescriptorDevice::cmd_push_data). Images and samplers are written with
-/// [`write_source`](DescriptorHeap::write_source), which every kind takes. One heap of resources and one of samplers are
-/// bound at a time.
+/// Pipelines for Vulkan's own heaps differ in three points, because there are no layouts. [`mappings`](Self::mappings)
+/// go into the chain of each stage, with the flag
+/// [`PIPELINE_CREATE_2_DESCRIPTOR_HEAP`](crate::descriptor::heap_ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP). The pipeline
+/// layout is null. Push constants are [push data](DescriptorDevice::cmd_push_data). Images and samplers are written
+/// with [`write_source`](DescriptorHeap::write_source), which every kind accepts. At most one heap of resources and one
+/// of samplers are bound at a time.
 ///
 /// To override the choice, set [`DescriptorDeviceCreateInfo::model`](super::super::DescriptorDeviceCreateInfo::model).
 ///
@@ -79,7 +78,7 @@ use crate::upload::AllocatorRef;
 #[doc(alias = "BindlessDescriptorPool")]
 pub type BindlessHeap<A> = DescriptorHeap<BindlessStore<A>>;
 
-/// What a [`BindlessHeap`] is made of. A later version may add kinds.
+/// The store of a [`BindlessHeap`]. A later version may add kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum BindlessKind {
@@ -93,7 +92,7 @@ pub enum BindlessKind {
     Classic,
 }
 
-/// How to make a [`BindlessHeap`].
+/// The parameters of a [`BindlessHeap`].
 ///
 /// ```
 /// use sublet::descriptor::{BindlessHeapCreateInfo, HeapArrays, HeapCreateInfo, HeapKind};
@@ -105,17 +104,17 @@ pub enum BindlessKind {
 pub struct BindlessHeapCreateInfo<'a> {
     /// Kind, slots, types, stages and name.
     pub heap: HeapCreateInfo<'a>,
-    /// Frames in flight, 1 to 32. 3 by default.
+    /// The number of frames in flight, 1 to 32. 3 by default.
     pub frames: u32,
-    /// A descriptor for each type of the heap: what a slot holds that no range has, where every slot has to hold one. A
-    /// white texture, for example, and a buffer of zeros. They are required on every device, so that a program which
-    /// runs on one runs on all.
+    /// One default descriptor for each type of the heap, for example a white texture and a buffer of zeros. If every
+    /// slot must hold a descriptor, unallocated slots hold these. They are required on every device, so that a program
+    /// that runs on one device runs on all.
     pub defaults: &'a [Descriptor],
 }
 
 impl BindlessHeapCreateInfo<'_> {
-    /// A heap of the default size with an array for each of the default types: the one form that shaders can declare on
-    /// every device.
+    /// Returns a heap of the default size with one array for each default type: the only form that shaders can declare
+    /// on every device.
     #[must_use]
     pub const fn new(kind: HeapKind) -> Self {
         let heap = HeapCreateInfo { arrays: HeapArrays::PerType, ..HeapCreateInfo::new(kind) };
@@ -123,10 +122,11 @@ impl BindlessHeapCreateInfo<'_> {
     }
 }
 
-/// Where [`BindlessHeap::cmd_bind`] binds the heaps: the first as set `first_set`, the next as the one after it.
+/// The bind target of [`BindlessHeap::cmd_bind`]: the first heap is bound as set `first_set`, the next as the one after
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HeapPlace {
-    /// Graphics, compute or ray tracing.
+    /// The bind point: graphics, compute or ray tracing.
     pub bind_point: vk::PipelineBindPoint,
     /// The layout of the pipelines.
     pub layout: vk::PipelineLayout,
@@ -150,7 +150,7 @@ enum Inner<A: AllocatorRef> {
     Native(Box<NativeStore<A>>),
 }
 
-/// Calls whichever store it is.
+/// Calls a method of the actual store.
 macro_rules! each {
     ($inner:expr, $store:ident => $call:expr) => {
         match $inner {
@@ -163,10 +163,10 @@ macro_rules! each {
 }
 
 impl<A: AllocatorRef> BindlessStore<A> {
-    /// Makes the store that the device is best at.
+    /// Creates the best store for the device.
     ///
     /// # Safety
-    /// As for [`BindlessHeap::create`].
+    /// Same as [`BindlessHeap::create`].
     unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -190,7 +190,7 @@ impl<A: AllocatorRef> BindlessStore<A> {
             Err(CreateHeapError::Unsupported { missing })
                 if !missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) =>
             {
-                // SAFETY: the caller promises that what the defaults name outlives the store.
+                // SAFETY: the caller promises that the objects in the defaults outlive the store.
                 let store = unsafe { ClassicStore::new(device, heap, *frames, defaults) }?;
                 Inner::Classic(Box::new(store))
             }
@@ -199,7 +199,7 @@ impl<A: AllocatorRef> BindlessStore<A> {
         Ok(Self { device: device.clone(), inner })
     }
 
-    /// The set that a frame binds. Not for descriptor buffers or Vulkan's own heaps.
+    /// Returns the set that a frame binds. `None` for descriptor buffers and Vulkan's own heaps.
     fn set(&self, frame: u32) -> Option<vk::DescriptorSet> {
         match &self.inner {
             Inner::Buffer(_) | Inner::Native(_) => None,
@@ -223,28 +223,28 @@ impl<A: AllocatorRef> BindlessStore<A> {
     }
 }
 
-/// The most heaps that are bound at once: as many as [`BufferStore::cmd_bind_all`] binds.
+/// The maximum number of heaps bound at once: the same as for [`BufferStore::cmd_bind_all`].
 const MOST: usize = 4;
 
 impl<A: AllocatorRef> BindlessHeap<A> {
-    /// Makes a heap in the form that the device is best at.
+    /// Creates a heap with the best store for the device.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: a type without a default, features that are missing, limits, or the driver's answer.
-    /// Nothing is left.
+    /// [`CreateHeapError`]: a type without a default, missing features, limits, or a driver error. Nothing is left
+    /// behind.
     ///
     /// # Safety
-    /// What the defaults name is live, of this device, and stays so until the heap is destroyed.
+    /// The objects in the defaults are live, belong to this device, and outlive the heap.
     pub unsafe fn create(
         device: &DescriptorDevice,
         allocator: A,
         info: &BindlessHeapCreateInfo<'_>,
     ) -> Result<Self, CreateHeapError> {
-        // SAFETY: the caller makes the promises of `BindlessStore::new`, which are this function's.
+        // SAFETY: the caller keeps the promises of `BindlessStore::new`, which are the same.
         unsafe { BindlessStore::new(device, allocator, info) }.map(Self::new)
     }
 
-    /// What the heap is made of.
+    /// Returns the kind of the store.
     #[must_use]
     pub fn kind(&self) -> BindlessKind {
         match &self.store().inner {
@@ -255,16 +255,15 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// The layout, for pipeline layouts. Null for Vulkan's own heaps. It stays, unless the heap grows with
-    /// [`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout): then see whether it is another one after you have
-    /// allocated.
+    /// Returns the layout, for pipeline layouts. Null for Vulkan's own heaps. It stays, unless the heap grows with
+    /// [`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout): then compare it after each allocation.
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.set_layout().map_or(vk::DescriptorSetLayout::null(), |layout| layout.handle())
     }
 
-    /// The layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo). `None` for
-    /// Vulkan's own heaps.
+    /// Returns the layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    /// `None` for Vulkan's own heaps.
     #[must_use]
     pub fn set_layout(&self) -> Option<SetLayout> {
         match &self.store().inner {
@@ -275,29 +274,29 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// The set that a frame binds; `None` for descriptor buffers and Vulkan's own heaps.
+    /// Returns the set that a frame binds; `None` for descriptor buffers and Vulkan's own heaps.
     pub(in crate::descriptor) fn frame_set(&self, frame: u32) -> Option<vk::DescriptorSet> {
         self.store().set(frame)
     }
 
-    /// The descriptor buffer, with the set at its start.
+    /// Returns the descriptor buffer, which starts with the set.
     pub(in crate::descriptor) fn buffer_info(&self) -> Option<vk::DescriptorBufferBindingInfoEXT<'static>> {
         self.store().as_buffer().map(BufferStore::binding_info)
     }
 
-    /// For Vulkan's own heaps, where shaders find the heap that they declare as set number `set`: for
-    /// [`HeapMappings`](crate::descriptor::HeapMappings), with those of the other heap. Nothing for all others.
+    /// Returns the mappings of Vulkan's own heap for shaders that declare the heap as set number `set`. Combine them
+    /// with those of the other heap in [`HeapMappings`](crate::descriptor::HeapMappings). Empty for all other stores.
     pub fn mappings(&self, set: u32) -> impl Iterator<Item = BindingMapping> {
         self.store().as_native().into_iter().flat_map(move |store| store.mappings(set))
     }
 
-    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+    /// Returns the binding at which shaders find descriptors of a type; `None` if the heap does not hold the type.
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         each!(&self.store().inner, store => store.binding(kind))
     }
 
-    /// Flags that every pipeline with the heap's layout is created with.
+    /// Returns the flags that every pipeline with the heap's layout needs.
     #[must_use]
     pub fn pipeline_flags(&self) -> vk::PipelineCreateFlags {
         match self.kind() {
@@ -308,14 +307,14 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// Makes what was written visible to the recordings of a frame, and returns how many descriptors that took: 0 where
-    /// a write is seen at once. Call it once a frame, after its writes and before anything is recorded that binds the
-    /// heap. `frame` counts on and on, or is the number of the frame's slot.
+    /// Makes writes visible to the recordings of a frame. Returns the number of written descriptors: 0 if writes are
+    /// visible at once. Call it once per frame, after its writes and before recording anything that binds the heap.
+    /// `frame` is a running count or the number of the frame's slot.
     ///
     /// # Safety
-    /// 1. The device is done with the submissions of the frame that last had this slot, and none of its command buffers
-    ///    is submitted later.
-    /// 2. What the slots describe is live.
+    /// 1. The device is done with the submissions of the last frame in this slot, and none of its command buffers is
+    ///    submitted later.
+    /// 2. The objects in the slots' descriptors are live.
     pub unsafe fn flush(&self, frame: u32) -> u32 {
         match &self.store().inner {
             Inner::Buffer(_) | Inner::Set(_) | Inner::Native(_) => 0,
@@ -325,19 +324,19 @@ impl<A: AllocatorRef> BindlessHeap<A> {
     }
 
     /// Binds heaps at all places where a command buffer uses them. Call it once for each command buffer, with all heaps
-    /// and all places: descriptor buffers that are bound undo what was bound before. Vulkan's own heaps are bound for all
-    /// places at once, whatever `places` says.
+    /// and all places, because binding descriptor buffers unbinds earlier ones. Vulkan's own heaps are bound for all
+    /// places at once, independent of `places`.
     ///
     /// # Panics
     /// If there are more than four heaps.
     ///
     /// # Safety
-    /// 1. The command buffer is being recorded by this thread alone, and [`flush`](Self::flush) was called for the frame,
-    ///    of each heap, since it last grew.
-    /// 2. The heaps are of one device, which allows so many descriptor buffers at once; one for resources and one for
-    ///    samplers it always does.
-    /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on. Of Vulkan's own heaps
-    ///    there is one of each [kind](HeapKind) at most, and the command buffer inherits none.
+    /// 1. The command buffer is being recorded by this thread alone. [`flush`](Self::flush) was called for the frame,
+    ///    for each heap, since that heap last grew.
+    /// 2. The heaps belong to one device, which allows this many descriptor buffers at once; one for resources and one
+    ///    for samplers are always allowed.
+    /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on. There is at most
+    ///    one of Vulkan's own heaps of each [kind](HeapKind), and the command buffer inherits none.
     pub unsafe fn cmd_bind(commands: vk::CommandBuffer, frame: u32, places: &[HeapPlace], heaps: &[&Self]) {
         assert!(heaps.len() <= MOST, "{} heaps are bound at once", heaps.len());
         let Some(first) = heaps.first() else { return };
@@ -374,8 +373,8 @@ impl<A: AllocatorRef> BindlessHeap<A> {
         }
     }
 
-    /// Destroys all that the heap is made of. Ranges that are still allocated are forgotten. Without it all of that is
-    /// leaked, and an event of `tracing` warns of it.
+    /// Destroys the heap's Vulkan objects. Ranges that are still allocated are dropped. Without this call the objects
+    /// are leaked, with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all submissions that use the heap.
@@ -403,7 +402,7 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
     }
 
     unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        // SAFETY: the caller makes the promise of the trait's method.
+        // SAFETY: the caller keeps the promise of the trait's method.
         each!(&self.inner, store => unsafe { store.retire_outgrown(ticket) })
     }
 
@@ -412,12 +411,12 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
     }
 
     unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller makes the promises of the trait's method.
+        // SAFETY: the caller keeps the promises of the trait's method.
         each!(&self.inner, store => unsafe { store.write_source(index, source) })
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller makes the promises of the trait's method.
+        // SAFETY: the caller keeps the promises of the trait's method.
         each!(&self.inner, store => unsafe { store.write(index, descriptor) })
     }
 
@@ -425,7 +424,7 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller makes the promises of the trait's method.
+        // SAFETY: the caller keeps the promises of the trait's method.
         each!(&self.inner, store => unsafe { store.write_many(writes) })
     }
 
@@ -435,7 +434,7 @@ impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
         kind: DescriptorKind,
         bytes: &[u8],
     ) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller makes the promises of the trait's method.
+        // SAFETY: the caller keeps the promises of the trait's method.
         each!(&self.inner, store => unsafe { store.write_bytes(index, kind, bytes) })
     }
 

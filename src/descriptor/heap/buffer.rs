@@ -1,4 +1,4 @@
-//! The store of programs that bind descriptor buffers: bytes in mapped memory.
+//! The store for programs that bind descriptor buffers: bytes in mapped memory.
 
 use std::fmt;
 use std::panic::Location;
@@ -22,22 +22,22 @@ use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::AllocatorRef;
 
-/// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that
-/// takes a lock.
+/// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`). A write copies a few bytes and takes no
+/// lock in the driver.
 ///
-/// The buffer comes out of an [`Allocator`](crate::Allocator), mapped, and in the GPU's own memory where that can be
-/// mapped. Its memory is written and never read: what is mapped is slow to read. It is coherent: there is nothing to
-/// flush. The store holds the allocator, by reference or shared ([`AllocatorRef`]), so that the memory is there for as
-/// long as the store can be written.
+/// The buffer is mapped and comes from an [`Allocator`](crate::Allocator), in device memory if that can be mapped. Its
+/// memory is coherent, so there is nothing to flush. It is not read in normal use, because reads of mapped memory are
+/// slow. The store holds the allocator, by reference or shared ([`AllocatorRef`]), so the memory lives as long as the
+/// store.
 ///
-/// Shaders declare what they declare for a [`SetStore`](super::SetStore). The pipelines are made with
-/// `VK_PIPELINE_CREATE_DESCRIPTOR_BUFFER_BIT_EXT`. Descriptors of buffers want their addresses
+/// Shaders declare the same arrays as for a [`SetStore`](super::SetStore). Pipelines need
+/// `VK_PIPELINE_CREATE_DESCRIPTOR_BUFFER_BIT_EXT`. Descriptors of buffers need their addresses
 /// ([`BufferDescriptor::address`](super::super::BufferDescriptor::address)).
 ///
 /// # Binding
-/// All descriptor buffers of a command buffer are bound in one call, because each call undoes the one before:
-/// [`cmd_bind_all`](Self::cmd_bind_all). Then [`cmd_set_offset`](Self::cmd_set_offset) says which of them a set is in.
-/// Sets that are bound (`vkCmdBindDescriptorSets`) undo both, and the other way round: a program has one way for all.
+/// [`cmd_bind_all`](Self::cmd_bind_all) binds all descriptor buffers of a command buffer in one call, because each call
+/// unbinds the earlier ones. Then [`cmd_set_offset`](Self::cmd_set_offset) selects the buffer of a set. Binding sets
+/// (`vkCmdBindDescriptorSets`) invalidates both, and vice versa: use one of the two for everything.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -54,7 +54,7 @@ use crate::upload::AllocatorRef;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The allocator does not go before the store:
+/// The allocator cannot be dropped before the store:
 ///
 /// ```compile_fail,E0505
 /// use sublet::descriptor::*;
@@ -73,12 +73,12 @@ pub struct BufferStore<A: AllocatorRef> {
     device: DescriptorDevice,
     arrays: Arrays,
     name: Box<str>,
-    /// Who made the store: where its buffers come from.
+    /// The caller that created the store: its buffers are attributed to it.
     caller: &'static Location<'static>,
     current: Current<LaidBuffer>,
 }
 
-/// A buffer, and where in it the arrays of its layout are.
+/// A buffer and the positions of its layout's arrays.
 #[derive(Debug)]
 struct LaidBuffer {
     layout: Arc<HeapLayout>,
@@ -86,7 +86,7 @@ struct LaidBuffer {
     buffer: MappedBuffer,
 }
 
-/// Where the descriptors of a type are, in bytes from the start of the set.
+/// The position of a type's descriptors, in bytes from the start of the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct ArrayBytes {
     kind: DescriptorKind,
@@ -100,13 +100,13 @@ impl ArrayBytes {
         self.first + self.stride * crate::base::cast::index(index)
     }
 
-    /// It lies in the buffer. Of a driver for which that overflows every address is nonsense.
+    /// The slot is inside the buffer, so this only wraps if the driver's address is invalid.
     fn address_in(&self, buffer: &MappedBuffer, index: u32) -> vk::DeviceAddress {
         buffer.address().wrapping_add(widen(self.first) + widen(self.stride) * u64::from(index))
     }
 }
 
-/// The set's places, its bytes as far as they are known to be enough for the layout's slots, and the usages of its buffer.
+/// The positions of a set's arrays, the validated size of the set, and the usages of its buffer.
 #[derive(Debug)]
 struct Plan {
     places: Box<[ArrayBytes]>,
@@ -115,12 +115,12 @@ struct Plan {
 }
 
 impl Plan {
-    /// Asks the device where the arrays are, and refuses answers that cannot be.
+    /// Queries the positions of the arrays from the device, and rejects implausible values.
     fn new(device: &DescriptorDevice, arrays: &Arrays, layout: &HeapLayout) -> Result<Self, CreateHeapError> {
         let driver = device.driver();
         let sizes = DescriptorSizes::of(device);
         let handle = layout.of_sets().handle();
-        // SAFETY: the layout is live, and was made for descriptor buffers.
+        // SAFETY: the layout is live, and was created for descriptor buffers.
         let size = unsafe { driver.set_layout_size(handle) };
         let size_of = |kind| sizes.get(kind).ok_or(CreateHeapError::NoSize { kind });
         let mut places = Vec::new();
@@ -129,7 +129,7 @@ impl Plan {
             let largest = sizes.largest(arrays.types()).filter(|_| arrays.is_one());
             let stride = largest.unwrap_or(own);
             let binding = arrays.binding(kind).unwrap_or(0);
-            // SAFETY: the layout is live, was made for descriptor buffers, and has the binding.
+            // SAFETY: the layout is live, was created for descriptor buffers, and has the binding.
             let first = unsafe { driver.binding_offset(handle, binding) };
             let needed = stride.checked_mul(layout.slots().into()).and_then(|all| first.checked_add(all));
             let absurd = CreateHeapError::Absurd { size, needed: needed.unwrap_or(u64::MAX) };
@@ -147,7 +147,7 @@ impl Plan {
         Ok(Self { places: places.into(), size, usage })
     }
 
-    /// Bytes of a set with so many slots, no more than its layout has.
+    /// Returns the size of a set with this number of slots, which is at most that of its layout.
     fn bytes_of(&self, arrays: &Arrays, slots: u32) -> u64 {
         if !arrays.is_variable() {
             return self.size;
@@ -166,7 +166,7 @@ impl Plan {
     }
 }
 
-/// The usages of a buffer for such a set, of so many bytes, if the device allows it.
+/// Returns the usages of a buffer for such a set of this size, if the device allows it.
 fn usage_of(
     device: &DescriptorDevice,
     arrays: &Arrays,
@@ -201,11 +201,11 @@ fn usage_of(
 }
 
 impl<A: AllocatorRef> BufferStore<A> {
-    /// Makes the layout and a buffer for it.
+    /// Creates the layout and its buffer.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: features that are missing, limits, no memory, an allocator of another device, or the driver's answer.
-    /// Nothing is left.
+    /// [`CreateHeapError`]: missing features, limits, no memory, an allocator of another device, or a driver error.
+    /// Nothing is left behind.
     #[track_caller]
     pub fn new(
         device: &DescriptorDevice,
@@ -236,8 +236,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         })
     }
 
-    /// Makes a buffer for so many slots of the layout. On failure nothing is left, the layout included if nobody else
-    /// has it.
+    /// Creates a buffer for this number of slots of the layout. On failure nothing is left behind; the layout is
+    /// destroyed if it has no other owner.
     fn make(
         device: &DescriptorDevice,
         allocator: &A,
@@ -250,14 +250,14 @@ impl<A: AllocatorRef> BufferStore<A> {
         let made = Plan::new(device, arrays, &layout).and_then(|plan| {
             let bytes = plan.bytes_of(arrays, slots).max(1);
             let wish = BufferWish { bytes, alignment, usage: plan.usage, name, caller };
-            // SAFETY: `new` has looked at whose the allocator is; the size is not zero, and the features of the usages
+            // SAFETY: `new` checked the owner of the allocator; the size is not zero, and the features of the usages
             // are enabled.
             Ok((unsafe { MappedBuffer::create(device, allocator, &wish) }?, plan))
         });
         match made {
             Ok((buffer, plan)) => Ok(LaidBuffer { layout, plan, buffer }),
             Err(error) => {
-                // SAFETY: the layout is of this device, and nothing that was made from it here is left.
+                // SAFETY: the layout belongs to this device, and everything created from it here is destroyed.
                 unsafe { layout.release(device) };
                 Err(error)
             }
@@ -266,13 +266,14 @@ impl<A: AllocatorRef> BufferStore<A> {
 
     layout_getters!(layout);
 
-    /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
+    /// Returns the distance between slots in bytes, for descriptors of a type; `None` if the heap does not hold the
+    /// type.
     #[must_use]
     pub fn stride(&self, kind: DescriptorKind) -> Option<u64> {
         self.current.with(|laid, _| laid.plan.place(kind).map(|place| widen(place.stride)))
     }
 
-    /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the
+    /// Returns the device address of a slot's descriptor, for commands that write descriptors on the GPU. `None` if the
     /// heap does not hold the type, or has no such slot.
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
@@ -282,7 +283,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         })
     }
 
-    /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
+    /// Returns address and usage, for programs that bind it together with other descriptor buffers. The set starts at
+    /// the address.
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
         self.current.with(|laid, _| {
             let address = laid.buffer.address();
@@ -290,15 +292,16 @@ impl<A: AllocatorRef> BufferStore<A> {
         })
     }
 
-    /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each
-    /// command buffer.
+    /// Binds the buffers of several heaps, and unbinds all earlier descriptor buffers. Call it once for each command
+    /// buffer.
     ///
     /// # Panics
-    /// If there are more than four: one for resources and one for samplers are what devices are sure to have.
+    /// If there are more than four. Devices guarantee one for resources and one for samplers.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device,
-    /// and there are not more than it allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
+    /// The command buffer is being recorded by this thread alone. There is at least one store, all belong to one
+    /// device, and their number is within its limits (`maxDescriptorBufferBindings`, and those for samplers and
+    /// resources).
     pub unsafe fn cmd_bind_all(commands: vk::CommandBuffer, stores: &[&Self]) {
         assert!(stores.len() <= 4, "{} descriptor buffers are bound at once", stores.len());
         let Some(first) = stores.first() else { return };
@@ -306,12 +309,12 @@ impl<A: AllocatorRef> BufferStore<A> {
         for (info, store) in infos.iter_mut().zip(stores) {
             *info = store.binding_info();
         }
-        // SAFETY: the buffers are live and have the usages. The caller promises that it alone records the commands, and
-        // that the device allows so many.
+        // SAFETY: the buffers are live and have the usages. The caller promises that this thread alone records the
+        // command buffer, and that the device allows this many.
         unsafe { first.device.driver().cmd_bind_buffers(commands, &infos[..stores.len()]) };
     }
 
-    /// Says that set number `set` of the layout is in this heap, which is number `buffer` of those that are bound.
+    /// Places set number `set` of the layout in this heap, which is number `buffer` of the bound ones.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout`
@@ -325,38 +328,39 @@ impl<A: AllocatorRef> BufferStore<A> {
         buffer: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set starts where the buffer is bound. The caller promises that it alone records the commands, that
-        // the heap is bound as number `buffer`, and that the layout has the set.
+        // SAFETY: the set starts at the buffer's bound address. The caller promises that this thread alone records the
+        // command buffer, that the heap is bound as number `buffer`, and that the layout has the set.
         unsafe { self.device.driver().cmd_set_offsets(&target, &[buffer], &[0]) };
     }
 
-    /// Destroys buffer and layout. Without it they are leaked, and an event of `tracing` warns of that.
+    /// Destroys buffer and layout. Without this call they are leaked, with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all submissions that use the heap.
     pub unsafe fn destroy(self) {
         let Self { allocator, device, current, .. } = self;
-        // SAFETY: all of it is of this store, and the caller promises that the device is done with it.
+        // SAFETY: all parts belong to this store, and the caller promises that the device is done with them.
         current.into_each(|laid| unsafe { laid.destroy(&device, &allocator) });
     }
 }
 
 impl LaidBuffer {
-    /// Puts bytes into a slot.
+    /// Copies bytes into a slot.
     ///
     /// # Safety
-    /// The place is of this plan, the index is one of the heap's, and nobody else writes the slot.
+    /// The place belongs to this plan, the index is one of the heap's, and nobody else writes the slot.
     #[inline]
     unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
         debug_assert!(bytes.len() <= place.stride);
-        // SAFETY: `Plan::new` has seen that the arrays lie in the set; nobody else writes the slot: the caller's promise.
+        // SAFETY: `Plan::new` checked that the arrays are inside the set; the caller promises that nobody else writes
+        // the slot.
         unsafe { self.buffer.put(place.at(index), bytes) };
     }
 
     /// # Safety
-    /// Device and allocator made it, and the device is done with it.
+    /// This device and this allocator created it, and the device is done with it.
     unsafe fn destroy(self, device: &DescriptorDevice, allocator: &impl AllocatorRef) {
-        // SAFETY: the device is done with the buffer, and the value goes with it.
+        // SAFETY: the device is done with the buffer, and this consumes the value.
         unsafe { self.buffer.destroy(allocator) };
         // SAFETY: as above.
         unsafe { self.layout.release(device) };
@@ -381,8 +385,8 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         self.arrays.max_slots()
     }
 
-    /// With one buffer, into which the bytes of the old one are copied. They are read where they are mapped, which is
-    /// slow: each slot once, or about as often as it is written.
+    /// Creates one buffer and copies the bytes of the old one. Reading mapped memory is slow, but happens only once for
+    /// each slot.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
         let make = || {
             let now = self.current.with(|laid, _| laid.layout.clone());
@@ -391,12 +395,12 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
             Self::make(&self.device, &self.allocator, &self.arrays, layout, source, slots)
         };
         self.current.grow(slots, self.arrays.types().len(), make, |old, next, had| {
-            // Where all types share an array, the first stands for it.
+            // If all types share an array, the first type represents it.
             let arrays = if self.arrays.is_one() { 1 } else { self.arrays.types().len() };
             for (from, to) in old.plan.places.iter().zip(&next.plan.places).take(arrays) {
                 let bytes = from.stride * crate::base::cast::index(had);
-                // SAFETY: both plans have so many slots of the type, with one stride, in their buffers; nobody writes the
-                // one meanwhile, and nobody knows of the other.
+                // SAFETY: both buffers have this many slots of the type with the same stride; nobody writes the old one
+                // meanwhile, and nobody else has the new one.
                 unsafe { next.buffer.copy_from(to.first, &old.buffer, from.first, bytes) };
             }
         })
@@ -407,7 +411,8 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     }
 
     fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
+        // store.
         self.current.collect(clock, |laid| unsafe { laid.destroy(&self.device, &self.allocator) })
     }
 
@@ -419,11 +424,11 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         self.current.with(|laid, slots| {
             debug_assert!(index < slots);
             let place = laid.plan.place_of(descriptor.kind())?;
-            // Made here and then copied whole: drivers may write a descriptor in pieces, or read what they wrote.
+            // Built here and then copied whole: drivers may write a descriptor in pieces, or read back their writes.
             let mut bytes = [0; MAX_DESCRIPTOR_BYTES];
             let bytes = &mut bytes[..place.size];
             descriptor.with_get_info(|info| {
-                // SAFETY: what the info names is live: the caller's promise; and there is as much room as the type needs.
+                // SAFETY: the caller promises that the objects in the info are live; `bytes` has the size of the type.
                 unsafe { self.device.driver().descriptor_bytes(info, bytes) };
             })?;
             // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
@@ -432,7 +437,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         })
     }
 
-    /// The driver has no call for several.
+    /// One driver call for each descriptor: the driver has no call for several.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
@@ -442,7 +447,7 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
             descriptor.with_get_info(|_| ())?;
         }
         for (index, descriptor) in writes {
-            // SAFETY: the caller makes the promises of `write`, of each of them.
+            // SAFETY: the caller keeps the promises of `write` for each of them.
             unsafe { self.write(index, descriptor) }?;
         }
         Ok(())

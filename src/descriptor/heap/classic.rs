@@ -1,4 +1,4 @@
-//! The store for devices without descriptor indexing: a copy of the set for each frame in flight.
+//! The store for devices without descriptor indexing: one copy of the set for each frame in flight.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -23,32 +23,32 @@ use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
 use crate::retire::{ClockView, OtherClock, Ticket};
 
-/// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy
-/// for each frame in flight.
+/// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use. There is
+/// one copy for each frame in flight.
 ///
-/// [`DescriptorHeap::write`](super::DescriptorHeap::write) keeps the descriptor on the host. Once a frame,
-/// [`update`](Self::update) writes the changes into the frame's copy, which the GPU is done with;
-/// [`cmd_bind`](Self::cmd_bind) binds it. A later write is seen from the next frame on. A slot that changed costs one descriptor write
-/// for each copy, and one that did not costs nothing.
+/// [`DescriptorHeap::write`](super::DescriptorHeap::write) stores the descriptor on the host. Once per frame,
+/// [`update`](Self::update) writes the changes into the frame's copy, which the GPU no longer uses;
+/// [`cmd_bind`](Self::cmd_bind) binds it. Later writes are visible from the next frame on. A changed slot costs one
+/// descriptor write for each copy; an unchanged slot costs nothing.
 ///
-/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So every
-/// slot that no range has holds a default for its type, for example a white texture or a buffer of zeros. A slot goes back
-/// to it when its range is retired: what the range described may be destroyed once the ticket is done, as with the
-/// other stores. So a range is retired after the last `update` that is to show it: before that, this frame's shaders
-/// find the default already.
+/// On such devices, every slot of a shader's array must hold a descriptor, even if the shader does not use it.
+/// Unallocated slots therefore hold a default for their type, for example a white texture or a buffer of zeros. A slot
+/// returns to the default when its range is retired, so the objects of the range may be destroyed once the ticket is
+/// done, as with other stores. Retire a range only after the last `update` that must show it; otherwise this frame's
+/// shaders already see the default.
 ///
-/// Slots of frames ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) go back when they are collected.
-/// Frames that were updated until then have seen them, whether they use them or not: what they describe may be
-/// destroyed once those are done, too.
+/// Transient slots ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) return to the default when they
+/// are collected. Frames that were updated before that reference them, used or not: destroy their objects only after
+/// those frames are done too.
 ///
-/// Shaders declare an array for each type, each with exactly the heap's size:
+/// Shaders declare one array for each type, with exactly the heap's size:
 /// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and
-/// its kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few
-/// descriptors in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
+/// its siblings, indices must be constant. Indices must never differ within a draw. Such devices allow few descriptors
+/// in a set ([`CreateHeapError::Limit`] reports the maximum): use small heaps.
 ///
-/// It has [`HeapCreateInfo::max_slots`] from the start, because shaders have that size, unless the layout may change
-/// ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). Then it grows: no copy of the larger sets holds anything
-/// before its frame's [`update`](Self::update), which writes all slots.
+/// The store has [`HeapCreateInfo::max_slots`] slots from the start, because shaders declare that size, unless the
+/// layout may change ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). Then it grows: the copies of the
+/// larger set are empty until their frame's [`update`](Self::update), which writes all slots.
 ///
 /// ```
 /// use ash::vk;
@@ -79,14 +79,14 @@ pub struct ClassicStore {
     arrays: Arrays,
     name: Box<str>,
     copies: u32,
-    /// By binding.
+    /// Indexed by binding.
     defaults: Box<[Descriptor]>,
     current: Current<Copies>,
-    /// What one update writes. Locked while the driver is called, unlike the content.
+    /// The writes of one update. Locked during the driver call, unlike the content.
     writes: Mutex<WriteBatch>,
 }
 
-/// A set for each frame, and what they are to hold.
+/// One set for each frame, and their intended content.
 #[derive(Debug)]
 struct Copies {
     sets: HeapSets,
@@ -100,23 +100,23 @@ struct ArraySlot {
     index: u32,
 }
 
-/// What the copies are to hold, and where they do not yet.
+/// The intended content of the copies, and the slots that are not up to date.
 ///
-/// Invariant: a place is in a copy's list once, exactly if the place has the copy's bit.
+/// Invariant: a slot is in a copy's list exactly once if it has the copy's bit, and otherwise not at all.
 #[derive(Debug)]
 struct Content {
     slots: u32,
-    /// By binding.
+    /// Indexed by binding.
     defaults: Box<[Descriptor]>,
-    /// By binding, then by slot.
+    /// Indexed by binding, then by slot.
     descriptors: Vec<Descriptor>,
-    /// The same; a bit for each copy that has another descriptor there, or none.
+    /// The same; one bit for each copy that is not up to date.
     stale: Vec<u32>,
-    /// By copy.
+    /// Indexed by copy.
     lists: Vec<Vec<ArraySlot>>,
 }
 
-/// Collects `count` values, or fails before the first if the host has no memory for them.
+/// Collects `count` values. Fails before the first if the host is out of memory.
 fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
     let mut all = Vec::new();
     all.try_reserve_exact(count)?;
@@ -125,7 +125,7 @@ fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, T
 }
 
 impl Content {
-    /// All slots hold their defaults, which no copy holds yet.
+    /// All slots hold their defaults, which are not in any copy yet.
     fn new(slots: u32, defaults: &[Descriptor], copies: u32) -> Result<Self, TryReserveError> {
         let count = index(slots).saturating_mul(defaults.len());
         let places = || {
@@ -143,7 +143,7 @@ impl Content {
         Ok(Self { slots, defaults: defaults.into(), descriptors, stale, lists })
     }
 
-    /// Takes over what the slots of smaller content hold. No copy holds any of this one's.
+    /// Copies the slots of a smaller content. All copies of this one are out of date.
     fn take_over(&mut self, smaller: &Self) {
         let from = smaller.descriptors.chunks_exact(index(smaller.slots));
         for (from, to) in from.zip(self.descriptors.chunks_exact_mut(index(self.slots))) {
@@ -176,8 +176,8 @@ impl Content {
         }
     }
 
-    /// Moves what a copy does not hold yet into `writes`, and returns how many descriptors that is. The copy counts as
-    /// up to date from then on.
+    /// Moves the pending changes of a copy into `writes`, and marks the copy as up to date. Returns the number of
+    /// descriptors.
     fn take(&mut self, copy: usize, writes: &mut WriteBatch) -> u32 {
         writes.clear();
         let mut list = std::mem::take(&mut self.lists[copy]);
@@ -193,16 +193,16 @@ impl Content {
 }
 
 impl ClassicStore {
-    /// Makes layout, pool and `copies` sets, as many as there are frames in flight: 1 to 32.
+    /// Creates layout, pool and `copies` sets: one for each frame in flight, 1 to 32.
     ///
     /// `defaults` has a descriptor for each type of the heap.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: limits, a type without a default, or the driver's answer. Nothing is left. [`HeapArrays::One`] is
-    /// refused: shaders could not declare it.
+    /// [`CreateHeapError`]: limits, a type without a default, or a driver error. Nothing is left behind.
+    /// [`HeapArrays::One`] is rejected, because shaders cannot declare it.
     ///
     /// # Safety
-    /// What the defaults name is live, of this device, and stays so until the store is destroyed.
+    /// The objects in the defaults are live, belong to this device, and outlive the store.
     pub unsafe fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
@@ -223,7 +223,8 @@ impl ClassicStore {
         Ok(Self { device, arrays, name, copies, defaults: defaults.into(), current, writes })
     }
 
-    /// Makes so many copies of so many slots, which hold the defaults. On failure nothing is left, the layout included.
+    /// Creates `copies` sets of `slots` slots, with the defaults as content. On failure nothing is left behind,
+    /// including the layout.
     fn make(
         device: &DescriptorDevice,
         arrays: &Arrays,
@@ -232,9 +233,9 @@ impl ClassicStore {
         (copies, defaults): (u32, &[Descriptor]),
         slots: u32,
     ) -> Result<Copies, CreateHeapError> {
-        // Once the limits are known to allow the slots.
+        // After the limits have been checked.
         let Ok(content) = Content::new(slots, defaults, copies) else {
-            // SAFETY: the layout is of this device, and nothing was made from it.
+            // SAFETY: the layout belongs to this device, and nothing was created from it.
             unsafe { layout.release(device) };
             return Err(CreateHeapError::HostMemory { slots, types: defaults.len(), copies });
         };
@@ -242,7 +243,7 @@ impl ClassicStore {
         Ok(Copies { sets, content: Mutex::new(content) })
     }
 
-    /// Checks what does not depend on the device, and returns the defaults in the order of the types.
+    /// Checks everything that does not depend on the device. Returns the defaults in the order of the types.
     pub(super) fn check(
         info: &HeapCreateInfo<'_>,
         copies: u32,
@@ -260,7 +261,7 @@ impl ClassicStore {
 
     layout_getters!(sets.layout);
 
-    /// Copies of the set.
+    /// Returns the number of copies of the set.
     #[must_use]
     pub fn copies(&self) -> u32 {
         self.copies
@@ -270,19 +271,20 @@ impl ClassicStore {
         index(frame % self.copies)
     }
 
-    /// The copy of a frame, counted on and on or by its slot: the number is taken modulo the number of copies.
+    /// Returns the copy of a frame. `frame` is a running count or the frame's slot; it is taken modulo the number of
+    /// copies.
     #[must_use]
     pub fn set(&self, frame: u32) -> vk::DescriptorSet {
         self.current.with(|all, _| all.sets.all[self.copy(frame)])
     }
 
-    /// Writes into the frame's copy what has changed since its last update, with at most one call of the driver, and
-    /// returns how many descriptors it wrote. Call it once a frame, before anything is recorded that binds the copy.
+    /// Writes all changes since the last update into the frame's copy, with at most one driver call. Returns the number
+    /// of written descriptors. Call it once per frame, before recording anything that binds the copy.
     ///
     /// # Safety
-    /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be
+    /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it will be
     ///    submitted.
-    /// 2. What the slots describe is live.
+    /// 2. The objects in the slots' descriptors are live.
     pub unsafe fn update(&self, frame: u32) -> u32 {
         let copy = self.copy(frame);
         let mut writes = self.writes.lock();
@@ -290,10 +292,10 @@ impl ClassicStore {
             let count = all.content.lock().take(copy, &mut writes);
             if count != 0 {
                 writes.show(all.sets.all[copy], |writes| {
-                    // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
-                    // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
-                    // they name is live, and the device does not use the set: the caller's promise; and nobody else
-                    // writes it: `self.writes` is locked.
+                    // SAFETY: slots and bindings exist in the layout, and each binding has the type that is written to
+                    // it (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319).
+                    // The caller promises that the objects are live and that the device does not use the set. Nobody
+                    // else writes it, because `self.writes` is locked.
                     unsafe { self.device.driver().update_sets(writes, &[]) };
                 });
             }
@@ -304,7 +306,7 @@ impl ClassicStore {
     /// Binds the frame's copy.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame and
+    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame
     /// since the heap last grew, and `layout` has [`Self::layout`] as its set number `set`.
     pub unsafe fn cmd_bind(
         &self,
@@ -315,17 +317,17 @@ impl ClassicStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set is live; the caller promises the rest of commands and layout.
+        // SAFETY: the set is live; the caller promises the rest about command buffer and layout.
         unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set(frame)], &[]) };
     }
 
-    /// Destroys sets, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
+    /// Destroys sets, pool and layout. Without this call they are leaked, with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all submissions that use the sets.
     pub unsafe fn destroy(self) {
         let Self { device, current, .. } = self;
-        // SAFETY: the sets are of this device, and the caller promises that it is done with all of them.
+        // SAFETY: the sets belong to this device, and the caller promises that it is done with all of them.
         current.into_each(|all| unsafe { all.sets.destroy(&device) });
     }
 }
@@ -339,7 +341,7 @@ impl HeapStore for ClassicStore {
         self.arrays.max_slots()
     }
 
-    /// With one layout, one pool and a set for each frame. Each frame's `update` writes all slots of its own.
+    /// Creates one layout, one pool, and a set for each frame. Each frame's `update` then writes all slots.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
         let make = || {
             let layout = HeapLayout::create(&self.device, &self.arrays, slots)?;
@@ -355,7 +357,8 @@ impl HeapStore for ClassicStore {
     }
 
     fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
+        // store.
         self.current.collect(clock, |all| unsafe { all.sets.destroy(&self.device) })
     }
 
@@ -363,8 +366,8 @@ impl HeapStore for ClassicStore {
         self.arrays.transient()
     }
 
-    /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names
-    /// stays live until the slot is written again or its range is retired, and no longer is looked at.
+    /// Same as [`HeapStore::write`], but running shaders may use the slot. The objects in the descriptor must stay live
+    /// until the slot is written again or its range is retired, and is no longer in use.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
         let binding = self.arrays.binding_of(descriptor.kind())?;
         self.current.with(|all, _| all.content.lock().set(ArraySlot { binding, index }, *descriptor));

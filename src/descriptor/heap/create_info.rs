@@ -1,4 +1,4 @@
-//! How to make a descriptor heap, and why making one fails.
+//! The parameters of a descriptor heap, and the errors of its creation.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -12,7 +12,7 @@ use super::super::pool::CreateDescriptorPoolError;
 use crate::device::{DriverError, MissingFunction};
 use crate::error::{CreateError, MapError};
 
-/// What a heap holds: samplers, or everything else. Devices keep samplers apart, and there are few of them.
+/// The content of a heap: samplers, or everything else. Devices keep samplers separate, and allow few of them.
 ///
 /// ```
 /// use sublet::descriptor::{DescriptorKind, HeapKind};
@@ -24,12 +24,12 @@ pub enum HeapKind {
     /// Buffers and images.
     #[default]
     Resource,
-    /// Samplers alone.
+    /// Samplers only.
     Sampler,
 }
 
 impl HeapKind {
-    /// The types that a heap of this kind holds by default.
+    /// Returns the types that a heap of this kind holds by default.
     #[must_use]
     pub const fn default_types(self) -> &'static [DescriptorKind] {
         match self {
@@ -43,7 +43,7 @@ impl HeapKind {
         }
     }
 
-    /// Whether a heap of this kind can hold descriptors of a type.
+    /// Returns true if a heap of this kind can hold descriptors of a type.
     #[must_use]
     pub const fn allows(self, kind: DescriptorKind) -> bool {
         match kind {
@@ -65,34 +65,34 @@ impl HeapKind {
     }
 }
 
-/// How the slots of a heap are laid out for shaders.
+/// The layout of a heap's slots for shaders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HeapArrays {
-    /// [`Self::One`] where mutable descriptors are enabled and the heap holds more than one type, else
+    /// [`Self::One`] if mutable descriptors are enabled and the heap holds more than one type, otherwise
     /// [`Self::PerType`].
     #[default]
     Auto,
-    /// One array at binding 0, of descriptors that take any of the heap's types (`VK_EXT_mutable_descriptor_type`).
+    /// One array at binding 0, whose descriptors can have any of the heap's types (`VK_EXT_mutable_descriptor_type`).
     /// Needs the least memory. Shaders declare one array for each type that they use, all at binding 0.
     One,
-    /// An array for each type, each as long as the heap, at binding 0, 1, 2 ... in the order of
-    /// [`HeapCreateInfo::types`]. A slot has the same index in all of them.
+    /// One array for each type, each as long as the heap, at bindings 0, 1, 2 ... in the order of
+    /// [`HeapCreateInfo::types`]. A slot has the same index in all arrays.
     PerType,
 }
 
-/// What a heap that grows may do to its layout.
+/// The effect of growth on a heap's layout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HeapGrowth {
-    /// The layout stays, and so do pipelines. What cannot grow so has all slots from the start: sets and descriptor buffers
-    /// with several arrays, and a set for each frame.
+    /// The layout stays, so pipelines stay valid. Stores that cannot grow this way have all slots from the start: sets
+    /// and descriptor buffers with several arrays, and a set for each frame.
     #[default]
     KeepLayout,
-    /// Every heap grows. Where the layout cannot stay, it is another one afterwards: the program compares what
-    /// `layout` returns with what its pipelines were made with, and makes them anew.
+    /// Every heap grows. If its layout cannot stay, it changes: the program compares the result of `layout` with the
+    /// layout of its pipelines, and recreates them if it differs.
     ChangeLayout,
 }
 
-/// How to make a store of descriptors.
+/// The parameters of a descriptor store.
 ///
 /// ```
 /// use sublet::descriptor::{HeapCreateInfo, HeapKind};
@@ -103,28 +103,28 @@ pub enum HeapGrowth {
 pub struct HeapCreateInfo<'a> {
     /// Samplers, or everything else.
     pub kind: HeapKind,
-    /// Slots, those for frames included: not zero. 32,768 by default, and 1,024 for samplers.
+    /// The number of slots, including those for frames; not zero. 32,768 by default, and 1,024 for samplers.
     pub slots: u32,
-    /// The most slots, to which the heap grows when it is full: see
-    /// [growing](super::DescriptorHeap#growing). Not more than [`slots`](Self::slots), or 0 as by default: it does not grow.
+    /// The maximum number of slots, to which a full heap grows: see [growing](super::DescriptorHeap#growing). At most
+    /// [`slots`](Self::slots), or 0 (the default), means that it does not grow.
     pub max_slots: u32,
-    /// Whether the layout may change when it grows. It stays by default.
+    /// Specifies if the layout may change when the heap grows. It stays by default.
     pub growth: HeapGrowth,
-    /// Slots at the upper end of [`slots`](Self::slots) that are for frames: see
-    /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). None by default.
+    /// The number of slots at the upper end of [`slots`](Self::slots) that are for frames: see
+    /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). Zero by default.
     pub transient: u32,
-    /// The types of descriptors; empty for [`HeapKind::default_types`].
+    /// The types of descriptors; empty means [`HeapKind::default_types`].
     pub types: &'a [DescriptorKind],
-    /// How slots are laid out for shaders.
+    /// The layout of slots for shaders.
     pub arrays: HeapArrays,
-    /// The stages that see it: all by default.
+    /// The stages that use the heap; all by default.
     pub stages: vk::ShaderStageFlags,
-    /// What debuggers show; nothing if it is empty.
+    /// The name for debuggers; empty for none.
     pub name: &'a str,
 }
 
 impl HeapCreateInfo<'_> {
-    /// A heap of the default size for the default types.
+    /// Returns the parameters of a heap of the default size with the default types.
     #[must_use]
     pub const fn new(kind: HeapKind) -> Self {
         let slots = match kind {
@@ -144,17 +144,17 @@ impl HeapCreateInfo<'_> {
         }
     }
 
-    /// The types, with the default put in.
+    /// Returns the types, with the default resolved.
     pub(super) fn actual_types(&self) -> &[DescriptorKind] {
         if self.types.is_empty() { self.kind.default_types() } else { self.types }
     }
 
-    /// The most slots that there are ever to be.
+    /// Returns the maximum number of slots.
     pub(super) fn most(&self) -> u32 {
         self.max_slots.max(self.slots)
     }
 
-    /// Checks what does not depend on the device.
+    /// Checks everything that does not depend on the device.
     pub(super) fn check(&self) -> Result<(), CreateHeapError> {
         if self.slots == 0 || self.transient > self.slots {
             return Err(CreateHeapError::Slots { slots: self.slots, transient: self.transient });
@@ -169,7 +169,7 @@ impl Default for HeapCreateInfo<'_> {
     }
 }
 
-/// Each type is one of the kind's, and is there once.
+/// Checks that the kind allows each type, and that no type occurs twice.
 pub(super) fn check_types(kind: HeapKind, types: &[DescriptorKind]) -> Result<(), CreateHeapError> {
     for (at, &descriptor) in types.iter().enumerate() {
         if !kind.allows(descriptor) || types[..at].contains(&descriptor) {
@@ -179,100 +179,100 @@ pub(super) fn check_types(kind: HeapKind, types: &[DescriptorKind]) -> Result<()
     Ok(())
 }
 
-/// Why a store of descriptors was not made. Nothing is left of it.
+/// A descriptor store could not be created. Nothing is left behind.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateHeapError {
-    /// No slots, or more for frames than there are.
+    /// The number of slots is zero, or smaller than the number for frames.
     Slots {
-        /// Slots in all.
+        /// The number of slots.
         slots: u32,
-        /// Those of frames.
+        /// The number of slots for frames.
         transient: u32,
     },
-    /// A block of a heap in host memory has no slots, or more than the heap may have.
+    /// The block of a heap in host memory has no slots, or more than the heap may have.
     Block {
-        /// Slots of a block as asked for. They are rounded up to a power of two.
+        /// The requested slots per block. They are rounded up to a power of two.
         block: u32,
-        /// The most slots of the heap.
+        /// The maximum number of slots of the heap.
         max_slots: u32,
     },
-    /// A type that a heap of this kind cannot hold, or that is there twice.
+    /// A heap of this kind cannot hold the type, or the type occurs twice.
     Kind {
-        /// The heap.
+        /// The kind of the heap.
         heap: HeapKind,
         /// The type.
         kind: DescriptorKind,
     },
-    /// Features that such a heap needs and that are not enabled.
+    /// The heap needs features that are not enabled.
     Unsupported {
-        /// Those features.
+        /// The missing features.
         missing: DescriptorFeatures,
     },
-    /// More descriptors than the device allows.
+    /// The heap has more descriptors than the device allows.
     Limit {
-        /// Vulkan's name of the limit.
+        /// The Vulkan name of the limit.
         limit: &'static str,
-        /// Descriptors of the heap.
+        /// The number of descriptors of the heap.
         asked: u64,
-        /// Descriptors that the device allows.
+        /// The number of descriptors that the device allows.
         allowed: u64,
     },
-    /// The device says that it has no such layout (`vkGetDescriptorSetLayoutSupport`).
+    /// The device does not support the layout (`vkGetDescriptorSetLayoutSupport`).
     Layout {
-        /// Descriptors of the layout.
+        /// The number of descriptors in the layout.
         descriptors: u64,
     },
-    /// The device has no size for descriptors of this type, and so no place in a descriptor buffer.
+    /// The device reports no size for descriptors of this type, so they cannot be in a descriptor buffer.
     NoSize {
         /// The type.
         kind: DescriptorKind,
     },
-    /// A store that needs a default for each type was given none for this one.
+    /// The store needs a default for each type, and this one has none.
     NoDefault {
         /// The type.
         kind: DescriptorKind,
     },
-    /// A store has 1 to 32 copies of its set.
+    /// The number of copies is not in 1 to 32.
     Copies {
-        /// What was asked for.
+        /// The requested number of copies.
         copies: u32,
     },
-    /// The host has no memory for what a store keeps of its slots.
+    /// The host has no memory for the state of the slots.
     HostMemory {
-        /// Slots.
+        /// The number of slots.
         slots: u32,
-        /// Types, each with an array of so many.
+        /// The number of types, each with one array.
         types: usize,
-        /// Copies of the set.
+        /// The number of copies of the set.
         copies: u32,
     },
-    /// Arrays of combined image samplers are split in this device's descriptor buffers
-    /// (`combinedImageSamplerDescriptorSingleArray`): use images and samplers apart.
+    /// The device splits arrays of combined image samplers in descriptor buffers
+    /// (`combinedImageSamplerDescriptorSingleArray`): use separate images and samplers.
     SplitArrays,
-    /// The device's answers about the layout in a descriptor buffer cannot be: the arrays would not lie in it.
+    /// The device reports an implausible layout in a descriptor buffer: the arrays would exceed it.
     Absurd {
-        /// Bytes that the layout is said to have.
+        /// The reported size of the layout in bytes.
         size: u64,
-        /// Bytes that its arrays need.
+        /// The bytes that its arrays need.
         needed: u64,
     },
-    /// The store does not grow to so many slots.
+    /// The store cannot grow to this number of slots.
     Fixed {
-        /// Slots that it was to have.
+        /// The requested number of slots.
         slots: u32,
     },
-    /// The allocator is of another `VkDevice` than the descriptors.
+    /// The allocator and the descriptors belong to different `VkDevice`s.
     ForeignAllocator,
-    /// There is no pool for the set.
+    /// The pool for the set could not be created.
     Pool(CreateDescriptorPoolError),
-    /// There is no buffer for the descriptors.
+    /// The buffer for the descriptors could not be created.
     Buffer(CreateError),
-    /// The buffer cannot be written.
+    /// The buffer could not be mapped.
     Map(MapError),
-    /// A function is missing.
+    /// A Vulkan function is missing.
     Missing(MissingFunction),
-    /// The driver's answer.
+    /// A driver error.
     Driver(DriverError),
 }
 

@@ -1,4 +1,4 @@
-//! What a store is made of now, and what it was made of before it grew.
+//! The current parts of a store, and the parts that it has outgrown.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -8,8 +8,8 @@ use parking_lot::{Mutex, RwLock};
 use super::create_info::CreateHeapError;
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
-/// The parts of a store, and the slots that they are for: those that are written and bound, and those that frames in
-/// flight may still see. A store that never grows has no lock for them.
+/// The parts of a store and their number of slots. `Growing` also keeps older parts that frames in flight may still
+/// use. A store that never grows needs no lock.
 pub(super) enum Current<P> {
     Fixed(P, u32),
     Growing(Box<Growing<P>>),
@@ -17,14 +17,14 @@ pub(super) enum Current<P> {
 
 pub(super) struct Growing<P> {
     max_slots: u32,
-    /// Whoever makes the parts larger holds it.
+    /// Held by the thread that grows the store.
     turn: Mutex<()>,
     now: RwLock<(P, u32)>,
     outgrown: Mutex<Outgrown<P>>,
 }
 
 struct Outgrown<P> {
-    /// No ticket was named for these yet.
+    /// Parts without a ticket yet.
     unretired: Vec<P>,
     waiting: Retire<P>,
 }
@@ -39,7 +39,7 @@ impl<P> Current<P> {
         Self::Growing(Box::new(Growing { max_slots, turn, now, outgrown }))
     }
 
-    /// Looks at the parts and their slots as they are now. Nobody replaces them meanwhile.
+    /// Calls `look` with the current parts and their number of slots. They are not replaced meanwhile.
     #[inline]
     pub(super) fn with<R>(&self, look: impl FnOnce(&P, u32) -> R) -> R {
         match self {
@@ -55,9 +55,9 @@ impl<P> Current<P> {
         self.with(|_, slots| slots)
     }
 
-    /// Puts what `make` makes for so many slots in the place of the parts, once `copy` has brought over what those slots
-    /// hold that there were. Nobody looks at the parts while they are copied. If there are so many slots already, there
-    /// is nothing to do: they never become fewer, because the heap gave them out.
+    /// Grows the parts to `slots`: calls `make`, and `copy` for the content of the existing slots. No other thread uses
+    /// the parts while they are copied. Does nothing if there are enough slots already; their number never decreases,
+    /// because the heap has allocated them.
     pub(super) fn grow(
         &self,
         slots: u32,
@@ -76,7 +76,7 @@ impl<P> Current<P> {
         if slots > growing.max_slots {
             return Err(CreateHeapError::Fixed { slots });
         }
-        // First, so that nothing has to be taken back. Nobody else puts anything there.
+        // Reserved first, so that nothing has to be undone. No other thread adds an entry, because `turn` is held.
         let reserved = growing.outgrown.lock().unretired.try_reserve(1);
         reserved.map_err(|_| CreateHeapError::HostMemory { slots, types, copies: 1 })?;
         let next = make()?;
@@ -88,7 +88,7 @@ impl<P> Current<P> {
         Ok(())
     }
 
-    /// What was outgrown until now waits for the ticket. How many that is.
+    /// Assigns the ticket to all outgrown parts that have none. Returns their number.
     pub(super) fn retire(&self, ticket: Ticket) -> usize {
         let Self::Growing(growing) = self else { return 0 };
         let Outgrown { unretired, waiting } = &mut *growing.outgrown.lock();
@@ -97,13 +97,13 @@ impl<P> Current<P> {
         count
     }
 
-    /// Hands out what waited for tickets that are done.
+    /// Hands out the parts whose tickets are done.
     pub(super) fn collect(&self, clock: &ClockView, end: impl FnMut(P)) -> Result<usize, OtherClock> {
         let Self::Growing(growing) = self else { return Ok(0) };
         growing.outgrown.lock().waiting.collect(clock, end)
     }
 
-    /// Hands out all parts there are.
+    /// Hands out all parts.
     pub(super) fn into_each(self, mut end: impl FnMut(P)) {
         match self {
             Self::Fixed(parts, _) => end(parts),

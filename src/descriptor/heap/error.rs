@@ -1,4 +1,4 @@
-//! What can go wrong with a descriptor heap.
+//! Errors of descriptor heaps.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,41 +11,41 @@ use super::range::DescriptorRangeId;
 use crate::device::DriverError;
 use crate::error::MemoryError;
 
-/// No range was allocated. Nothing was changed.
+/// The range was not allocated. Nothing was changed.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum HeapError {
-    /// A range has one slot at least.
+    /// The requested number of slots is zero.
     ZeroCount,
-    /// More slots than there may be in a row in the heap. Ask for less at once, or raise its limit.
+    /// The heap can never have this many consecutive slots. Request fewer at once, or raise the heap's limit.
     TooMany {
-        /// Slots that were asked for.
+        /// The requested number of slots.
         asked: u32,
-        /// The most that can be in a row, ever.
+        /// The maximum number of consecutive slots.
         most: u32,
     },
-    /// There is no place for so many slots in a row. If `free` is enough, the heap is fragmented; if `retiring` is,
-    /// collect once the GPU is done.
+    /// There is no free range of this size. If `free` is sufficient, the heap is fragmented; if `retiring` is, collect
+    /// once the GPU is done.
     Full {
-        /// Slots that were asked for.
+        /// The requested number of slots.
         asked: u32,
-        /// Slots that are free.
+        /// The number of free slots.
         free: u32,
         /// The largest count that could be allocated now.
         largest_free: u32,
-        /// Slots that wait for the GPU.
+        /// The number of slots that wait for the GPU.
         retiring: u32,
     },
-    /// The host has no memory for what is kept of the range. There was room for it.
+    /// The host has no memory for the state of the range, although the heap has space.
     HostMemory {
-        /// Slots that were asked for.
+        /// The requested number of slots.
         asked: u32,
     },
-    /// The heap was full and did not grow. It is as it was.
+    /// The heap was full and could not grow. Nothing was changed.
     NotGrown {
-        /// Slots that were asked for.
+        /// The requested number of slots.
         asked: u32,
-        /// Why not.
+        /// The error of the growth.
         source: Box<CreateHeapError>,
     },
 }
@@ -80,12 +80,12 @@ impl Error for HeapError {
     }
 }
 
-/// A slot is not in its range.
+/// The slot is outside its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfRange {
-    /// What was asked for, counted from 0.
+    /// The requested slot, counted from 0.
     pub slot: u32,
-    /// Slots of the range.
+    /// The number of slots in the range.
     pub count: u32,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for OutOfRange {
 
 impl Error for OutOfRange {}
 
-/// A range is none of the heap's. Nothing was changed.
+/// The range is not valid in the heap. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RangeError {
@@ -106,7 +106,7 @@ pub enum RangeError {
         /// The range.
         range: DescriptorRangeId,
     },
-    /// It is of another heap.
+    /// It belongs to another heap.
     ForeignHeap {
         /// The range.
         range: DescriptorRangeId,
@@ -128,31 +128,31 @@ impl fmt::Display for RangeError {
 
 impl Error for RangeError {}
 
-/// A descriptor was not written. The slot holds what it held.
+/// The descriptor was not written. The slot is unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum HeapWriteError {
-    /// The range is none of the heap's.
+    /// The range is not valid in the heap.
     Range(RangeError),
-    /// The range has not so many slots.
+    /// The slot is outside the range.
     OutOfRange(OutOfRange),
-    /// The heap was not made for descriptors of this type.
+    /// The heap does not hold descriptors of this type.
     Kind {
         /// The type.
         kind: DescriptorKind,
     },
-    /// The descriptor does not say what descriptor buffers want.
+    /// The descriptor lacks data that descriptor buffers need.
     Data(DescriptorDataError),
-    /// The driver did not write the descriptor, for want of memory.
+    /// The driver was out of memory.
     Driver(DriverError),
-    /// What was written could not be flushed, in memory that is not coherent.
+    /// The write could not be flushed, in memory that is not coherent.
     Memory(MemoryError),
-    /// The source of a copy holds bytes, and the heap takes descriptors, or the other way round, or the sizes differ:
-    /// the two were not made for the same types with the same device.
+    /// Source and destination of a copy are incompatible: one holds bytes and the other descriptors, or the sizes
+    /// differ. They were not created for the same types with the same device.
     Unlike {
-        /// Bytes of a slot of the source; 0 if it holds descriptors.
+        /// The size of a source slot in bytes; 0 if it holds descriptors.
         from: u64,
-        /// Bytes of a slot of the heap; 0 if it takes descriptors.
+        /// The size of a heap slot in bytes; 0 if it holds descriptors.
         to: u64,
     },
 }

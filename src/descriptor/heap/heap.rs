@@ -1,4 +1,4 @@
-//! The heap: its slots, and a store for what is in them.
+//! The heap: it allocates slots, and a store holds their content.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,56 +27,56 @@ pub(super) fn next_id() -> u32 {
 
 /// One large array of descriptors, allocated in ranges, that shaders index ("bindless").
 ///
-/// [`allocate`](Self::allocate) gives out slots in a row, so that a material with five textures is one number in a push
-/// constant; [`write`](Self::write) puts a descriptor into one of them; [`retire`](Self::retire) ends a range, whose
-/// slots come back with [`collect`](Self::collect) once the GPU is done with the recording that used them last. The store decides
-/// what is bound and what shaders declare: see [`HeapStore`] for which there are. A program has one
-/// heap for buffers and images and one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a
-/// command buffer and stay bound.
+/// [`allocate`](Self::allocate) returns consecutive slots, so a material with five textures needs one number in a push
+/// constant. [`write`](Self::write) writes a descriptor into a slot. [`retire`](Self::retire) ends a range;
+/// [`collect`](Self::collect) frees its slots once the GPU is done with the last recording that uses them. The store
+/// determines the bound objects and the declarations in shaders: see [`HeapStore`] for a list. A program has one heap
+/// for buffers and images and one for samplers ([`HeapKind`](super::HeapKind)). It binds both at the start of a command
+/// buffer.
 ///
-/// Any number of threads use it at once: its short lock is not held while the driver is called.
+/// Any number of threads may use it at once. Its short lock is not held during driver calls.
 ///
 /// # Growing
 /// With [`HeapCreateInfo::max_slots`](super::HeapCreateInfo::max_slots) a full heap grows: [`allocate`](Self::allocate)
-/// makes a store of twice the slots, or of as many as the request needs, and copies what the old one holds. Live slots
-/// keep their numbers. Layouts stay too, and so do the pipelines that were made with them, unless the program allows
-/// otherwise ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). If anything fails, the heap is as it was ([`HeapError::NotGrown`]).
+/// creates a store of twice the slots, or of as many as the request needs, and copies the old content. Live slots keep
+/// their numbers. Layouts and their pipelines stay valid too, unless the program permits a change
+/// ([`HeapGrowth::ChangeLayout`](super::HeapGrowth::ChangeLayout)). If anything fails, the heap is unchanged
+/// ([`HeapError::NotGrown`]).
 ///
-/// From then on the heap binds the larger store. A command buffer that bound the smaller one goes on to see that: it finds
-/// no slots that are new, and nothing that was written since the heap grew. So allocate and write before you bind, and
-/// record again what was recorded for several submissions: [`HeapStatistics::growths`] says that there is a reason. The old
-/// store lives until [`retire_outgrown`](Self::retire_outgrown) names a ticket and [`collect`](Self::collect) finds it
-/// done. Descriptors that commands write on the GPU come along as far as those commands have run.
+/// From then on the heap binds the larger store. Command buffers that bound the smaller store continue to use it: they
+/// see neither new slots nor later writes. So allocate and write before you bind, and re-record command buffers that
+/// are submitted several times; [`HeapStatistics::growths`] shows that this is necessary. The old store lives until
+/// [`retire_outgrown`](Self::retire_outgrown) assigns a ticket and [`collect`](Self::collect) finds it done.
+/// Descriptors that commands write on the GPU are copied if those commands have completed.
 ///
 /// | store | keeps its layout |
 /// |---|---|
 /// | [`SetStore`](super::SetStore) | with one array ([`HeapArrays::One`](super::HeapArrays::One), or one type) and `VARIABLE_DESCRIPTOR_COUNT` |
-/// | [`BufferStore`](super::BufferStore) | the same |
+/// | [`BufferStore`](super::BufferStore) | under the same conditions |
 /// | [`NativeStore`](super::NativeStore) | always: it has none |
 /// | [`ClassicStore`](super::ClassicStore) | never |
 ///
-/// What cannot keep it has all slots from the start, or, with `ChangeLayout`, grows with another layout. Then:
+/// Other stores have all slots from the start, or, with `ChangeLayout`, grow with a new layout. Then:
 ///
-/// - After you have allocated, compare the store's `layout` with that of your pipelines, and make these anew if it is
-///   another one. The old layout lives as long as the old store.
-/// - Allocate where no other thread is between looking at the layout and binding the heap. Slots of frames
+/// - After an allocation, compare the store's `layout` with that of your pipelines, and recreate them if it differs.
+///   The old layout lives as long as the old store.
+/// - Do not allocate while another thread is between reading the layout and binding the heap. Transient slots
 ///   ([`allocate_transient`](Self::allocate_transient)) never make a heap grow.
-/// - A set for each frame is flushed once more, because the larger one holds nothing yet.
+/// - Flush a set for each frame once more, because the larger one is still empty.
 ///
-/// A program that wants several types to grow and its pipelines to stay, on every device with descriptor indexing, has a
-/// heap for each type.
+/// To grow several types with stable pipelines on every device with descriptor indexing, use one heap for each type.
 ///
 /// # Invariant
-/// Free, live and retiring slots are all slots, at any time ([`HeapStatistics`]).
+/// At any time, the free, live and retiring slots add up to all slots ([`HeapStatistics`]).
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(what comes back). None
-/// takes host memory once as many ranges were alive. A slot costs 16 bytes of host memory once a range has started at
-/// it or above it, and a range 40.
+/// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(freed ranges). None of
+/// them allocates host memory once as many ranges have been live. Host memory is 16 bytes for each slot up to the
+/// highest start of a range, and 40 bytes for each range.
 ///
-/// # What it does not do
-/// It is not defragmented: indices are in the GPU's memory, where the heap cannot find them. Samplers are not looked
-/// up by their create-info: keep them in a table of your own, since devices allow as few as 4,000.
+/// # Limitations
+/// The heap is not defragmented, because it cannot find indices in GPU memory. Samplers are not deduplicated: keep your
+/// own table, since devices allow as few as 4,000.
 ///
 /// ```
 /// use ash::vk;
@@ -119,7 +119,7 @@ pub(super) fn next_id() -> u32 {
 #[doc(alias = "DescriptorTable")]
 pub struct DescriptorHeap<S> {
     slots: CoreMutex<Slots>,
-    /// Whoever makes the store larger holds it.
+    /// Held by the thread that grows the store.
     growing: Mutex<()>,
     /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
     dropped: CoreMutex<Vec<DescriptorRange>>,
@@ -127,9 +127,9 @@ pub struct DescriptorHeap<S> {
 }
 
 impl<S: HeapStore> DescriptorHeap<S> {
-    /// Makes a heap over `store`.
+    /// Creates a heap over `store`.
     pub fn new(store: S) -> Self {
-        // Asked once: a store of the program's own may answer differently the next time.
+        // Read once: a custom store may return different values the next time.
         let all = store.slots();
         let transient = store.transient().min(all);
         let slots = Slots::new(next_id(), all - transient, transient, store.max_slots());
@@ -137,15 +137,15 @@ impl<S: HeapStore> DescriptorHeap<S> {
         Self { slots: CoreMutex::new(slots), growing, dropped, store }
     }
 
-    /// Allocates `count` slots in a row, which hold whatever they held.
+    /// Allocates `count` consecutive slots. Their content is arbitrary.
     ///
     /// # Errors
-    /// [`HeapError`]: no slots, or no place for so many. The latter says whether waiting for the GPU or another order of
-    /// things can help.
+    /// [`HeapError`]: zero slots, or no free range of this size. The latter reports if waiting for the GPU or less
+    /// fragmentation can help.
     ///
     /// # Complexity
-    /// O(1); O(slots) when the heap [grows](Self#growing). Others allocate, free and look meanwhile; they write once the
-    /// descriptors are copied.
+    /// O(1); O(slots) if the heap [grows](Self#growing). Other threads allocate, free and look up meanwhile; their
+    /// writes wait for the copy.
     #[inline]
     pub fn allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         let made = self.slots.lock().allocate(count);
@@ -160,14 +160,14 @@ impl<S: HeapStore> DescriptorHeap<S> {
         let _growing = self.growing.lock();
         let next = {
             let mut slots = self.slots.lock();
-            // Another thread may have grown the heap, or freed something, since.
+            // Another thread may have grown the heap or freed a range meanwhile.
             let full = match slots.allocate(count) {
                 Err(full @ HeapError::Full { .. }) => full,
                 made => return made,
             };
             slots.grown_for(count).ok_or(full)?
         };
-        // Nothing is locked that others need for what is there already.
+        // `grow` runs without the slot lock, so other threads can use the existing slots.
         let grown = self.store.grow(next);
         grown.map_err(|source| HeapError::NotGrown { asked: count, source: Box::new(source) })?;
         let mut slots = self.slots.lock();
@@ -175,14 +175,14 @@ impl<S: HeapStore> DescriptorHeap<S> {
         slots.allocate(count)
     }
 
-    /// Allocates slots for one recording, out of the part that is for frames
+    /// Allocates slots for one recording from the part for frames
     /// ([`HeapCreateInfo::transient`](super::HeapCreateInfo::transient)).
     ///
-    /// They come back by themselves once the ticket is done, with [`collect`](Self::collect), and in no other way. The
-    /// part is a ring: what lasts and what goes with its frame do not fragment each other.
+    /// [`collect`](Self::collect) frees them once the ticket is done; nothing else does. The part is a ring, so lasting
+    /// and transient ranges do not fragment each other.
     ///
     /// # Errors
-    /// [`HeapError`], as for [`allocate`](Self::allocate), of that part.
+    /// [`HeapError`], same as [`allocate`](Self::allocate), for that part.
     ///
     /// # Complexity
     /// O(1).
@@ -192,25 +192,25 @@ impl<S: HeapStore> DescriptorHeap<S> {
         self.slots.lock().allocate_transient(ticket, count)
     }
 
-    /// Whether a range is alive, and this heap's.
+    /// Checks that a range is live and belongs to this heap.
     ///
     /// # Errors
-    /// [`RangeError`] if it is not.
+    /// [`RangeError`] otherwise.
     #[inline]
     pub fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         self.slots.lock().check(range)
     }
 
-    /// Writes a descriptor into a slot of a range, counted from its first, and returns the index that shaders use.
+    /// Writes a descriptor into a slot of a range, counted from its first. Returns the index for shaders.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
-    /// 1. What the descriptor names is live and of the store's device, and fits its type; and it stays live until the
-    ///    slot is written again or the range is retired and collected, as long as shaders look at it.
+    /// 1. The objects in the descriptor are live, belong to the store's device, and fit its type. They stay live while
+    ///    shaders use the slot, until it is written again or the range is retired and collected.
     /// 2. Nobody else writes the slot at the same time, or retires its range.
-    /// 3. No shader that is running, or was submitted, looks at the slot.
+    /// 3. No running or submitted shader uses the slot.
     #[doc(alias = "CopyDescriptor")]
     #[doc(alias = "UploadDirect")]
     #[doc(alias = "writeDescriptorTable")]
@@ -222,21 +222,21 @@ impl<S: HeapStore> DescriptorHeap<S> {
     ) -> Result<u32, HeapWriteError> {
         let index = range.index(slot)?;
         self.check(range)?;
-        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
+        // SAFETY: the index is one of the heap's, because the range is live and belongs to it; the rest is the caller's
         // promise.
         unsafe { self.store.write(index, descriptor) }?;
         Ok(index)
     }
 
-    /// Writes a descriptor into a slot of a range, from what its view or sampler was created from: what
-    /// [every store](HeapStore) takes. Returns the index that shaders use.
+    /// Writes a descriptor into a slot of a range, from the create-info of its view or sampler. [Every
+    /// store](HeapStore) supports this. Returns the index for shaders.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
-    /// As for [`write`](Self::write). The create-info is valid; a handle that is not null was created from it, and the
-    /// image that it names is live as long as shaders look at the slot.
+    /// Same as [`write`](Self::write). The create-info is valid; a non-null handle was created from it, and its image
+    /// is live while shaders use the slot.
     pub unsafe fn write_source(
         &self,
         range: DescriptorRangeId,
@@ -245,23 +245,24 @@ impl<S: HeapStore> DescriptorHeap<S> {
     ) -> Result<u32, HeapWriteError> {
         let index = range.index(slot)?;
         self.check(range)?;
-        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
+        // SAFETY: the index is one of the heap's, because the range is live and belongs to it; the rest is the caller's
         // promise.
         unsafe { self.store.write_source(index, source) }?;
         Ok(index)
     }
 
-    /// Writes descriptors into consecutive slots of a range, from `slot` on, and returns the index that shaders use for
-    /// the first. They may be of different types. A set takes all of them with one call of the driver.
+    /// Writes descriptors into consecutive slots of a range, from `slot` on. Returns the index of the first for
+    /// shaders. They may have different types. A set needs one driver call for all of them.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: all slots hold what they held. A [store of the program's own](HeapStore::write_many) may have written some.
+    /// [`HeapWriteError`]. The slots are unchanged, except that [some stores](HeapStore::write_many) may have written a
+    /// part of them.
     ///
     /// # Safety
-    /// As for [`write`](Self::write), of every descriptor.
+    /// Same as [`write`](Self::write), for every descriptor.
     ///
     /// # Complexity
-    /// O(descriptors), and host memory for the time of the call where the driver is to have them side by side.
+    /// O(descriptors), plus temporary host memory if the driver takes them as one array.
     pub unsafe fn write_many(
         &self,
         range: DescriptorRangeId,
@@ -272,24 +273,25 @@ impl<S: HeapStore> DescriptorHeap<S> {
         self.check(range)?;
         let first = indices.start;
         let writes = indices.zip(descriptors);
-        // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's promise.
+        // SAFETY: the indices are the heap's, because the range is live and belongs to it; the rest is the caller's
+        // promise.
         unsafe { self.store.write_many(writes) }?;
         Ok(first)
     }
 
-    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and returns how
-    /// many it copied. A slot of the source that was never written leaves the heap's slot as it is. A set takes all of
-    /// them with one call of the driver.
+    /// Copies the descriptors of a range in host memory into the slots of a range in this heap, from `slot` on. Returns
+    /// the number of copied descriptors. Slots that were never written in the source leave the heap's slots unchanged.
+    /// A set needs one driver call for all of them.
     ///
     /// # Errors
-    /// [`HeapWriteError`]. Nothing is written: but where bytes are copied, and the heap does not hold the type of one
-    /// of them, those before it are.
+    /// [`HeapWriteError`]. Nothing is written, except when bytes are copied and the heap lacks the type of one of them:
+    /// the descriptors before it are written.
     ///
     /// # Safety
-    /// As for [`write`](Self::write), of every descriptor that was written into the source.
+    /// Same as [`write`](Self::write), for every descriptor that was written into the source.
     ///
     /// # Complexity
-    /// As [`write_many`](Self::write_many).
+    /// Same as [`write_many`](Self::write_many).
     pub unsafe fn copy_from(
         &self,
         range: DescriptorRangeId,
@@ -297,21 +299,20 @@ impl<S: HeapStore> DescriptorHeap<S> {
         staging: &HostHeap,
         from: DescriptorRangeId,
     ) -> Result<u32, HeapWriteError> {
-        // SAFETY: the caller makes the promises of `copy_part_from`, of the whole range.
+        // SAFETY: the caller keeps the promises of `copy_part_from` for the whole range.
         unsafe { self.copy_part_from(range, slot, staging, from, 0..from.count()) }
     }
 
-    /// Copies a part of a range in host memory: its slots `part`, counted from its first. For the rest see
-    /// [`copy_from`](Self::copy_from).
+    /// Copies the slots `part`, counted from the first, of a range in host memory. See [`copy_from`](Self::copy_from).
     ///
     /// # Errors
-    /// As [`copy_from`](Self::copy_from).
+    /// Same as [`copy_from`](Self::copy_from).
     ///
     /// # Safety
-    /// As for [`copy_from`](Self::copy_from), of the descriptors in the part.
+    /// Same as [`copy_from`](Self::copy_from), for the descriptors in the part.
     ///
     /// # Complexity
-    /// As [`write_many`](Self::write_many).
+    /// Same as [`write_many`](Self::write_many).
     pub unsafe fn copy_part_from(
         &self,
         range: DescriptorRangeId,
@@ -326,8 +327,8 @@ impl<S: HeapStore> DescriptorHeap<S> {
         match staging.staged(from, source)? {
             Staged::Descriptors(all) => {
                 let written = to.zip(all).filter_map(|(to, descriptor)| Some((to, descriptor.as_ref()?)));
-                // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's
-                // promise.
+                // SAFETY: the indices are the heap's, because the range is live and belongs to it; the rest is the
+                // caller's promise.
                 unsafe { self.store.write_many(written.clone()) }?;
                 Ok(narrow(written.count()))
             }
@@ -335,8 +336,8 @@ impl<S: HeapStore> DescriptorHeap<S> {
                 let mut copied = 0;
                 for (to, staged) in to.zip(all.iter()) {
                     let Some((kind, bytes)) = staged else { continue };
-                    // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is
-                    // the caller's promise.
+                    // SAFETY: as above. A device made the bytes for this type; the caller promises that it is the
+                    // store's device.
                     unsafe { self.store.write_bytes(to, kind, bytes) }?;
                     copied += 1;
                 }
@@ -345,60 +346,60 @@ impl<S: HeapStore> DescriptorHeap<S> {
         }
     }
 
-    /// Ends a range: its name is dead at once, and its slots are free once the ticket is done and
-    /// [`collect`](Self::collect) was called.
+    /// Retires a range: its id becomes stale at once, and [`collect`](Self::collect) frees its slots once the ticket is
+    /// done.
     ///
-    /// `ticket` is that of the last recording that uses the range.
+    /// `ticket` is the ticket of the last recording that uses the range.
     ///
     /// # Errors
-    /// [`ForeignDescriptorRange`] if it is another heap's.
+    /// [`ForeignDescriptorRange`] if it belongs to another heap.
     ///
     /// # Safety
-    /// Once `ticket` is done, as the clock says that [`collect`](Self::collect) is given, no shader looks at the range:
-    /// else it sees what somebody else writes there.
+    /// Once the clock passed to [`collect`](Self::collect) reports `ticket` as done, no shader uses the range.
+    /// Otherwise the shader would see descriptors of another range.
     ///
     /// # Complexity
-    /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
+    /// O(1) if tickets come in order: see [`Retire`](crate::retire::Retire).
     #[inline]
     pub unsafe fn retire(
         &self,
         ticket: Ticket,
         range: DescriptorRange,
     ) -> Result<(), ForeignDescriptorRange> {
-        // Under the lock: once it is released, another thread may get the slots and write them.
+        // Under the lock: once it is released, another thread may allocate and write the slots.
         let mut slots = self.slots.lock();
         self.store.retired(slots.retire(ticket, range)?);
         Ok(())
     }
 
-    /// Retires every range whose [`OwnedRange`](super::OwnedRange) was dropped, and returns how many those are. Call it
-    /// once a frame, with the ticket of the frame's last recording.
+    /// Retires every range whose [`OwnedRange`](super::OwnedRange) was dropped. Returns their number. Call it once per
+    /// frame, with the ticket of the frame's last recording.
     ///
     /// # Safety
-    /// As for [`retire`](Self::retire), of every range that was dropped by now.
+    /// Same as [`retire`](Self::retire), for every range that was dropped so far.
     ///
     /// # Complexity
-    /// O(ranges that were dropped).
+    /// O(dropped ranges).
     pub unsafe fn retire_dropped(&self, ticket: Ticket) -> usize {
         let mut dropped = self.dropped.lock();
         let count = dropped.len();
         for range in dropped.drain(..) {
-            // SAFETY: the caller makes the promise of `retire` for every range that was dropped.
+            // SAFETY: the caller keeps the promise of `retire` for every range that was dropped.
             let retired = unsafe { self.retire(ticket, range) };
             debug_assert!(retired.is_ok(), "it was allocated here");
         }
         count
     }
 
-    /// The range is retired with the next [`Self::retire_dropped`].
+    /// Adds a range for the next [`Self::retire_dropped`].
     pub(super) fn note_dropped(&self, range: DescriptorRange) {
         self.dropped.lock().push(range);
     }
 
-    /// Where a slot's descriptor of a type is for shaders, for the host and for the GPU.
+    /// Returns the positions of a slot's descriptor: for shaders, for the host and for the GPU.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the range is not alive, has no such slot, or the heap does not hold the type.
+    /// [`HeapWriteError`]: the range is not valid, has no such slot, or the heap does not hold the type.
     pub fn slot(
         &self,
         range: DescriptorRangeId,
@@ -410,82 +411,83 @@ impl<S: HeapStore> DescriptorHeap<S> {
         self.store.slot(index, kind).ok_or(HeapWriteError::Kind { kind })
     }
 
-    /// Ends a range whose slots are free at once.
+    /// Frees a range and its slots at once.
     ///
     /// # Errors
-    /// [`ForeignDescriptorRange`] if it is another heap's.
+    /// [`ForeignDescriptorRange`] if it belongs to another heap.
     ///
     /// # Safety
-    /// No shader that is running, or was submitted, looks at the range: else it sees another range's descriptors.
+    /// No running or submitted shader uses the range. Otherwise it would see descriptors of another range.
     pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), ForeignDescriptorRange> {
-        // As in `retire`.
+        // Under the lock, see `retire`.
         let mut slots = self.slots.lock();
         self.store.retired(slots.free(range)?);
         Ok(())
     }
 
-    /// What the heap has [outgrown](Self#growing) until now is destroyed by the first [`collect`](Self::collect) after the
-    /// ticket is done. Returns how many stores that is. Call it once a frame, with the ticket of the frame's last
-    /// recording; a heap that does not grow needs none of it.
+    /// Assigns the ticket to all stores that the heap has [outgrown](Self#growing). The first
+    /// [`collect`](Self::collect) after the ticket is done destroys them. Returns their number. Call it once per frame,
+    /// with the ticket of the frame's last recording. A heap that does not grow does not need it.
     ///
     /// # Safety
-    /// No recording after the ticket's has bound the heap before it grew; and once the ticket is done, no command buffer
-    /// that has is pending or is submitted again. For a [`NativeStore`](super::NativeStore) those are reset or freed by then.
+    /// No recording after the ticket's binds a store from before the growth. Once the ticket is done, no command buffer
+    /// that does so is pending or is submitted again. For a [`NativeStore`](super::NativeStore), those command buffers
+    /// are reset or freed by then.
     pub unsafe fn retire_outgrown(&self, ticket: Ticket) -> usize {
-        // SAFETY: the caller promises that nobody uses it once the ticket is done.
+        // SAFETY: the caller promises that nothing uses the store once the ticket is done.
         unsafe { self.store.retire_outgrown(ticket) }
     }
 
-    /// Frees the slots of ranges whose tickets are done, and returns how many those are. Call it once a frame, for
-    /// example.
+    /// Frees the slots of ranges whose tickets are done. Returns the number of freed slots. Call it regularly, for
+    /// example once per frame.
     ///
     /// # Errors
-    /// [`OtherClock`] if ranges, or what the heap has outgrown, wait for tickets of another clock. All that this clock
-    /// says is done is free nonetheless.
+    /// [`OtherClock`] if ranges or outgrown stores wait for tickets of another clock. Everything that is done was
+    /// freed.
     pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // As in `retire`: the ranges of frames end here.
+        // Under the lock, see `retire`: transient ranges end here.
         let freed = self.slots.lock().collect(clock, |ended| self.store.retired(ended));
         let outgrown = self.store.collect_outgrown(clock);
         let freed = freed?;
-        // Counted in slots, whatever the error is of.
+        // `collected` counts slots, whichever part failed.
         outgrown.map_err(|other| OtherClock { collected: freed, ..other })?;
         Ok(freed)
     }
 
-    /// The most slots that [`allocate`](Self::allocate) grants now.
+    /// Returns the largest count that [`allocate`](Self::allocate) grants now.
     #[must_use]
     pub fn largest_free(&self) -> u32 {
         self.slots.lock().largest_free()
     }
 
-    /// How full it is.
+    /// Returns the heap's current figures.
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
         self.slots.lock().statistics()
     }
 
-    /// Shows all slots in runs, in the order of their indices: for debugging. The heap is locked meanwhile.
+    /// Calls `visit` for all runs of slots, in the order of their indices, for debugging. The heap is locked meanwhile.
     pub fn walk(&self, visit: impl FnMut(SlotRun)) {
         self.slots.lock().walk(visit);
     }
 
-    /// Takes host memory for `ranges` ranges that wait at once, so that retiring them takes none. A number above that of
-    /// slots counts as all slots.
+    /// Reserves host memory for `ranges` ranges that wait at once, so that retiring them allocates none. The number is
+    /// capped at the number of slots.
     ///
     /// # Errors
-    /// [`ReserveError`] if the host has too little. Nothing was changed.
+    /// [`ReserveError`] if the host is out of memory. Nothing was changed.
     pub fn reserve(&self, ranges: u32) -> Result<(), ReserveError> {
         self.slots.lock().reserve(ranges)
     }
 
-    /// The store: where the descriptors are, and what is bound.
+    /// Returns the store, which holds the descriptors.
     #[inline]
     #[must_use]
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// The store alone, to be destroyed. Ranges that are still allocated are forgotten.
+    /// Returns the store, for destruction. Ranges that are still allocated are dropped.
     #[must_use]
     pub fn into_store(self) -> S {
         self.store

@@ -1,4 +1,4 @@
-//! Descriptors in host memory: written once, copied into other heaps as often as one likes.
+//! Descriptors in host memory: written once, and copied into other heaps any number of times.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,14 +20,14 @@ use crate::vector::{
     Backing, BlockVector, Granted, Growth, NextBlock, Outlook, Policy, Refusal, VectorError,
 };
 
-/// How a [`HostHeap`] is to be made.
+/// The parameters of a [`HostHeap`].
 #[derive(Clone, Copy, Debug)]
 pub struct HostHeapCreateInfo<'a> {
-    /// Slots of a block, rounded up to a power of two: 256 by default. A longer range gets a block of its own.
+    /// The slots per block, rounded up to a power of two: 256 by default. A longer range gets its own block.
     pub block: u32,
-    /// The most slots that there are to be; 2^20 by default.
+    /// The maximum number of slots; 2^20 by default.
     pub max_slots: u32,
-    /// The types of descriptors; empty for all that any heap takes, samplers included.
+    /// The types of descriptors; empty means all types that heaps support, including samplers.
     pub types: &'a [DescriptorKind],
 }
 
@@ -37,7 +37,7 @@ impl Default for HostHeapCreateInfo<'_> {
     }
 }
 
-/// Everything that heaps take.
+/// All types that heaps support.
 const ALL: &[DescriptorKind] = &[
     DescriptorKind::Sampler,
     DescriptorKind::CombinedImageSampler,
@@ -50,22 +50,24 @@ const ALL: &[DescriptorKind] = &[
     DescriptorKind::AccelerationStructure,
 ];
 
-/// Descriptors in host memory: made while a level is loaded, by whichever thread, and copied to where shaders see them
-/// ([`DescriptorHeap::copy_from`](super::DescriptorHeap::copy_from)) when they are needed. No shader sees them here.
+/// Descriptors in host memory. Any thread creates them, for example while a level is loaded, and copies them into a
+/// heap for shaders ([`DescriptorHeap::copy_from`](super::DescriptorHeap::copy_from)) when they are needed. Shaders
+/// cannot access a host heap.
 ///
-/// Where descriptors are bytes ([`BindingModel::Buffer`]) it holds these, so that a copy is a few bytes moved and not a
-/// call of the driver; elsewhere it holds what [`write`](Self::write) was told.
+/// With [`BindingModel::Buffer`] it stores descriptors as bytes, so that a copy moves a few bytes without a driver
+/// call. Otherwise it stores the arguments of [`write`](Self::write).
 ///
-/// It grows by blocks, which are divided into powers of two: it is a [`BlockVector`]. A range that is longer than a block
-/// gets one of its own, and later blocks are no larger for it. One empty block is kept, and the others go back.
-/// Freed slots are there again at once, because the GPU never sees them; handles are found out when they are stale, as
-/// everywhere.
+/// It grows by blocks, which are divided into powers of two: it is a [`BlockVector`]. A range that is longer than a
+/// block gets its own block, and does not make later blocks larger. One empty block is kept; other empty blocks are
+/// released. Freed slots are reusable at once, because the GPU never sees them. Stale handles are detected, as in all
+/// heaps.
 ///
-/// No lock: `&mut self` says that nobody else is at it. Programs with several loading threads have one for each.
+/// It has no lock: `&mut self` ensures exclusive access. Programs with several loading threads create one for each
+/// thread.
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block, and a lookup in a hash table.
-/// Host memory for a slot: 48 bytes for the descriptor, or as many as its bytes need; and some 100 for each range.
+/// [`allocate`](Self::allocate), [`free`](Self::free): one step for each halving of a block, and a lookup in a hash
+/// table. Host memory: 48 bytes for each slot, or the size of its bytes; and about 100 bytes for each range.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -90,29 +92,29 @@ pub struct HostHeap {
     id: u32,
     vector: BlockVector<Shelves, Buddy>,
     max_slots: u32,
-    /// By first slot.
+    /// Keyed by first slot.
     ranges: HashMap<u32, Live>,
     generation: u32,
     peak: u32,
 }
 
-/// A range that is alive.
+/// A live range.
 #[derive(Debug)]
 struct Live {
     generation: u32,
     granted: Granted<Span, u32>,
 }
 
-/// The landlord: its blocks are shelves.
+/// The block source: its blocks are `Shelf` values.
 #[derive(Debug)]
 struct Shelves {
     growth: Growth,
-    /// Which slots of the heap are whose block's: one region of as many as there may be.
+    /// The slot numbers of each block: one region with the maximum number of slots.
     names: Mutex<Buddy>,
     format: Format,
 }
 
-/// What a slot holds.
+/// The content format of a slot.
 #[derive(Debug)]
 enum Format {
     Descriptors,
@@ -127,14 +129,15 @@ struct Shelf {
     content: Content,
 }
 
-/// By slot of the block, as far up as ranges were: a block of 2^31 slots takes no memory for those that nobody had.
+/// Indexed by slot of the block, up to the highest slot that was ever allocated: unused slots of a block of 2^31 take
+/// no memory.
 #[derive(Debug)]
 enum Content {
     Descriptors(Vec<Option<Descriptor>>),
     Bytes { stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
 }
 
-/// Why there are no slots.
+/// The reason why no slots are available.
 #[derive(Debug)]
 enum Short {
     Names,
@@ -171,24 +174,24 @@ impl Backing<Buddy> for Shelves {
         Ok(shelf.first + narrow_slots(span.offset))
     }
 
-    /// The numbers of slots may be in pieces.
+    /// The free slot numbers may be fragmented.
     fn is_shortage(&self, error: &Short) -> bool {
         matches!(error, Short::Names)
     }
 }
 
-/// Slots have numbers of 32 bits.
+/// Slot numbers have 32 bits.
 fn narrow_slots(slots: u64) -> u32 {
     u32::try_from(slots).unwrap_or(u32::MAX)
 }
 
-/// The slots of a block that were granted.
+/// Returns the granted slots of a block.
 fn slots_of(span: &Span) -> Range<u32> {
     narrow_slots(span.offset)..narrow_slots(span.offset + span.size)
 }
 
 impl Content {
-    /// Nothing is in these slots. `None` if the host has no memory for them.
+    /// Clears these slots. Returns `None` if the host has no memory for them.
     fn clear(&mut self, slots: Range<u32>) -> Option<()> {
         let (first, end) = (index(slots.start), index(slots.end));
         match self {
@@ -206,7 +209,7 @@ impl Content {
     }
 }
 
-/// At least `length` values.
+/// Extends the vector to at least `length` values.
 fn grow<T: Clone>(values: &mut Vec<T>, length: usize, value: T) -> Option<()> {
     if length > values.len() {
         values.try_reserve(length - values.len()).ok()?;
@@ -215,13 +218,13 @@ fn grow<T: Clone>(values: &mut Vec<T>, length: usize, value: T) -> Option<()> {
     Some(())
 }
 
-/// What is in some slots.
+/// The content of some slots.
 pub(super) enum Staged<'a> {
     Descriptors(&'a [Option<Descriptor>]),
     Bytes(StagedBytes<'a>),
 }
 
-/// By slot: the types, and the bytes, `stride` of them.
+/// The types and the bytes of slots, with `stride` bytes for each slot.
 pub(super) struct StagedBytes<'a> {
     sizes: &'a DescriptorSizes,
     stride: usize,
@@ -230,11 +233,11 @@ pub(super) struct StagedBytes<'a> {
 }
 
 impl<'a> StagedBytes<'a> {
-    /// Type and bytes of each slot; `None` of one that was never written.
+    /// Returns type and bytes of each slot; `None` for a slot that was never written.
     pub(super) fn iter(&self) -> impl Iterator<Item = Option<(DescriptorKind, &'a [u8])>> {
         let sizes = self.sizes;
         self.kinds.iter().zip(self.bytes.chunks_exact(self.stride)).map(|(&kind, bytes)| {
-            // What was written has a size: `write` has looked.
+            // Every written type has a size: `write` checked it.
             let kind = kind?;
             Some((kind, &bytes[..sizes.get(kind).and_then(host_size)?]))
         })
@@ -242,10 +245,10 @@ impl<'a> StagedBytes<'a> {
 }
 
 impl HostHeap {
-    /// A heap without blocks yet.
+    /// Creates a heap without blocks.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: a block of no slots or of more than there may be, or a type that no heap takes.
+    /// [`CreateHeapError`]: a block with zero or too many slots, or a type that no heap supports.
     pub fn new(device: &DescriptorDevice, info: &HostHeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let &HostHeapCreateInfo { block, max_slots, types } = info;
         let rounded = if block == 0 { None } else { block.checked_next_power_of_two() };
@@ -264,7 +267,7 @@ impl HostHeap {
         }
         let format = if device.model() == BindingModel::Buffer {
             let sizes = DescriptorSizes::of(device);
-            // A type without a size is refused when it is written.
+            // A write of a type without a size is rejected.
             let stride = types.iter().filter_map(|&kind| sizes.get(kind)).max().unwrap_or(1);
             let stride = host_size(stride).unwrap_or(MAX_DESCRIPTOR_BYTES);
             Format::Bytes { sizes, stride }
@@ -290,10 +293,10 @@ impl HostHeap {
         })
     }
 
-    /// Allocates `count` slots in a row. A block is added if there is no room.
+    /// Allocates `count` consecutive slots. Adds a block if necessary.
     ///
     /// # Errors
-    /// [`HeapError`]: no slots, or more than there may be.
+    /// [`HeapError`]: zero or too many slots.
     pub fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
         if count == 0 {
             return Err(HeapError::ZeroCount);
@@ -312,7 +315,7 @@ impl HostHeap {
             }
         })?;
         let (first, generation) = (granted.item, self.generation);
-        // It stays odd.
+        // Adding 2 keeps it odd.
         self.generation = generation.wrapping_add(2);
         self.ranges.insert(first, Live { generation, granted });
         self.peak = self.peak.max(self.statistics().live);
@@ -327,10 +330,10 @@ impl HostHeap {
         live.map(|live| &live.granted).ok_or(RangeError::StaleHandle { range })
     }
 
-    /// Whether a range is alive, and this heap's.
+    /// Checks that a range is live and belongs to this heap.
     ///
     /// # Errors
-    /// [`RangeError`] if it is not.
+    /// [`RangeError`] otherwise.
     pub fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         self.find(range).map(|_| ())
     }
@@ -338,27 +341,28 @@ impl HostHeap {
     /// Writes a descriptor into a slot of a range.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
-    /// What the descriptor names is live and of this heap's device, and fits its type.
+    /// The objects in the descriptor are live, belong to this heap's device, and fit its type.
     pub unsafe fn write(
         &mut self,
         range: DescriptorRangeId,
         slot: u32,
         descriptor: &Descriptor,
     ) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller's promise: what the descriptor names is live and of this heap's device, and fits its type.
+        // SAFETY: the caller's promise: the objects in the descriptor are live, belong to this heap's device, and fit
+        // its type.
         unsafe { self.write_many(range, slot, std::slice::from_ref(descriptor)) }
     }
 
     /// Writes descriptors into consecutive slots of a range, from `slot` on.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: all slots hold what they held.
+    /// [`HeapWriteError`]. All slots are unchanged.
     ///
     /// # Safety
-    /// As for [`Self::write`], of each of them.
+    /// Same as [`Self::write`], for each of them.
     pub unsafe fn write_many(
         &mut self,
         range: DescriptorRangeId,
@@ -398,8 +402,8 @@ impl HostHeap {
                         sizes.as_ref().and_then(|sizes| sizes.get(kind)).and_then(host_size).unwrap_or(0);
                     let place = &mut bytes[at * *stride..][..size];
                     descriptor.with_get_info(|info| {
-                        // SAFETY: what the info names is live: the caller's promise; and the place has the size of the
-                        // type.
+                        // SAFETY: the caller promises that the objects in the info are live; `place` has the size of
+                        // the type.
                         unsafe { driver.descriptor_bytes(info, place) };
                     })?;
                     kinds[at] = Some(kind);
@@ -409,7 +413,7 @@ impl HostHeap {
         Ok(())
     }
 
-    /// What was written into some slots of a range, which are among its own.
+    /// Returns the content of a part of a range.
     pub(super) fn staged(
         &self,
         range: DescriptorRangeId,
@@ -428,10 +432,10 @@ impl HostHeap {
         })
     }
 
-    /// Gives a range back.
+    /// Frees a range.
     ///
     /// # Errors
-    /// [`ForeignDescriptorRange`] if it is another heap's.
+    /// [`ForeignDescriptorRange`] if it belongs to another heap.
     pub fn free(&mut self, range: DescriptorRange) -> Result<(), ForeignDescriptorRange> {
         if range.heap != self.id {
             return Err(ForeignDescriptorRange { range });
@@ -443,12 +447,12 @@ impl HostHeap {
         Ok(())
     }
 
-    /// Gives the memory of all empty blocks back. Returns how many those were.
+    /// Releases the memory of all empty blocks. Returns their number.
     pub fn trim(&mut self) -> usize {
         self.vector.trim()
     }
 
-    /// Bytes from one slot to the next; `None` where descriptors are not bytes.
+    /// Returns the distance between slots in bytes; `None` if descriptors are not stored as bytes.
     #[must_use]
     pub fn stride(&self) -> Option<u64> {
         match &self.vector.backing().format {
@@ -457,7 +461,7 @@ impl HostHeap {
         }
     }
 
-    /// How full it is. Slots are counted as granted: powers of two.
+    /// Returns the heap's figures. Slots are counted as granted: in powers of two.
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
         let statistics = self.vector.statistics();
@@ -472,7 +476,7 @@ impl HostHeap {
         }
     }
 
-    /// Shows all slots of blocks in runs, in the order of their indices: for debugging.
+    /// Calls `visit` for all runs of slots, in the order of their indices, for debugging.
     pub fn walk(&self, mut visit: impl FnMut(SlotRun)) {
         let mut blocks: Vec<_> = self.vector.blocks().map(|(info, shelf)| (shelf.first, info)).collect();
         blocks.sort_unstable_by_key(|&(first, _)| first);

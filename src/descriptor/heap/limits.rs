@@ -1,19 +1,19 @@
-//! How many descriptors a device allows in a heap.
+//! The limits of a device for the descriptors of a heap.
 #![forbid(unsafe_code)]
 
 use super::super::counts::DescriptorKind;
 use super::super::device::DescriptorDevice;
 use super::create_info::CreateHeapError;
 
-/// The descriptors of a heap, as limits see them.
+/// The descriptors of a heap, for comparison with limits.
 pub(super) struct HeapShape<'a> {
     pub(super) types: &'a [DescriptorKind],
     pub(super) slots: u32,
-    /// One array for all types.
+    /// True if one array holds all types.
     pub(super) is_one: bool,
 }
 
-/// A limit of the device, and which types count for it.
+/// A limit of the device, and the types that it counts.
 struct Limit {
     name: &'static str,
     allowed: u32,
@@ -45,12 +45,13 @@ fn is_storage_buffer(kind: DescriptorKind) -> bool {
     kind == DescriptorKind::StorageBuffer
 }
 
-/// What is not a sampler. Acceleration structures have limits of their own, which the layout is asked about.
+/// Returns true for types other than samplers. Acceleration structures have separate limits, which the layout query
+/// covers.
 fn is_resource(kind: DescriptorKind) -> bool {
     !matches!(kind, DescriptorKind::Sampler | DescriptorKind::AccelerationStructure)
 }
 
-/// Compares with the limits of sets that are updated after they are bound, or with those of all others.
+/// Compares with the limits of update-after-bind sets, or with those of other sets.
 pub(super) fn check(
     device: &DescriptorDevice,
     wanted: &HeapShape<'_>,
@@ -59,7 +60,7 @@ pub(super) fn check(
     let limits = if after_bind { of_update_after_bind(device) } else { of_other_sets(device) };
     for Limit { name, allowed, counts } in limits {
         let arrays = wanted.types.iter().filter(|&&kind| counts(kind)).count();
-        // A descriptor that takes several types counts once for each limit.
+        // A mutable descriptor counts once for each limit.
         let arrays: u64 =
             if wanted.is_one { u64::from(arrays != 0) } else { crate::base::cast::widen(arrays) };
         let asked = arrays * u64::from(wanted.slots);

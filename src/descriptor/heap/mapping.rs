@@ -1,4 +1,4 @@
-//! Where shaders with sets and bindings find their descriptors in Vulkan's own heaps.
+//! Mappings from the sets and bindings of shaders to Vulkan's own heaps.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -8,34 +8,34 @@ use ash::vk;
 use ffi::mapping_source as source;
 use sublet_vk::descriptor_heap as ffi;
 
-/// Where the descriptors of some bindings are, or the data of a uniform or storage buffer
-/// (`VkDescriptorMappingSourceEXT`). Offsets and strides are in bytes. The formulas are those of the specification's
-/// chapter "Descriptor Heaps".
+/// The source of the descriptors of some bindings, or of the data of a uniform or storage buffer
+/// (`VkDescriptorMappingSourceEXT`). Offsets and strides are in bytes. The formulas are in the specification's chapter
+/// "Descriptor Heaps".
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum MappingSource {
-    /// In a heap, at an offset that is a constant.
+    /// A heap, at a constant offset.
     HeapWithConstantOffset(ffi::DescriptorMappingSourceConstantOffsetEXT),
-    /// In a heap, at an index that stands in push data.
+    /// A heap, at an index from push data.
     HeapWithPushIndex(ffi::DescriptorMappingSourcePushIndexEXT),
-    /// In a heap, at an index in memory, whose address stands in push data.
+    /// A heap, at an index from memory, whose address is in push data.
     HeapWithIndirectIndex(ffi::DescriptorMappingSourceIndirectIndexEXT),
-    /// The same with an index for each element of an array.
+    /// The same, with one index for each element of an array.
     HeapWithIndirectIndexArray(ffi::DescriptorMappingSourceIndirectIndexArrayEXT),
-    /// The resource heap's own bytes are a uniform buffer.
+    /// A uniform buffer in the bytes of the resource heap.
     ResourceHeapData(ffi::DescriptorMappingSourceHeapDataEXT),
-    /// Push data from this offset on is a uniform buffer.
+    /// A uniform buffer in push data, from this offset on.
     PushData(u32),
-    /// The address of a buffer stands in push data, at this offset.
+    /// A buffer whose address is in push data, at this offset.
     PushAddress(u32),
-    /// The address of a buffer stands in memory, whose address stands in push data.
+    /// A buffer whose address is in memory, whose address is in push data.
     IndirectAddress(ffi::DescriptorMappingSourceIndirectAddressEXT),
-    /// In a heap, at an index in the shader's record of a shader binding table. This one and the two below are for
-    /// pipelines of ray tracing. The simulated driver has none: it checks these sources, and nothing has run with them.
+    /// A heap, at an index from the shader's record in a shader binding table. This source and the two below are for
+    /// ray tracing pipelines. The simulated driver has none: it validates these sources, but nothing has run with them.
     HeapWithShaderRecordIndex(ffi::DescriptorMappingSourceShaderRecordIndexEXT),
-    /// The shader's record is a uniform buffer, from this offset on.
+    /// A uniform buffer in the shader's record, from this offset on.
     ShaderRecordData(u32),
-    /// The address of a buffer stands in the shader's record, at this offset.
+    /// A buffer whose address is in the shader's record, at this offset.
     ShaderRecordAddress(u32),
 }
 
@@ -77,7 +77,7 @@ impl MappingSource {
     }
 }
 
-/// Where the descriptors of some bindings of a set are (`VkDescriptorSetAndBindingMappingEXT`).
+/// A mapping of some bindings of a set (`VkDescriptorSetAndBindingMappingEXT`).
 ///
 /// ```
 /// use sublet::descriptor::{BindingMapping, MappingSource, heap_ffi::resource_type};
@@ -88,21 +88,22 @@ impl MappingSource {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BindingMapping {
-    /// The number of the set, as the shader has it.
+    /// The set number in the shader.
     pub set: u32,
     /// The first binding.
     pub binding: u32,
-    /// Consecutive bindings: 1 where the source is no heap's descriptors, or has an embedded sampler.
+    /// The number of consecutive bindings: 1 if the source is not an array of descriptors in a heap, or has an embedded
+    /// sampler.
     pub count: u32,
-    /// The types of variables that it is for: bits of [`resource_type`](ffi::resource_type).
+    /// The types of variables that it covers: bits of [`resource_type`](ffi::resource_type).
     pub resources: u32,
-    /// Where they are.
+    /// The source of the descriptors.
     pub source: MappingSource,
 }
 
 impl BindingMapping {
-    /// A sampler that is compiled into the shader and takes no slot. The create-info must live until the pipeline is
-    /// made. The sampler heap that is bound reserves room for such samplers:
+    /// Maps a sampler that is compiled into the shader and takes no slot. The create-info must live until the pipeline
+    /// is created. The bound sampler heap must reserve space for such samplers:
     /// [`NativeStore::with_embedded_samplers`](super::NativeStore::with_embedded_samplers).
     #[must_use]
     pub fn embedded_sampler(set: u32, binding: u32, sampler: &vk::SamplerCreateInfo<'_>) -> Self {
@@ -117,7 +118,7 @@ impl BindingMapping {
         Self { set, binding, count: 1, resources: ffi::resource_type::SAMPLER, source }
     }
 
-    /// An array of descriptors in a heap, from a byte offset on.
+    /// Maps an array of descriptors in a heap, from a byte offset on.
     #[must_use]
     pub fn array(set: u32, binding: u32, resources: u32, heap_offset: u32, stride: u32) -> Self {
         let constant = ffi::DescriptorMappingSourceConstantOffsetEXT {
@@ -130,7 +131,7 @@ impl BindingMapping {
         Self { set, binding, count: 1, resources, source: MappingSource::HeapWithConstantOffset(constant) }
     }
 
-    /// As Vulkan has it.
+    /// Returns the Vulkan structure.
     #[must_use]
     pub fn to_vk(&self) -> ffi::DescriptorSetAndBindingMappingEXT {
         let (source, source_data) = self.source.raw();
@@ -146,12 +147,12 @@ impl BindingMapping {
     }
 }
 
-/// The mappings of a shader's sets and bindings, for the chain of a pipeline's stage. With them, shaders that were
-/// written for sets run with Vulkan's own heaps, unchanged.
+/// The mappings of a shader's sets and bindings, for the chain of a pipeline stage. With them, shaders that were
+/// written for sets run unchanged with Vulkan's own heaps.
 ///
-/// The pipeline has the flag [`PIPELINE_CREATE_2_DESCRIPTOR_HEAP`](ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP) in a
-/// `VkPipelineCreateFlags2CreateInfo`, and no layout. Its push constants are
-/// [push data](super::super::DescriptorDevice::cmd_push_data).
+/// The pipeline needs the flag [`PIPELINE_CREATE_2_DESCRIPTOR_HEAP`](ffi::PIPELINE_CREATE_2_DESCRIPTOR_HEAP) in a
+/// `VkPipelineCreateFlags2CreateInfo`, and has no layout. Its push constants are [push
+/// data](super::super::DescriptorDevice::cmd_push_data).
 ///
 /// ```
 /// use ash::vk;
@@ -172,22 +173,22 @@ impl BindingMapping {
 /// ```
 #[derive(Debug)]
 pub struct HeapMappings {
-    /// What `info` points to.
+    /// The target of the pointer in `info`.
     all: Box<[ffi::DescriptorSetAndBindingMappingEXT]>,
     info: ffi::ShaderDescriptorSetAndBindingMappingInfoEXT,
 }
 
 impl HeapMappings {
-    /// Collects mappings. No two of them say something of the same binding and type
-    /// (VUID-VkShaderDescriptorSetAndBindingMappingInfoEXT-pMappings-11244): who makes the pipeline promises that.
+    /// Collects mappings. The caller of pipeline creation must ensure that no two of them cover the same binding and
+    /// type (VUID-VkShaderDescriptorSetAndBindingMappingInfoEXT-pMappings-11244).
     #[must_use]
     pub fn new(mappings: impl IntoIterator<Item = BindingMapping>) -> Self {
         let all = mappings.into_iter().map(|mapping| mapping.to_vk()).collect();
         Self { all, info: ffi::ShaderDescriptorSetAndBindingMappingInfoEXT::default() }
     }
 
-    /// What goes into the chain of `VkPipelineShaderStageCreateInfo`. It points to the mappings, and may be put into
-    /// one chain at a time.
+    /// Returns the structure for the chain of `VkPipelineShaderStageCreateInfo`. It points to the mappings, and can be
+    /// in one chain at a time.
     pub fn info(&mut self) -> &mut ffi::ShaderDescriptorSetAndBindingMappingInfoEXT {
         self.info = ffi::ShaderDescriptorSetAndBindingMappingInfoEXT {
             mapping_count: crate::base::cast::narrow(self.all.len()),

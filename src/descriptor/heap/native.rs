@@ -1,4 +1,4 @@
-//! The store of programs that bind Vulkan's own heaps: `VK_EXT_descriptor_heap`.
+//! The store for programs that bind Vulkan's own heaps: `VK_EXT_descriptor_heap`.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,35 +25,33 @@ use crate::upload::AllocatorRef;
 use ffi::resource_type as resource;
 use sublet_vk::descriptor_heap as ffi;
 
-/// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots, in a mapped buffer, with the room
-/// behind it that the driver reserves for itself.
+/// A resource heap or a sampler heap of `VK_EXT_descriptor_heap`: one array of slots in a mapped buffer, followed by
+/// the range that the driver reserves for itself.
 ///
-/// **It has run on the simulated driver alone, on no hardware.** Its structures are the library's own
+/// **Tested only on the simulated driver, not on hardware.** Its structures are the library's own
 /// ([`heap_ffi`](crate::descriptor::heap_ffi)), because `ash` does not have them yet; their layouts are checked against
 /// Vulkan's registry.
 ///
-/// A slot has room for any of the heap's types, so that an index is an index whatever is there. A shader that was
-/// written for heaps finds slot *i* at *i* times [`stride`](Self::stride). A shader that was written for the arrays of a
-/// [`SetStore`](super::SetStore) finds them where [`mappings`](Self::mappings) say, with nothing changed.
+/// A slot is large enough for any of the heap's types, so an index is independent of the type. A shader that was
+/// written for heaps finds slot *i* at *i* times [`stride`](Self::stride). A shader that was written for the arrays of
+/// a [`SetStore`](super::SetStore) runs unchanged with [`mappings`](Self::mappings).
 ///
 /// | heap | holds | made with [`HeapKind`] |
 /// |---|---|---|
 /// | resource | images, texel buffers, buffers, acceleration structures | `Resource` |
 /// | sampler | samplers | `Sampler` |
 ///
-/// Combined image samplers are an image and a sampler: the heaps keep them apart. Images and samplers are written from
-/// what their view or handle was created from
-/// ([`DescriptorHeap::write_source`](super::DescriptorHeap::write_source)), because the driver takes no handles; buffers
-/// from their address, as in a [`BufferStore`](super::BufferStore).
+/// Heaps have no combined image samplers: use an image and a sampler. Images and samplers are written from the
+/// create-info of their view or handle ([`DescriptorHeap::write_source`](super::DescriptorHeap::write_source)), because
+/// the driver takes no handles. Buffers are written from their address, as in a [`BufferStore`](super::BufferStore).
 ///
-/// [`HeapCreateInfo::arrays`] and [`HeapCreateInfo::stages`] are not looked at: there is one array, and all stages
-/// see it. Where the heap [grows](super::DescriptorHeap#growing), the reserved range moves: it lies behind the slots of the
-/// new buffer. Mappings and offsets stay.
+/// [`HeapCreateInfo::arrays`] and [`HeapCreateInfo::stages`] are ignored: there is one array, visible to all stages.
+/// When the heap [grows](super::DescriptorHeap#growing), the reserved range moves behind the slots of the new buffer.
+/// Mappings and offsets stay.
 ///
 /// # Binding
-/// [`cmd_bind`](Self::cmd_bind), once for each command buffer and kind of heap, and before the first draw or dispatch.
-/// It undoes sets, descriptor buffers and push constants that were bound, and they undo it: a program has one way for
-/// all.
+/// Call [`cmd_bind`](Self::cmd_bind) once for each command buffer and kind of heap, before the first draw or dispatch.
+/// It invalidates bound sets, descriptor buffers and push constants, and vice versa: use one of them for everything.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -81,38 +79,39 @@ pub struct NativeStore<A: AllocatorRef> {
     shape: Shape,
     types: Box<[DescriptorKind]>,
     name: Box<str>,
-    /// Who made the store: where its buffers come from.
+    /// The caller that created the store: its buffers are attributed to it.
     caller: &'static Location<'static>,
     current: Current<MappedBuffer>,
 }
 
-/// How the bytes of a heap are divided. Slots first, so that index and offset go together; then what is reserved.
+/// The layout of a heap's bytes. Slots come first, so that index and offset are proportional; the reserved range
+/// follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
     kind: HeapKind,
     max_slots: u32,
     transient: u32,
-    /// Bytes of a slot: within [`MAX_DESCRIPTOR_BYTES`].
+    /// The size of a slot in bytes: at most [`MAX_DESCRIPTOR_BYTES`].
     stride: u32,
     reserved: u64,
-    /// Of the heap's address.
+    /// The alignment of the heap's address.
     alignment: u64,
 }
 
-/// What a descriptor is made from, as far as it is known to be enough.
+/// The validated source of a descriptor.
 #[derive(Clone, Copy)]
 enum Prepared<'a> {
     Sampler(&'a vk::SamplerCreateInfo<'a>),
     Image(&'a vk::ImageViewCreateInfo<'a>, vk::ImageLayout),
-    /// A null address stands for the null descriptor.
+    /// A null address means the null descriptor.
     Address(vk::DescriptorAddressInfoEXT<'a>),
 }
 
-/// Descriptors that are written with one call of the driver.
+/// The number of descriptors in one driver call.
 const BATCH: usize = 8;
 
 impl Shape {
-    /// What the device says of such a heap. A device that says nonsense is not believed.
+    /// Reads the requirements of such a heap from the device, and rejects implausible values.
     fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
@@ -158,7 +157,7 @@ impl Shape {
                 facts.sampler_heap_alignment,
             ),
             HeapKind::Resource => {
-                // The reserved range of a resource heap is aligned for all, whatever the heap holds.
+                // The reserved range of a resource heap needs the largest alignment, independent of the heap's types.
                 align = align.max(facts.image_descriptor_alignment).max(facts.buffer_descriptor_alignment);
                 (
                     facts.min_resource_heap_reserved_range,
@@ -172,7 +171,7 @@ impl Shape {
         let stride =
             size.checked_next_multiple_of(align).filter(|&stride| stride <= widen(MAX_DESCRIPTOR_BYTES));
         let Some(stride) = stride.and_then(|stride| u32::try_from(stride).ok()) else { return Err(absurd) };
-        // Both are below 2^32; and a multiple of the stride is one of the alignment.
+        // Both are below 2^32; and a multiple of the stride is a multiple of the alignment.
         let max_slots = info.most();
         let asked = (u64::from(stride) * u64::from(max_slots)).checked_add(reserved).ok_or(absurd)?;
         if asked > most {
@@ -182,24 +181,24 @@ impl Shape {
         Ok(Self { kind, max_slots, transient, stride, reserved, alignment: alignment.max(1) })
     }
 
-    /// Where the reserved range begins if there are so many slots: a multiple of what every descriptor wants.
+    /// Returns the start of the reserved range for this number of slots: a multiple of every descriptor's alignment.
     fn reserved_offset(&self, slots: u32) -> u64 {
         u64::from(self.stride) * u64::from(slots)
     }
 
-    /// Bytes of a heap of so many slots, the reserved range included.
+    /// Returns the size of a heap with this number of slots, including the reserved range.
     fn size(&self, slots: u32) -> u64 {
-        // `new` has seen that it is no more than the device allows.
+        // `new` checked that this is within the device's limit.
         self.reserved_offset(slots) + self.reserved
     }
 }
 
 impl<A: AllocatorRef> NativeStore<A> {
-    /// Makes a buffer for the heap.
+    /// Creates the buffer of the heap.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: the feature is not enabled, a type that such heaps do not hold, limits, no memory, an
-    /// allocator of another device, or the driver's answer. Nothing is left.
+    /// [`CreateHeapError`]: the feature is not enabled, an unsupported type, limits, no memory, an allocator of another
+    /// device, or a driver error. Nothing is left behind.
     #[track_caller]
     pub fn new(
         device: &DescriptorDevice,
@@ -209,11 +208,11 @@ impl<A: AllocatorRef> NativeStore<A> {
         Self::make(device, allocator, info, false, Location::caller())
     }
 
-    /// The same with the room reserved that shaders with embedded samplers want of a sampler heap
+    /// Variant of [`new`](Self::new) that reserves the space of a sampler heap for shaders with embedded samplers
     /// ([`BindingMapping::embedded_sampler`]).
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     #[track_caller]
     pub fn with_embedded_samplers(
         device: &DescriptorDevice,
@@ -256,38 +255,39 @@ impl<A: AllocatorRef> NativeStore<A> {
         let usage = ffi::BUFFER_USAGE_DESCRIPTOR_HEAP;
         let (bytes, alignment) = (shape.size(slots), shape.alignment);
         let wish = BufferWish { bytes, alignment, usage, name, caller };
-        // SAFETY: `make` has looked at whose the allocator is and at the features; there is one slot at least.
+        // SAFETY: `make` checked the owner of the allocator and the features; there is at least one slot.
         unsafe { MappedBuffer::create(device, allocator, &wish) }
     }
 
-    /// Resources or samplers.
+    /// Returns the kind of the heap.
     #[must_use]
     pub fn kind(&self) -> HeapKind {
         self.shape.kind
     }
 
-    /// Bytes from one slot to the next.
+    /// Returns the distance between slots in bytes.
     #[must_use]
     pub fn stride(&self) -> u64 {
         self.shape.stride.into()
     }
 
-    /// Bytes from the start of the heap to a slot: what shaders and mappings know it by. `None` if there is no such
-    /// slot.
+    /// Returns the offset of a slot in bytes from the start of the heap, as shaders and mappings use it. `None` if
+    /// there is no such slot.
     #[must_use]
     pub fn offset_of(&self, index: u32) -> Option<u64> {
         (index < self.slots()).then(|| u64::from(self.shape.stride) * u64::from(index))
     }
 
-    /// Where the GPU finds a slot: for commands that write descriptors on the GPU. `None` if there is no such slot.
+    /// Returns the device address of a slot, for commands that write descriptors on the GPU. `None` if there is no such
+    /// slot.
     #[must_use]
     pub fn address_of(&self, index: u32) -> Option<vk::DeviceAddress> {
         let offset = u64::from(self.shape.stride) * u64::from(index);
-        // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
+        // The slot is inside the buffer, so this only wraps if the driver's address is invalid.
         self.current.with(|buffer, slots| (index < slots).then(|| buffer.address().wrapping_add(offset)))
     }
 
-    /// The bytes that the driver keeps for itself, counted from the start of the heap. Nobody else reads or writes them
+    /// Returns the reserved range of the driver, in bytes from the start of the heap. Nobody else may read or write it
     /// while a command buffer has the heap bound.
     #[must_use]
     pub fn reserved(&self) -> Range<u64> {
@@ -295,8 +295,8 @@ impl<A: AllocatorRef> NativeStore<A> {
         self.shape.reserved_offset(slots)..self.shape.size(slots)
     }
 
-    /// What [`cmd_bind`](Self::cmd_bind) binds: for `VkCommandBufferInheritanceDescriptorHeapInfoEXT` of secondary
-    /// command buffers.
+    /// Returns the parameters of [`cmd_bind`](Self::cmd_bind), for `VkCommandBufferInheritanceDescriptorHeapInfoEXT` of
+    /// secondary command buffers.
     pub fn bind_info(&self) -> ffi::BindHeapInfoEXT {
         let (address, slots) = self.current.with(|buffer, slots| (buffer.address(), slots));
         ffi::BindHeapInfoEXT {
@@ -307,16 +307,16 @@ impl<A: AllocatorRef> NativeStore<A> {
         }
     }
 
-    /// The binding at which shaders that were written for a [`SetStore`](super::SetStore) with an array for each type
-    /// find descriptors of a type; `None` if the heap does not hold it.
+    /// Returns the binding at which shaders that were written for a [`SetStore`](super::SetStore) with one array for
+    /// each type find descriptors of a type; `None` if the heap does not hold the type.
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         let at = self.types.iter().position(|&own| own == kind)?;
         u32::try_from(at).ok()
     }
 
-    /// Where set number `set` of such a shader is: an array for each type, at [`binding`](Self::binding), each of them
-    /// the whole heap.
+    /// Returns the mappings of set number `set` of such a shader: one array for each type, at
+    /// [`binding`](Self::binding), each covering the whole heap.
     pub fn mappings(&self, set: u32) -> impl Iterator<Item = BindingMapping> {
         let stride = self.shape.stride;
         (0..).zip(self.types.iter()).map(move |(binding, &kind)| {
@@ -334,7 +334,7 @@ impl<A: AllocatorRef> NativeStore<A> {
         })
     }
 
-    /// Binds the heap, in the place of the one of its kind that was bound before.
+    /// Binds the heap, and replaces the bound heap of its kind.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, and inherits no heap of this kind
@@ -342,27 +342,27 @@ impl<A: AllocatorRef> NativeStore<A> {
     pub unsafe fn cmd_bind(&self, commands: vk::CommandBuffer) {
         let (driver, info) = (self.device.driver(), self.bind_info());
         match self.shape.kind {
-            // SAFETY: the heap is in a buffer that was made for it, starts aligned, is no larger than the device allows,
-            // and reserves what the device asks for; the rest is the caller's promise.
+            // SAFETY: the heap is in a buffer with the right usage, starts aligned, is within the size limit, and
+            // reserves the required range; the rest is the caller's promise.
             HeapKind::Resource => unsafe { driver.cmd_bind_resource_heap(commands, &info) },
             // SAFETY: as above.
             HeapKind::Sampler => unsafe { driver.cmd_bind_sampler_heap(commands, &info) },
         }
     }
 
-    /// Destroys the buffer. Without it the buffer is leaked, and an event of `tracing` warns of that.
+    /// Destroys the buffer. Without this call it is leaked, with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all submissions that use the heap, and the command buffers that bind it are reset or
-    /// freed: the memory of its reserved range goes to somebody else
-    /// (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236, VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228).
+    /// freed, because the memory of its reserved range is reused (VUID-vkCmdBindResourceHeapEXT-pBindInfo-11236,
+    /// VUID-vkCmdBindSamplerHeapEXT-pBindInfo-11228).
     pub unsafe fn destroy(self) {
         let Self { allocator, current, .. } = self;
-        // SAFETY: the allocator made the buffers, and the caller promises that the device is done with them.
+        // SAFETY: the allocator created the buffers, and the caller promises that the device is done with them.
         current.into_each(|buffer| unsafe { buffer.destroy(&allocator) });
     }
 
-    /// What the driver is to be asked for, if the heap holds such descriptors and the source says enough.
+    /// Validates a source: the heap must hold the type, and the source must be complete.
     fn prepare<'a>(&self, source: &DescriptorSource<'a>) -> Result<Prepared<'a>, HeapWriteError> {
         let kind = source.descriptor().kind();
         if !self.types.contains(&kind) {
@@ -376,15 +376,15 @@ impl<A: AllocatorRef> NativeStore<A> {
         })
     }
 
-    /// Writes at most [`BATCH`] descriptors with one call of the driver.
+    /// Writes at most [`BATCH`] descriptors with one driver call.
     ///
     /// # Safety
-    /// As for [`HeapStore::write_many`]. Each kind is what was prepared.
+    /// Same as [`HeapStore::write_many`]. Each kind matches its prepared source.
     unsafe fn put<const N: usize>(
         &self,
         batch: &[(u32, DescriptorKind, Prepared<'_>)],
     ) -> Result<(), HeapWriteError> {
-        // Made here and copied at once: drivers may write a descriptor in pieces, or read what they wrote.
+        // Built here and then copied: drivers may write a descriptor in pieces, or read back their writes.
         let mut bytes = [[0_u8; MAX_DESCRIPTOR_BYTES]; N];
         let stride = host_index(self.shape.stride);
         let to = bytes
@@ -398,7 +398,7 @@ impl<A: AllocatorRef> NativeStore<A> {
                     *info = **sampler;
                 }
             }
-            // SAFETY: the create-infos are valid: the caller's promise; and a slot has room for a sampler.
+            // SAFETY: the caller promises that the create-infos are valid; a slot is large enough for a sampler.
             unsafe { driver.write_samplers(&infos[..batch.len()], &to[..batch.len()]) }?;
         } else {
             let mut ranges = [ffi::DeviceAddressRangeKHR { address: 0, size: 0 }; N];
@@ -430,25 +430,25 @@ impl<A: AllocatorRef> NativeStore<A> {
                 infos[at].ty = kind.to_vk();
                 infos[at].data = data;
             }
-            // SAFETY: what the infos name is live: the caller's promise; they point to what lives here, and a slot has
-            // room for each of the heap's types.
+            // SAFETY: the caller promises that the objects in the infos are live. They point to local values, and a
+            // slot is large enough for each of the heap's types.
             unsafe { driver.write_resources(&infos[..batch.len()], &to[..batch.len()]) }?;
         }
         self.current.with(|buffer, slots| {
             for (&(index, ..), bytes) in batch.iter().zip(&bytes) {
                 debug_assert!(index < slots);
-                // SAFETY: the slot lies in the buffer, because the index is one of the heap's; and nobody else writes
-                // it: the caller's promise.
+                // SAFETY: the slot is inside the buffer, because the index is one of the heap's; the caller promises
+                // that nobody else writes it.
                 unsafe { buffer.put(stride * host_index(index), &bytes[..stride]) };
             }
         });
         Ok(())
     }
 
-    /// Writes sources, [`BATCH`] at a time. Nothing, if one of them says too little.
+    /// Writes sources, [`BATCH`] at a time. Writes nothing if one of them is incomplete.
     ///
     /// # Safety
-    /// As for [`HeapStore::write_many`].
+    /// Same as [`HeapStore::write_many`].
     unsafe fn write_sources<'a>(
         &self,
         writes: impl Iterator<Item = (u32, DescriptorSource<'a>)> + Clone,
@@ -463,7 +463,7 @@ impl<A: AllocatorRef> NativeStore<A> {
             batch[count] = (index, source.descriptor().kind(), self.prepare(&source)?);
             count += 1;
             if count == BATCH {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise.
                 unsafe { self.put::<BATCH>(&batch) }?;
                 count = 0;
             }
@@ -471,7 +471,7 @@ impl<A: AllocatorRef> NativeStore<A> {
         if count == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.put::<BATCH>(&batch[..count]) }
     }
 }
@@ -495,15 +495,14 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
         self.shape.max_slots
     }
 
-    /// With one buffer, into which the bytes of the old slots are copied: as a
-    /// [`BufferStore`](super::BufferStore).
+    /// Creates one buffer and copies the bytes of the old slots, like a [`BufferStore`](super::BufferStore).
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
         let from = (&*self.name, self.caller);
         let make = || Self::make_buffer(&self.device, &self.allocator, &self.shape, from, slots);
         self.current.grow(slots, self.types.len(), make, |old, next, had| {
             let bytes = host_size(self.shape.reserved_offset(had)).unwrap_or(0);
-            // SAFETY: both buffers have so many slots; nobody writes those of the one meanwhile, and nobody knows of the
-            // other. What the driver has reserved is not read.
+            // SAFETY: both buffers have this many slots; nobody writes those of the old one meanwhile, and nobody else
+            // has the new one. The reserved range is not read.
             unsafe { next.copy_from(0, old, 0, bytes) };
         })
     }
@@ -513,7 +512,8 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     }
 
     fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: their ticket is done, and who named it promised that no command buffer has them bound.
+        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no command buffer has the
+        // buffer bound.
         self.current.collect(clock, |buffer| unsafe { buffer.destroy(&self.allocator) })
     }
 
@@ -522,28 +522,28 @@ impl<A: AllocatorRef> HeapStore for NativeStore<A> {
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.write_source(index, &DescriptorSource::Other(*descriptor)) }
     }
 
     unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
         let kind = source.descriptor().kind();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.put::<1>(&[(index, kind, self.prepare(source)?)]) }
     }
 
-    /// With one call of the driver for eight. Where the driver fails, those of earlier calls are written.
+    /// One driver call for eight descriptors. If the driver fails, those of earlier calls stay written.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
         let sources = writes.map(|(index, descriptor)| (index, DescriptorSource::Other(*descriptor)));
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.write_sources(sources) }
     }
 }
 
-/// What heaps are told of a descriptor that names no create-info.
+/// The address data of a descriptor without a create-info.
 impl Descriptor {
     fn address_info(&self) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
         match *self {

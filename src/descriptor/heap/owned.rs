@@ -14,7 +14,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What an [`OwnedRange`] holds its heap by: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
+/// The ways for an [`OwnedRange`] to hold its heap: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
 ///
 /// ```
 /// use sublet::descriptor::{HeapRef, OwnedRange};
@@ -54,9 +54,9 @@ impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
 
 /// A range of a heap that retires itself: a [`DescriptorRange`] that may be dropped.
 ///
-/// A range that is dropped waits in the heap for [`retire_dropped`](DescriptorHeap::retire_dropped), which the program
-/// calls once a frame with the frame's ticket. So the owner of a range need not know the ticket, and dropping it is
-/// safe: nobody gets its slots before the program has promised that no later recording uses them.
+/// A dropped range waits in the heap for [`retire_dropped`](DescriptorHeap::retire_dropped), which the program calls
+/// once per frame with the frame's ticket. The owner of a range therefore needs no ticket, and dropping it is safe: its
+/// slots are reused only after the program has promised that no later recording uses them.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -96,27 +96,27 @@ impl<S: HeapStore> HeapRef for Arc<DescriptorHeap<S>> {
 pub struct OwnedRange<H: HeapRef> {
     heap: H,
     range: DescriptorRangeId,
-    /// The program retires the range.
+    /// True if the program retires the range itself.
     is_released: bool,
 }
 
 impl<H: HeapRef> OwnedRange<H> {
-    /// Allocates `count` slots in a row.
+    /// Allocates `count` consecutive slots.
     ///
     /// # Errors
-    /// [`HeapError`], as [`DescriptorHeap::allocate`].
+    /// [`HeapError`], same as [`DescriptorHeap::allocate`].
     pub fn new(heap: H, count: u32) -> Result<Self, HeapError> {
         let range = heap.allocate_range(count)?.id();
         Ok(Self { heap, range, is_released: false })
     }
 
-    /// The name of the range, for the heap's methods.
+    /// Returns the id of the range, for the heap's methods.
     #[must_use]
     pub fn id(&self) -> DescriptorRangeId {
         self.range
     }
 
-    /// Ends the ownership: from now on the program retires or frees the range.
+    /// Gives up the ownership: the program retires or frees the range.
     pub fn into_range(mut self) -> DescriptorRange {
         self.is_released = true;
         DescriptorRange(self.range)

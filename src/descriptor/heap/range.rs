@@ -1,4 +1,4 @@
-//! What a descriptor heap gives out.
+//! The ranges of a descriptor heap, and their ids.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -7,11 +7,11 @@ use std::ops::{self, Deref};
 
 use super::error::OutOfRange;
 
-/// Consecutive slots of one [`DescriptorHeap`](super::DescriptorHeap), by value. Neither `Copy` nor `Clone`: what was
-/// retired or freed cannot be retired again.
+/// Consecutive slots of one [`DescriptorHeap`](super::DescriptorHeap). Neither `Copy` nor `Clone`, so that it cannot be
+/// retired or freed twice.
 ///
-/// It has a [name](Self::id), which may be copied, and all of the name's methods. It does not retire itself when it is
-/// dropped, because only the program knows when the device is done with it; an [`OwnedRange`](super::OwnedRange) does.
+/// It has an [id](Self::id), which may be copied, and all of the id's methods. Dropping it does not retire the range,
+/// because only the program knows when the device is done with it; dropping an [`OwnedRange`](super::OwnedRange) does.
 ///
 /// ```
 /// use sublet::descriptor::DescriptorHeap;
@@ -39,7 +39,7 @@ use super::error::OutOfRange;
 pub struct DescriptorRange(pub(super) DescriptorRangeId);
 
 impl DescriptorRange {
-    /// A name that may be copied and kept. Writing takes it.
+    /// Returns an id that may be copied and stored. Writes take it.
     #[inline]
     #[must_use]
     pub const fn id(&self) -> DescriptorRangeId {
@@ -56,13 +56,13 @@ impl Deref for DescriptorRange {
     }
 }
 
-/// Names a [`DescriptorRange`], or the slots of a frame.
+/// Identifies a [`DescriptorRange`], or transient slots.
 ///
-/// `Copy`, because shaders' data is full of copies of it anyway: nothing could keep an index in GPU memory from
-/// outliving its range. What is stale is found out instead. Each range has a generation, and it is dead from the moment
-/// it is retired, not only once somebody else has the slots: [`write`](super::DescriptorHeap::write) and
-/// [`check`](super::DescriptorHeap::check) refuse its name then, and so does every heap but its own. 2^31 ranges can
-/// start at one slot before a dead one is taken for a living one.
+/// `Copy`, because shader data contains copies anyway: nothing prevents an index in GPU memory from outliving its
+/// range. Stale ids are detected instead. Each range has a generation, and its id is stale from the moment it is
+/// retired, even before its slots are reused: [`write`](super::DescriptorHeap::write) and
+/// [`check`](super::DescriptorHeap::check) then reject it, and so does every other heap. 2^31 ranges can start at one
+/// slot before a stale id is mistaken for a valid one.
 ///
 /// ```
 /// # use sublet::{descriptor::*, sim};
@@ -77,7 +77,7 @@ impl Deref for DescriptorRange {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A name is not enough to end a range, nor is it to end a frame's slots early:
+/// An id cannot retire a range, nor end a transient range early:
 ///
 /// ```compile_fail,E0308
 /// # use sublet::{descriptor::*, retire::Ticket};
@@ -92,46 +92,46 @@ pub struct DescriptorRangeId {
     pub(super) count: u32,
     /// Odd. A slot's generation is even while no range starts there.
     pub(super) generation: u32,
-    /// Each heap of the process has a number of its own, until 2^32 were made.
+    /// Every heap of the process has a unique number, up to 2^32 heaps.
     pub(super) heap: u32,
 }
 
 impl DescriptorRangeId {
-    /// Index of the first slot: what a material keeps.
+    /// Returns the index of the first slot, which a material stores.
     #[inline]
     #[must_use]
     pub const fn first(self) -> u32 {
         self.first
     }
 
-    /// How many slots; not zero.
+    /// Returns the number of slots; not zero.
     #[inline]
     #[must_use]
     pub const fn count(self) -> u32 {
         self.count
     }
 
-    /// Index of a slot, counted from the first of the range.
+    /// Returns the index of a slot, counted from the first of the range.
     ///
     /// # Errors
-    /// [`OutOfRange`] if the range has not so many.
+    /// [`OutOfRange`] if the range has no such slot.
     #[inline]
     pub const fn index(self, slot: u32) -> Result<u32, OutOfRange> {
         if slot < self.count {
-            // The range is in a heap, whose slots have numbers of 32 bits.
+            // Cannot overflow: the range is inside a heap, whose slot numbers have 32 bits.
             Ok(self.first + slot)
         } else {
             Err(OutOfRange { slot, count: self.count })
         }
     }
 
-    /// Indices of all slots.
+    /// Returns the indices of all slots.
     #[must_use]
     pub const fn indices(self) -> ops::Range<u32> {
         self.first..self.first + self.count
     }
 
-    /// Indices of `count` slots, counted from `slot`. For no slots it is where they would be.
+    /// Returns the indices of `count` slots, counted from `slot`. An empty part is allowed.
     pub(super) fn part(self, slot: u32, count: usize) -> Result<ops::Range<u32>, OutOfRange> {
         let end = u32::try_from(count).ok().and_then(|count| slot.checked_add(count));
         match end.filter(|&end| end <= self.count) {
@@ -144,7 +144,7 @@ impl DescriptorRangeId {
     }
 }
 
-/// A [`DescriptorRange`] was given to a heap that it is not of. Nothing was changed, and here it is back.
+/// The [`DescriptorRange`] belongs to another heap. Nothing was changed; the error returns the range.
 #[derive(PartialEq, Eq, Debug)]
 pub struct ForeignDescriptorRange {
     /// The range.

@@ -22,12 +22,12 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// One descriptor set with large arrays, bound once for each command buffer and written at any time
 /// (`VK_EXT_descriptor_indexing`).
 ///
-/// It makes its own layout, pool and set. Slots need no descriptor as long as no shader looks at them, and may be
-/// written while submissions are running that do not look at them.
+/// It creates its own layout, pool and set. Slots need no descriptor until a shader uses them, and may be written while
+/// submissions run that do not use them.
 ///
-/// # What shaders declare
-/// Index and set number are the program's to choose; here set 0, and the first index of a material in push constants.
-/// With [`HeapArrays::One`](super::HeapArrays::One) everything is at binding 0:
+/// # Declarations in shaders
+/// The program chooses index and set number; here set 0, and the first index of a material in push constants. With
+/// [`HeapArrays::One`](super::HeapArrays::One) everything is at binding 0:
 ///
 /// ```glsl
 /// #extension GL_EXT_nonuniform_qualifier : require
@@ -38,7 +38,7 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// // texture(sampler2D(textures[nonuniformEXT(material + 2)], samplers[sampler_index]), uv)
 /// ```
 ///
-/// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the place of storage
+/// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the position of storage
 /// buffers among the types of the heap. [`binding`](Self::binding) returns it. In HLSL:
 ///
 /// ```hlsl
@@ -47,13 +47,13 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// // textures[NonUniformResourceIndex(material + 2)].Sample(samplers[sampler_index], uv)
 /// ```
 ///
-/// and in WGSL, as far as it has arrays of bindings:
+/// and in WGSL, if it supports arrays of bindings:
 /// `@group(0) @binding(0) var textures: binding_array<texture_2d<f32>>;`.
 ///
-/// # Needs
+/// # Requirements
 /// [`DescriptorFeatures::PARTIALLY_BOUND`], [`DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING`], and the
-/// update-after-bind feature of each type; shaders that index with what differs within a draw need the
-/// `...NonUniformIndexing` features as well. Devices without have [`ClassicStore`](super::ClassicStore).
+/// update-after-bind feature of each type. Shaders whose indices differ within a draw need the `...NonUniformIndexing`
+/// features as well. Use [`ClassicStore`](super::ClassicStore) on other devices.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -80,10 +80,10 @@ pub struct SetStore {
 }
 
 impl SetStore {
-    /// Makes layout, pool and set.
+    /// Creates layout, pool and set.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
+    /// [`CreateHeapError`]: missing features, limits, or a driver error. Nothing is left behind.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let arrays = Arrays::new(device, info, Purpose::UpdateAfterBind)?;
         let layout = HeapLayout::create(device, &arrays, arrays.slots())?;
@@ -102,7 +102,7 @@ impl SetStore {
         let sets = HeapSets::create(device, arrays, layout, name, 1, slots)?;
         if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
             if let Ok(name) = std::ffi::CString::new(name) {
-                // SAFETY: the set is live and known to nobody else. The create-info of the device says that
+                // SAFETY: the set is live and nothing else has its handle. The create-info of the device says that
                 // VK_EXT_debug_utils is enabled.
                 unsafe { device.driver().set_name(sets.all[0], &name) };
             }
@@ -112,13 +112,14 @@ impl SetStore {
 
     layout_getters!(layout);
 
-    /// The set, for programs that bind it with others: the current one, where the heap [grows](super::DescriptorHeap#growing).
+    /// Returns the set, for programs that bind it together with others: the current one, if the heap
+    /// [grows](super::DescriptorHeap#growing).
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {
         self.current.with(|sets, _| sets.all[0])
     }
 
-    /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
+    /// Binds the set. Call it once for each command buffer; binding something incompatible with its layout unbinds it.
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, and `layout` has [`Self::layout`] as its set number
@@ -131,17 +132,17 @@ impl SetStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set is live; the caller promises the rest of commands and layout.
+        // SAFETY: the set is live; the caller promises the rest about command buffer and layout.
         unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set()], &[]) };
     }
 
-    /// Destroys set, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
+    /// Destroys set, pool and layout. Without this call they are leaked, with a `tracing` warning.
     ///
     /// # Safety
     /// The device is done with all submissions that use the set.
     pub unsafe fn destroy(self) {
         let Self { device, current, .. } = self;
-        // SAFETY: the sets are of this device, and the caller promises that it is done with all of them.
+        // SAFETY: the sets belong to this device, and the caller promises that it is done with all of them.
         current.into_each(|sets| unsafe { sets.destroy(&device) });
     }
 }
@@ -155,7 +156,7 @@ impl HeapStore for SetStore {
         self.arrays.max_slots()
     }
 
-    /// With one pool, one set, and one copy of all descriptors, which those in flight do not see.
+    /// Creates one pool and one set, and copies all descriptors. Frames in flight do not see the new set.
     fn grow(&self, slots: u32) -> Result<(), CreateHeapError> {
         let make = || {
             let now = self.current.with(|sets, _| sets.layout.clone());
@@ -172,10 +173,10 @@ impl HeapStore for SetStore {
                     .descriptor_count(had)
             };
             let copies: Vec<_> = (0..self.arrays.bindings()).map(copy).collect();
-            // SAFETY: both sets are live, and of layouts with the same bindings, at each of which both have so many
-            // descriptors of one type (VUID-VkCopyDescriptorSet-srcArrayElement-00346, -dstArrayElement-00348,
-            // -dstBinding-02632); a copy does not use what a descriptor names; nobody writes the one meanwhile, and nobody
-            // knows of the other.
+            // SAFETY: both sets are live, and their layouts have the same bindings, each with at least this many
+            // descriptors of the same type in both sets (VUID-VkCopyDescriptorSet-srcArrayElement-00346,
+            // -dstArrayElement-00348, -dstBinding-02632). A copy does not use the objects in a descriptor. Nobody
+            // writes the old set meanwhile, and nobody else has the new one.
             unsafe { self.device.driver().update_sets(&[], &copies) };
         })
     }
@@ -185,7 +186,8 @@ impl HeapStore for SetStore {
     }
 
     fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
-        // SAFETY: their ticket is done, and who named it promised that no later recording uses them.
+        // SAFETY: the ticket is done, and the caller of `retire_outgrown` promised that no later recording uses the
+        // store.
         self.current.collect(clock, |sets| unsafe { sets.destroy(&self.device) })
     }
 
@@ -198,9 +200,9 @@ impl HeapStore for SetStore {
         self.current.with(|sets, _| {
             descriptor.with_write(sets.all[0], binding, index, |write| {
                 // SAFETY: the slot is in the array, and the binding takes the type
-                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
-                // shader looks at it, and what it names is live: the caller's promise. Bindings that are updated after they
-                // are bound need no lock for different slots.
+                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319). The
+                // caller promises that no running shader uses the slot, and that the objects are live.
+                // Update-after-bind bindings need no lock for different slots.
                 unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
             });
         });
@@ -218,7 +220,7 @@ impl HeapStore for SetStore {
         }
         if !batch.is_empty() {
             self.current.with(|sets, _| {
-                // SAFETY: as in `write`, of each of them.
+                // SAFETY: same as in `write`, for each of them.
                 batch.show(sets.all[0], |writes| unsafe { self.device.driver().update_sets(writes, &[]) });
             });
         }

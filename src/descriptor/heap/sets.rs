@@ -1,4 +1,4 @@
-//! What the stores made of descriptor sets have in common: sets of one layout in a pool of their own.
+//! The common part of the stores with descriptor sets: sets of one layout in their own pool.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::pool::{DescriptorPool, DescriptorPoolInfo};
 use super::arrays::{Arrays, HeapLayout, Purpose};
 use super::create_info::CreateHeapError;
 
-/// Sets of one layout in a pool of their own. Dropping the value leaks them, and `HeapLayout` warns of that.
+/// Sets of one layout in their own pool. Dropping the value leaks them, and `HeapLayout` warns about it.
 #[derive(Debug)]
 pub(super) struct HeapSets {
     pub(super) layout: Arc<HeapLayout>,
@@ -19,8 +19,8 @@ pub(super) struct HeapSets {
 }
 
 impl HeapSets {
-    /// Makes a pool with `copies` sets of the layout, each with so many slots. On failure nothing is left, the layout
-    /// included if nobody else has it.
+    /// Creates a pool with `copies` sets of the layout, each with this number of slots. On failure nothing is left
+    /// behind; the layout is destroyed if it has no other owner.
     pub(super) fn create(
         device: &DescriptorDevice,
         arrays: &Arrays,
@@ -32,7 +32,7 @@ impl HeapSets {
         match Self::allocate(device, arrays, &layout, name, copies, slots) {
             Ok((pool, all)) => Ok(Self { layout, pool, all }),
             Err(error) => {
-                // SAFETY: the layout is of this device, and nothing that was made from it here is left.
+                // SAFETY: the layout belongs to this device, and everything created from it here is destroyed.
                 unsafe { layout.release(device) };
                 Err(error)
             }
@@ -64,12 +64,12 @@ impl HeapSets {
         let variable = arrays.is_variable().then_some(slots);
         let mut sets = Vec::new();
         for _ in 0..copies {
-            // SAFETY: both are live; the pool was made for layouts like this one, and is nobody else's; and the layout
-            // has that many slots at least.
+            // SAFETY: both are live; the pool was created for such layouts, and nobody else uses it; and the layout has
+            // at least that many slots.
             match unsafe { pool.allocate(device, layout.of_sets().handle(), variable) } {
                 Ok(set) => sets.push(set),
                 Err(error) => {
-                    // SAFETY: no set of it was ever bound.
+                    // SAFETY: no set of the pool was ever bound.
                     unsafe { pool.destroy(device) };
                     return Err(error.into());
                 }
@@ -79,11 +79,11 @@ impl HeapSets {
     }
 
     /// # Safety
-    /// The sets are of this device, which is done with all submissions that use them.
+    /// The sets belong to this device, which is done with all submissions that use them.
     pub(super) unsafe fn destroy(self, device: &DescriptorDevice) {
-        // SAFETY: the caller promises that the pool is of this device, which is done with its sets.
+        // SAFETY: the caller promises that the pool belongs to this device, which is done with its sets.
         unsafe { self.pool.destroy(device) };
-        // SAFETY: the layout is of this device, and the sets that had it are gone.
+        // SAFETY: the layout belongs to this device, and its sets are destroyed.
         unsafe { self.layout.release(device) };
     }
 }

@@ -1,13 +1,13 @@
-//! One slot, as shaders, the host and the GPU know it.
+//! The positions of one slot for shaders, the host and the GPU.
 #![forbid(unsafe_code)]
 
 use std::ptr::NonNull;
 
 use ash::vk;
 
-/// One slot of a heap, as [`DescriptorHeap::slot`](super::DescriptorHeap::slot) finds it: three names for one place.
+/// One slot of a heap, as [`DescriptorHeap::slot`](super::DescriptorHeap::slot) returns it: three ways to refer to it.
 ///
-/// It says where a slot is and does not keep it alive: ask again after the range was retired.
+/// It does not keep the slot alive: query it again after the range was retired.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -29,24 +29,23 @@ use ash::vk;
 #[non_exhaustive]
 #[doc(alias = "DescriptorHandle")]
 pub struct HeapSlot {
-    /// The index that shaders use.
+    /// The index for shaders.
     pub index: u32,
-    /// Where the host writes the descriptor. `None` for a [store of the program's own](super::HeapStore::slot) that does
-    /// not tell.
+    /// The position that the host writes. `None` for a [custom store](super::HeapStore::slot) that does not provide it.
     pub host: Option<HostSlot>,
-    /// Where the GPU reads the descriptor, and may write it. `None` where descriptors have no address: in sets.
+    /// The address that the GPU reads, and may write. `None` if descriptors have no address: in sets.
     pub device: Option<vk::DeviceAddress>,
 }
 
 impl HeapSlot {
-    /// A slot that has an index and no other name.
+    /// Returns a slot that has only an index.
     #[must_use]
     pub const fn new(index: u32) -> Self {
         Self { index, host: None, device: None }
     }
 }
 
-/// Where the host writes a descriptor.
+/// The position that the host writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HostSlot {
@@ -54,7 +53,7 @@ pub enum HostSlot {
     Mapped {
         /// The first byte.
         pointer: NonNull<u8>,
-        /// Bytes of the descriptor.
+        /// The size of the descriptor in bytes.
         bytes: usize,
     },
     /// An element of an array in a set, for `VkWriteDescriptorSet` and `VkCopyDescriptorSet`. Its index is
@@ -65,7 +64,7 @@ pub enum HostSlot {
         /// The binding.
         binding: u32,
     },
-    /// The store has a copy of the descriptor for each frame, and only its `update` writes them.
+    /// The store has a copy of the descriptor for each frame, which only its `update` writes.
     EachFrame {
         /// The binding.
         binding: u32,

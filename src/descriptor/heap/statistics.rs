@@ -1,51 +1,51 @@
-//! How full a descriptor heap is, and with what.
+//! Figures of a descriptor heap.
 #![forbid(unsafe_code)]
 
-/// Slots of a heap. `free + live + retiring == capacity`, always.
+/// The slots of a heap. `free + live + retiring == capacity` always holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapStatistics {
     /// All slots.
     pub capacity: u32,
-    /// Slots that no range has.
+    /// Slots without a range.
     pub free: u32,
-    /// Slots of ranges that are not retired, as granted.
+    /// Slots of live ranges, as granted.
     pub live: u32,
-    /// Slots that wait for the GPU: those that were retired, and those of frames.
+    /// Slots that wait for the GPU: retired and transient ones.
     pub retiring: u32,
-    /// Ranges that are not retired, without those of frames.
+    /// Live ranges, without transient ones.
     pub ranges: u32,
-    /// The most slots that were not free at once.
+    /// The maximum number of slots that were not free at once.
     pub peak: u32,
-    /// Slots of the part that is for frames; they are among those above.
+    /// Slots of the transient part, included in the figures above.
     pub transient_capacity: u32,
-    /// The most slots that the heap grows to.
+    /// The maximum number of slots that the heap grows to.
     pub max_capacity: u32,
-    /// How often it has grown: what command buffers bound before is the smaller heap.
+    /// The number of growths. Command buffers that were recorded before a growth bind the smaller store.
     pub growths: u32,
 }
 
-/// What a run of slots is.
+/// The state of a run of slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SlotState {
-    /// No range has it.
+    /// No range.
     Free,
-    /// A range that is not retired.
+    /// A live range.
     Live,
     /// A range that waits for the GPU.
     Retiring,
-    /// A range of a frame that the GPU is not done with.
+    /// A transient range that the GPU is not done with.
     Transient,
 }
 
-/// A run of slots, as `walk` shows it.
+/// A run of slots, for `walk`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SlotRun {
     /// Index of the first slot.
     pub first: u32,
-    /// Slots; not zero.
+    /// The number of slots; not zero.
     pub count: u32,
-    /// What they are.
+    /// The state of the slots.
     pub state: SlotState,
 }

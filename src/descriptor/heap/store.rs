@@ -1,4 +1,4 @@
-//! What a descriptor heap is made of.
+//! The storage of a descriptor heap.
 
 use std::ops::Range;
 
@@ -10,16 +10,17 @@ use super::error::HeapWriteError;
 use super::slot::HeapSlot;
 use crate::retire::{ClockView, OtherClock, Ticket};
 
-/// Where the descriptors of a heap are. The heap allocates slots; its store writes them.
+/// Holds the descriptors of a heap. The heap allocates slots; its store writes them.
 ///
-/// | store | for | shaders see |
+/// | store | for | visible to shaders as |
 /// |---|---|---|
 /// | [`SetStore`](super::SetStore) | devices with descriptor indexing: nearly all | a set, bound once |
 /// | [`BufferStore`](super::BufferStore) | devices with `VK_EXT_descriptor_buffer`, if the program binds nothing but descriptor buffers | the same arrays, in a buffer |
 /// | [`NativeStore`](super::NativeStore) | devices with `VK_EXT_descriptor_heap` | Vulkan's own heap, by offset or mapped to the same arrays |
 /// | [`ClassicStore`](super::ClassicStore) | everything else | a set for each frame in flight |
 ///
-/// [`BindlessHeap`](super::BindlessHeap) picks one of them. A program may have one of its own, over an extension that the library does not know:
+/// [`BindlessHeap`](super::BindlessHeap) selects one of them. A program may implement its own, for an extension that
+/// the library does not support:
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -46,17 +47,18 @@ use crate::retire::{ClockView, OtherClock, Ticket};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait HeapStore {
-    /// Slots of the store: a heap asks once.
+    /// Returns the number of slots. A heap reads it once.
     fn slots(&self) -> u32;
 
-    /// The most slots that the store can grow to: a heap asks once. As many as it has by default: it does not grow.
+    /// Returns the maximum number of slots after growth. A heap reads it once. Defaults to the current number: the
+    /// store does not grow.
     fn max_slots(&self) -> u32 {
         self.slots()
     }
 
-    /// Makes the store larger, for so many slots; one that has them stays as it is. They keep their numbers and what they hold, and whoever binds the
-    /// store from now on binds the larger one. What it was until now stays for those who have bound it, until
-    /// [`Self::retire_outgrown`] names a ticket. The default refuses.
+    /// Grows the store to this number of slots, unless it has them already. Slots keep their numbers and their content.
+    /// Later binds use the larger store. The old one stays for command buffers that have bound it, until
+    /// [`Self::retire_outgrown`] assigns a ticket. The default returns an error.
     ///
     /// # Errors
     /// [`CreateHeapError`]. Nothing was changed.
@@ -64,7 +66,7 @@ pub trait HeapStore {
         Err(CreateHeapError::Fixed { slots })
     }
 
-    /// What the store has outgrown until now waits for the ticket. How many that is.
+    /// Assigns the ticket to everything that the store has outgrown. Returns its number.
     ///
     /// # Safety
     /// Once the ticket is done, no command buffer that bound it is pending or is submitted.
@@ -73,16 +75,16 @@ pub trait HeapStore {
         0
     }
 
-    /// Destroys what was outgrown and whose ticket is done. How many that is.
+    /// Destroys outgrown parts whose tickets are done. Returns their number.
     ///
     /// # Errors
-    /// [`OtherClock`] if something waits for another clock. All else that is done is destroyed.
+    /// [`OtherClock`] if something waits for another clock. Everything that is done was destroyed.
     fn collect_outgrown(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         let _ = clock;
         Ok(0)
     }
 
-    /// Those of [`Self::slots`], at their upper end, that are for frames: a heap asks once.
+    /// Returns the number of transient slots, at the upper end of [`Self::slots`]. A heap reads it once.
     fn transient(&self) -> u32 {
         0
     }
@@ -90,36 +92,36 @@ pub trait HeapStore {
     /// Writes a descriptor into a slot.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
     /// 1. `index` is below the slots of the store.
-    /// 2. What the descriptor names is live and of the store's device, and fits its type.
-    /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
+    /// 2. The objects in the descriptor are live, belong to the store's device, and fit its type.
+    /// 3. Nobody else writes the slot at the same time, and no shader that may use it is running.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
 
-    /// Writes a descriptor into a slot, from what its view or sampler was created from. Stores that take handles write
+    /// Writes a descriptor into a slot, from the create-info of its view or sampler. Stores that take handles write
     /// [the descriptor](DescriptorSource::descriptor).
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
-    /// As for [`Self::write`]. The create-info is valid; a handle that is not null was created from it.
+    /// Same as [`Self::write`]. The create-info is valid; a non-null handle was created from it.
     unsafe fn write_source(&self, index: u32, source: &DescriptorSource<'_>) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.write(index, &source.descriptor()) }
     }
 
-    /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the
-    /// driver, where the driver has one for several. The default writes them one by one.
+    /// Writes many descriptors, each into its slot. The library's stores use one driver call if the driver supports
+    /// that. The default writes them one by one.
     ///
     /// # Errors
-    /// [`HeapWriteError`]. The library's stores have written nothing then; this default has written those before the
-    /// one at fault.
+    /// [`HeapWriteError`]. The library's stores have then written nothing, but a [`NativeStore`](super::NativeStore)
+    /// may have written some if the driver failed. The default has written those before the failed one.
     ///
     /// # Safety
-    /// As for [`Self::write`], of each of them. A slot that is named twice holds the last one.
+    /// Same as [`Self::write`], for each of them. A slot that occurs twice gets the last one.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
@@ -128,19 +130,19 @@ pub trait HeapStore {
         Self: Sized,
     {
         for (index, descriptor) in writes {
-            // SAFETY: the caller makes the promises of `write`, of each of them.
+            // SAFETY: the caller keeps the promises of `write` for each of them.
             unsafe { self.write(index, descriptor) }?;
         }
         Ok(())
     }
 
-    /// Writes the bytes of a descriptor, as this device makes them, into a slot. The default refuses.
+    /// Writes the bytes of a descriptor, in this device's format, into a slot. The default returns an error.
     ///
     /// # Errors
-    /// [`HeapWriteError`]: the slot holds what it held.
+    /// [`HeapWriteError`]. The slot is unchanged.
     ///
     /// # Safety
-    /// As for [`Self::write`]; the bytes were made by this device for a descriptor of this type.
+    /// Same as [`Self::write`]; this device made the bytes for a descriptor of this type.
     unsafe fn write_bytes(
         &self,
         index: u32,
@@ -151,16 +153,16 @@ pub trait HeapStore {
         Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
     }
 
-    /// Where a slot's descriptor of a type is; `None` if the store does not hold the type. The default knows the index
-    /// alone.
+    /// Returns the positions of a slot's descriptor of a type; `None` if the store does not hold the type. The default
+    /// returns only the index.
     fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
         let _ = kind;
         Some(HeapSlot::new(index))
     }
 
-    /// The slots belong to no range from now on: no later submission uses them. The heap calls this when a range is
-    /// retired or freed, or, for a range of a frame, when it is collected. It must not call the heap, which is locked.
-    /// Only the heap calls it: a store may panic at an index that it does not have.
+    /// Notifies the store that the slots belong to no range any more, so no later submission uses them. The heap calls
+    /// it when a range is retired or freed, or, for a transient range, collected. It must not call the heap, which is
+    /// locked. Only the heap calls it: a store may panic at an invalid index.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;
     }

@@ -1,5 +1,5 @@
-//! Which slots of a heap are whose. No Vulkan: an engine, a generation for each slot, and a queue of what waits for the
-//! GPU.
+//! The allocation state of a heap's slots. Uses no Vulkan: an engine, a generation for each slot, and a queue of ranges
+//! that wait for the GPU.
 //!
 //! ```text
 //!   0                                     ring_first       first          capacity        most
@@ -8,14 +8,14 @@
 //!                                         '-- a ring -----'
 //! ```
 //!
-//! To the engine, the ring's place and what is not there yet are used chunks. So a heap that grows frees one, which is
-//! joined with what is free before it, and no slot gets another number.
+//! The engine sees the ring and the slots that are not there yet as used chunks. Growing frees one of the latter, which
+//! merges with free space before it, and no slot number changes.
 //!
-//! Invariants, asserted by `validate` under these numbers:
-//! - S1: a slot's generation is odd exactly while a range starts there that is not dead.
-//! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live range or one that waits.
+//! Invariants, asserted by `validate`:
+//! - S1: a slot's generation is odd exactly while a valid range starts there.
+//! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live range or a waiting one.
 //! - S3: free + live + retiring = capacity, all counted as granted.
-//! - S4: each chunk that is not of a live range, and each of a frame, is in the queue once.
+//! - S4: each chunk without a live range, and each transient chunk, is in the queue exactly once.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ use crate::metadata::{Alignment, Key, Linear, Metadata, RegionId, Regions, Reque
 use crate::retire::{ClockView, OtherClock, ReserveError, Retire, Ticket};
 use crate::vector::policy::grown;
 
-/// What is known of a slot. It means something while a chunk starts there; the generation always.
+/// The state of a slot. Only the generation is meaningful while no chunk starts there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     key: Option<Key>,
@@ -45,15 +45,14 @@ impl Slot {
     }
 }
 
-/// What is known of each slot, as far up as ranges have started: a heap of 2^31 slots takes no memory for those that
-/// nobody had.
+/// The state of each slot, up to the highest start of a range: unused slots of a heap of 2^31 take no memory.
 #[derive(Debug, Default)]
 struct Table {
     lasting: Vec<Slot>,
     ring: Vec<Slot>,
     /// The first slot of the ring.
     ring_first: u32,
-    /// Slots of the ring.
+    /// The number of slots in the ring.
     transient: u32,
 }
 
@@ -63,7 +62,7 @@ impl Table {
         first.wrapping_sub(self.ring_first) < self.transient
     }
 
-    /// Where a slot is, if it is one of the heap's.
+    /// Returns the position of a slot in its table. The slot must belong to the heap.
     #[inline]
     fn find(&mut self, first: u32) -> (&mut Vec<Slot>, usize) {
         if self.is_ring(first) {
@@ -89,7 +88,7 @@ impl Table {
         slots.get_mut(at)
     }
 
-    /// The slot, with room made for it; `None` if the host has no memory for that.
+    /// Returns the slot, and extends the table if necessary; `None` if the host is out of memory.
     #[inline]
     fn make(&mut self, first: u32) -> Option<&mut Slot> {
         let (slots, at) = self.find(first);
@@ -101,7 +100,7 @@ impl Table {
     }
 }
 
-/// Slots that are not there yet, up to where the heap has grown when they are.
+/// Slots that are not there yet, up to the end of one growth step.
 #[derive(Debug)]
 struct Step {
     end: u32,
@@ -111,20 +110,20 @@ struct Step {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// The heap's number.
+    /// The number of the heap.
     id: u32,
     engine: Tlsf,
-    /// For frames.
+    /// The transient part.
     ring: Option<Linear>,
     slots: Table,
-    /// Slots that the heap began with.
+    /// The initial number of slots.
     first: u32,
     capacity: u32,
     most: u32,
-    /// The next one last.
+    /// The next step is last.
     steps: Vec<Step>,
     growths: u32,
-    /// First slots of what waits.
+    /// The first slots of waiting ranges.
     queue: Retire<u32>,
     live: u32,
     ranges: u32,
@@ -133,10 +132,10 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// `lasting` slots, and `transient` ones for frames behind them, of which either may be zero; and room to grow to
-    /// `most` in all.
+    /// Creates `lasting` slots, followed by `transient` ones, either of which may be zero. The heap can grow to `most`
+    /// slots in total.
     ///
-    /// The sum is at most `u32::MAX`: the callers see to that.
+    /// The callers ensure that the sum is at most `u32::MAX`.
     pub(super) fn new(id: u32, lasting: u32, transient: u32, most: u32) -> Self {
         let first = lasting + transient;
         let most = most.max(first);
@@ -157,7 +156,7 @@ impl Slots {
             peak: 0,
         };
         if first == 0 || slots.lay_out().is_none() {
-            // What the engine cannot be told of must not be granted. Such a heap has no slots.
+            // The engine must not grant slots that it could not reserve, so such a heap has no slots.
             slots.engine = Tlsf::exact(1);
             slots.slots.transient = 0;
             slots.steps.clear();
@@ -171,8 +170,8 @@ impl Slots {
         slots
     }
 
-    /// Tells the engine what it does not divide: the ring's place, and what is not there yet. `None` if the host has no
-    /// memory for that.
+    /// Reserves the ring and the slots that are not there yet in the engine. Returns `None` if the host is out of
+    /// memory.
     fn lay_out(&mut self) -> Option<()> {
         let region = self.engine.add_region(&self.most.into()).ok()?;
         let (mut before, ring_first) = (None, self.slots.ring_first);
@@ -195,12 +194,12 @@ impl Slots {
         Some(())
     }
 
-    /// How far the heap grows from so many slots on, for a range of `count`: it doubles.
+    /// Returns the end of the next growth step from `capacity` on, for a range of `count`: it doubles.
     fn step_behind(&self, capacity: u32, count: u32) -> u32 {
         narrow_units(grown(self.first.into(), self.most.into(), count.into(), capacity.into()))
     }
 
-    /// How many slots the heap is to have so that there are `count` in a row; `None` if it cannot.
+    /// Returns the number of slots that the heap needs for `count` consecutive ones; `None` if it cannot grow that far.
     pub(super) fn grown_for(&self, count: u32) -> Option<u32> {
         if self.capacity == self.most {
             return None;
@@ -214,7 +213,7 @@ impl Slots {
         (next - self.capacity >= count.saturating_sub(at_end)).then_some(next)
     }
 
-    /// The heap has so many slots now: what [`Self::grown_for`] said.
+    /// Extends the heap to this number of slots, from [`Self::grown_for`].
     pub(super) fn extend(&mut self, capacity: u32) {
         while self.steps.last().is_some_and(|step| step.end <= capacity) {
             let Some(Step { end, key }) = self.steps.pop() else { break };
@@ -231,11 +230,11 @@ impl Slots {
     }
 
     /// # Complexity
-    /// O(1); an error costs a look at the free lists.
+    /// O(1); an error inspects the free lists.
     #[inline]
     pub(super) fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
         let (key, first) = match self.engine.grant(count.into(), Alignment::ONE, Tag(0)) {
-            // There is one region, which begins at 0.
+            // The only region begins at 0.
             Some(found) => found,
             None => self.allocate_hard(count)?,
         };
@@ -250,7 +249,7 @@ impl Slots {
         Ok(range)
     }
 
-    /// What is not the usual case of the engine.
+    /// Slow path of [`Self::allocate`].
     #[cold]
     fn allocate_hard(&mut self, count: u32) -> Result<(Key, u64), HeapError> {
         if count == 0 {
@@ -272,7 +271,7 @@ impl Slots {
         }
     }
 
-    /// A range of the ring, which waits for its frame from the start.
+    /// Allocates a range in the ring, which waits for its frame from the start.
     pub(super) fn allocate_transient(
         &mut self,
         ticket: Ticket,
@@ -305,7 +304,7 @@ impl Slots {
         Ok(range)
     }
 
-    /// A range is born; `None` if the host has no memory for its slot.
+    /// Starts a range; returns `None` if the host has no memory for its slot.
     #[inline]
     fn open(&mut self, first: u64, count: u32, key: Key) -> Option<DescriptorRangeId> {
         let first = narrow_units(first);
@@ -316,7 +315,7 @@ impl Slots {
         Some(DescriptorRangeId { first, count, generation: slot.generation, heap: self.id })
     }
 
-    /// Whether the range is alive, and of this heap.
+    /// Checks that the range is live and belongs to this heap.
     #[inline]
     pub(super) fn check(&self, range: DescriptorRangeId) -> Result<(), RangeError> {
         if range.heap != self.id {
@@ -330,7 +329,7 @@ impl Slots {
         }
     }
 
-    /// Kills a range. Its slots.
+    /// Makes the id of a range stale. Returns its slots.
     #[inline]
     fn kill(&mut self, range: DescriptorRange) -> Result<Range<u32>, ForeignDescriptorRange> {
         if range.heap != self.id {
@@ -345,7 +344,7 @@ impl Slots {
         Ok(range.indices())
     }
 
-    /// Dead now; free once the ticket is done. Its slots.
+    /// Makes the range stale now, and frees it once the ticket is done. Returns its slots.
     #[inline]
     pub(super) fn retire(
         &mut self,
@@ -358,18 +357,18 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Dead and free now. Its slots.
+    /// Makes the range stale and frees it now. Returns its slots.
     pub(super) fn free(&mut self, range: DescriptorRange) -> Result<Range<u32>, ForeignDescriptorRange> {
         let slots = self.kill(range)?;
         self.books().release(slots.start);
         Ok(slots)
     }
 
-    /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames,
-    /// which end only here.
+    /// Frees all ranges that the clock reports as done. Returns the number of slots. Calls `ended` for transient
+    /// ranges, which end only here.
     ///
     /// # Errors
-    /// [`OtherClock`], of which `collected` is in slots.
+    /// [`OtherClock`], whose `collected` counts slots.
     pub(super) fn collect(
         &mut self,
         clock: &ClockView,
@@ -382,7 +381,7 @@ impl Slots {
         let mut freed = 0;
         let collected = queue.collect(clock, |first| {
             let slots = books.release(first);
-            // All is in order whatever `ended` does.
+            // The state is consistent here, even if `ended` panics.
             *retiring -= slots;
             freed += slots;
             if books.slots.is_ring(first) {
@@ -405,7 +404,7 @@ impl Slots {
         self.split().0
     }
 
-    /// The largest count that [`Self::allocate`] can grant now.
+    /// Returns the largest count that [`Self::allocate`] can grant now.
     pub(super) fn largest_free(&self) -> u32 {
         narrow_units(self.engine.largest_free())
     }
@@ -425,13 +424,12 @@ impl Slots {
         }
     }
 
-    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. There are never more
-    /// than slots.
+    /// Reserves host memory for this many ranges that wait at once, capped at the number of slots.
     pub(super) fn reserve(&mut self, ranges: u32) -> Result<(), ReserveError> {
         self.queue.reserve(index(ranges.min(self.most)))
     }
 
-    /// Runs of slots in the order of their indices; they tile the heap.
+    /// Calls `visit` for runs of slots in the order of their indices; they cover the heap.
     pub(super) fn walk(&self, mut visit: impl FnMut(SlotRun)) {
         if self.capacity == 0 {
             return;
@@ -497,7 +495,7 @@ impl Slots {
     }
 }
 
-/// What a chunk that goes is taken out of.
+/// The state that releasing a chunk changes.
 struct Books<'a> {
     engine: &'a mut Tlsf,
     ring: &'a mut Option<Linear>,
@@ -505,7 +503,7 @@ struct Books<'a> {
 }
 
 impl Books<'_> {
-    /// Frees the chunk that starts at this slot, and says how many slots it has.
+    /// Frees the chunk that starts at this slot. Returns its number of slots.
     #[inline]
     fn release(&mut self, first: u32) -> u32 {
         let is_transient = self.slots.is_ring(first);
@@ -516,7 +514,7 @@ impl Books<'_> {
         };
         let freed = match &mut self.ring {
             Some(ring) if is_transient => {
-                // A frame's range lives until here.
+                // A transient range is live until here.
                 slot.generation = slot.generation.wrapping_add(1);
                 ring.free(key)
             }
@@ -527,7 +525,7 @@ impl Books<'_> {
     }
 }
 
-/// Units of engines are slots, of which there are fewer than 2^32.
+/// Converts engine units, which are slots, of which there are fewer than 2^32.
 #[inline]
 fn narrow_units(units: u64) -> u32 {
     debug_assert!(u32::try_from(units).is_ok());

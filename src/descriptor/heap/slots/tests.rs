@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::retire::{Clock, LaneId};
 
-/// What a heap is to be: a free list by offset, first-fit asked only whether there is room. It does not say where.
+/// The model of a heap: a free list by offset. It predicts if a request fits, but not its position.
 struct Shadow {
-    /// First slot to count of what is free, joined.
+    /// The free runs, merged: first slot to count.
     free: BTreeMap<u32, u32>,
     capacity: u32,
 }
@@ -25,7 +25,7 @@ impl Shadow {
         self.free.values().sum()
     }
 
-    /// Takes a range that must be free.
+    /// Takes a range, which must be free.
     fn take(&mut self, first: u32, count: u32) {
         let (&start, &size) = self.free.range(..=first).next_back().expect("the slots are free");
         assert!(first + count <= start + size, "{count} slots at {first} are not all free");
@@ -38,7 +38,7 @@ impl Shadow {
         }
     }
 
-    /// Gives one back, joined with what is free before and behind.
+    /// Frees a range, and merges it with free neighbours.
     fn give(&mut self, mut first: u32, mut count: u32) {
         assert!(first + count <= self.capacity);
         if let Some((&start, &size)) = self.free.range(..first).next_back() {
@@ -172,7 +172,7 @@ fn random_ranges_agree_with_a_free_list() {
     }
 }
 
-/// Three ranges in a row; the middle one goes last, with its neighbours free or not.
+/// Three consecutive ranges; the middle one is freed last, with its neighbours free or not.
 #[test]
 fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
     for (before, behind) in [(true, false), (false, true), (true, true), (false, false)] {
@@ -198,7 +198,7 @@ fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
     let mut slots = Slots::new(1, 1_024, 0, 0);
     let mut ranges: Vec<_> = (0..32).map(|_| slots.allocate(32).unwrap()).collect();
     ranges.sort_by_key(|range| range.first());
-    // Runs of 128 at most, and 544 in all: 4 of 4, and one here and there.
+    // Runs of at most 128 slots, 544 in total: four ranges in a row four times, and one alone.
     let mut free = 0;
     for (at, range) in ranges.into_iter().enumerate() {
         if at % 5 != 4 && at < 20 || at == 22 {
@@ -220,7 +220,7 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
     let ticket = clock.open(lane);
     let id = range.id();
     slots.retire(ticket, range).unwrap();
-    // Nobody has the slots yet, and nobody gets them.
+    // The slots are not free yet, and no request gets them.
     let stale = Err(RangeError::StaleHandle { range: id });
     assert_eq!(slots.check(id), stale);
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
@@ -228,17 +228,17 @@ fn a_range_is_dead_as_soon_as_it_is_retired() {
     clock.submit(ticket, 5).unwrap();
     clock.completed(lane, 4);
     assert_eq!(slots.collect(&clock, drop), Ok(0));
-    // Done when the counter is at the value, not above it.
+    // Done when the counter has reached the value.
     clock.completed(lane, 5);
     assert_eq!(slots.collect(&clock, drop), Ok(8));
-    // The same slots, and another range.
+    // The same slots, in a new range.
     let again = slots.allocate(8).unwrap();
     assert_eq!(again.first(), id.first());
     assert_eq!((slots.check(id), slots.check(again.id())), (stale, Ok(())));
     assert_ne!(id, again.id());
 }
 
-/// A range of another heap that looks just like one of this heap's.
+/// A range of another heap with the same fields.
 #[test]
 fn ranges_of_other_heaps_are_found_out() {
     let (mut one, mut other) = (Slots::new(1, 8, 0, 0), Slots::new(2, 8, 0, 0));
@@ -251,7 +251,7 @@ fn ranges_of_other_heaps_are_found_out() {
     one.validate();
 }
 
-/// A dead range that starts in the middle of a living one.
+/// A stale range that starts inside a live one.
 #[test]
 fn a_dead_range_inside_a_living_one_stays_dead() {
     let mut slots = Slots::new(1, 8, 0, 0);
@@ -262,7 +262,7 @@ fn a_dead_range_inside_a_living_one_stays_dead() {
     slots.free(first).unwrap();
     assert_eq!(slots.allocate(8).unwrap().first(), 0);
     assert_eq!(slots.check(id), Err(RangeError::StaleHandle { range: id }));
-    // Nor does a handle that was never given out: the slot's own number is even.
+    // A made-up handle with an even generation is rejected too.
     let made_up = DescriptorRangeId { generation: 2, ..id };
     assert_eq!(slots.check(made_up), Err(RangeError::StaleHandle { range: made_up }));
 }
@@ -283,7 +283,7 @@ fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
         clock.completed(lane, frame - 1);
         slots.collect(&clock, drop).unwrap();
         slots.validate();
-        // Two frames are never more than what was collected.
+        // Two frames never have more slots than were collected.
         assert_eq!(slots.statistics().retiring, 9);
     }
     let ticket = clock.open(lane);
@@ -299,7 +299,7 @@ fn a_heap_without_a_part_for_frames_says_so() {
     assert_eq!(slots.allocate_transient(clock.open(lane), 1), Err(full));
 }
 
-/// Memory goes with what was granted: slots that nobody ever had take none.
+/// Slots that were never allocated take no memory.
 #[test]
 fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
     let (clock, lane) = clock();
@@ -316,14 +316,14 @@ fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
     assert_eq!(slots.statistics().free, (3 << 30) - 7);
 }
 
-/// No more than all slots wait at once.
+/// The reservation is capped at the number of slots.
 #[test]
 fn room_for_more_ranges_than_slots_is_room_for_all_slots() {
     let mut slots = Slots::new(1, 100, 28, 0);
     assert_eq!(slots.reserve(u32::MAX), Ok(()));
 }
 
-/// No slot that is not there is granted, none gets another number, and every range fits after what `grown_for` said.
+/// No missing slot is granted, no slot number changes, and every range fits after the growth that `grown_for` computed.
 #[test]
 fn a_heap_that_grows_grants_what_there_is_and_no_more() {
     for seed in 0..60 {
