@@ -1,9 +1,10 @@
-//! What is staged for one set, and what was last made of it.
+//! The staged descriptors of one set, and the result of its last commit.
 //!
-//! Invariants, by number, held by `validate`:
-//! - A1: `missing` is how many elements of the layout are not in `staged`; both are empty before anything is staged.
-//! - A2: `made` stands for `words_made` (or `bytes_made`), which were all that was staged when they were committed.
-//! - A3: in a descriptor buffer, an element that is not in `dirty` has its bytes in `bytes`.
+//! Invariants, asserted by `validate`:
+//! - A1: `missing` is the number of elements of the layout that are not in `staged`; both are empty before anything is
+//!   staged.
+//! - A2: `made` was created from `words_made` (or `bytes_made`), which were all staged data at that commit.
+//! - A3: in a descriptor buffer, the bytes of an element are up to date in `bytes` unless it is in `dirty`.
 #![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
@@ -15,7 +16,7 @@ use crate::base::cast::{index, narrow};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::{Descriptor, DescriptorWrite};
 
-/// What a commit has made.
+/// The result of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Made {
     Set(vk::DescriptorSet),
@@ -24,15 +25,15 @@ pub(super) enum Made {
         buffer: vk::Buffer,
         offset: u64,
     },
-    /// Pushed: the descriptors are in the command buffer alone.
+    /// Pushed: the descriptors exist only in the command buffer.
     Pushed,
 }
 
-/// A set of the program's own.
+/// A set that the program owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Given {
     Set(vk::DescriptorSet),
-    /// At this offset of a descriptor buffer, which is bound for these usages.
+    /// At this offset of a descriptor buffer that is bound for these usages.
     Bytes {
         address: vk::DeviceAddress,
         usage: vk::BufferUsageFlags,
@@ -42,37 +43,37 @@ pub(super) enum Given {
 
 #[derive(Debug, Default)]
 pub(super) struct Area {
-    /// Whether the vectors below have room for all descriptors of the layout. They get it when something is staged:
-    /// programs often write the sets of large arrays themselves, and stage nothing.
+    /// True if the vectors below have space for all descriptors of the layout. They are allocated on the first staging,
+    /// because programs often write the sets of large arrays themselves.
     ready: bool,
     staged: Mask,
-    /// Elements that are not staged.
+    /// The number of elements that are not staged.
     pub(super) missing: u32,
     /// For sets and push descriptors.
     pub(super) words: Vec<u64>,
     words_made: Vec<u64>,
-    /// The types of mutable descriptors, by element; empty for layouts without.
+    /// The types of mutable descriptors, indexed by element; empty for layouts without.
     pub(super) kinds: Vec<DescriptorKind>,
-    /// For descriptor buffers, by element.
+    /// For descriptor buffers, indexed by element.
     pub(super) descriptors: Vec<Descriptor>,
     pub(super) bytes: Vec<u8>,
     bytes_made: Vec<u8>,
     pub(super) dirty: Mask,
-    /// Dynamic offsets, in the order in which they are bound.
+    /// Dynamic offsets, in binding order.
     pub(super) offsets: Vec<u32>,
     pub(super) given: Option<Given>,
     pub(super) made: Option<Made>,
 }
 
-/// What stands where nothing is staged.
+/// The value of an element that is not staged.
 const NOTHING: Descriptor = Descriptor::Sampler(vk::Sampler::null());
 
-/// The words that a template reads of a descriptor: as Vulkan's structures have them in memory.
+/// Returns the words that a template reads of a descriptor, in the memory layout of Vulkan's structures.
 #[inline]
 fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
     match descriptor.write_data() {
         DescriptorWrite::Image(image) => {
-            // The layout has four bytes, and four more are padding.
+            // The layout has four bytes, followed by four bytes of padding.
             let mut layout = [0; 8];
             layout[..4].copy_from_slice(&image.image_layout.as_raw().to_ne_bytes());
             ([image.sampler.as_raw(), image.image_view.as_raw(), u64::from_ne_bytes(layout)], 3)
@@ -84,7 +85,7 @@ fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
 }
 
 impl Area {
-    /// Forgets everything, and takes another layout.
+    /// Clears everything for another layout.
     pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
         self.ready = false;
         self.missing = 0;
@@ -94,7 +95,7 @@ impl Area {
         self.offsets.resize(plan.map_or(0, |plan| plan.dynamics), 0);
     }
 
-    /// Makes room, once there is something to stage.
+    /// Allocates the vectors on the first staging.
     #[inline]
     fn make_ready(&mut self, plan: &SetPlan) {
         if !self.ready {
@@ -132,7 +133,7 @@ impl Area {
         self.ready = true;
     }
 
-    /// Drops the program's own set: the staged descriptors count again.
+    /// Drops the program's own set, so that the staged descriptors are used again.
     #[inline]
     fn drop_given(&mut self) -> bool {
         let had = self.given.take().is_some();
@@ -147,13 +148,13 @@ impl Area {
         let is_new = self.staged.insert(element);
         if is_new {
             self.missing -= 1;
-            // A2: what was made lacks the new descriptor.
+            // A2: the last result lacks the new descriptor.
             self.made = None;
         }
         is_new
     }
 
-    /// Stages descriptors that fit the binding from `first` on. Whether that changes anything.
+    /// Stages descriptors, which fit the binding, from `first` on. Returns true if anything changed.
     #[inline]
     pub(super) fn stage(
         &mut self,
@@ -183,7 +184,7 @@ impl Area {
         let mut differs = self.words[at..at + count] != words[..count];
         self.words[at..at + count].copy_from_slice(&words[..count]);
         if let Some(kind) = self.kinds.get_mut(index(binding.first_element + element)) {
-            // The same words of another type are another descriptor.
+            // The same words with another type are a different descriptor.
             if std::mem::replace(kind, descriptor.kind()) != descriptor.kind() {
                 differs = true;
                 self.made = None;
@@ -202,7 +203,7 @@ impl Area {
         differs
     }
 
-    /// Stages bytes of an inline uniform block; the range is inside of it. Whether that changes anything.
+    /// Stages bytes of an inline uniform block; the range is inside it. Returns true if anything changed.
     pub(super) fn stage_inline(
         &mut self,
         plan: &SetPlan,
@@ -232,13 +233,13 @@ impl Area {
         changed
     }
 
-    /// Takes a set of the program's in place of what is staged. Whether that changes anything.
+    /// Replaces the staged descriptors by a set of the program. Returns true if anything changed.
     pub(super) fn stage_given(&mut self, given: Given) -> bool {
         self.made = None;
         self.given.replace(given) != Some(given)
     }
 
-    /// Whether anything is staged element by element.
+    /// Returns true if anything was staged by element.
     pub(super) fn is_ready(&self) -> bool {
         self.ready
     }
@@ -248,7 +249,7 @@ impl Area {
         self.ready && self.staged.contains(element)
     }
 
-    /// The count of descriptors of a binding, from `first` on without a gap, that are staged and of one type.
+    /// Returns the number of consecutive staged descriptors of one type in a binding, from `first` on.
     pub(super) fn run(&self, binding: &BindingPlan, first: u32) -> u32 {
         let kind_at = |element: u32| self.kinds.get(index(element)).copied();
         let begin = binding.first_element + first;
@@ -257,13 +258,13 @@ impl Area {
         narrow((begin..end).take_while(same).count())
     }
 
-    /// Whether what was made still stands for what is staged.
+    /// Returns true if the last result is up to date.
     #[inline]
     pub(super) fn is_as_made(&self) -> bool {
         self.made.is_some() && self.words == self.words_made && self.bytes == self.bytes_made
     }
 
-    /// Notes that what is staged was made.
+    /// Records the result of a commit.
     #[inline]
     pub(super) fn set_made(&mut self, made: Made) {
         self.words_made.copy_from_slice(&self.words);
@@ -271,7 +272,7 @@ impl Area {
         self.made = Some(made);
     }
 
-    /// Forgets what was made: it may be gone, or may name objects that are gone.
+    /// Drops the last result: it may be destroyed, or may refer to destroyed objects.
     pub(super) fn forget_made(&mut self) {
         self.made = None;
         if self.ready && !self.descriptors.is_empty() {
@@ -279,7 +280,7 @@ impl Area {
         }
     }
 
-    /// The program's own set; null if there is none.
+    /// Returns the program's own set; null if there is none.
     pub(super) fn given_set(&self) -> vk::DescriptorSet {
         match self.given {
             Some(Given::Set(set)) => set,
@@ -287,7 +288,7 @@ impl Area {
         }
     }
 
-    /// The program's own descriptor buffer, and the offset of the set in it.
+    /// Returns the program's own descriptor buffer, and the offset of the set in it.
     pub(super) fn given_buffer(&self) -> Option<(Own, u64)> {
         match self.given {
             Some(Given::Bytes { address, usage, offset }) => Some(((address, usage), offset)),
@@ -299,7 +300,7 @@ impl Area {
         self.given.is_some()
     }
 
-    /// See the invariants in the [module](self).
+    /// Asserts the invariants of the [module](self).
     pub(super) fn validate(&self, plan: &SetPlan) {
         if !self.ready {
             return;

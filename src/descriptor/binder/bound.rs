@@ -1,4 +1,4 @@
-//! Which descriptor buffers are bound in the command buffer: a page, and those of the program's own.
+//! The descriptor buffers that are bound in the command buffer: a page, and buffers of the program.
 
 use ash::vk;
 
@@ -6,20 +6,20 @@ use crate::base::cast::{index, narrow};
 use crate::descriptor::device::DescriptorDevice;
 use crate::device::descriptors::DescriptorDriver;
 
-/// The most buffers of the program's own that are bound at once: two of resources and two of samplers.
+/// The maximum number of bound program buffers: two of resources and two of samplers.
 const MOST: usize = 4;
 
-/// A descriptor buffer of the program's own.
+/// A descriptor buffer of the program.
 pub(super) type Own = (vk::DeviceAddress, vk::BufferUsageFlags);
 
-/// The buffers that are bound. The page is always the first.
+/// The index of the page, which is always the first bound buffer.
 pub(super) const PAGE: u32 = 0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bound {
     /// Null if nothing is bound.
     pub(super) page: vk::Buffer,
-    /// Where the page is.
+    /// The address of the page.
     pub(super) address: vk::DeviceAddress,
     own: [Own; MOST],
     count: usize,
@@ -33,19 +33,19 @@ impl Bound {
         count: 0,
     };
 
-    /// The most buffers of the program's own that can be bound beside the page.
+    /// Returns the maximum number of program buffers that can be bound beside the page.
     pub(super) fn most(device: &DescriptorDevice) -> usize {
         let all = device.driver().facts.buffer.max_descriptor_buffer_bindings;
         MOST.min(index(all.saturating_sub(1)))
     }
 
-    /// The index at which a buffer of the program's own is bound.
+    /// Returns the index at which a program buffer is bound.
     pub(super) fn number(&self, own: Own) -> Option<u32> {
         let at = self.own[..self.count].iter().position(|&bound| bound == own)?;
         Some(PAGE + 1 + narrow(at))
     }
 
-    /// Adds a buffer of the program's own. Whether there was room.
+    /// Adds a program buffer. Returns true if there was space.
     pub(super) fn add(&mut self, own: Own, most: usize) -> bool {
         let room = self.count < most;
         if room {
@@ -55,11 +55,11 @@ impl Bound {
         room
     }
 
-    /// Binds all of them.
+    /// Binds all buffers.
     ///
     /// # Safety
-    /// This thread alone records the command buffer. The page and each other buffer have the usages that are given for
-    /// them, and there are not more buffers than the device allows.
+    /// This thread alone records the command buffer. The page and each other buffer have the given usages, and their
+    /// number is within the device's limit.
     pub(super) unsafe fn bind(
         &self,
         driver: &DescriptorDriver,
@@ -79,8 +79,8 @@ impl Bound {
         if has_push {
             infos[0] = infos[0].push_next(&mut handle);
         }
-        // SAFETY: the caller promises that it alone records the commands, that all buffers have these usages, and that the
-        // device allows so many.
+        // SAFETY: the caller promises that this thread alone records the command buffer, that all buffers have these
+        // usages, and that the device allows this many.
         unsafe { driver.cmd_bind_buffers(commands, &infos[..=self.count]) };
     }
 }

@@ -1,4 +1,4 @@
-//! Committing into descriptor buffers: bytes in the bound page, and offsets.
+//! Commits into descriptor buffers: bytes in the bound page, and offsets.
 
 use ash::vk;
 
@@ -21,7 +21,7 @@ const MAX_SETS: usize = index(super::layout::MAX_SETS);
 
 impl<A: AllocatorRef> Binder<A> {
     /// # Safety
-    /// As [`Self::commit`].
+    /// Same as [`Self::commit`].
     pub(super) unsafe fn commit_bytes(&mut self, target: Target) -> Result<(), CommitError> {
         let alignment = offset_alignment(&self.device).get();
         let most = Bound::most(&self.device);
@@ -31,7 +31,7 @@ impl<A: AllocatorRef> Binder<A> {
         let point = &mut points[at];
         if let Some(layout) = &point.layout {
             for set in bits(point.changed & !layout.push_mask()) {
-                // SAFETY: what is staged is live: the caller's promise.
+                // SAFETY: the caller promises that the staged objects are live.
                 unsafe { write_dirty(driver, sizes, &layout.plans()[set], &mut point.areas[set]) };
             }
         }
@@ -57,7 +57,7 @@ impl<A: AllocatorRef> Binder<A> {
                 fresh |= 1 << set;
             }
         }
-        // A page is bound beside the program's own buffers; and push descriptors need one on some devices.
+        // A page is bound beside program buffers; and some devices need one for push descriptors.
         let push_usage = vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT;
         let pushes = stale & push != 0 && usage.contains(push_usage);
         let needs_page = bound.page == vk::Buffer::null() && (pushes || next != *bound);
@@ -66,14 +66,14 @@ impl<A: AllocatorRef> Binder<A> {
             let all = point.staged & in_pages;
             let mut room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             if room.buffer != bound.page && fresh != all {
-                // Binding another page unbinds the old one. So all staged sets go to the new page.
+                // Binding another page unbinds the old one, so all staged sets move to the new page.
                 fresh = all;
                 room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             }
             let mut begin = 0;
             for set in bits(fresh) {
                 let area = &mut point.areas[set];
-                // SAFETY: the room is for all of these sets, one behind the other, and nobody else has it.
+                // SAFETY: the range is large enough for all of these sets in order, and nothing else uses it.
                 unsafe { copy(&area.bytes, room, begin) };
                 area.set_made(Made::Bytes { buffer: room.buffer, offset: room.offset + begin });
                 begin += widen(area.bytes.len());
@@ -82,26 +82,26 @@ impl<A: AllocatorRef> Binder<A> {
             next.address = room.address.unwrap_or(0).wrapping_sub(room.offset);
         }
         if next != *bound {
-            // SAFETY: the command buffer is being recorded, and the program's own buffers are live: the caller's
-            // promise. Pages were made for descriptors.
+            // SAFETY: the caller promises that the command buffer is being recorded, and that the program's buffers are
+            // live. Pages were created with descriptor usages.
             unsafe { next.bind(driver, target.commands, *usage) };
             *bound = next;
             for point in points.iter_mut() {
                 point.unbind_all();
             }
         }
-        // SAFETY: the caller promises that it alone records the commands and that what is staged is live; the bytes are in
-        // the buffers that are bound.
+        // SAFETY: the caller promises that this thread alone records the command buffer and that the staged objects are
+        // live; the bytes are in the bound buffers.
         unsafe { set_offsets(driver, target, &mut points[at], bound) };
         Ok(())
     }
 }
 
-/// Sets the offset of every stale set, or pushes its descriptors. Nothing is stale afterwards.
+/// Sets the offset of every stale set, or pushes its descriptors. Afterwards nothing is stale.
 ///
 /// # Safety
-/// The command buffer is being recorded by this thread alone; what is staged is live, and is in the buffers that are
-/// bound, or pushed.
+/// The command buffer is being recorded by this thread alone. The staged objects are live, and their bytes are in the
+/// bound buffers or are pushed.
 unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Point, bound: &Bound) {
     let Some(layout) = &point.layout else { return };
     let (stale, push) = (point.stale(), layout.push_mask());
@@ -120,47 +120,47 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
     for (first, count) in runs(stale & !push) {
         let run = first..first + count;
         let of_run = target.of(layout, first);
-        // SAFETY: the command buffer is being recorded, and the buffers are bound: the caller's promise. The offsets
-        // are multiples of what the device wants, with the bytes of the sets behind them.
+        // SAFETY: the caller promises that the command buffer is being recorded, and that the buffers are bound. The
+        // offsets are aligned as the device requires, and the bytes of the sets follow them.
         unsafe { driver.cmd_set_offsets(&of_run, &buffers[run.clone()], &offsets[run]) };
     }
-    // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone; what is staged is live,
-    // and is in the buffers that are bound, or pushed.
+    // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone. The staged objects are
+    // live, and their bytes are in the bound buffers or are pushed.
     unsafe { push_stale(driver, target, point, stale) };
     (point.changed, point.rebind) = (0, 0);
 }
 
-/// Copies the bytes of a set to `begin` of the room.
+/// Copies the bytes of a set to offset `begin` of the range.
 ///
 /// # Safety
-/// The bytes fit, and nothing else uses the room.
+/// The bytes fit, and nothing else uses the range.
 unsafe fn copy(bytes: &[u8], room: Upload, begin: u64) {
-    // It fits `usize`: it is less than the size of the room, which is mapped.
+    // Cannot fail: `begin` is below the size of the range, which is mapped.
     let target = room.ptr.as_ptr().wrapping_add(host_size(begin).unwrap_or(0));
-    // SAFETY: the caller promises that the bytes fit and that nobody else uses the room, which is mapped memory of the
-    // driver and overlaps nothing of Rust's.
+    // SAFETY: the caller promises that the bytes fit and that nobody else uses the range. It is mapped driver memory,
+    // so it does not overlap Rust objects.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
 }
 
-/// Makes the bytes of the descriptors that were staged since the last time.
+/// Writes the bytes of all descriptors that were staged since the last call.
 ///
 /// # Safety
-/// What is staged is live.
+/// The staged objects are live.
 unsafe fn write_dirty(driver: &DescriptorDriver, sizes: &DescriptorSizes, plan: &SetPlan, area: &mut Area) {
     let Area { dirty, descriptors, bytes, .. } = area;
     dirty.drain(|element| {
         let at = plan.bindings.partition_point(|binding| binding.first_element + binding.elements <= element);
         let Some(binding) = plan.bindings.get(at).filter(|binding| !binding.is_inline()) else { return };
         let descriptor = &descriptors[index(element)];
-        // SAFETY: the caller's promise: what is staged is live.
+        // SAFETY: the caller's promise: the staged objects are live.
         unsafe { write_one(driver, sizes, binding, element - binding.first_element, descriptor, bytes) };
     });
 }
 
-/// Makes the bytes of one descriptor.
+/// Writes the bytes of one descriptor.
 ///
 /// # Safety
-/// What it names is live.
+/// The objects in the descriptor are live.
 unsafe fn write_one(
     driver: &DescriptorDriver,
     sizes: &DescriptorSizes,
@@ -172,8 +172,8 @@ unsafe fn write_one(
     let size = sizes.get(descriptor.kind()).and_then(host_size).unwrap_or(0);
     let mut one = [0; MAX_DESCRIPTOR_BYTES];
     let one = &mut one[..size];
-    // SAFETY: what the descriptor names is live: the caller's promise; there are as many bytes as the device says for
-    // its type.
+    // SAFETY: the caller promises that the objects in the descriptor are live; `one` has the size that the device
+    // reports for the type.
     let written = descriptor.with_get_info(|info| unsafe { driver.descriptor_bytes(info, one) });
     debug_assert!(written.is_ok(), "it was staged, and so has what is wanted");
     let (at, stride) = (binding.bytes.offset, binding.bytes.stride);

@@ -1,4 +1,4 @@
-//! Committing makes and binds what is stale. Steps that can fail come first.
+//! A commit creates and binds stale sets. Steps that can fail come first.
 
 use ash::vk;
 
@@ -12,7 +12,7 @@ use super::{BindPoint, Binder, CommitError, PipelineLayoutInfo};
 use crate::device::descriptors::{BindTarget, DescriptorDriver};
 use crate::upload::AllocatorRef;
 
-/// What a commit records into.
+/// The command buffer and bind point of a commit.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) commands: vk::CommandBuffer,
@@ -31,29 +31,29 @@ impl Target {
 }
 
 impl<A: AllocatorRef> Binder<A> {
-    /// Binds what is stale at a bind point, right before a draw or a dispatch.
+    /// Binds the stale sets of a bind point. Call it right before a draw or a dispatch.
     ///
-    /// If nothing is stale, it does nothing. Else it makes and binds every staged set that differs from what is bound.
-    /// A set that is staged as it was last made is bound again as it is. The binder neither writes nor binds what was
-    /// never staged, sets and single descriptors alike, and shaders may not use it (see
+    /// Does nothing if nothing is stale. Otherwise it creates and binds every staged set that differs from the bound
+    /// one. A set that was staged again with the same content is bound again without a new one. The binder neither
+    /// writes nor binds sets or descriptors that were never staged, and shaders must not use them (see
     /// [`first_unstaged`](Self::first_unstaged)).
     ///
     /// # Errors
-    /// [`CommitError`] if there is no room. Nothing was recorded, and all that was stale still is: the call may be made
-    /// again.
+    /// [`CommitError`] if there is no space. Nothing was recorded, and stale sets are still stale, so the caller may
+    /// retry.
     ///
     /// # Safety
     /// 1. `commands` is in the recording state, nobody else uses it meanwhile, and it is the one that
     ///    [`begin`](Self::begin) was called for (VUID-vkCmdBindDescriptorSets-commandBuffer-recording). It supports the
     ///    bind point.
-    /// 2. What is staged is live and fits its binding as Vulkan has it
-    ///    (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493, VUID-VkDescriptorGetInfoEXT-type-parameter), and stays
-    ///    so until the device is done with the recording. So do the pipeline layout and its set layouts.
-    /// 3. Nobody else has bound sets or descriptor buffers at this bind point in the command buffer since then, or
+    /// 2. The staged objects are live and fit their bindings according to Vulkan
+    ///    (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493, VUID-VkDescriptorGetInfoEXT-type-parameter), and stay
+    ///    live until the device is done with the recording. So do the pipeline layout and its set layouts.
+    /// 3. Since then, no other code has bound sets or descriptor buffers at this bind point in the command buffer, or
     ///    `begin` was called after that.
     ///
     /// # Complexity
-    /// O(descriptors of stale sets). It takes no lock, and no host memory once an earlier commit was as large.
+    /// O(descriptors of stale sets). Takes no lock, and allocates no host memory once an earlier commit was as large.
     #[inline]
     #[doc(alias = "CommitStagedDescriptorsForDraw")]
     #[doc(alias = "CommitStagedDescriptorsForDispatch")]
@@ -68,15 +68,15 @@ impl<A: AllocatorRef> Binder<A> {
         }
         let target = Target { commands, point };
         match self.source {
-            // SAFETY: the caller makes the promises of `commit_sets`, which are this function's.
+            // SAFETY: the caller keeps the promises of `commit_sets`, which are the same.
             Source::Sets(_) => unsafe { self.commit_sets(target) },
-            // SAFETY: the caller makes the promises of `commit_bytes`, which are this function's.
+            // SAFETY: the caller keeps the promises of `commit_bytes`, which are the same.
             Source::Pages(_) => unsafe { self.commit_bytes(target) },
         }
     }
 
     /// # Safety
-    /// As [`Self::commit`].
+    /// Same as [`Self::commit`].
     unsafe fn commit_sets(&mut self, target: Target) -> Result<(), CommitError> {
         let Self { device, points, source, offsets, .. } = self;
         let (driver, point) = (device.driver(), &mut points[target.point.at()]);
@@ -89,15 +89,15 @@ impl<A: AllocatorRef> Binder<A> {
 
         let mut sets = [vk::DescriptorSet::null(); MAX_SETS];
         for set in bits(fresh) {
-            // If the commit fails later, the set goes with the others of the recording. SAFETY: the layout is live, and
-            // the recording is the one of the next flush: the caller's promises, here and in `new`.
+            // If the commit fails later, the set is freed with the others of the recording. SAFETY: the caller
+            // promises, here and in `new`, that the layout is live and that the recording is the one of the next flush.
             let made = unsafe { transient.allocate(&plans[set].layout) };
             sets[set] = made.map_err(CommitError::Sets)?;
         }
         for set in bits(fresh) {
             let area = &mut point.areas[set];
-            // SAFETY: the set was made just now for this layout, and nothing uses it yet; what is staged is live: the
-            // caller's promise.
+            // SAFETY: the set was just created for this layout, and nothing uses it yet; the caller promises that the
+            // staged objects are live.
             unsafe { write_set(driver, sets[set], &plans[set], area) };
             area.set_made(Made::Set(sets[set]));
         }
@@ -113,11 +113,12 @@ impl<A: AllocatorRef> Binder<A> {
             for area in &point.areas[first..first + count] {
                 offsets.extend_from_slice(&area.offsets);
             }
-            // SAFETY: the command buffer is being recorded, and sets of the program's own fit: the caller's promise.
-            // The others were made for these layouts, and there is an offset for each dynamic descriptor of each.
+            // SAFETY: the caller promises that the command buffer is being recorded, and that the program's sets fit.
+            // The other sets were created for these layouts, and there is one offset for each of their dynamic
+            // descriptors.
             unsafe { driver.cmd_bind_sets(&target.of(layout, first), &sets[first..first + count], offsets) };
         }
-        // SAFETY: the promises of `Self::commit`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::commit`.
         unsafe { push_stale(driver, target, point, stale) };
         (point.changed, point.rebind) = (0, 0);
         Ok(())
@@ -126,32 +127,32 @@ impl<A: AllocatorRef> Binder<A> {
 
 const MAX_SETS: usize = crate::base::cast::index(super::layout::MAX_SETS);
 
-/// Writes all that is staged into a set.
+/// Writes all staged descriptors into a set.
 ///
 /// # Safety
-/// The set is of this layout, and nothing uses it. What is staged is live.
+/// The set has this layout, and nothing uses it. The staged objects are live.
 unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &SetPlan, area: &Area) {
     if !area.is_ready() {
-        // Its samplers are all in the layout.
+        // All samplers of the set are immutable.
         return;
     }
     if let (Some(template), 0) = (plan.template, area.missing) {
-        // SAFETY: the template was made for this set layout, and reads the words of an area that is whole; what they
-        // name is live: the caller's promise.
+        // SAFETY: the template was created for this set layout, and reads the words of a complete area; the caller
+        // promises that the objects are live.
         unsafe { driver.update_with_template(set, template, area.words.as_ptr().cast()) };
         return;
     }
     for_writes(set, plan, area, |writes| {
-        // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the
-        // caller's promise.
+        // SAFETY: the writes are of staged descriptors, with the types of their bindings; the rest is the caller's
+        // promise.
         unsafe { driver.update_sets(writes, &[]) };
     });
 }
 
-/// Pushes the descriptors of a set of push descriptors that is stale.
+/// Pushes the descriptors of the stale push descriptor set.
 ///
 /// # Safety
-/// As [`Binder::commit`].
+/// Same as [`Binder::commit`].
 pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point: &mut Point, stale: u32) {
     let Some(layout) = &point.layout else { return };
     for set in bits(stale & layout.push_mask()) {
@@ -161,13 +162,13 @@ pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point
         let template = plan.push_templates.get(target.point.at()).copied().flatten();
         if let (Some(template), 0) = (template, area.missing) {
             let words = area.words.as_ptr().cast();
-            // SAFETY: the template was made for this set of the pipeline layout and this bind point, and reads the
-            // words of an area that is whole; the rest is the caller's promise.
+            // SAFETY: the template was created for this set of the pipeline layout and this bind point, and reads the
+            // words of a complete area; the rest is the caller's promise.
             unsafe { driver.cmd_push_with_template(&target_of_set, template, words) };
         } else {
             for_writes(vk::DescriptorSet::null(), plan, area, |writes| {
-                // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the
-                // rest is the caller's promise.
+                // SAFETY: the writes are of staged descriptors, with the types of their bindings; the rest is the
+                // caller's promise.
                 unsafe { driver.cmd_push(&target_of_set, writes) };
             });
         }

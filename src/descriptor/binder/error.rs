@@ -1,4 +1,4 @@
-//! Why a pipeline layout, a descriptor or a commit is refused.
+//! Errors of pipeline layouts, staging and commits.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -14,55 +14,55 @@ use crate::descriptor::transient::{CreateTransientSetsError, TransientError};
 use crate::device::DriverError;
 use crate::upload::{CreateUploadError, UploadError};
 
-/// Why a [`PipelineLayoutInfo`](super::PipelineLayoutInfo) cannot be made.
+/// The [`PipelineLayoutInfo`](super::PipelineLayoutInfo) could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PipelineLayoutError {
-    /// More sets than `maxBoundDescriptorSets`, or than the 32 that the binder tells apart.
+    /// The layout has more sets than `maxBoundDescriptorSets`, or than the 32 that the binder supports.
     TooManySets {
-        /// Sets of the layout.
+        /// The number of sets in the layout.
         asked: u64,
-        /// The most that there can be.
+        /// The maximum number of sets.
         most: u32,
     },
-    /// A pipeline layout has one set of push descriptors at most.
+    /// The layout has two push descriptor sets. A pipeline layout may have only one.
     TwoPushSets {
         /// The number of the first one.
         first: u32,
         /// The number of another one.
         second: u32,
     },
-    /// The set is one of push descriptors, which are not enabled, or not together with descriptor buffers.
+    /// The set has push descriptors, but they are not enabled, or not in combination with descriptor buffers.
     PushNotEnabled {
         /// The number of the set.
         set: u32,
     },
-    /// More descriptors than `maxPushDescriptors`.
+    /// The set has more descriptors than `maxPushDescriptors`.
     TooManyPushDescriptors {
         /// The number of the set.
         set: u32,
-        /// Its descriptors.
+        /// Its number of descriptors.
         asked: u64,
         /// The limit.
         most: u32,
     },
-    /// More descriptors of a type, or of types that share a limit, than the device takes in one pipeline layout.
+    /// The layout has more descriptors of a type, or of types that share a limit, than the device allows.
     TooManyDescriptors {
-        /// The type, or the first of those that share the limit.
+        /// The type, or the first type that shares the limit.
         kind: DescriptorKind,
-        /// Descriptors in all sets.
+        /// The number of descriptors in all sets.
         asked: u64,
         /// The limit.
         most: u32,
     },
-    /// The set layout is for descriptor buffers and the device's model is sets, or the other way round.
+    /// The set layout is for descriptor buffers but the device's model is sets, or vice versa.
     WrongModel {
         /// The number of the set.
         set: u32,
-        /// How the device's descriptors are bound.
+        /// The binding model of the device.
         model: BindingModel,
     },
-    /// There are no descriptors of this type in descriptor buffers, or the device does not say how large they are.
+    /// Descriptor buffers do not support this type, or the device does not report its size.
     NotInBuffers {
         /// The number of the set.
         set: u32,
@@ -71,25 +71,25 @@ pub enum PipelineLayoutError {
         /// Its type.
         kind: DescriptorKind,
     },
-    /// The driver reports a size for a set in a descriptor buffer that cannot be.
+    /// The driver reports an implausible size for a set in a descriptor buffer.
     SetSize {
         /// The number of the set.
         set: u32,
-        /// The size that the driver reports, in bytes.
+        /// The reported size in bytes.
         bytes: u64,
     },
-    /// The driver reports an offset for a binding that is not inside of the set.
+    /// The driver reports an offset for a binding that is outside the set.
     BindingOffset {
         /// The number of the set.
         set: u32,
         /// The number of the binding.
         binding: u32,
-        /// The offset that the driver reports, in bytes.
+        /// The reported offset in bytes.
         offset: u64,
-        /// Bytes of the set.
+        /// The size of the set in bytes.
         bytes: u64,
     },
-    /// An update template could not be made.
+    /// An update template could not be created.
     Template(DriverError),
 }
 
@@ -140,11 +140,11 @@ impl Error for PipelineLayoutError {
     }
 }
 
-/// Why something was not staged. Nothing was changed.
+/// The descriptors were not staged. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StageError {
-    /// There is no pipeline layout at the bind point: call [`set_layout`](super::Binder::set_layout) before staging.
+    /// The bind point has no pipeline layout: call [`set_layout`](super::Binder::set_layout) before staging.
     NoLayout {
         /// The bind point.
         point: BindPoint,
@@ -153,79 +153,79 @@ pub enum StageError {
     },
     /// The pipeline layout does not have the set.
     NoSuchSet {
-        /// The number that was given.
+        /// The given number.
         set: u32,
-        /// How many there are.
+        /// The number of sets in the layout.
         sets: u32,
     },
     /// The set does not have the binding, or the binding has no descriptors.
     NoSuchBinding {
         /// The number of the set.
         set: u32,
-        /// The number that was given.
+        /// The given number.
         binding: u32,
     },
-    /// The set has too many descriptors for the binder to stage. Write such a set in the program, and give it with
+    /// The set has too many descriptors for staging. Write such a set in the program, and bind it with
     /// [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
     SetTooLarge {
         /// The number of the set.
         set: u32,
-        /// Its descriptors.
+        /// Its number of descriptors.
         descriptors: u32,
-        /// The most that are staged.
+        /// The maximum number of staged descriptors.
         most: u32,
     },
-    /// The range is not inside of the binding. Units: descriptors; bytes for inline uniform blocks.
+    /// The range is outside the binding. Units: descriptors; bytes for inline uniform blocks.
     OutOfRange {
         /// The number of the binding.
         binding: u32,
-        /// The first that was given.
+        /// The start of the given range.
         first: u32,
-        /// How many were given.
+        /// The length of the given range.
         asked: u64,
-        /// How many the binding has.
+        /// The size of the binding.
         count: u32,
     },
-    /// The binding is of another type.
+    /// The binding has another type.
     WrongType {
         /// The number of the binding.
         binding: u32,
         /// Its type.
         expected: DescriptorKind,
-        /// What was given.
+        /// The given type.
         given: DescriptorKind,
     },
-    /// The descriptor lacks something that descriptor buffers need.
+    /// The descriptor lacks data that descriptor buffers need.
     Data {
         /// The number of the binding.
         binding: u32,
-        /// The descriptor.
+        /// The index of the descriptor.
         element: u32,
-        /// What is missing.
+        /// The missing data.
         source: DescriptorDataError,
     },
-    /// The binding's samplers are in its layout.
+    /// The samplers of the binding are immutable.
     Immutable {
         /// The number of the binding.
         binding: u32,
     },
-    /// The binding's descriptors take no offsets when they are bound.
+    /// The descriptors of the binding have no dynamic offsets.
     NotDynamic {
         /// The number of the binding.
         binding: u32,
         /// Its type.
         kind: DescriptorKind,
     },
-    /// An offset, or a count of bytes, is misaligned.
+    /// An offset or a size in bytes is misaligned.
     Misaligned {
         /// The number of the binding.
         binding: u32,
-        /// What was given, in bytes.
+        /// The given value in bytes.
         given: u64,
         /// The alignment, in bytes.
         alignment: u64,
     },
-    /// There are no `VkDescriptorSet`s of this set's layout: its descriptors are pushed, or in a descriptor buffer.
+    /// This set's layout has no `VkDescriptorSet`s: its descriptors are pushed, or are in a descriptor buffer.
     NoSets {
         /// The number of the set.
         set: u32,
@@ -239,12 +239,12 @@ pub enum StageError {
     MisalignedSet {
         /// The number of the set.
         set: u32,
-        /// What was given, in bytes.
+        /// The given offset in bytes.
         given: u64,
         /// The alignment, in bytes.
         alignment: u64,
     },
-    /// The set is null, or the address of the descriptor buffer is.
+    /// The set or the address of the descriptor buffer is null.
     NullSet {
         /// The number of the set.
         set: u32,
@@ -301,18 +301,18 @@ impl Error for StageError {
     }
 }
 
-/// Why the binder refuses a pipeline layout. Nothing was changed.
+/// The binder rejects the pipeline layout. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UseLayoutError {
-    /// Its sets together are larger than a page, and only one page is bound at a time.
+    /// Its sets together are larger than a page, and only one page can be bound at a time.
     LargerThanPage {
-        /// Bytes of all sets in a descriptor buffer.
+        /// The size of all sets in a descriptor buffer, in bytes.
         bytes: u64,
-        /// Bytes of a page.
+        /// The size of a page in bytes.
         page_size: u64,
     },
-    /// It was made for another [`DescriptorDevice`](crate::descriptor::DescriptorDevice).
+    /// It was created for another [`DescriptorDevice`](crate::descriptor::DescriptorDevice).
     Foreign {
         /// The pipeline layout.
         layout: vk::PipelineLayout,
@@ -332,13 +332,13 @@ impl fmt::Display for UseLayoutError {
 
 impl Error for UseLayoutError {}
 
-/// Why a [`Binder`](super::Binder) cannot be made. Nothing is left behind.
+/// The [`Binder`](super::Binder) could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateBinderError {
-    /// Sets cannot be made.
+    /// The allocator of sets could not be created.
     Sets(CreateTransientSetsError),
-    /// Pages for descriptors cannot be made.
+    /// The arena for descriptor pages could not be created.
     Pages(CreateUploadError),
 }
 
@@ -360,17 +360,17 @@ impl Error for CreateBinderError {
     }
 }
 
-/// Why a commit failed: nothing was recorded, and the program may try again.
+/// The commit failed. Nothing was recorded, and the program may retry.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CommitError {
     /// A set could not be allocated.
     Sets(TransientError),
-    /// The page for descriptors is full, and another page could not be made.
+    /// The page for descriptors is full, and another page could not be created.
     Pages(UploadError),
-    /// More descriptor buffers of the program's own are staged than can be bound beside the page.
+    /// The program has staged more descriptor buffers of its own than can be bound beside the page.
     TooManyBuffers {
-        /// The most that can be.
+        /// The maximum number.
         most: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! What the binder must know of a pipeline layout.
+//! The properties of a pipeline layout that the binder needs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::descriptor::layout::SetLayout;
 use crate::descriptor::models::BindingModel;
 use crate::device::DriverError;
 
-/// The most sets of a layout: the binder has a bit for each.
+/// The maximum number of sets in a layout: the binder has one bit for each.
 pub(super) const MAX_SETS: u32 = u32::BITS;
 
-/// A `VkPipelineLayout` of the program's, with its set layouts, which Vulkan does not report.
+/// A `VkPipelineLayout` of the program with its set layouts, which Vulkan cannot report.
 ///
-/// A program makes it once beside the layout. It is cheap to clone. It does not own the layout, but it owns the update
-/// templates of the sets, and destroys them with the last clone.
+/// A program creates it once, next to the layout. Cloning is cheap. It does not own the layout, but it owns the update
+/// templates of the sets, and the last clone destroys them.
 ///
 /// ```
 /// # use ash::vk; use sublet::{descriptor::*, sim};
@@ -55,18 +55,18 @@ pub struct PipelineLayoutInfo {
 struct Inner {
     device: DescriptorDevice,
     handle: vk::PipelineLayout,
-    /// Stages, offset and size of each, in order.
+    /// Stages, offset and size of each range, sorted.
     push_constants: Box<[(u32, u32, u32)]>,
     plans: Box<[SetPlan]>,
-    /// Bytes of all sets that are in a descriptor buffer.
+    /// The size of all sets in a descriptor buffer.
     buffer_bytes: usize,
     dynamics: usize,
-    /// The bit of the set that is pushed.
+    /// The bit of the push descriptor set.
     push_mask: u32,
 }
 
 impl Inner {
-    /// Makes the templates that the sets can have. If one fails, those before it are destroyed with the value.
+    /// Creates the templates of the sets. If one fails, dropping the value destroys the earlier ones.
     ///
     /// # Safety
     /// The pipeline layout and its set layouts are live.
@@ -94,13 +94,13 @@ impl Inner {
                 .template_type(vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR)
                 .pipeline_layout(self.handle)
                 .set(set);
-            // Rays are traced rarely, so plain writes are fast enough.
+            // Ray tracing has no templates: it is rare, so plain writes are fast enough.
             for (template, point) in
                 plan.push_templates.iter_mut().zip([BindPoint::Graphics, BindPoint::Compute])
             {
                 let info = info.pipeline_bind_point(point.to_vk());
-                // SAFETY: the pipeline layout is live, and its set of this number is one of push descriptors that has
-                // the bindings with their types and counts.
+                // SAFETY: the pipeline layout is live, and its set of this number is a push descriptor set that has the
+                // bindings with their types and counts.
                 *template = unsafe { driver.create_template(&info) }?;
             }
         }
@@ -114,8 +114,8 @@ impl Drop for Inner {
         for plan in &mut self.plans {
             let push = plan.push_templates.iter_mut();
             for template in push.chain([&mut plan.template]).filter_map(Option::take) {
-                // SAFETY: it was made in `make_templates`, and taken out so that nobody destroys it again; nobody uses
-                // it without a clone of this value.
+                // SAFETY: `make_templates` created it, and `take` ensures that it is destroyed once; its users hold a
+                // clone of this value.
                 unsafe { driver.destroy_template(template) };
             }
         }
@@ -123,20 +123,20 @@ impl Drop for Inner {
 }
 
 impl PipelineLayoutInfo {
-    /// Describes `layout`: with its set layouts, the first of them for set 0, and its ranges of push constants.
+    /// Describes `layout` with its set layouts, starting with set 0, and its push constant ranges.
     ///
-    /// Layouts made with `VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT` are compatible with one another only. The
-    /// binder does not know of the flag: a program that uses both kinds calls [`Binder::begin`](super::Binder::begin)
+    /// Layouts with `VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT` are only compatible with each other. The
+    /// binder does not know the flag: a program that uses both kinds must call [`Binder::begin`](super::Binder::begin)
     /// between them.
     ///
     /// # Errors
-    /// [`PipelineLayoutError`]: nothing is left behind.
+    /// [`PipelineLayoutError`]. Nothing is left behind.
     ///
     /// # Safety
-    /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was made from them and
+    /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was created from them and
     ///    from `push_constants`.
-    /// 2. They stay live for as long as a binder has the value, except for set layouts that are for descriptor buffers:
-    ///    only this call reads those.
+    /// 2. They outlive the use of the value in a binder, except for set layouts for descriptor buffers: only this call
+    ///    reads those.
     pub unsafe fn new(
         device: &DescriptorDevice,
         layout: vk::PipelineLayout,
@@ -169,21 +169,21 @@ impl PipelineLayoutInfo {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The handle of the layout.
+    /// Returns the handle of the layout.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::PipelineLayout {
         self.inner.handle
     }
 
-    /// The count of its sets.
+    /// Returns the number of its sets.
     #[must_use]
     pub fn set_count(&self) -> u32 {
         narrow(self.inner.plans.len())
     }
 
-    /// The count of sets, from set 0 on, that stay bound when something is bound with `other`: those before the first
-    /// set that differs, and none if the push constants differ ("Pipeline Layout Compatibility").
+    /// Returns the number of sets, from set 0 on, that stay bound when something is bound with `other`: those before
+    /// the first different set, and none if the push constants differ ("Pipeline Layout Compatibility").
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {
@@ -196,7 +196,7 @@ impl PipelineLayoutInfo {
         narrow(pairs.take_while(|(one, other)| one.layout.is_identical(&other.layout)).count())
     }
 
-    /// Whether it is a clone of the other.
+    /// Returns true if both are clones of the same value.
     #[inline]
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -211,7 +211,7 @@ impl PipelineLayoutInfo {
         widen(self.inner.buffer_bytes)
     }
 
-    /// Dynamic offsets of all sets.
+    /// Returns the number of dynamic offsets in all sets.
     pub(super) fn dynamics(&self) -> usize {
         self.inner.dynamics
     }
@@ -235,7 +235,7 @@ impl fmt::Debug for PipelineLayoutInfo {
     }
 }
 
-/// Checks what needs no answer of the driver.
+/// Validates everything that needs no driver call.
 fn check(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), PipelineLayoutError> {
     let asked = widen(sets.len());
     let most = device.limits().max_bound_descriptor_sets.min(MAX_SETS);
@@ -286,7 +286,7 @@ fn check_push(device: &DescriptorDevice, set: u32, layout: &SetLayout) -> Result
     Ok(())
 }
 
-/// The limits of a pipeline layout for each type of descriptor, all stages together
+/// Checks the limits of a pipeline layout for each type of descriptor, over all stages
 /// (VUID-VkPipelineLayoutCreateInfo-descriptorType-03028 to -03035, -pSetLayouts-03036 to -03042).
 fn check_totals(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), PipelineLayoutError> {
     use DescriptorKind as K;
@@ -299,7 +299,7 @@ fn check_totals(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), Pip
     }
     let limits = device.limits();
     let indexing = &device.driver().facts.indexing;
-    // Two limits: of sets without UPDATE_AFTER_BIND, and of all sets; 0 if the device reports none.
+    // Two limits: for sets without UPDATE_AFTER_BIND, and for all sets; 0 if the device reports none.
     let rules: &[(&[K], u32, u32)] = &[
         (
             &[K::Sampler, K::CombinedImageSampler],
@@ -356,7 +356,7 @@ fn check_totals(device: &DescriptorDevice, sets: &[SetLayout]) -> Result<(), Pip
 }
 
 impl BindPoint {
-    /// Its position in arrays with an element for each bind point.
+    /// Returns its index in arrays with one element for each bind point.
     #[inline]
     pub(super) fn at(self) -> usize {
         index(match self {

@@ -1,24 +1,24 @@
-//! Sets of small numbers, as bits.
+//! Sets of small integers, as bits.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 
 const WORD: u32 = u64::BITS;
 
-/// A set of elements of a set's layout. Only [`Self::reset`] makes it larger.
+/// A set of element indices. Only [`Self::reset`] changes its capacity.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mask {
     words: Vec<u64>,
 }
 
 impl Mask {
-    /// Empties it, and makes room for `elements`.
+    /// Clears the set, and resizes it for `elements`.
     pub(super) fn reset(&mut self, elements: u32) {
         self.words.clear();
         self.words.resize(index(elements.div_ceil(WORD)), 0);
     }
 
-    /// Adds an element. Whether it is new.
+    /// Adds an element. Returns true if it is new.
     #[inline]
     pub(super) fn insert(&mut self, element: u32) -> bool {
         let bit = 1 << (element % WORD);
@@ -33,12 +33,12 @@ impl Mask {
         self.words[index(element / WORD)] & (1 << (element % WORD)) != 0
     }
 
-    /// Takes over the elements of `other`, which has as much room.
+    /// Copies the elements of `other`, which has the same capacity.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.words.copy_from_slice(&other.words);
     }
 
-    /// Removes all elements, and yields each.
+    /// Removes all elements, and passes each to `visit`.
     pub(super) fn drain(&mut self, mut visit: impl FnMut(u32)) {
         for (at, word) in self.words.iter_mut().enumerate() {
             while *word != 0 {
@@ -49,7 +49,7 @@ impl Mask {
     }
 }
 
-/// The numbers of the bits of `mask`, the lowest first.
+/// Returns the indices of the set bits of `mask`, lowest first.
 #[inline]
 pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
@@ -59,7 +59,7 @@ pub(super) fn bits(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// Runs of bits that follow one another: the number of the first bit, and their count.
+/// Returns the runs of consecutive set bits: the index of the first bit, and the length.
 #[inline]
 pub(super) fn runs(mut mask: u32) -> impl Iterator<Item = (usize, usize)> {
     std::iter::from_fn(move || {
@@ -68,13 +68,13 @@ pub(super) fn runs(mut mask: u32) -> impl Iterator<Item = (usize, usize)> {
         }
         let first = mask.trailing_zeros();
         let count = (mask >> first).trailing_ones();
-        // Of 32 bits from the first one on, a shift by 32 is one too far.
+        // A shift by 32 would overflow.
         mask &= u32::MAX.checked_shl(first + count).unwrap_or(0);
         Some((index(first), index(count)))
     })
 }
 
-/// The `count` lowest bits.
+/// Returns a mask of the `count` lowest bits.
 #[inline]
 pub(super) fn lowest(count: usize) -> u32 {
     1_u32.checked_shl(narrow(count)).map_or(u32::MAX, |bit| bit - 1)

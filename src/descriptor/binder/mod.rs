@@ -1,4 +1,4 @@
-//! The binder: a program stages descriptors by set and binding, and the binder binds what is stale at a draw or a
+//! The binder: a program stages descriptors by set and binding, and the binder binds stale sets at a draw or a
 //! dispatch. See [`Binder`].
 
 mod area;
@@ -34,13 +34,13 @@ use super::transient::{CollectError, TransientSetsCreateInfo};
 use crate::retire::{ClockView, Ticket};
 use crate::upload::{AllocatorRef, FlushError};
 
-/// What pages of descriptors are used for.
+/// The usages of descriptor pages.
 const PAGE_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.as_raw()
         | vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT.as_raw(),
 );
 
-/// Where pipelines are bound in a command buffer: each place has its own sets.
+/// A bind point of pipelines in a command buffer. Each has its own sets.
 ///
 /// ```
 /// use ash::vk;
@@ -57,11 +57,11 @@ pub enum BindPoint {
     RayTracing,
 }
 
-/// How many bind points there are.
+/// The number of bind points.
 const POINTS: usize = 3;
 
 impl BindPoint {
-    /// Vulkan's name for it.
+    /// Returns the Vulkan value.
     #[inline]
     #[must_use]
     pub const fn to_vk(self) -> vk::PipelineBindPoint {
@@ -73,22 +73,23 @@ impl BindPoint {
     }
 }
 
-/// How a [`Binder`] is to be made.
+/// The parameters of a [`Binder`].
 #[derive(Clone, Debug)]
 pub struct BinderCreateInfo<'a> {
-    /// How the pools of sets are made, for devices that bind sets.
+    /// The parameters of the set pools, for devices that bind sets.
     pub sets: TransientSetsCreateInfo,
-    /// Bytes of a page of descriptors, for descriptor buffers. All that one command buffer binds should fit, because
-    /// each further page is another buffer to bind. Pages are smaller if the device reaches fewer bytes.
+    /// The size of a descriptor page in bytes, for descriptor buffers. A page should hold everything that one command
+    /// buffer binds, because each further page must be bound again. Pages are smaller if the device's limits require
+    /// it.
     pub page_size: u64,
-    /// The most bytes that all pages of descriptors together may have.
+    /// The maximum size of all descriptor pages together, in bytes.
     pub memory_limit: Option<u64>,
-    /// A name for maps and leak reports.
+    /// The name in memory maps and leak reports.
     pub name: Option<&'a str>,
 }
 
 impl Default for BinderCreateInfo<'_> {
-    /// Pages of 256 KiB: some thousands of sets.
+    /// Pages of 256 KiB: several thousand sets.
     fn default() -> Self {
         Self {
             sets: TransientSetsCreateInfo::default(),
@@ -99,8 +100,8 @@ impl Default for BinderCreateInfo<'_> {
     }
 }
 
-/// Binds descriptors: a program stages them by set and binding, and the binder binds what is stale at a draw or a
-/// dispatch. It is made for one recording thread: it is [`Send`], not [`Sync`], and has no lock.
+/// Binds descriptors: a program stages them by set and binding, and the binder binds stale sets at a draw or a
+/// dispatch. It is made for one recording thread: [`Send`], not [`Sync`], no lock.
 ///
 /// ```text
 ///   stage(set, binding, ..)      values are noted; nothing is called
@@ -110,29 +111,29 @@ impl Default for BinderCreateInfo<'_> {
 ///       descriptor buffers       bytes are copied into the bound page            vkGetDescriptorEXT, vkCmdSetDescriptorBufferOffsetsEXT
 /// ```
 ///
-/// The model of the [`DescriptorDevice`] decides between the last two. The code that stages is the same for both, if
-/// the descriptors of buffers have addresses.
+/// The model of the [`DescriptorDevice`] decides between the last two. The staging code is the same for both, if the
+/// descriptors of buffers have addresses.
 ///
-/// - **A commit with nothing stale does nothing.** A set is stale if what is staged differs from what is bound. Only
-///   such sets are made anew, and one call binds consecutive ones. Staging the same descriptors again makes nothing
-///   new.
+/// - **A commit with nothing stale does nothing.** A set is stale if its staged content differs from the bound content.
+///   Only stale sets are created anew, and one call binds consecutive ones. Staging the same descriptors again creates
+///   nothing.
 /// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two
-///   draws costs the draws nothing.
-/// - **A change of the pipeline layout** keeps what Vulkan keeps, and what is staged of sets with the same layout:
-///   [`set_layout`](Self::set_layout).
-/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones:
+///   draws does not affect the draws.
+/// - **A change of the pipeline layout** keeps the bound sets that Vulkan keeps, and the staged descriptors of sets
+///   with the same layout: see [`set_layout`](Self::set_layout).
+/// - **The program's own sets**, persistent or bindless, replace staged descriptors: see
 ///   [`stage_set`](Self::stage_set), and [`stage_buffer`](Self::stage_buffer) for descriptor buffers.
-/// - **One page of descriptors is bound** at a time. When it is full, the binder binds another one and makes all staged
+/// - **One descriptor page is bound** at a time. When it is full, the binder binds another one and rebuilds all staged
 ///   sets there.
-/// - The binder writes no descriptor that was never staged, and shaders may not use such a descriptor.
-///   [`first_unstaged`](Self::first_unstaged) finds it.
+/// - The binder never writes descriptors that were not staged, and shaders must not use them.
+///   [`first_unstaged`](Self::first_unstaged) finds them.
 ///
-/// What a binder makes lives for one recording: it has [`flush`](Self::flush) and [`collect`](Self::collect), as
-/// [`TransientSets`](super::TransientSets) have.
+/// The sets and bytes of a binder live for one recording: it has [`flush`](Self::flush) and [`collect`](Self::collect),
+/// like [`TransientSets`](super::TransientSets).
 ///
 /// The constants of a draw need no descriptor of their own: stage a page of an
 /// [`UploadArena`](crate::upload::UploadArena) as a dynamic uniform buffer, and an offset for each draw. The set is
-/// made once for each page:
+/// then created once for each page:
 ///
 /// ```
 /// use ash::vk;
@@ -199,7 +200,7 @@ impl Default for BinderCreateInfo<'_> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Threads do not share one:
+/// Threads cannot share a binder:
 ///
 /// ```compile_fail
 /// fn shared<B: Sync>() {}
@@ -213,23 +214,23 @@ pub struct Binder<A: AllocatorRef> {
     sizes: DescriptorSizes,
     /// The descriptor buffers that are bound in the command buffer.
     bound: Bound,
-    /// What pages were made for.
+    /// The usages of the pages.
     usage: vk::BufferUsageFlags,
     /// The dynamic offsets of one call, kept for its capacity.
     offsets: Vec<u32>,
 }
 
 impl<A: AllocatorRef> Binder<A> {
-    /// Makes a binder without sets and pages.
+    /// Creates a binder without sets and pages.
     ///
     /// # Errors
-    /// [`CreateBinderError`] if the binder cannot make sets, or pages for descriptors: for example because the
-    /// allocator was made without device addresses.
+    /// [`CreateBinderError`] if the binder cannot create sets or descriptor pages, for example because the allocator
+    /// was created without device addresses.
     ///
     /// # Safety
-    /// 1. The allocator is of the same device.
-    /// 2. Only recordings whose ticket is given to the next [`flush`](Self::flush) use what commits make. A clock that
-    ///    is given to the binder says that a ticket is done only when the device is done with its recording, or never
+    /// 1. The allocator belongs to the same device.
+    /// 2. Only recordings whose ticket is passed to the next [`flush`](Self::flush) use the results of commits. A clock
+    ///    that is passed to the binder reports a ticket as done only if the device is done with its recording, or never
     ///    gets it.
     pub unsafe fn new(
         device: &DescriptorDevice,
@@ -239,7 +240,7 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(Self {
             device: device.clone(),
             points: std::array::from_fn(|_| Point::default()),
-            // SAFETY: the caller makes the promises of `Source::new`, which are this function's.
+            // SAFETY: the caller keeps the promises of `Source::new`, which are the same.
             source: unsafe { Source::new(device, allocator, info) }?,
             sizes: DescriptorSizes::of(device),
             bound: Bound::NOTHING,
@@ -248,16 +249,16 @@ impl<A: AllocatorRef> Binder<A> {
         })
     }
 
-    /// Sets the pipeline layout that what is staged and bound at this bind point is for.
+    /// Sets the pipeline layout for staging and binding at this bind point.
     ///
-    /// As in Vulkan, sets before the first incompatible one stay bound. Of the other sets, those with the same set
-    /// layout stay staged and are bound again; the rest is dropped.
+    /// As in Vulkan, sets before the first incompatible one stay bound. Other sets with the same set layout stay staged
+    /// and are bound again; the rest is dropped.
     ///
     /// # Errors
-    /// [`UseLayoutError`]: nothing was changed.
+    /// [`UseLayoutError`]. Nothing was changed.
     ///
     /// # Complexity
-    /// O(1) if `layout` is set already, else O(sets) and a comparison of the sets' layouts.
+    /// O(1) if `layout` is already set, otherwise O(sets) and a comparison of the sets' layouts.
     #[inline]
     #[doc(alias = "ParseRootSignature")]
     #[doc(alias = "ParseGraphicsRootSignature")]
@@ -285,8 +286,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Begins a command buffer, or goes on after other code has bound sets in it. Nothing counts as bound. What is
-    /// staged stays staged, and the next commit makes and binds it anew.
+    /// Begins a command buffer, or continues one after other code has bound sets in it. Nothing counts as bound. Staged
+    /// descriptors stay staged, and the next commit creates and binds them anew.
     ///
     /// # Complexity
     /// O(staged sets).
@@ -297,7 +298,7 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Forgets what is bound and staged, and the layout, at every bind point.
+    /// Clears bound and staged descriptors, and the layout, at every bind point.
     ///
     /// # Complexity
     /// O(sets).
@@ -308,42 +309,42 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Ends a recording: what commits have made since the last flush stays until `ticket` is done. Call it before the
+    /// Ends a recording: keeps the results of commits since the last flush until `ticket` is done. Call it before the
     /// recording is submitted. Implies [`begin`](Self::begin).
     ///
     /// # Errors
-    /// [`FlushError`] if the driver fails to flush the memory of the descriptors' bytes, or if the ticket is of another
-    /// clock than the tickets that are waited for. Nothing was changed: the call may be made again.
+    /// [`FlushError`] if the driver fails to flush the memory of the descriptors, or if the ticket belongs to another
+    /// clock than the pending tickets. Nothing was changed, so the caller may retry.
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.source.flush(ticket)?;
         self.begin();
         Ok(())
     }
 
-    /// Takes back what finished recordings used, and returns the count of pools or pages that became free. Call it once
-    /// a frame.
+    /// Frees the resources of completed recordings. Returns the number of pools or pages that became free. Call it once
+    /// per frame.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset a pool, or if something waits for another clock. The next call
+    /// [`CollectError`] if the driver failed to reset a pool, or if something waits for another clock. The next call
     /// tries to reset the pool again.
     pub fn collect(&mut self, clock: &ClockView) -> Result<usize, CollectError> {
         self.source.collect(clock)
     }
 
-    /// Destroys all that the binder has made.
+    /// Destroys everything that the binder created.
     ///
     /// # Safety
-    /// The device no longer uses anything that the binder made (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
+    /// The device no longer uses anything that the binder created (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
     /// VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller's promise: the device uses nothing of it any more.
+        // SAFETY: the caller's promise: the device no longer uses any of it.
         unsafe { self.source.destroy() };
     }
 
-    /// Checks that the binder's tables agree with one another. For tests and debugging: O(descriptors).
+    /// Checks the internal state for consistency, for tests and debugging. O(descriptors).
     ///
     /// # Panics
-    /// If two of them do not agree; the message names both.
+    /// If an invariant does not hold; the message names it.
     pub fn validate(&self) {
         for point in &self.points {
             point.validate();

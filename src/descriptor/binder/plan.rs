@@ -1,4 +1,5 @@
-//! What the binder has to know about a set layout: where it stages each descriptor, and how it writes it.
+//! The properties of a set layout that the binder needs: the staging position of each descriptor, and how it is
+//! written.
 //!
 //! ```text
 //!   elements   one for each descriptor, and one for each inline uniform block          bits of masks
@@ -18,28 +19,28 @@ use crate::descriptor::layout::{SetLayout, SetLayoutBinding};
 use crate::descriptor::models::BindingModel;
 use crate::descriptor::sizes::DescriptorSizes;
 
-/// How descriptors of a set get to the device.
+/// The way in which descriptors of a set reach the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// A `VkDescriptorSet` that is written and bound.
     Set,
-    /// Descriptors that are pushed.
+    /// Push descriptors.
     Push,
-    /// Bytes in a descriptor buffer; their offset is set.
+    /// Bytes in a descriptor buffer, bound by offset.
     Buffer,
-    /// The program binds a set of its own: there is nothing to stage.
+    /// The program binds its own set: nothing is staged.
     Elsewhere,
 }
 
-/// Where the bytes of a binding's descriptors are.
+/// The byte layout of a binding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct BindingBytes {
-    /// Bytes from the start of the set to the first descriptor.
+    /// The offset of the first descriptor in the set, in bytes.
     pub(super) offset: usize,
-    /// Bytes from one descriptor to the next.
+    /// The distance between descriptors in bytes.
     pub(super) stride: usize,
-    /// The bytes of an image and of a sampler, for combined image samplers that are laid out as an array of images and
-    /// then an array of samplers.
+    /// The sizes of an image and of a sampler, for combined image samplers whose arrays are split into an array of
+    /// images and an array of samplers.
     pub(super) split: Option<(usize, usize)>,
 }
 
@@ -47,15 +48,15 @@ pub(super) struct BindingBytes {
 pub(super) struct BindingPlan {
     pub(super) number: u32,
     pub(super) kind: DescriptorKind,
-    /// The count of descriptors; for an inline uniform block, of bytes.
+    /// The number of descriptors; for an inline uniform block, the number of bytes.
     pub(super) count: u32,
     pub(super) first_element: u32,
-    /// The count of elements: 0 if the samplers are in the layout.
+    /// The number of elements: 0 if the samplers are immutable.
     pub(super) elements: u32,
     pub(super) first_word: usize,
-    /// Words of a descriptor.
+    /// The number of words of a descriptor.
     pub(super) stride: usize,
-    /// The number of its first dynamic offset.
+    /// The index of its first dynamic offset.
     pub(super) first_dynamic: usize,
     pub(super) bytes: BindingBytes,
 }
@@ -79,13 +80,13 @@ pub(super) struct SetPlan {
     pub(super) elements: u32,
     pub(super) words: usize,
     pub(super) dynamics: usize,
-    /// Bytes in a descriptor buffer, a multiple of the alignment of offsets.
+    /// The size in a descriptor buffer, a multiple of the offset alignment.
     pub(super) bytes: usize,
-    /// Whether there are mutable descriptors, each with a type of its own.
+    /// True if the set has mutable descriptors, each with its own type.
     pub(super) is_mutable: bool,
-    /// The template that writes a set with all elements staged. The pipeline layout owns it.
+    /// The template for sets whose elements are all staged. The pipeline layout owns it.
     pub(super) template: Option<vk::DescriptorUpdateTemplate>,
-    /// The same for push descriptors, by bind point.
+    /// The same for push descriptors, indexed by bind point.
     pub(super) push_templates: [Option<vk::DescriptorUpdateTemplate>; 2],
 }
 
@@ -93,8 +94,8 @@ fn is_dynamic(kind: DescriptorKind) -> bool {
     matches!(kind, DescriptorKind::UniformBufferDynamic | DescriptorKind::StorageBufferDynamic)
 }
 
-/// The words that a template reads for a descriptor: a `VkDescriptorImageInfo`, a `VkDescriptorBufferInfo`, or a
-/// handle.
+/// Returns the number of words that a template reads for a descriptor: a `VkDescriptorImageInfo`, a
+/// `VkDescriptorBufferInfo`, or a handle.
 fn words_of(kind: DescriptorKind) -> usize {
     match kind {
         DescriptorKind::UniformTexelBuffer
@@ -103,10 +104,10 @@ fn words_of(kind: DescriptorKind) -> usize {
         _ => 3,
     }
 }
-/// Whether the words of an array of images lie as far apart as in an array of `VkDescriptorImageInfo`. A template takes
-/// the stride as a parameter, but a write does not.
+/// True if the staged words of images have the stride of a `VkDescriptorImageInfo` array. A template takes the stride
+/// as a parameter, but a write does not.
 pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
-// 20 where numbers of eight bytes are aligned to four, as on 32-bit x86 under unix.
+// The size is 20 if 8-byte integers have an alignment of 4, as on 32-bit x86 Unix.
 const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
 const _: () = assert!(size_of::<vk::DescriptorBufferInfo>() == 24);
 const _: () = assert!(size_of::<vk::BufferView>() == 8 && size_of::<vk::AccelerationStructureKHR>() == 8);
@@ -125,7 +126,7 @@ fn way_of(device: &DescriptorDevice, layout: &SetLayout) -> Way {
 }
 
 impl SetPlan {
-    /// Without templates.
+    /// Creates a plan without templates.
     ///
     /// # Safety
     /// The layout's handle is live.
@@ -156,7 +157,7 @@ impl SetPlan {
             bindings.push(plan.add(binding));
         }
         if way == Way::Buffer {
-            // SAFETY: the caller promises that the layout is live; `check` in `layout` has seen that it was made for
+            // SAFETY: the caller promises that the layout is live; `check` in `layout` verified that it was created for
             // descriptor buffers.
             unsafe { plan.lay_out(device, set, &mut bindings) }?;
         }
@@ -164,13 +165,13 @@ impl SetPlan {
         Ok(plan)
     }
 
-    /// Makes room for a binding, and counts it.
+    /// Assigns positions to a binding, and adds it to the totals.
     fn add(&mut self, binding: &SetLayoutBinding) -> BindingPlan {
         let kind = binding.kind;
         let is_inline = kind == DescriptorKind::InlineUniformBlock;
         let in_layout = binding.immutable_samplers
             && kind == DescriptorKind::Sampler
-            // The driver does not write immutable samplers into a buffer: the program has to.
+            // The driver does not write immutable samplers into a buffer, so the program must.
             && self.way != Way::Buffer;
         let elements = match () {
             () if in_layout => 0,
@@ -203,10 +204,10 @@ impl SetPlan {
         plan
     }
 
-    /// Asks the driver where descriptors are in a descriptor buffer.
+    /// Queries the positions of descriptors in a descriptor buffer from the driver.
     ///
     /// # Safety
-    /// The layout is live, and was made for descriptor buffers.
+    /// The layout is live, and was created for descriptor buffers.
     unsafe fn lay_out(
         &mut self,
         device: &DescriptorDevice,
@@ -214,10 +215,10 @@ impl SetPlan {
         bindings: &mut [BindingPlan],
     ) -> Result<(), PipelineLayoutError> {
         let handle = self.layout.handle();
-        // SAFETY: the caller's promise: the layout is live, and was made for descriptor buffers.
+        // SAFETY: the caller's promise: the layout is live, and was created for descriptor buffers.
         let size = unsafe { device.driver().set_layout_size(handle) };
         let aligned = offset_alignment(device).align_up(size).and_then(host_size);
-        // Larger sets fit no address space.
+        // Larger sets do not fit an address space.
         let too_large = |size: &usize| isize::try_from(*size).is_err();
         let Some(bytes) = aligned.filter(|size| !too_large(size)) else {
             return Err(PipelineLayoutError::SetSize { set, bytes: size });
@@ -226,7 +227,8 @@ impl SetPlan {
         let properties = &device.driver().facts.buffer;
         for binding in bindings {
             let kind = binding.kind;
-            // SAFETY: the caller promises that the layout is live and made for descriptor buffers; it has the binding.
+            // SAFETY: the caller promises that the layout is live and was created for descriptor buffers; it has the
+            // binding.
             let offset = unsafe { device.driver().binding_offset(handle, binding.number) };
             let stride = match kind {
                 DescriptorKind::InlineUniformBlock => Some(1),
@@ -256,7 +258,7 @@ impl SetPlan {
                     bytes: size,
                 });
             }
-            // They fit `usize`: all are below the size of the set, which fits.
+            // Cannot fail: all values are below the size of the set, which fits `usize`.
             let host = |value: u64| host_size(value).unwrap_or(0);
             binding.bytes = BindingBytes {
                 offset: host(offset),
@@ -268,10 +270,10 @@ impl SetPlan {
         Ok(())
     }
 
-    /// The binding of this number, with what the layout says of it. O(log n).
+    /// Returns the plan of a binding by its number. O(log n).
     #[inline]
     pub(super) fn binding(&self, number: u32) -> Option<&BindingPlan> {
-        // Most layouts count their bindings from 0 without a gap.
+        // Most layouts number their bindings from 0 without gaps.
         if let Some(binding) = self.bindings.get(index(number)).filter(|binding| binding.number == number) {
             return Some(binding);
         }
@@ -279,12 +281,12 @@ impl SetPlan {
         self.bindings.get(at)
     }
 
-    /// Whether the set has nothing to stage and shaders may still use it: all its samplers are in the layout.
+    /// Returns true if the set needs no staging but shaders may use it: all its samplers are immutable.
     pub(super) fn is_staged_by_itself(&self) -> bool {
         self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
     }
 
-    /// The entries of a template: each whole binding that has elements.
+    /// Returns the entries of a template: one for each binding with elements.
     pub(super) fn template_entries(&self) -> Vec<vk::DescriptorUpdateTemplateEntry> {
         let staged = self.bindings.iter().filter(|binding| binding.elements != 0);
         staged
@@ -300,13 +302,13 @@ impl SetPlan {
             .collect()
     }
 
-    /// Whether templates can write it: they have one type for each binding.
+    /// Returns true if templates can write the set: each binding must have one type.
     pub(super) fn may_have_template(&self) -> bool {
         !self.is_mutable && self.elements != 0 && matches!(self.way, Way::Set | Way::Push)
     }
 }
 
-/// The alignment of offsets in descriptor buffers. It is a power of two, even if the driver says otherwise.
+/// Returns the alignment of offsets in descriptor buffers. It is a power of two, even if the driver's value is not.
 pub(super) fn offset_alignment(device: &DescriptorDevice) -> Alignment {
     Alignment::at_least(device.driver().facts.buffer.descriptor_buffer_offset_alignment)
 }

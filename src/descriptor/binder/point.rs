@@ -1,11 +1,10 @@
-//! What is staged and bound at one bind point.
+//! The staged and bound sets of one bind point.
 //!
-//! Invariants, by number, held by `validate`:
-//! - P1: `staged` has bits of sets of the layout only, and so do `changed`, `rebind` and `given`, which are parts of
-//!   it.
-//! - P2: a set with neither bit is bound in the command buffer as it is staged, with a pipeline layout that is
-//!   compatible.
-//! - P3: the bits of `given` are those of areas with a set of the program's.
+//! Invariants, asserted by `validate`:
+//! - P1: `staged` contains only sets of the layout, and `changed`, `rebind` and `given` are subsets of it.
+//! - P2: a staged set that is neither in `changed` nor in `rebind` is bound in the command buffer as staged, with a
+//!   compatible pipeline layout.
+//! - P3: `given` contains exactly the areas with a set of the program.
 #![forbid(unsafe_code)]
 
 use super::area::Area;
@@ -15,26 +14,26 @@ use super::mask::{bits, lowest};
 #[derive(Debug, Default)]
 pub(super) struct Point {
     pub(super) layout: Option<PipelineLayoutInfo>,
-    /// One for each set of the layout, and those that larger layouts have left.
+    /// One for each set of the layout, plus those left over from larger layouts.
     pub(super) areas: Vec<Area>,
-    /// Sets with anything staged.
+    /// Sets with staged content.
     pub(super) staged: u32,
-    /// Sets that may differ from what was last made of them.
+    /// Sets that may differ from their last result.
     pub(super) changed: u32,
-    /// Sets that are not bound, or not with these offsets.
+    /// Sets that are not bound, or not with the current offsets.
     pub(super) rebind: u32,
-    /// Sets of the program's own.
+    /// The program's own sets.
     pub(super) given: u32,
 }
 
 impl Point {
-    /// Sets that a commit has to look at.
+    /// Returns the sets that a commit must check.
     #[inline]
     pub(super) fn stale(&self) -> u32 {
         self.changed | self.rebind
     }
 
-    /// The layout's sets; 0 without a layout.
+    /// Returns the number of sets in the layout; 0 without a layout.
     pub(super) fn sets(&self) -> u32 {
         self.layout.as_ref().map_or(0, PipelineLayoutInfo::set_count)
     }
@@ -69,7 +68,7 @@ impl Point {
         self.staged &= kept;
         self.given &= kept;
         self.changed &= kept;
-        // Those before the first incompatible one stay bound. The others are staged as they were, and bound again.
+        // Sets before the first incompatible one stay bound. The others stay staged, and are bound again.
         self.rebind = (self.rebind & kept) | (self.staged & !lowest(crate::base::cast::index(compatible)));
         for (set, plan) in plans.iter().enumerate() {
             let bit = 1 << set;
@@ -82,7 +81,7 @@ impl Point {
         self.layout = Some(new.clone());
     }
 
-    /// Forgets what is bound. What is staged is made anew when it is bound.
+    /// Clears the bound state. Staged content is created anew by the next commit.
     pub(super) fn begin(&mut self) {
         self.rebind = self.staged;
         self.changed = self.staged & !self.given;
@@ -91,7 +90,7 @@ impl Point {
         }
     }
 
-    /// Forgets what is staged, and the layout.
+    /// Clears the staged state and the layout.
     pub(super) fn forget(&mut self) {
         self.layout = None;
         (self.staged, self.changed, self.rebind, self.given) = (0, 0, 0, 0);
@@ -100,16 +99,16 @@ impl Point {
         }
     }
 
-    /// Forgets what is bound in descriptor buffers.
+    /// Marks all sets as unbound, after a change of descriptor buffers.
     pub(super) fn unbind_all(&mut self) {
         self.rebind = self.staged;
     }
 
-    /// Notes that something of a set was staged.
+    /// Records that descriptors of a set were staged.
     #[inline]
     pub(super) fn touch(&mut self, set: usize) {
         let bit = 1 << set;
-        // The program's own set is no longer bound once another one is.
+        // The program's own set must be replaced once descriptors are staged.
         let mask = if self.given & bit == 0 { 0 } else { bit };
         self.given &= !bit;
         self.rebind |= mask | (bit & !self.staged);
@@ -117,7 +116,7 @@ impl Point {
         self.changed |= bit;
     }
 
-    /// Notes that a set of the program's own was staged.
+    /// Records that a set of the program was staged.
     pub(super) fn touch_given(&mut self, set: usize) {
         let bit = 1 << set;
         self.staged |= bit;
@@ -126,7 +125,7 @@ impl Point {
         self.changed &= !bit;
     }
 
-    /// Removes from `changed` the sets that were staged again as they had been made. Returns the stale sets.
+    /// Removes sets from `changed` that were staged again with the same content. Returns the stale sets.
     #[inline]
     pub(super) fn refresh(&mut self) -> u32 {
         for set in bits(self.changed) {
@@ -137,7 +136,7 @@ impl Point {
         self.stale()
     }
 
-    /// See the invariants in the [module](self).
+    /// Asserts the invariants of the [module](self).
     pub(super) fn validate(&self) {
         let sets = self.layout.as_ref().map_or(0, |layout| layout.plans().len());
         assert_eq!(self.staged & !lowest(sets), 0, "P1");

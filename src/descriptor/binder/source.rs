@@ -1,4 +1,4 @@
-//! What a commit takes its memory from: sets that live for one recording, or pages of descriptors.
+//! The memory of commits: sets that live for one recording, or descriptor pages.
 
 use ash::vk;
 
@@ -15,7 +15,7 @@ pub(super) enum Source<A: AllocatorRef> {
     Pages(Box<UploadArena<A>>),
 }
 
-/// The usages of pages. Push descriptors are in pages if the device wants that.
+/// Returns the usages of pages. Push descriptors are in pages if the device requires it.
 pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
     let push = DescriptorFeatures::PUSH_DESCRIPTOR | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS;
     let needs_buffer = device.driver().facts.buffer.bufferless_push_descriptors == vk::FALSE;
@@ -26,7 +26,7 @@ pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
     }
 }
 
-/// The most bytes of one buffer that the device reaches.
+/// Returns the maximum size of one buffer for descriptors.
 fn reach(device: &DescriptorDevice) -> u64 {
     let properties = &device.driver().facts.buffer;
     let all = [
@@ -36,13 +36,13 @@ fn reach(device: &DescriptorDevice) -> u64 {
         properties.sampler_descriptor_buffer_address_space_size,
         properties.descriptor_buffer_address_space_size,
     ];
-    // 0 is no limit that a driver may have.
+    // 0 is not a valid limit.
     all.into_iter().filter(|&limit| limit != 0).min().unwrap_or(u64::MAX)
 }
 
 impl<A: AllocatorRef> Source<A> {
     /// # Safety
-    /// As [`Binder::new`](super::Binder::new).
+    /// Same as [`Binder::new`](super::Binder::new).
     pub(super) unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -58,14 +58,14 @@ impl<A: AllocatorRef> Source<A> {
             page_size: info.page_size.min(reach(device)),
             usage: page_usage(device),
             device_address: true,
-            // One page is bound, and all sets are in it.
+            // Only one page is bound, and all sets must be in it.
             oversize: Oversize::Error,
             memory_limit: info.memory_limit,
             share_pages: true,
             name: info.name,
             ..UploadArenaCreateInfo::default()
         };
-        // SAFETY: descriptor buffers are enabled, and so are their usages; the rest is the caller's promise.
+        // SAFETY: descriptor buffers and their usages are enabled; the rest is the caller's promise.
         let pages = unsafe { UploadArena::new(allocator, &pages) };
         pages.map(Box::new).map(Self::Pages).map_err(CreateBinderError::Pages)
     }
@@ -93,9 +93,9 @@ impl<A: AllocatorRef> Source<A> {
     /// The device no longer uses anything of it.
     pub(super) unsafe fn destroy(self) {
         match self {
-            // SAFETY: the caller's promise: the device uses nothing of it any more.
+            // SAFETY: the caller's promise: the device no longer uses any of it.
             Self::Sets(sets) => unsafe { sets.destroy() },
-            // SAFETY: the caller's promise: the device uses nothing of it any more.
+            // SAFETY: the caller's promise: the device no longer uses any of it.
             Self::Pages(pages) => unsafe { pages.destroy() },
         }
     }

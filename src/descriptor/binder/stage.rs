@@ -1,4 +1,4 @@
-//! Staging checks a whole request first, and then notes it. It never calls the driver.
+//! Staging validates the whole request before it changes anything. It makes no driver calls.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -13,14 +13,14 @@ use crate::descriptor::descriptor::Descriptor;
 use crate::descriptor::heap::{BindlessStore, DescriptorHeap};
 use crate::upload::AllocatorRef;
 
-/// The plan of a set, and its area.
+/// Returns the plan of a set, and its area.
 fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {
     let missing = StageError::NoSuchSet { set, sets: point.sets() };
     let layout = point.layout.as_ref().ok_or(StageError::NoLayout { point: at, set })?;
     layout.plans().get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
 }
 
-/// The most descriptors of a set that is staged. Each takes host memory: so many of them take some hundred MiB.
+/// The maximum number of descriptors in a staged set. Each takes host memory; this many take several hundred MiB.
 const MOST_STAGED: u32 = 1 << 22;
 
 fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, StageError> {
@@ -31,7 +31,7 @@ fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, St
     Ok(found)
 }
 
-/// Whether the binding has `count` descriptors from `first` on.
+/// Checks that the binding has `asked` descriptors from `first` on.
 fn check_range(binding: &BindingPlan, first: u32, asked: usize) -> Result<(), StageError> {
     let end = u64::from(first).saturating_add(widen(asked));
     if end <= u64::from(binding.count) {
@@ -40,7 +40,7 @@ fn check_range(binding: &BindingPlan, first: u32, asked: usize) -> Result<(), St
     Err(StageError::OutOfRange { binding: binding.number, first, asked: widen(asked), count: binding.count })
 }
 
-/// Whether a descriptor may be in the binding.
+/// Checks that the binding accepts the descriptor.
 fn check_descriptor(
     plan: &SetPlan,
     binding: &BindingPlan,
@@ -69,14 +69,14 @@ fn check_descriptor(
 }
 
 impl<A: AllocatorRef> Binder<A> {
-    /// Stages `descriptors` in a binding, from `first` on. It does not call the driver; the next
-    /// [`commit`](Self::commit) for this bind point binds them.
+    /// Stages `descriptors` in a binding, from `first` on. Makes no driver call; the next [`commit`](Self::commit) for
+    /// this bind point binds them.
     ///
-    /// Descriptors are values, and the binder keeps copies. What they name has to be live when they are committed. A
-    /// commit does no work for descriptors that were staged again unchanged.
+    /// Descriptors are values, and the binder stores copies. Their objects must be live at the commit. A commit does no
+    /// work for descriptors that were staged again unchanged.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed, also if all descriptors but one fit.
+    /// [`StageError`]. Nothing was changed, even if all descriptors but one fit.
     ///
     /// # Complexity
     /// O(descriptors).
@@ -115,7 +115,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// Stages `bytes` of an inline uniform block, from byte `offset` on. Bytes that were never staged are zero.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed. Offset and length are multiples of 4
+    /// [`StageError`]. Nothing was changed. Offset and length must be multiples of 4
     /// (VUID-VkWriteDescriptorSet-descriptorType-02219, -02220).
     ///
     /// # Complexity
@@ -152,11 +152,11 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Stages the offset that is added to a dynamic buffer when its set is bound. The offset is 0 at first, and staging
-    /// descriptors does not change it. A new offset makes no new set: the same set is bound again.
+    /// Stages the offset that is added to a dynamic buffer when its set is bound. It is initially 0, and staging
+    /// descriptors does not change it. A new offset creates no new set: the same set is bound again.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed. The offset is a multiple of `minUniformBufferOffsetAlignment` or
+    /// [`StageError`]. Nothing was changed. The offset must be a multiple of `minUniformBufferOffsetAlignment` or
     /// `minStorageBufferOffsetAlignment` (VUID-vkCmdBindDescriptorSets-pDynamicOffsets-01971, -01972).
     ///
     /// # Complexity
@@ -197,11 +197,11 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Stages a set of the program's own, persistent or of a heap, in place of what is staged for its number.
-    /// Descriptors that are staged later replace it in turn; nothing that was staged before it counts then.
+    /// Stages a set of the program, persistent or of a heap, in place of the descriptors staged for its number.
+    /// Descriptors that are staged later replace it, and earlier ones do not return.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed.
+    /// [`StageError`]. Nothing was changed.
     ///
     /// # Complexity
     /// O(1).
@@ -225,14 +225,14 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// As [`stage_set`](Self::stage_set) for descriptor buffers: the set is at `offset` of a buffer of the program's
-    /// own, for example a heap's ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and
-    /// offset 0). Of `buffer`, only address and usage are read. It is bound beside the page of descriptors, together
-    /// with the others that were staged since [`begin`](Self::begin). A buffer that is first staged later in a command
+    /// Variant of [`stage_set`](Self::stage_set) for descriptor buffers. The set is at `offset` of a buffer of the
+    /// program, for example a heap's ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), at
+    /// offset 0). Only address and usage of `buffer` are read. It is bound beside the descriptor page, together with
+    /// the others that were staged since [`begin`](Self::begin). A buffer that is first staged later in a command
     /// buffer costs as much as another page.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed. The offset is a multiple of `descriptorBufferOffsetAlignment`
+    /// [`StageError`]. Nothing was changed. The offset must be a multiple of `descriptorBufferOffsetAlignment`
     /// (VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061).
     ///
     /// # Complexity
@@ -263,11 +263,12 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Stages what a frame binds of a heap: [`stage_set`](Self::stage_set) or [`stage_buffer`](Self::stage_buffer),
-    /// whichever it is made of. Call it after the heap's [`flush`](crate::descriptor::BindlessHeap::flush) for the frame.
+    /// Stages a heap for a frame with [`stage_set`](Self::stage_set) or [`stage_buffer`](Self::stage_buffer), depending
+    /// on its store. Call it after the heap's [`flush`](crate::descriptor::BindlessHeap::flush) for the frame.
     ///
     /// # Errors
-    /// [`StageError`]: nothing was changed. [`StageError::NullSet`] for Vulkan's own heaps, which are bound without sets.
+    /// [`StageError`]. Nothing was changed. [`StageError::NullSet`] for Vulkan's own heaps, which are bound without
+    /// sets.
     ///
     /// # Complexity
     /// O(1).
@@ -284,8 +285,8 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: such a
-    /// descriptor is a fault only if a shader uses it.
+    /// Returns the first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: this
+    /// is an error only if a shader uses the descriptor.
     ///
     /// # Complexity
     /// O(descriptors of the layout).

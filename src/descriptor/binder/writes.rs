@@ -1,4 +1,4 @@
-//! The `VkWriteDescriptorSet`s of what is staged, for sets that no template writes.
+//! The `VkWriteDescriptorSet`s of staged descriptors, for sets without a template.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -8,10 +8,10 @@ use super::plan::{BindingPlan, IMAGES_ARE_DENSE, SetPlan};
 use crate::base::cast::index;
 use crate::descriptor::counts::DescriptorKind;
 
-/// The most writes that are handed on together.
+/// The maximum number of writes in one driver call.
 const BATCH: usize = 16;
 
-/// Passes the writes of everything that is staged in `area` to `then`, in batches.
+/// Passes the writes of all staged descriptors in `area` to `then`, in batches.
 pub(super) fn for_writes(
     set: vk::DescriptorSet,
     plan: &SetPlan,
@@ -53,14 +53,15 @@ pub(super) fn for_writes(
     }
 }
 
-/// Where the words of a descriptor begin. The pointer is valid for all words behind them too, because a write of
-/// several descriptors reads them.
+/// Returns a pointer to the words of a descriptor. It is valid for all following words too, because a write of several
+/// descriptors reads them.
 fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
     let at = binding.first_word + index(element) * binding.stride;
     area.words.get(at..).map_or(std::ptr::null(), <[u64]>::as_ptr)
 }
 
-/// A write of descriptors from `element` on, `staged` of which are staged, and the count of those that it writes.
+/// Returns a write of descriptors from `element` on, `staged` of which are staged, and the number of descriptors that
+/// it writes.
 fn write<'a>(
     set: vk::DescriptorSet,
     binding: &BindingPlan,
@@ -75,7 +76,7 @@ fn write<'a>(
         .dst_binding(binding.number)
         .dst_array_element(element)
         .descriptor_type(kind.to_vk());
-    // Mutable descriptors stand three words apart, and handles one.
+    // The stride of mutable descriptors is three words, that of handles one.
     let apart = binding.kind == DescriptorKind::Mutable;
     let (mut write, count) = match kind {
         DescriptorKind::UniformTexelBuffer | DescriptorKind::StorageTexelBuffer => {
@@ -98,7 +99,7 @@ fn write<'a>(
     (write, count)
 }
 
-/// A write of acceleration structures. They are in its chain.
+/// Adds acceleration structures to a write. They are in its chain.
 fn structures(
     write: vk::WriteDescriptorSet<'_>,
     binding: &BindingPlan,
@@ -114,7 +115,7 @@ fn structures(
     then(&[write.push_next(&mut handles)]);
 }
 
-/// A write of all bytes of an inline uniform block.
+/// Returns a write of all bytes of an inline uniform block.
 fn inline(
     set: vk::DescriptorSet,
     binding: &BindingPlan,

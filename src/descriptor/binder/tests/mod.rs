@@ -1,4 +1,4 @@
-//! What the writes say that no template makes.
+//! Tests of the writes without templates.
 
 use ash::vk::{self, Handle as _};
 
@@ -11,7 +11,7 @@ use crate::descriptor::{
 };
 use sublet_sim::{Gpu, Profile};
 
-/// A plan for sets of these bindings; a mutable one takes buffers, texel buffers and images.
+/// Returns a plan for sets of these bindings; a mutable binding accepts buffers, texel buffers and images.
 fn plan(gpu: &Gpu, shapes: &[(u32, K, u32)]) -> SetPlan {
     let info =
         DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..DescriptorDeviceCreateInfo::for_gpu(gpu) };
@@ -35,13 +35,13 @@ fn plan(gpu: &Gpu, shapes: &[(u32, K, u32)]) -> SetPlan {
         shapes.iter().map(|_| vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)).collect();
     let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
-    // SAFETY: the create-info is valid; the layout is only looked at.
+    // SAFETY: the create-info is valid; the layout is only inspected.
     let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
-    // SAFETY: the model is sets: the driver is not asked of the layout.
+    // SAFETY: the model is sets, so the driver gets no queries about the layout.
     unsafe { SetPlan::new(&device, 0, &layout) }.unwrap()
 }
 
-/// A write: binding, first element, type and count, and the first words that it points to.
+/// A write: binding, first element, type and count, and the first words behind its pointer.
 type Seen = (u32, u32, vk::DescriptorType, u32, Vec<u64>);
 
 fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
@@ -59,7 +59,7 @@ fn writes(plan: &SetPlan, area: &Area) -> (Vec<Seen>, usize) {
             let mut words = Vec::new();
             for (pointer, each) in given.into_iter().filter(|(pointer, _)| !pointer.is_null()) {
                 let count = each * crate::base::cast::index(write.descriptor_count);
-                // SAFETY: Vulkan reads as much through it: what is tested is that it is there.
+                // SAFETY: Vulkan reads as much through the pointer; the test checks that it is valid.
                 words.extend_from_slice(unsafe { std::slice::from_raw_parts(pointer, count) });
             }
             if !write.p_next.is_null()
@@ -151,7 +151,7 @@ fn mutable_descriptors_are_written_as_what_each_of_them_is() {
             (0, 5, vk::DescriptorType::STORAGE_BUFFER, 1, vec![6, 16, 64]),
         ]
     );
-    // Another type is another thing, whatever its words are.
+    // The same words with another type are a different descriptor.
     let storage = Descriptor::UniformTexelBuffer(TexelBufferDescriptor::new(vk::BufferView::from_raw(6)));
     stage(&plan, &mut area, 0, 5, &[storage]);
     assert_eq!(writes(&plan, &area).0[4].2, vk::DescriptorType::UNIFORM_TEXEL_BUFFER);
@@ -176,7 +176,7 @@ fn acceleration_structures_are_in_the_chain_of_their_write() {
     assert!(seen.contains(&(1, 0, vk::DescriptorType::STORAGE_BUFFER, 1, vec![1, 16, 64])), "{seen:?}");
 }
 
-/// A null sampler is all zeros, as is what was never staged: it is new all the same.
+/// A null sampler is all zeros, like an unstaged element, but staging it is a change.
 #[test]
 fn what_is_staged_for_the_first_time_is_new_whatever_it_is() {
     let gpu = gpu();
