@@ -1,4 +1,4 @@
-//! One of the three engines, chosen when a block, a pool or a vector is made.
+//! One of the three engines, chosen when a block, a pool or a vector is created.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -6,7 +6,7 @@ use super::{
     RegionId, Regions, Request, Sizes, Span, Tag, Tlsf, Usage,
 };
 
-/// How blocks are divided: which engine a pool or a virtual block has.
+/// The engine of a pool or a virtual block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 #[doc(alias = "POOL_FLAG_ALGORITHM_LINEAR")]
@@ -21,7 +21,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All, in the order of the numbers that a trace has for them.
+    /// All algorithms, in the order of their numbers in traces.
     ///
     /// ```
     /// # use sublet::Algorithm;
@@ -29,7 +29,7 @@ impl Algorithm {
     /// ```
     pub const ALL: [Self; 3] = [Self::Tlsf, Self::Linear, Self::Buddy];
 
-    /// The number that a trace has for it: where it is in [`Self::ALL`].
+    /// The number of the algorithm in traces: its index in [`Self::ALL`].
     #[cfg(feature = "trace")]
     pub(crate) const fn number(self) -> u32 {
         match self {
@@ -40,28 +40,28 @@ impl Algorithm {
     }
 }
 
-/// Units of the smallest chunk that a [`Buddy`] cuts device memory into. Resources are not smaller in effect: their
-/// alignments are 16 and more, and a node of metadata takes 32 bytes.
+/// The smallest chunk of a [`Buddy`] in device memory, in bytes. Smaller chunks would save nothing: resources have
+/// alignments of 16 and more, and a node of metadata takes 32 bytes.
 const BUDDY_BYTES: u64 = 64;
 
-/// Bytes of the smallest blocks whose [`Tlsf`] has slabs. Who asks for smaller ones wants little reserved, and the free
-/// slots of used slabs may be what keeps the last request from fitting.
+/// The smallest block size, in bytes, for which a [`Tlsf`] uses slabs. Smaller blocks are chosen to reserve little
+/// memory, and the free slots of slabs could keep the last request from fitting.
 pub(crate) const LEAST_FOR_SLABS: u64 = 128 << 20;
 
-/// An engine whose algorithm is known at run time: every call is passed on to the one inside.
+/// An engine whose algorithm is known at run time. Forwards every call.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "there is one for each vector of blocks, and it is on every call's way"
 )]
-// A tag of its own: hidden in a field of one of the engines it would take four instructions more to read.
+// An explicit tag: reading a niche in a field of one of the engines takes four more instructions.
 #[repr(u8)]
 pub(crate) enum Engine {
     /// See [`Tlsf`].
     Tlsf(Tlsf),
     /// See [`Linear`].
     Linear(Linear),
-    /// In one variant: of four the compiler makes a table of jumps, which is on every call's way.
+    /// Grouped in one variant: with four variants the compiler uses a jump table, which would slow every call.
     Other(Other),
 }
 
@@ -71,20 +71,20 @@ pub(crate) enum Engine {
 pub(crate) enum Other {
     /// See [`Buddy`].
     Buddy(Buddy),
-    /// What becomes a [`Tlsf`] for regions of so many units with the first of them. Until then its lists would only be
-    /// in the way: most memory types, and many a pool, never have a block.
+    /// A [`Tlsf`] that is created with the first region; the number is its maximum region capacity. Most memory types
+    /// and many pools never have a block, so this saves its lists.
     Unmade(u64),
 }
 
 #[cfg(test)]
 std::thread_local! {
-    /// How often the calling thread has asked an [`Engine`].
+    /// The number of calls that this thread made to an [`Engine`].
     pub(crate) static ASKED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-    /// Of those, by [`Engine::grant_warm`], and what went on to [`Engine::grant_hard`].
+    /// Those calls to [`Engine::grant_warm`], and to [`Engine::grant_hard`] after it.
     pub(crate) static ASKED_WARM: std::cell::Cell<(u32, u32)> = const { std::cell::Cell::new((0, 0)) };
 }
 
-/// [`Metadata::allocate`] of a [`Buddy`], in the form of [`Engine::grant`].
+/// [`Metadata::allocate`] of a [`Buddy`], with the signature of [`Engine::grant`].
 #[cold]
 #[inline(never)]
 fn grant_of_buddy(
@@ -97,7 +97,7 @@ fn grant_of_buddy(
     Some((key, span.region, span.offset))
 }
 
-/// Calls a method of whichever engine it is; what one answers that has no regions yet stands behind it.
+/// Calls a method of the contained engine. The last argument is the result without regions.
 macro_rules! each {
     ($engine:expr, $inner:ident => $call:expr, $unmade:expr) => {
         match $engine {
@@ -109,7 +109,7 @@ macro_rules! each {
     };
 }
 
-/// Whether a request is one that a [`Tlsf`] without regions refuses for want of room only.
+/// The result of a [`Tlsf`] without regions: no space, unless the request is invalid.
 fn nothing_fits(request: &Request) -> Result<(), AllocateError> {
     if request.upper { Err(AllocateError::UpperUnsupported) } else { Ok(()) }
 }
@@ -120,28 +120,28 @@ fn no_region(region: RegionId) -> ! {
 }
 
 impl Engine {
-    /// For the blocks of a vector, each of at most `max_region_capacity` bytes. Only one block, or `many`: a [`Linear`]
-    /// asks, because a ring buffer and a double stack need to be the only one.
+    /// An engine for the blocks of a vector, each of at most `max_region_capacity` bytes. `many` is false for a single
+    /// block, which [`Linear`] needs for its ring buffer and double stack.
     ///
     /// # Panics
-    /// If `max_region_capacity` is 0 or above 2^63.
+    /// Panics if `max_region_capacity` is 0 or above 2^63.
     pub(crate) fn new(algorithm: Algorithm, max_region_capacity: u64, many: bool) -> Self {
         let regions = if many { Regions::Many } else { Regions::Single };
         Self::with_smallest(algorithm, max_region_capacity, regions, BUDDY_BYTES)
     }
 
-    /// As [`Self::new`] of a [`Tlsf`] for many blocks, which is made with the first of them.
+    /// Like [`Self::new`] for a [`Tlsf`] with many blocks, which is created with the first block.
     #[inline(always)]
     pub(crate) const fn unmade(max_region_capacity: u64) -> Self {
         Self::Other(Other::Unmade(max_region_capacity))
     }
 
-    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a
-    /// [`Tlsf`] leaves out none, unless there are so many that single ones do not count: [`Engine::leave_nothing_out`]
-    /// before a request is refused.
+    /// An engine for one block of `capacity` units of anything. A [`Buddy`] divides it down to single units. A [`Tlsf`]
+    /// leaves no slack, unless the block is so large that single units do not matter. Then call
+    /// [`Engine::leave_nothing_out`] before refusing a request.
     ///
     /// # Panics
-    /// If `capacity` is 0 or above 2^63.
+    /// Panics if `capacity` is 0 or above 2^63.
     pub(crate) fn single(algorithm: Algorithm, capacity: u64) -> Self {
         Self::with_smallest(algorithm, capacity, Regions::Single, 1)
     }
@@ -160,7 +160,7 @@ impl Engine {
             Algorithm::Tlsf if max_region_capacity >= LEAST_FOR_SLABS => {
                 Self::Tlsf(Tlsf::with_slabs(max_region_capacity))
             }
-            // Who divides down to single units counts them.
+            // An engine that divides down to single units counts them exactly.
             Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
             Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
@@ -168,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// Units that an empty region has to have for a request to fit into it; `u64::MAX` if none is large enough.
+    /// The smallest capacity of an empty region that fits the request; `u64::MAX` if none does.
     pub(crate) fn least_capacity(&self, request: &Request) -> u64 {
         match self {
             // Offset 0 is a multiple of every alignment.
@@ -177,14 +177,14 @@ impl Engine {
         }
     }
 
-    /// Whether more may be granted than was asked.
+    /// Returns true if more than the requested size may be granted.
     #[inline]
     pub(crate) const fn rounds_up(&self) -> bool {
         matches!(self, Self::Other(Other::Buddy(_)))
     }
 
-    /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
-    /// region, and the offset in it. `None`: there is no space.
+    /// The fast interface of [`Metadata::allocate`], with the balanced strategy from below. Returns the key, the
+    /// region, and the offset in it, or `None` if there is no space.
     #[inline(always)]
     pub(crate) fn grant(
         &mut self,
@@ -198,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// [`Self::grant`] as far as a few looks find a place: `None` is to be asked of [`Self::grant_hard`].
+    /// [`Self::grant`] on the fast path only. On `None`, the caller continues with [`Self::grant_hard`].
     #[inline(always)]
     pub(crate) fn grant_warm(
         &mut self,
@@ -225,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// All other looks for what [`Self::grant_warm`] did not grant: only a [`Tlsf`] has some.
+    /// The slow path after [`Self::grant_warm`]. Only a [`Tlsf`] has one.
     #[cold]
     pub(crate) fn grant_hard(
         &mut self,
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    /// [`Metadata::free`] for who counts instructions: the region, and whether it is empty now. `None` if it is a bad
+    /// The fast interface of [`Metadata::free`]. Returns the region, and whether it is empty now, or `None` for a bad
     /// key.
     #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
@@ -255,12 +255,12 @@ impl Engine {
         }
     }
 
-    /// Whether there is a place for a request now, as far as the engine looks. Nothing is changed.
+    /// Returns true if a request would succeed now, as far as the engine searches. Changes nothing.
     pub(crate) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         each!(self, engine => engine.fits(request), nothing_fits(request).map(|()| false))
     }
 
-    /// Whether it would refuse again what it has just refused, if nothing is granted or freed meanwhile.
+    /// Returns true if a refused request would be refused again, as long as nothing is granted or freed.
     pub(crate) const fn has_looked_at_all(&self) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.has_looked_at_all(),
@@ -280,8 +280,8 @@ impl Engine {
         sizes
     }
 
-    /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed
-    /// but at the ends.
+    /// Visits the chunks of a region in their actual layout: see [`Tlsf::places`]. Visits nothing for a [`Linear`],
+    /// which only allocates at the ends.
     pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
         match self {
             Self::Tlsf(tlsf) => tlsf.places(region, visit),
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Grants exactly that place, which is in the free chunk behind `before`: see [`Tlsf::allocate_at`].
+    /// Grants exactly this range, which lies in the free chunk after `before`: see [`Tlsf::allocate_at`].
     pub(crate) fn allocate_at(
         &mut self,
         before: Option<Key>,
@@ -305,13 +305,12 @@ impl Engine {
         }
     }
 
-    /// Grants everything from `offset` up to the end of a region, which are the units that `request` asks for, or
-    /// nothing.
+    /// Grants everything from `offset` to the end of a region, which are the units of `request`, or nothing.
     pub(crate) fn allocate_tail(&mut self, region: RegionId, offset: u64, request: &Request) -> Option<Key> {
         if let Self::Tlsf(tlsf) = self {
             return tlsf.allocate_tail(region, offset, request.tag);
         }
-        // The others have one place to offer: it is that one, or another, which goes back.
+        // The other engines have one candidate. If it is another place, it is freed.
         let (key, span) = self.allocate(request).ok()?;
         if (span.region, span.offset) == (region, offset) {
             return Some(key);
@@ -321,7 +320,7 @@ impl Engine {
         None
     }
 
-    /// Whether [`Self::allocate_tail`] may have room. Nothing is changed.
+    /// Returns true if [`Self::allocate_tail`] may succeed. Changes nothing.
     pub(crate) fn fits_tail(&self, region: RegionId, offset: u64, request: &Request) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.fits_tail(region, offset),
@@ -329,14 +328,14 @@ impl Engine {
         }
     }
 
-    /// Gives back what a [`Tlsf`] keeps free for sizes that come again: it is in the way of who chooses places.
+    /// Returns the memory that a [`Tlsf`] keeps for recurring sizes. It would interfere with explicit placement.
     pub(crate) fn give_slabs_back(&mut self) {
         if let Self::Tlsf(tlsf) = self {
             tlsf.give_slabs_back();
         }
     }
 
-    /// Makes what a [`Tlsf`] left out free, and has it leave out nothing from now on: whether that helps.
+    /// Makes the slack of a [`Tlsf`] free, and forbids slack from now on. Returns true if that gains anything.
     pub(crate) fn leave_nothing_out(&mut self) -> bool {
         match self {
             Self::Tlsf(tlsf) => tlsf.leave_nothing_out(),
@@ -344,7 +343,7 @@ impl Engine {
         }
     }
 
-    /// The region of what is granted: as [`Metadata::span`], for who needs no more of it. `None` if it is a bad key.
+    /// The region of a live key, or `None` for a bad key. Cheaper than [`Metadata::span`].
     #[inline]
     pub(crate) fn region_of(&self, key: Key) -> Option<RegionId> {
         match self {
@@ -353,13 +352,13 @@ impl Engine {
         }
     }
 
-    /// Replaces the tag of what is granted.
+    /// Replaces the tag of a live key.
     #[inline]
     pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         each!(self, engine => engine.set_tag(key, tag), Err(BadKey))
     }
 
-    /// Which one it is.
+    /// The algorithm of the engine.
     pub(crate) const fn algorithm(&self) -> Algorithm {
         match self {
             Self::Tlsf(_) | Self::Other(Other::Unmade(_)) => Algorithm::Tlsf,

@@ -1,30 +1,30 @@
-//! The ground-floor room that divides ranges: which units of a block are whose.
+//! The lowest layer, which divides ranges: it tracks which units of a block are in use.
 //!
-//! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything), knows no
-//! Vulkan and holds no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. With
-//! the free chunks of all regions in one index, no operation costs more because there are more blocks. (The one
-//! exception is an alignment that no place of a region has but its start: for that, starts are looked at one by one.)
+//! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything). It knows no
+//! Vulkan and contains no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. One
+//! index holds the free chunks of all regions, so the cost of an operation does not depend on the number of blocks.
+//! (The one exception is an alignment that only the start of a region has: then the starts are checked one by one.)
 //!
 //! | engine | for | allocate | free |
 //! |---|---|---|---|
 //! | [`Tlsf`] | everything | O(1) | O(1) |
-//! | [`Tlsf`] that was ever asked for [`Strategy::MinOffset`] | low offsets | O(log n) | O(log n) |
+//! | [`Tlsf`] after the first request with [`Strategy::MinOffset`] | low offsets | O(log n) | O(log n) |
 //! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
 //! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
 //!
-//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do. It is a [`Metadata`]
-//! with capacities, requests and spans of its own. The others are [`RangeMetadata`].
+//! [`Counted`] divides no ranges: its regions hold a number of items of each kind, as descriptor pools do. It is a
+//! [`Metadata`] with its own capacities, requests and spans. The others are [`RangeMetadata`].
 //!
-//! A program's own engine is a [`Divider`], which says where in a region a request goes, in a [`Ledger`]; or a
-//! [`Metadata`] from the ground up.
+//! A program's own engine is a [`Divider`] in a [`Ledger`], which only chooses where in a region a request goes; or a
+//! complete [`Metadata`].
 //!
-//! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all
-//! day, one usual request and one free, has a shorter one that answers in registers, and leaves to the other what it
-//! does not know.
+//! Each engine has two interfaces. The methods of [`Metadata`] are the complete contract. A vector of blocks mostly
+//! makes ordinary requests and frees; for these there is a shorter interface that returns in registers. Everything else
+//! falls back to [`Metadata`].
 //!
 //! Placement is deterministic: the same calls give the same offsets.
 #![forbid(unsafe_code)]
-// The traits and types below are the contract; the engines are in the files beside.
+// The traits and types below are the contract; the engines are in the other files.
 
 mod buddy;
 pub mod check;
@@ -52,20 +52,20 @@ pub use ledger::{Divider, Ledger};
 pub use linear::{Linear, Regions};
 pub use tlsf::Tlsf;
 
-/// A region: what an engine knows of one block. Slots of removed regions are used again, lowest first.
+/// A region: an engine's view of one block. Ids of removed regions are reused, lowest first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct RegionId(pub u32);
 
-/// Names one used chunk of one engine, until it is freed. Never zero.
+/// Identifies one used chunk of one engine until it is freed. Never zero.
 ///
-/// A key that was freed, or that came from another engine, is told apart from a live one by the generation in it, so
-/// that freeing twice is an error instead of damage. Engines start their generations far apart, and one comes back
-/// after 2^32 allocations: who mixes up engines must expect to be told, not rely on it.
+/// A key contains a generation, which distinguishes it from freed keys and mostly from those of other engines. So
+/// freeing twice is an error instead of damage. Engines start their generations far apart, and a generation repeats
+/// after 2^32 allocations. So keys of other engines are usually detected, but not always.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key(pub NonZeroU64);
 
-/// What an allocation is for, in the owner's own words: carried with the chunk and shown by [`Metadata::walk`].
-/// Only the lowest 30 bits are kept.
+/// The owner's description of an allocation, stored with the chunk and shown by [`Metadata::walk`]. Only the lowest 30
+/// bits are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tag(pub u32);
 
@@ -74,7 +74,7 @@ impl Tag {
     pub const MASK: u32 = (1 << 30) - 1;
 }
 
-/// What [`Tlsf`] optimises when several free chunks would do. The other engines have only one place to offer.
+/// The preference of [`Tlsf`] among several free chunks that fit. The other engines have only one candidate.
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -90,22 +90,21 @@ pub enum Strategy {
     Balanced,
     /// The first chunk that is sure to fit.
     MinTime,
-    /// The smallest chunk that fits, as far as a fixed number of looks finds it.
+    /// The smallest chunk that fits, among a fixed number of candidates.
     MinMemory,
     /// The lowest offset: regions in the order of their ids, then offsets.
     MinOffset,
 }
 
-/// Where an engine starts to count generations: each engine elsewhere, so that a key of one is hardly ever good in
-/// another.
+/// The first generation of a new engine. Engines start far apart, so that a key is hardly ever valid in another engine.
 #[must_use]
 pub fn first_generation() -> u32 {
     static ENGINES: AtomicU32 = AtomicU32::new(0);
-    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
+    // Multiples of 2^32 divided by the golden ratio are spread as far apart as possible, for any number of them.
     ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
 }
 
-/// What is asked of an engine.
+/// A request to an engine.
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -116,20 +115,20 @@ pub fn first_generation() -> u32 {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Units wanted; not zero.
+    /// Number of units; not zero.
     pub size: u64,
     /// The offset is a multiple of this.
     pub alignment: Alignment,
     /// See [`Strategy`].
     pub strategy: Strategy,
-    /// From the upper end downwards: the second stack of a [`Linear`] double stack. Others refuse it.
+    /// Allocates from the upper end downwards: the second stack of a [`Linear`] double stack. Other engines reject it.
     pub upper: bool,
     /// See [`Tag`].
     pub tag: Tag,
 }
 
 impl Request {
-    /// `size` units at a multiple of `alignment`, balanced, untagged.
+    /// A request for `size` units at a multiple of `alignment`, balanced, untagged.
     #[must_use]
     pub const fn new(size: u64, alignment: Alignment) -> Self {
         Self { size, alignment, strategy: Strategy::Balanced, upper: false, tag: Tag(0) }
@@ -142,18 +141,18 @@ fn asked(size: u64, alignment: u64) -> Request {
     Request::new(size, Alignment::new(alignment).unwrap())
 }
 
-/// What was granted.
+/// A granted range.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Span {
-    /// The region that the chunk is in.
+    /// The region that contains the chunk.
     pub region: RegionId,
     /// First unit, counted from the start of the region.
     pub offset: u64,
-    /// Units granted: what was asked, except where the engine rounds ([`Buddy`]).
+    /// Granted units: the requested size, except where the engine rounds ([`Buddy`]).
     pub size: u64,
 }
 
-/// What is in a region: what an engine granted.
+/// A grant that lies in one region.
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -161,7 +160,7 @@ pub struct Span {
 /// assert_eq!(span.region(), RegionId(3));
 /// ```
 pub trait InRegion {
-    /// Where it is.
+    /// The region of the grant.
     fn region(&self) -> RegionId;
 }
 
@@ -171,28 +170,28 @@ impl InRegion for Span {
     }
 }
 
-/// Why an engine did not allocate.
+/// The reason why an engine did not allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateError {
-    /// No free chunk of any region fits, as far as the engine looks. Another region, or freeing, may help.
+    /// No free chunk of any region fits, as far as the engine searches. Another region, or freeing, may help.
     NoSpace,
-    /// [`Request::upper`] of an engine that is not [`Linear`], or of one that may have several regions.
+    /// [`Request::upper`] for an engine that is not [`Linear`], or that may have several regions.
     UpperUnsupported,
     /// [`Request::upper`] while the region is used as a ring buffer: the two exclude each other.
     UpperInRing,
 }
 
-/// What freeing a key did.
+/// The result of freeing a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Freed<S = Span> {
-    /// What was freed.
+    /// The freed grant.
     pub span: S,
     /// The region has no used chunk left.
     pub region_empty: bool,
 }
 
-/// The key is of no live chunk of this engine: freed already, or foreign. Nothing was changed.
+/// The key belongs to no live chunk of this engine: it was freed already, or is foreign. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadKey;
 
@@ -200,15 +199,15 @@ pub struct BadKey;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotEmpty;
 
-/// Why a region was not added. Nothing was changed.
+/// The reason why a region was not added. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RegionError {
     /// Zero units, or more than the engine was made for.
     Capacity {
-        /// What was given.
+        /// The requested capacity.
         capacity: u64,
-        /// The most that the engine takes.
+        /// The largest capacity that the engine accepts.
         max: u64,
     },
     /// The engine's address space (2^64 units over all regions) or its 2^30 chunks are used up, or the regions would
@@ -227,7 +226,7 @@ pub struct Chunk {
     pub used: Option<(Key, Tag)>,
 }
 
-/// Sums over one region or a whole engine, kept up to date: O(1) to read. The units of a [`Counted`] are grants.
+/// Sums over one region or a whole engine, always up to date: O(1) to read. The units of a [`Counted`] are grants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Units of the regions.
@@ -236,7 +235,7 @@ pub struct Usage {
     pub used_chunks: u64,
     /// Units in used chunks, as granted.
     pub used: u64,
-    /// The part of `used` that was granted beyond what was asked: [`Buddy`] rounds, the others do not.
+    /// The part of `used` beyond the requested sizes. Only [`Buddy`] rounds up.
     pub rounding: u64,
 }
 
@@ -251,7 +250,7 @@ impl std::iter::Sum for Usage {
     }
 }
 
-/// The extremes of the sizes of chunks, and how many free ones there are: a [`Usage`] says that of the used ones.
+/// The extremes of chunk sizes, and the number of free chunks. [`Usage`] has the number of used ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
     /// `u64::MAX` if there are none.
@@ -270,7 +269,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Adds up: `self` is then of the chunks of both.
+    /// Merges the sizes of `other` into `self`.
     pub(crate) fn add(&mut self, other: &Self) {
         self.used_min = self.used_min.min(other.used_min);
         self.used_max = self.used_max.max(other.used_max);
@@ -286,14 +285,14 @@ impl Sizes {
         }
     }
 
-    /// A used chunk.
+    /// Adds a used chunk.
     #[inline(always)]
     pub(crate) fn add_used(&mut self, units: u64) {
         self.used_min = self.used_min.min(units);
         self.used_max = self.used_max.max(units);
     }
 
-    /// What is free between two used chunks, if anything is.
+    /// Adds the free range between two used chunks, unless it is empty.
     #[inline(always)]
     fn add_free(&mut self, units: u64) {
         if units != 0 {
@@ -304,10 +303,9 @@ impl Sizes {
     }
 }
 
-/// The algorithm: how units are divided. One engine serves all the regions of a vector.
+/// An algorithm that divides units. One engine serves all the regions of a vector.
 ///
-/// Failure changes nothing. No method allocates host memory once the engine is warm, that is, once it has held as many
-/// chunks and regions before.
+/// Failure changes nothing. No method allocates host memory once the engine has held as many chunks and regions before.
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -321,11 +319,11 @@ impl Sizes {
 /// engine.remove_region(region).unwrap();
 /// ```
 pub trait Metadata: Sized + fmt::Debug {
-    /// What a region can hold.
+    /// The capacity of a region.
     type Capacity: Clone;
-    /// What is asked.
+    /// A request.
     type Request;
-    /// What is granted.
+    /// A grant.
     type Span: Copy + InRegion + fmt::Debug;
     /// A part of a region, as [`walk`](Self::walk) shows it.
     type Chunk;
@@ -336,34 +334,34 @@ pub trait Metadata: Sized + fmt::Debug {
     /// See [`RegionError`].
     fn add_region(&mut self, capacity: &Self::Capacity) -> Result<RegionId, RegionError>;
 
-    /// Takes an empty region out.
+    /// Removes an empty region.
     ///
     /// # Errors
     /// [`NotEmpty`] if it has used chunks.
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty>;
 
-    /// Grants what is asked, in whichever region the engine sees fit.
+    /// Grants a request, in any region that the engine chooses.
     ///
     /// # Errors
     /// See [`AllocateError`].
     fn allocate(&mut self, request: &Self::Request) -> Result<(Key, Self::Span), AllocateError>;
 
-    /// Takes a grant back.
+    /// Frees a grant.
     ///
     /// # Errors
-    /// [`BadKey`] if it is not a live one of this engine.
+    /// [`BadKey`] if `key` is not live in this engine.
     fn free(&mut self, key: Key) -> Result<Freed<Self::Span>, BadKey>;
 
     /// Frees everything in a region.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn reset(&mut self, region: RegionId);
 
-    /// Grants nothing more in a region before it is [reset](Self::reset), whatever is freed in it, and says so. `false`,
-    /// and nothing happens, of an engine that cannot.
+    /// Closes a region: the engine grants nothing more in it until it is [reset](Self::reset), whatever is freed.
+    /// Returns false, and does nothing, if the engine does not support this.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -374,18 +372,18 @@ pub trait Metadata: Sized + fmt::Debug {
     /// ```
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn seal(&mut self, region: RegionId) -> bool {
         let _ = region;
         false
     }
 
-    /// [`allocate`](Self::allocate), but not in a region that `is_closed`. So a vector seals the blocks of an engine that
-    /// [cannot](Self::seal): nothing stays granted that nobody asked for.
+    /// Like [`allocate`](Self::allocate), but not in a region for which `is_closed` returns true. A vector uses this to
+    /// close blocks of an engine without [`seal`](Self::seal). Nothing unrequested stays granted.
     ///
-    /// What is given here allocates until it is elsewhere, and gives the rest back, the last one first: an allocation for
-    /// each such request that the closed regions have room for. [`Tlsf`] and [`Buddy`] look at each of their chunks once,
-    /// [`Linear`] at none.
+    /// The default implementation allocates until it gets a grant in another region, and then frees the unwanted grants
+    /// in reverse order. So it makes an allocation for each such request that fits in the closed regions. [`Tlsf`] and
+    /// [`Buddy`] visit each chunk of the closed regions once, [`Linear`] none.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -397,7 +395,7 @@ pub trait Metadata: Sized + fmt::Debug {
     /// ```
     ///
     /// # Errors
-    /// As for [`allocate`](Self::allocate). Nothing is granted then.
+    /// See [`allocate`](Self::allocate). On error, nothing is granted.
     fn allocate_outside(
         &mut self,
         request: &Self::Request,
@@ -406,8 +404,8 @@ pub trait Metadata: Sized + fmt::Debug {
         allocate_elsewhere(self, request, is_closed)
     }
 
-    /// Forgets a region and what is granted in it. What is granted later goes where it would go if the region were
-    /// there and [closed](Self::allocate_outside). For a copy of an engine on which something is tried.
+    /// Removes a region and its grants. Later grants go where they would go if the region still existed and were
+    /// [closed](Self::allocate_outside). Meant for a copy of an engine that tries something.
     ///
     /// ```
     /// use sublet::metadata::*;
@@ -422,54 +420,54 @@ pub trait Metadata: Sized + fmt::Debug {
     /// ```
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn discard(&mut self, region: RegionId) {
         self.reset(region);
         let removed = self.remove_region(region);
         debug_assert!(removed.is_ok(), "it was reset just now");
     }
 
-    /// What `key` was granted.
+    /// The grant of a live key.
     ///
     /// # Errors
-    /// [`BadKey`] if it is not a live one of this engine.
+    /// [`BadKey`] if `key` is not live in this engine.
     fn span(&self, key: Key) -> Result<Self::Span, BadKey>;
 
     /// The tag of a live key.
     ///
     /// # Errors
-    /// [`BadKey`] if it is not a live one of this engine.
+    /// [`BadKey`] if `key` is not live in this engine.
     fn tag(&self, key: Key) -> Result<Tag, BadKey>;
 
     /// Sums over one region. O(1).
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn region_usage(&self, region: RegionId) -> Usage;
 
     /// Sums over all regions. O(1).
     fn usage(&self) -> Usage;
 
-    /// The largest size that an allocation with alignment 1 could have now. For error reports: [`Tlsf`] compares a
-    /// fixed number of chunks, so that where several of them are about as large this may be too little by less than
-    /// 1/64. Of a [`Counted`] the room of one region.
+    /// The largest size that an allocation with alignment 1 could have now, for error reports. [`Tlsf`] compares a
+    /// fixed number of chunks, so if several are about as large, the result may be too small by less than 1/64. For a
+    /// [`Counted`], the free capacity of one region.
     fn largest_free(&self) -> Self::Capacity;
 
-    /// Shows the chunks of a region. Those of ranges come in the order of their offsets, free ones included: they tile
-    /// the region. What a [`Tlsf`] leaves out beside a used chunk is shown as free.
+    /// Visits the chunks of a region. Ranges come in the order of their offsets, free ones included, and cover the
+    /// region without gaps. Slack beside a used chunk of a [`Tlsf`] is shown as free.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Self::Chunk));
 
     /// Checks every numbered invariant of the engine. O(n), for tests and debugging.
     ///
     /// # Panics
-    /// Names the invariant that is broken.
+    /// Panics with the violated invariant.
     fn validate(&self);
 }
 
-/// What [`Metadata::allocate_outside`] does of an engine that has no better way.
+/// The default implementation of [`Metadata::allocate_outside`].
 fn allocate_elsewhere<M: Metadata>(
     engine: &mut M,
     request: &M::Request,

@@ -16,18 +16,18 @@ use crate::base::cast::index;
 /// 2^0 to 2^63.
 const ORDERS: usize = 64;
 
-/// A region takes at most this many slots: one for each of its pieces, and one for its header.
+/// A region needs at most this many slots: one for each of its pieces, and one for its header.
 const REGION_SLOTS: u32 = 65;
 
-/// Grants powers of two. A free chunk that is too large is halved until it fits. A chunk that is freed is joined with
-/// its other half, its buddy, if that is free and whole.
+/// Grants powers of two. A free chunk that is too large is halved until it fits. A freed chunk is merged with its other
+/// half, its buddy, if that is free and whole.
 ///
 /// A chunk of 2^k units has **order** k, and starts at a multiple of 2^k from the start of its region. So alignments up
 /// to the size cost nothing, and flipping bit k of its offset gives the offset of its buddy. For a larger alignment the
-/// engine takes a chunk as large as the alignment, or, where there is none, the free start of a region.
+/// engine takes a chunk as large as the alignment, or else the free start of a region.
 ///
-/// A region whose capacity is no power of two consists of pieces that are, the largest first. Chunks of two pieces are
-/// never joined. A rest below the smallest order is never used.
+/// A region whose capacity is not a power of two consists of pieces that are, the largest first. Chunks of different
+/// pieces are never merged. A rest below the smallest order is never used.
 ///
 /// ```text
 ///   capacity 110, smallest 4            one allocation of 10: 64 -> 32 + 32, 32 -> 16 + 16
@@ -37,20 +37,19 @@ const REGION_SLOTS: u32 = 65;
 ///   |#10###|16 | 32   |         |     |   |-|        6 units more than asked: Usage::rounding is 6
 /// ```
 ///
-/// If sizes are powers of two, or nearly, free chunks have few sizes, and the hole that one allocation leaves fits the
-/// next one. If sizes are arbitrary, rounding takes a quarter of the memory on average: use [`Tlsf`](super::Tlsf)
-/// there.
+/// If sizes are powers of two, or nearly, free chunks have few sizes, and the hole of one allocation fits the next. If
+/// sizes are arbitrary, rounding wastes a quarter of the memory on average: use [`Tlsf`](super::Tlsf) then.
 ///
-/// Units: whatever the owner counts. Spans have the size that was granted. [`Usage::rounding`] sums up how much that
-/// exceeds what was asked for.
+/// Units can be anything. Spans have the granted size. [`Usage::rounding`] is the sum of the excess over the requested
+/// sizes.
 ///
 /// # Complexity
-/// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each joining. Both take 63
-/// steps at most, whatever the numbers of regions and chunks. Only if no free chunk is as large as the alignment,
-/// allocating looks at the starts of all regions. A chunk takes 40 bytes of host memory.
+/// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each merge. Both take at
+/// most 63 steps, for any number of regions and chunks. If no free chunk is as large as the alignment, allocating
+/// checks the starts of all regions. A chunk takes 40 bytes of host memory.
 ///
 /// # Invariants
-/// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
+/// [`Metadata::validate`] asserts these numbered invariants, and C1 to C7 of the chunks:
 ///
 /// - B1: all chunks but a region's rest are powers of two, not below the smallest, at a multiple of their size, inside
 ///   one piece.
@@ -81,26 +80,26 @@ const REGION_SLOTS: u32 = 65;
 #[doc(alias = "BuddyAllocator")]
 pub struct Buddy {
     chunks: Chunks,
-    /// Heads of the lists of free chunks of each order, of all regions, last freed first.
+    /// Heads of the lists of free chunks by order, over all regions, last freed first.
     lists: [u32; ORDERS],
     /// Bit `k`: list `k` is not empty.
     map: u64,
     /// Units of the smallest chunk, a power of two.
     smallest: u64,
-    /// By used chunk: the units granted beyond what was asked for.
+    /// By used chunk: the granted units beyond the requested size.
     roundings: Vec<u64>,
-    /// By region: their sum.
+    /// Their sum by region.
     region_roundings: Vec<u64>,
     /// Their sum over all regions.
     rounding: u64,
 }
 
 impl Buddy {
-    /// An engine without regions. Each region will have at most `max_region_capacity` units. No chunk is smaller than
-    /// `smallest`, rounded up to a power of two. A larger value saves host memory and steps, and wastes units.
+    /// Creates an engine without regions. Each region may have up to `max_region_capacity` units. No chunk is smaller
+    /// than `smallest`, rounded up to a power of two. A larger value saves host memory and steps, and wastes units.
     ///
     /// # Panics
-    /// If one of the two is 0 or above 2^63.
+    /// Panics if one of the two is 0 or above 2^63.
     #[must_use]
     pub fn new(max_region_capacity: u64, smallest: u64) -> Self {
         assert!((1..=1 << 63).contains(&smallest), "the smallest chunk has 1 to 2^63 units, not {smallest}");
@@ -128,8 +127,8 @@ impl Buddy {
             + (self.roundings.capacity() + self.region_roundings.capacity()) * size_of::<u64>()
     }
 
-    /// The fewest units that a request is granted, a power of two; `None` above 2^63. An empty region of that size has
-    /// room for it, because offset 0 is a multiple of every alignment.
+    /// The smallest grant for a request, a power of two; `None` above 2^63. An empty region of that size fits it,
+    /// because offset 0 is a multiple of every alignment.
     #[inline]
     pub(super) fn granted(&self, request: &Request) -> Option<u64> {
         request.size.max(self.smallest).checked_next_power_of_two()
@@ -150,12 +149,12 @@ impl Buddy {
         }
     }
 
-    /// Replaces the tag of what is granted.
+    /// Replaces the tag of a live key.
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         self.chunks.set_tag(key, tag)
     }
 
-    /// Cuts a new region, which is one chunk in no list, into pieces.
+    /// Cuts a new region, a single unlisted chunk, into pieces.
     fn divide(&mut self, chunk: u32) {
         let mut rest = self.chunks.size(chunk);
         while rest >= self.smallest {
@@ -195,8 +194,8 @@ impl Buddy {
         Ok((key, span))
     }
 
-    /// The slow path of [`Metadata::allocate`], for when no free chunk is as large as the alignment: tries the starts
-    /// of regions, the tightest first.
+    /// The slow path of [`Metadata::allocate`] if no free chunk is as large as the alignment. Tries the starts of
+    /// regions, the tightest first.
     #[cold]
     #[inline(never)]
     fn allocate_at_start(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
@@ -211,7 +210,7 @@ impl Buddy {
         self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
     }
 
-    /// Whether a request has room. Changes nothing.
+    /// Returns true if a request would succeed. Changes nothing.
     pub(super) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
@@ -224,17 +223,17 @@ impl Buddy {
         Ok(starts.any(|chunk| self.chunks.size(chunk) >= size && self.chunks.is_free(chunk)))
     }
 
-    /// Takes the free chunks of a region out of their lists.
+    /// Removes the free chunks of a region from their lists.
     fn unlist(&mut self, region: RegionId) {
         self.with_free(region, Self::remove);
     }
 
-    /// Puts the free chunks of a region into their lists.
+    /// Adds the free chunks of a region to their lists.
     fn list(&mut self, region: RegionId) {
         self.with_free(region, Self::push);
     }
 
-    /// Calls `act`, which leaves the region's ring as it is, with the order of each free chunk, and the chunk.
+    /// Calls `act` with the order and index of each free chunk. `act` must not change the region's ring.
     fn with_free(&mut self, region: RegionId, act: fn(&mut Self, u32, u32)) {
         let first = self.chunks.first(region);
         let header = self.chunks.prev(first);
@@ -297,7 +296,7 @@ impl Metadata for Buddy {
         self.rounding -= rounding;
         let Span { offset, mut size, .. } = freed.span;
         // A whole, free buddy touches this chunk and has its size. The neighbours of a piece have another size than the
-        // piece, so nothing is joined across its border. A region's rest is smaller than any chunk, and never joined.
+        // piece, so nothing is merged across its border. A region's rest is smaller than any chunk, and never merged.
         loop {
             let behind = offset & size == 0;
             let buddy = if behind { self.chunks.next(chunk) } else { self.chunks.prev(chunk) };
@@ -310,7 +309,7 @@ impl Metadata for Buddy {
             } else {
                 self.chunks.absorb_prev(chunk);
             }
-            // `offset` may stay: joining to the chunk before clears a bit of it that is not read again.
+            // `offset` need not change: merging with the previous chunk only clears a bit that is not read again.
             size *= 2;
         }
         self.push(size.trailing_zeros(), chunk);
@@ -324,8 +323,8 @@ impl Metadata for Buddy {
         self.divide(chunk);
     }
 
-    /// What is free in closed regions is off the lists for so long. An alignment that only the start of a region has is
-    /// looked for in all regions, listed or not.
+    /// Removes the free chunks of closed regions from the lists meanwhile. Alignments that only the start of a region
+    /// has take the slow way, because that search ignores the lists.
     fn allocate_outside(
         &mut self,
         request: &Request,
@@ -358,7 +357,7 @@ impl Metadata for Buddy {
         Usage { rounding: self.rounding, ..self.chunks.usage() }
     }
 
-    /// The highest order that has a free chunk. O(1).
+    /// The size of the highest order with a free chunk. O(1).
     fn largest_free(&self) -> u64 {
         self.map.checked_ilog2().map_or(0, |order| 1 << order)
     }
@@ -385,7 +384,7 @@ impl Metadata for Buddy {
                 }
                 assert!(size.is_power_of_two() && size >= self.smallest, "B1: a chunk of {size}");
                 assert_eq!(offset % size, 0, "B1: a chunk of {size} at {offset}");
-                // The highest bit in which an offset and the end differ is the order of the piece that it is in.
+                // The highest bit in which an offset and the end differ is the order of its piece.
                 let piece = 1 << (offset ^ usable).ilog2();
                 assert!(size <= piece, "B1: a chunk of {size} in a piece of {piece}");
                 if self.chunks.is_free(chunk) {

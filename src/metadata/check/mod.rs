@@ -1,12 +1,12 @@
-//! Tests for engines: yours as ours.
+//! Tests for engines, built-in and custom.
 //!
-//! [`any`] holds an engine to the contract of [`Metadata`]: keys that are stale or foreign, regions that are empty or
-//! not, closed ones in which nothing is granted, sums, and failure that changes nothing. [`ranges`] adds what a
-//! [`RangeMetadata`] promises: spans that are inside their region, aligned and apart, chunks that tile it. Both run
-//! seeded random programs, on the engine and on a twin that gets the same calls, must answer the same, and has keys that
-//! are foreign to the first.
+//! [`any`] checks an engine against the contract of [`Metadata`]: stale and foreign keys, empty and used regions,
+//! closed regions, sums, and that failure changes nothing. [`ranges`] adds the promises of a [`RangeMetadata`]: spans
+//! are inside their region, aligned and disjoint, and chunks cover the region. Both run seeded random programs, on the
+//! engine and on a twin. The twin gets the same calls and must give the same results; its keys are foreign to the
+//! engine.
 //!
-//! [`Shadow`] is the model behind [`ranges`], slow and obviously right, for programs of your own.
+//! [`Shadow`] is the model behind [`ranges`], slow and simple, for your own programs.
 //!
 //! ```
 //! use sublet::metadata::{Buddy, Counted, CountedCapacity, CountedRequest, check};
@@ -19,7 +19,7 @@
 //! );
 //! ```
 //!
-//! All of it panics where the engine is wrong, and says with which program.
+//! All checks panic if the engine is wrong, and report the program.
 #![forbid(unsafe_code)]
 
 mod shadow;
@@ -36,10 +36,10 @@ use super::{
 };
 use crate::base::cast::{index, widen};
 
-/// Operations of one program.
+/// Operations in one program.
 const STEPS: u32 = 200;
 
-/// Numbers that look random and are the same on every run: `SplitMix64`.
+/// A deterministic pseudo-random generator: `SplitMix64`.
 struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `end`, which is not zero.
+    /// A number below `end`, which is not zero.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
@@ -60,11 +60,11 @@ impl Random {
     }
 }
 
-/// Panics if the engine does not keep to the contract of [`Metadata`]. Runs `programs` programs, on regions of these
-/// capacities and with these requests.
+/// Checks an engine against the contract of [`Metadata`]. Runs `programs` programs, on regions of these capacities and
+/// with these requests.
 ///
 /// # Panics
-/// Says what is wrong, and in which program.
+/// Panics if the engine violates the contract, and reports the program.
 pub fn any<M>(make: impl Fn() -> M, capacities: &[M::Capacity], requests: &[M::Request], programs: u64)
 where
     M: Metadata,
@@ -78,10 +78,10 @@ where
     }
 }
 
-/// [`any`], and panics if the engine does not keep to what a [`RangeMetadata`] promises. It makes the requests up.
+/// [`any`] with generated requests, and checks the promises of a [`RangeMetadata`].
 ///
 /// # Panics
-/// Says what is wrong, and in which program.
+/// Panics if the engine violates the contract, and reports the program.
 pub fn ranges<M: RangeMetadata>(make: impl Fn() -> M, capacities: &[u64], programs: u64) {
     let largest = capacities.iter().copied().max().unwrap_or(1).max(1);
     let ask = |random: &mut Random| {
@@ -117,7 +117,7 @@ pub fn ranges<M: RangeMetadata>(make: impl Fn() -> M, capacities: &[u64], progra
     }
 }
 
-/// What was done to an engine.
+/// An operation on an engine.
 enum Event<'a, M: Metadata> {
     Added(RegionId),
     Removed(RegionId),
@@ -126,19 +126,19 @@ enum Event<'a, M: Metadata> {
     Reset(RegionId),
 }
 
-/// A live grant: its key, the twin's for the same, and where it is.
+/// A live grant: its key, the twin's key, and its span.
 struct Live<S>(Key, Key, S);
 
 struct Player<M: Metadata> {
     engine: M,
     /// Gets the same calls, and must give the same spans. Its keys are foreign to the engine.
     twin: M,
-    /// By id: whether nothing is to be granted in it; `None` where there is none.
+    /// By id: true if the region is closed; `None` if there is no region.
     regions: Vec<Option<bool>>,
-    /// The engine sees to that by itself. Else it is [asked](Metadata::allocate_outside).
+    /// True if the engine closes regions itself. Otherwise [`allocate_outside`](Metadata::allocate_outside) is used.
     seals: bool,
     live: Vec<Live<M::Span>>,
-    /// Keys that are good for nothing: freed ones, and the twin's.
+    /// Invalid keys: freed ones, and the twin's.
     bad: Vec<Key>,
 }
 
@@ -225,7 +225,7 @@ where
         self.live.iter().filter(|live| live.2.region() == region).count()
     }
 
-    /// Calls the engine, and looks whether an error changed anything.
+    /// Calls the engine, and checks that an error changed nothing.
     fn call<T, E>(&mut self, call: impl FnOnce(&mut M) -> Result<T, E>) -> Result<T, E> {
         let before = format!("{:?}", self.engine);
         let result = call(&mut self.engine);

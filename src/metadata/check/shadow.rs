@@ -1,20 +1,20 @@
-//! Which units of which region are used by whom. No cleverness.
+//! A simple model of the used units of all regions.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 
 use crate::metadata::{Chunk, Key, RangeMetadata, RegionId, Span, Tag, Usage};
 
-/// What a [`Shadow`] knows of a used chunk.
+/// A used chunk in a [`Shadow`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShadowChunk {
     /// The engine's key.
     pub key: Key,
-    /// Where it is, as granted.
+    /// Its span, as granted.
     pub span: Span,
-    /// Units that were asked for.
+    /// The requested units.
     pub asked: u64,
-    /// Its tag, without the bits that no engine keeps.
+    /// Its tag, limited to the bits that engines keep.
     pub tag: Tag,
 }
 
@@ -25,7 +25,7 @@ struct Region {
     used: BTreeMap<u64, ShadowChunk>,
 }
 
-/// The model of an engine of ranges. It is told what the engine answered, and finds what cannot be.
+/// A model of an engine of ranges. It records the engine's answers, and panics on impossible ones.
 ///
 /// ```
 /// use sublet::metadata::{check::*, *};
@@ -46,28 +46,28 @@ impl Shadow {
         self.regions.get_mut(&region).unwrap_or_else(|| panic!("there is no {region:?}"))
     }
 
-    /// A region was added.
+    /// Records that a region was added.
     ///
     /// # Panics
-    /// If there is one of that name.
+    /// Panics if it exists already.
     pub fn add_region(&mut self, region: RegionId, capacity: u64) {
         let before = self.regions.insert(region, Region { capacity, used: BTreeMap::new() });
         assert!(before.is_none(), "there is a {region:?} already");
     }
 
-    /// A region was removed.
+    /// Records that a region was removed.
     ///
     /// # Panics
-    /// If there is none, or it is not empty.
+    /// Panics if it does not exist, or is not empty.
     pub fn remove_region(&mut self, region: RegionId) {
         let gone = self.regions.remove(&region);
         assert!(gone.is_some_and(|gone| gone.used.is_empty()), "{region:?} is not there, or not empty");
     }
 
-    /// Something was granted.
+    /// Records a grant.
     ///
     /// # Panics
-    /// If it is not inside of a region, or not free.
+    /// Panics if it is not inside a region, or not free.
     pub fn insert(&mut self, chunk: ShadowChunk) {
         let Span { region, offset, size } = chunk.span;
         let Region { capacity, used } = self.region(region);
@@ -82,10 +82,10 @@ impl Shadow {
         used.insert(offset, chunk);
     }
 
-    /// Something was freed.
+    /// Records that a key was freed.
     ///
     /// # Panics
-    /// If there is no such key.
+    /// Panics if there is no such key.
     pub fn remove(&mut self, key: Key) -> ShadowChunk {
         let mut chunks = self.regions.values().flat_map(|region| region.used.values());
         let chunk = *chunks.find(|chunk| chunk.key == key).unwrap_or_else(|| panic!("{key:?} is not live"));
@@ -93,10 +93,10 @@ impl Shadow {
         chunk
     }
 
-    /// All of a region was freed: these.
+    /// Records that a region was reset, and returns its chunks.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     pub fn reset(&mut self, region: RegionId) -> Vec<ShadowChunk> {
         std::mem::take(&mut self.region(region).used).into_values().collect()
     }
@@ -104,15 +104,15 @@ impl Shadow {
     /// The used chunks of a region, in the order of their offsets.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     pub fn chunks(&self, region: RegionId) -> impl Iterator<Item = &ShadowChunk> {
         self.regions.get(&region).unwrap_or_else(|| panic!("there is no {region:?}")).used.values()
     }
 
-    /// What the sums of a region have to be.
+    /// The expected sums of a region.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     #[must_use]
     pub fn region_usage(&self, region: RegionId) -> Usage {
         let Some(Region { capacity, .. }) = self.regions.get(&region) else {
@@ -127,16 +127,16 @@ impl Shadow {
         usage
     }
 
-    /// What the sums of all regions have to be.
+    /// The expected sums of all regions.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.regions.keys().map(|&region| self.region_usage(region)).sum()
     }
 
-    /// Panics if the engine shows anything else: chunks that do not tile their region, keys, tags, sums.
+    /// Compares the engine with the model: chunks that cover their region, keys, tags, sums.
     ///
     /// # Panics
-    /// Says what differs.
+    /// Panics with the difference.
     pub fn compare(&self, engine: &impl RangeMetadata) {
         engine.validate();
         for &region in self.regions.keys() {

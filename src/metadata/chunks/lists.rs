@@ -1,6 +1,6 @@
-//! Lists of free chunks, threaded through the nodes: what an engine finds its free chunks with.
+//! Lists of free chunks, linked through the nodes. Engines find their free chunks with them.
 //!
-//! Only from the second chunk of a list on is there a link back: that of the first one may name any node.
+//! The link back is valid from the second chunk of a list on; in the first chunk it may contain anything.
 #![forbid(unsafe_code)]
 
 use super::slots::FREE;
@@ -8,20 +8,20 @@ use super::{Chunks, NONE};
 use crate::base::cast::index;
 
 impl Chunks {
-    /// The next free chunk in the list that `chunk` is in, or [`NONE`].
+    /// The next free chunk in the list of `chunk`, or [`NONE`].
     #[inline]
     pub(in crate::metadata) fn list_next(&self, chunk: u32) -> u32 {
         self.slots.get(chunk).b
     }
 
-    /// Units of a free chunk, and the next one in its list, or [`NONE`]: in one look.
+    /// Units of a free chunk, and the next one in its list, or [`NONE`], with one node access.
     #[inline]
     pub(in crate::metadata) fn listed(&self, chunk: u32) -> (u64, u32) {
         let node = self.slots.get(chunk);
         (node.size, node.b)
     }
 
-    /// Puts a free chunk that is in no list at the head of the list that starts at `head`.
+    /// Adds an unlisted free chunk at the head of the list that starts at `head`.
     #[inline]
     pub(in crate::metadata) fn list_push(&mut self, head: &mut u32, chunk: u32) {
         let next = *head;
@@ -30,12 +30,12 @@ impl Chunks {
         debug_assert!(node.state() == FREE);
         node.a = NONE;
         node.b = next;
-        // Of slot 0 if there is none: see C1.
+        // Writes to slot 0 if there is no next chunk: see C1.
         nodes[index(next)].a = chunk;
         *head = chunk;
     }
 
-    /// Puts a free chunk that is in no list behind `before`, which is in one.
+    /// Adds an unlisted free chunk after `before`, which is in a list.
     pub(in crate::metadata) fn list_insert_behind(&mut self, before: u32, chunk: u32) {
         let next = self.list_next(before);
         let node = self.slots.get_mut(chunk);
@@ -46,7 +46,7 @@ impl Chunks {
         self.slots.get_mut(before).b = chunk;
     }
 
-    /// Takes a free chunk out of the list that starts at `head`.
+    /// Removes a free chunk from the list that starts at `head`.
     #[inline]
     pub(in crate::metadata) fn list_remove(&mut self, head: &mut u32, chunk: u32) {
         let (nodes, _) = self.slots.parts_mut();
@@ -61,10 +61,10 @@ impl Chunks {
         }
     }
 
-    /// Checks one list for [`Chunks::validate`]'s caller: calls `visit` for each chunk in it.
+    /// Checks one list, and calls `visit` for each chunk in it.
     ///
     /// # Panics
-    /// If a chunk in it is not free, or not linked both ways.
+    /// Panics if a chunk in it is not free, or not linked both ways.
     pub(in crate::metadata) fn validate_list(&self, head: u32, visit: &mut dyn FnMut(u32)) {
         let (mut before, mut chunk) = (NONE, head);
         while chunk != NONE {

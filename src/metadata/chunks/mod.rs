@@ -1,7 +1,7 @@
-//! The chunks of all regions of one engine: an arena of 32-byte nodes, chained in the order of their addresses.
+//! The chunks of all regions of one engine: an arena of 32-byte nodes, linked in the order of their addresses.
 //!
-//! Region `r` of an engine made for regions of up to `2^shift` units occupies the **addresses** `r << shift` and up, so
-//! that one `u64` says both the region and the offset, and an address is as aligned as the offset is.
+//! Region `r` of an engine for regions of up to `2^shift` units occupies the **addresses** from `r << shift` on. So one
+//! `u64` contains both the region and the offset, and an address is as aligned as its offset.
 //!
 //! ```text
 //!            region 2, capacity 1000, shift 10              header: node 7, the two ends of a ring
@@ -13,38 +13,38 @@
 //!    7.next = 3   3.next = 9*  9.next = 4   4.next = 7         (and backwards through prev)
 //! ```
 //!
-//! The links to a free chunk are marked, here with `*`: [`TO_FREE`]. Whether neighbours are free is anybody's guess, and
-//! a processor that guessed wrong learns it as soon as it has the freed chunk, and need not wait for them too.
+//! Links to a free chunk are marked, here with `*`: [`TO_FREE`]. The state of the neighbours is hard to predict. With
+//! the mark, a branch on it resolves as soon as the freed chunk is loaded, without waiting for the neighbours.
 //!
-//! A node's last two words depend on its state, which the two highest bits of `a` tell:
+//! A node's last two words depend on its state, which is in the two highest bits of `a`:
 //!
 //! | state | `a` | `b` |
 //! |---|---|---|
-//! | free | 00, previous in the engine's free list, but in the first any | next in it (0: none) |
+//! | free | 00, previous in the engine's free list; anything in the first chunk | next in it (0: none) |
 //! | dead | 01, zero | next dead slot (0: none) |
 //! | used | 10, tag | generation |
 //! | header | 11, zero | region |
 //! | slab | 11, its number, not zero | zero |
 //!
-//! A header starts at its region's end and ends at its start, `size` being the negative of the capacity, so that what
-//! lies between two nodes of a ring is `next.addr - (prev.addr + prev.size)`, whichever of them is the header.
+//! A header starts at its region's end and ends at its start: `size` is the negative capacity. So the gap between two
+//! nodes of a ring is `next.addr - (prev.addr + prev.size)`, even if one of them is the header.
 //!
-//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, what touches several nodes at once in
-//! `warm.rs`, what is left out between them in `slack.rs`.
+//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, operations on several nodes at once in
+//! `warm.rs`, and slack between nodes in `slack.rs`.
 //!
 //! Invariants, asserted by [`Chunks::validate`] under these numbers:
 //!
-//! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero; its `a` may be
-//!   anything, so that links can be written without asking whether there is a node to link.
+//! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero. Its `a` may be
+//!   anything, so that links can be written without checking for a target.
 //! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another, and marked where
 //!   they name a free chunk.
-//! - C3: a region's chunks are not empty and tile it, but for a few units that a used chunk may leave out behind
-//!   itself, and before itself where a used chunk is before it: the first starts at `r << shift`, each starts where the
-//!   one before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
-//!   [`Chunks::slack_before`], none in an engine that did not [`Chunks::allow_slack`]. What is left out beside a chunk
-//!   is joined to it when it is freed.
-//! - C4: a chain holds used nodes, free ones and slabs only, and one header.
-//! - C5: the sums of each region and of the engine are those of their used chunks and of what is granted in their slabs.
+//! - C3: a region's chunks are not empty and cover it, except for slack. A used chunk may leave a few units of slack
+//!   behind it, and before it if the previous chunk is used. Apart from that, the first starts at `r << shift`, each
+//!   starts where the previous one ends, and the last ends at the region's capacity. [`Chunks::slack_behind`] and
+//!   [`Chunks::slack_before`] limit the slack; an engine that did not [`Chunks::allow_slack`] has none. Freeing a chunk
+//!   also frees the slack beside it.
+//! - C4: a chain contains only used chunks, free chunks and slabs, and one header.
+//! - C5: the sums of each region and of the engine are those of their used chunks and of the grants in their slabs.
 //! - C6: every slot is slot 0, in one region's chain, or in the chain of dead slots.
 //! - C7: a vacant region slot is all zero, and none is below `lowest_vacant`.
 #![forbid(unsafe_code)]
@@ -72,13 +72,13 @@ pub(super) use self::slots::LOOKS;
 pub(super) use self::slots::{DEAD_A, Node, TO_FREE, named};
 pub(super) use self::warm::Vacated;
 
-/// Shows what is granted in the slab with that number.
+/// Visits the grants in the slab with that number.
 pub(super) type Granted<'a> = dyn Fn(u32, &mut dyn FnMut(Chunk)) + 'a;
 
 /// No node: the end of a list.
 pub(super) const NONE: u32 = 0;
 
-/// What is known of a region. All zero: vacant.
+/// A region. All zero: vacant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Region {
     capacity: u64,
@@ -92,9 +92,9 @@ struct Region {
 pub(super) struct Chunks {
     slots: Slots,
     shift: u32,
-    /// The bits of an address that are an offset: all below `shift`.
+    /// The offset bits of an address: all below `shift`.
     offset_mask: u64,
-    /// Counts what is granted, in chunks and in slabs.
+    /// Counts all grants, of chunks and in slabs.
     generation: u32,
     max_capacity: u64,
     /// Units of all regions.
@@ -103,9 +103,9 @@ pub(super) struct Chunks {
     used: u64,
     used_chunks: u32,
     regions: Vec<Region>,
-    /// What sizes are rounded up by at most: one less than a power of two.
+    /// The upper limit of size rounding: one less than a power of two.
     rounding: u64,
-    /// The most units before a small used chunk that are not worth a free chunk.
+    /// The most slack before a small used chunk.
     sliver: u64,
     /// No region slot below this is vacant.
     lowest_vacant: u32,
@@ -113,10 +113,10 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// No regions yet; each is to have at most `max_capacity` units.
+    /// Creates an arena without regions. Each region may have up to `max_capacity` units.
     ///
     /// # Panics
-    /// If `max_capacity` is 0 or above 2^63.
+    /// Panics if `max_capacity` is 0 or above 2^63.
     pub(super) fn new(max_capacity: u64) -> Self {
         assert!(
             (1..=1 << 63).contains(&max_capacity),
@@ -139,13 +139,13 @@ impl Chunks {
         }
     }
 
-    /// The bits of an address that are an offset.
+    /// The offset bits of an address.
     #[inline]
     pub(super) const fn offset_mask(&self) -> u64 {
         self.offset_mask
     }
 
-    /// The most units that a region can have.
+    /// The largest capacity of a region.
     #[inline]
     pub(super) const fn max_capacity(&self) -> u64 {
         self.max_capacity
@@ -153,7 +153,7 @@ impl Chunks {
 
     // ---- Regions ----
 
-    /// Adds a region and gives the one free chunk in it, which is in no list yet.
+    /// Adds a region and returns its free chunk, which is not listed yet.
     pub(super) fn add_region(&mut self, capacity: u64) -> Result<(RegionId, u32), RegionError> {
         if capacity == 0 || capacity > self.max_capacity {
             return Err(RegionError::Capacity { capacity, max: self.max_capacity });
@@ -165,7 +165,7 @@ impl Chunks {
         while self.regions.get(index(region)).is_some_and(|slot| slot.header != NONE) {
             region += 1;
         }
-        // The last region's number has all the bits above `shift`, and there is one less than 2^32 numbers.
+        // The last region id has all bits above `shift` set, and there are at most 2^32 - 1 ids.
         if u64::from(region) > u64::MAX >> self.shift || region == u32::MAX || !self.slots.has_slots(2) {
             return Err(RegionError::TooMany);
         }
@@ -195,12 +195,12 @@ impl Chunks {
         Ok((RegionId(region), chunk))
     }
 
-    /// `NotEmpty` if the region has used chunks.
+    /// Returns `NotEmpty` if the region has used chunks.
     pub(super) fn check_empty(&self, region: RegionId) -> Result<(), NotEmpty> {
         if self.region(region).used_chunks == 0 { Ok(()) } else { Err(NotEmpty) }
     }
 
-    /// Takes out an empty region. Its free chunks are in no list any more.
+    /// Removes an empty region. Its free chunks must not be listed.
     pub(super) fn remove_region(&mut self, region: RegionId) {
         let Region { capacity, used_chunks, header, .. } = *self.region(region);
         debug_assert_eq!(used_chunks, 0);
@@ -217,7 +217,7 @@ impl Chunks {
         self.capacity -= capacity;
     }
 
-    /// Makes a region one free chunk, whatever was in it, and gives that. Its free chunks are in no list any more.
+    /// Makes a region one free chunk, whatever it contained, and returns it. Its free chunks must not be listed.
     pub(super) fn collapse(&mut self, region: RegionId) -> u32 {
         let Region { capacity, used, used_chunks, header } = *self.region(region);
         let first = self.next(header);
@@ -253,13 +253,13 @@ impl Chunks {
         }
     }
 
-    /// How many regions there are.
+    /// The number of regions.
     #[inline]
     pub(super) const fn region_count(&self) -> u32 {
         self.region_count
     }
 
-    /// The ids of the regions there are, lowest first.
+    /// The ids of the existing regions, lowest first.
     pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
         self.regions
             .iter()
@@ -319,7 +319,7 @@ impl Chunks {
         self.slots.get(chunk).size
     }
 
-    /// [`Chunks::addr`] and [`Chunks::size`] in one look.
+    /// [`Chunks::addr`] and [`Chunks::size`] with one node access.
     #[inline]
     pub(super) fn extent(&self, chunk: u32) -> (u64, u64) {
         let node = self.slots.get(chunk);
@@ -332,7 +332,7 @@ impl Chunks {
         self.slots.get(chunk).addr & self.offset_mask
     }
 
-    /// The region that an address lies in.
+    /// The region that contains an address.
     #[inline]
     pub(super) fn region_of(&self, addr: u64) -> RegionId {
         RegionId(narrow(self.region_index(addr)))
@@ -348,34 +348,34 @@ impl Chunks {
         (addr >> (self.shift & 63)) as usize
     }
 
-    /// Whether `chunk` is a free one; `false` for a header.
+    /// Returns true if `chunk` is free; false for a header.
     #[inline]
     pub(super) fn is_free(&self, chunk: u32) -> bool {
         self.slots.get(chunk).state() == FREE
     }
 
-    /// The chunk behind, or the region's header.
+    /// The next chunk, or the region's header.
     #[inline]
     pub(super) fn next(&self, chunk: u32) -> u32 {
         named(self.slots.get(chunk).next)
     }
 
-    /// The chunk before, or the region's header.
+    /// The previous chunk, or the region's header.
     #[inline]
     pub(super) fn prev(&self, chunk: u32) -> u32 {
         named(self.slots.get(chunk).prev)
     }
 
-    /// Whether `chunk` is all of its region.
+    /// Returns true if `chunk` is its whole region.
     #[inline]
     pub(super) fn is_whole_region(&self, chunk: u32) -> bool {
         let node = self.slots.get(chunk);
-        // Only with one chunk in the ring is the header both before and behind it.
+        // Only in a ring with one chunk is the header both its previous and next node.
         node.prev == node.next
     }
 
-    /// Cuts the first `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
-    /// list. `size` is neither 0 nor all.
+    /// Cuts the first `size` units off a free chunk, which keeps its index and its list. The new chunk is free and
+    /// unlisted. `size` is neither 0 nor all.
     #[inline]
     pub(super) fn cut_front(&mut self, chunk: u32, size: u64) -> u32 {
         let node = self.slots.get_mut(chunk);
@@ -386,8 +386,8 @@ impl Chunks {
         self.link(Node { addr, size, prev, next: chunk | TO_FREE, a: FREE, b: NONE })
     }
 
-    /// Cuts the last `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
-    /// list. `size` is neither 0 nor all.
+    /// Cuts the last `size` units off a free chunk, which keeps its index and its list. The new chunk is free and
+    /// unlisted. `size` is neither 0 nor all.
     #[inline]
     pub(super) fn cut_back(&mut self, chunk: u32, size: u64) -> u32 {
         let node = self.slots.get_mut(chunk);
@@ -398,7 +398,7 @@ impl Chunks {
         self.link(Node { addr, size, prev: chunk | TO_FREE, next, a: FREE, b: NONE })
     }
 
-    /// Puts a free chunk between the two that it names as its neighbours.
+    /// Inserts a free chunk between the two neighbours that it names.
     #[inline]
     fn link(&mut self, node: Node) -> u32 {
         let new = self.slots.insert(node);
@@ -414,8 +414,8 @@ impl Chunks {
         self.slots.get_mut(named(next)).prev = chunk | free;
     }
 
-    /// Joins the chunk behind to a free chunk, which keeps its name and its list. Both are free; the one behind is in
-    /// no list any more, and its name is dead.
+    /// Merges the next chunk into a free chunk, which keeps its index and its list. Both are free. The next chunk must
+    /// be unlisted, and its slot becomes dead.
     #[inline]
     pub(super) fn absorb_next(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();
@@ -432,8 +432,8 @@ impl Chunks {
         nodes[index(named(next))].prev = chunk | TO_FREE;
     }
 
-    /// Joins the chunk before to a free chunk, which keeps its name and its list. Both are free; the one before is in
-    /// no list any more, and its name is dead.
+    /// Merges the previous chunk into a free chunk, which keeps its index and its list. Both are free. The previous
+    /// chunk must be unlisted, and its slot becomes dead.
     #[inline]
     pub(super) fn absorb_prev(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();
@@ -451,7 +451,7 @@ impl Chunks {
         nodes[index(named(prev))].next = chunk | TO_FREE;
     }
 
-    /// Makes a free chunk a used one. It is in no list any more.
+    /// Makes an unlisted free chunk used.
     #[inline]
     pub(super) fn occupy(&mut self, chunk: u32, tag: Tag) -> (Key, Span) {
         let generation = self.generation;
@@ -464,14 +464,14 @@ impl Chunks {
         (self.count_used(chunk, addr, size), self.span_at(addr, size))
     }
 
-    /// The key of a chunk that was made a used one, which is counted.
+    /// Counts a new used chunk and returns its key.
     #[inline]
     fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> Key {
         let generation = self.count(addr, size);
         Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
     }
 
-    /// Counts units that were granted, in a chunk or in a slab, and gives their generation.
+    /// Counts a grant, of a chunk or in a slab, and returns its generation.
     #[inline(always)]
     pub(super) fn count(&mut self, addr: u64, size: u64) -> u32 {
         let generation = self.generation;
@@ -485,7 +485,7 @@ impl Chunks {
         generation
     }
 
-    /// Undoes [`Chunks::count`]: the region, and whether nothing is granted in it any more.
+    /// Undoes [`Chunks::count`]. Returns the region, and whether it is empty now.
     #[inline(always)]
     pub(super) fn uncount(&mut self, addr: u64, size: u64) -> (RegionId, bool) {
         let id = self.region_of(addr);
@@ -497,13 +497,13 @@ impl Chunks {
         (id, region.used_chunks == 0)
     }
 
-    /// The slab that a chunk is, if it is one.
+    /// The number of the slab, if the chunk is one.
     #[inline]
     pub(super) fn slab(&self, chunk: u32) -> Option<u32> {
         self.slots.get(chunk).slab()
     }
 
-    /// Makes a used chunk, of `size` units at `addr`, a slab, whose units are not counted: what is granted in it is.
+    /// Makes a used chunk of `size` units at `addr` a slab. Its units no longer count; the grants in it do.
     pub(super) fn hand_over(&mut self, key: Key, addr: u64, size: u64, number: u32) -> u32 {
         let (chunk, _) = halves(key);
         self.uncount(addr, size);
@@ -513,7 +513,7 @@ impl Chunks {
         chunk
     }
 
-    /// The chunk that a key names.
+    /// The chunk of a key.
     #[inline]
     fn used(&self, key: Key) -> Result<(u32, &Node), BadKey> {
         let (chunk, generation) = halves(key);
@@ -523,7 +523,7 @@ impl Chunks {
         }
     }
 
-    /// Makes a used chunk a free one, in no list yet, and gives it.
+    /// Makes a used chunk free and unlisted, and returns it.
     #[inline]
     pub(super) fn vacate(&mut self, key: Key) -> Result<(u32, Freed), BadKey> {
         let (chunk, generation) = halves(key);
@@ -545,7 +545,7 @@ impl Chunks {
         Ok(Span { region: self.region_of(node.addr), offset: self.offset(chunk), size: node.size })
     }
 
-    /// The region of the used chunk that a key names.
+    /// The region of the used chunk of a key.
     #[inline]
     pub(super) fn region_of_used(&self, key: Key) -> Option<RegionId> {
         self.used(key).ok().map(|(_, node)| self.region_of(node.addr))
@@ -564,9 +564,9 @@ impl Chunks {
         Ok(())
     }
 
-    /// `granted` shows what is granted in the slab with that number.
+    /// Visits the chunks of a region. `granted` visits the grants in the slab with that number.
     pub(super) fn walk(&self, region: RegionId, granted: &Granted<'_>, visit: &mut dyn FnMut(Chunk)) {
-        // Where what was shown ends. Units that are left out are free to the owner: a chunk, or the beginning of one.
+        // The end of what was visited. Slack appears free to the owner: as a chunk, or as the beginning of one.
         let mut shown = 0;
         let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(Chunk)| {
             if from != to {
@@ -586,7 +586,7 @@ impl Chunks {
                 continue;
             }
             if node.is_free() {
-                // What a slab has free at its start goes on with it.
+                // Free space at the start of a slab continues this chunk.
                 if self.slab(named(node.next)).is_none() {
                     show_free(shown, end, visit);
                     shown = end;
@@ -601,14 +601,14 @@ impl Chunks {
         show_free(shown, self.region(region).capacity, visit);
     }
 
-    /// The sizes of what [`Chunks::walk`] shows where no two free chunks are neighbours: a free one is then what lies
-    /// between two others, so that only those have to be looked at. `granted` adds what is in the slab with that number,
-    /// is told where what was looked at ends, and answers where it ends then.
+    /// The sizes of the chunks that [`Chunks::walk`] visits, provided that no two free chunks are neighbours. A free
+    /// chunk then fills the gap between two others, so only those are visited. `granted` adds the grants of the slab
+    /// with that number; it gets the end of the visited part, and returns the new end.
     #[inline(always)]
     pub(super) fn measure(&self, region: RegionId, granted: impl Fn(u32, u64, &mut Sizes) -> u64) -> Sizes {
-        // A variable of this function, so that it is in registers.
+        // A local variable, so that it stays in registers.
         let mut sizes = Sizes::default();
-        // Ends wrap where the region is the last that there can be.
+        // Ends wrap in the last possible region.
         let mut end = u64::from(region.0) << self.shift;
         let mut node = self.slots.get(self.first(region));
         loop {
@@ -630,14 +630,14 @@ impl Chunks {
         sizes
     }
 
-    /// Sees to it that one [`Chunks::split`] or two cuts can have the slots for it; `false` if they cannot. To be asked
-    /// before anything is changed.
+    /// Ensures slots for one [`Chunks::split`] or two cuts. Returns false if there are too many. Call before changing
+    /// anything.
     #[inline]
     pub(super) fn reserve_two(&mut self) -> bool {
         self.slots.reserve_two()
     }
 
-    /// Whether `count` more cuts can have the slots for it. To be asked before anything is changed.
+    /// Returns true if `count` more cuts can have slots. Call before changing anything.
     #[inline]
     pub(super) fn has_slots(&self, count: u32) -> bool {
         self.slots.has_slots(count)
@@ -654,27 +654,27 @@ impl Chunks {
         self.slots.nodes.capacity() * size_of::<Node>() + self.regions.capacity() * size_of::<Region>()
     }
 
-    /// Takes units of a used chunk out of the sums, for a test that made it smaller.
+    /// Subtracts units of a used chunk from the sums, for a test that made it smaller.
     #[cfg(test)]
     pub(super) fn shrink_sums(&mut self, region: RegionId, units: u64) {
         self.regions[index(region.0)].used -= units;
         self.used -= units;
     }
 
-    /// Nodes that there is room for without another growth.
+    /// The number of nodes without another reallocation.
     #[cfg(test)]
     fn node_capacity(&self) -> usize {
         self.slots.nodes.capacity()
     }
 
-    /// Brings the limit of slots within reach of a test.
+    /// Lowers the limit of slots for a test.
     #[cfg(test)]
     pub(super) fn set_max_slots(&mut self, max: u32) {
         self.slots.set_max(max);
     }
 }
 
-/// A key's chunk and generation.
+/// The chunk and the generation in a key.
 #[inline]
 #[allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the two halves of a u64")]
 const fn halves(key: Key) -> (u32, u32) {
@@ -682,7 +682,7 @@ const fn halves(key: Key) -> (u32, u32) {
     (bits as u32, (bits >> 32) as u32)
 }
 
-/// The index of a chunk is never that of slot 0.
+/// Chunks never have the index of slot 0.
 #[inline]
 fn nonzero(chunk: u32) -> NonZeroU32 {
     match NonZeroU32::new(chunk) {

@@ -1,4 +1,4 @@
-//! Chunks as they lie: for who decides where something goes, and does not leave it to an engine.
+//! Chunks in their actual layout, for explicit placement.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -9,8 +9,8 @@ use crate::base::cast::index;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Chunks {
-    /// Shows the chunks of a region, what is left out beside them not, nor what is free in slabs. `granted` shows what
-    /// is granted in the slab with that number.
+    /// Visits the chunks of a region. Slack and the free space in slabs are not visited. `granted` visits the grants in
+    /// the slab with that number.
     pub(in crate::metadata) fn places(
         &self,
         region: RegionId,
@@ -32,13 +32,13 @@ impl Chunks {
         }
     }
 
-    /// The used chunk that a key names.
+    /// The used chunk of a key.
     pub(in crate::metadata) fn chunk_of(&self, key: Key) -> Option<u32> {
         self.used(key).ok().map(|(chunk, _)| chunk)
     }
 
-    /// The free chunk behind `before`, or at the start of a region, if it holds `size` units at `offset` of that
-    /// region; and how many of its units are in front of them.
+    /// The free chunk after `before`, or at the start of a region, if it contains `size` units at `offset` of that
+    /// region. Also returns the number of its units before them.
     pub(in crate::metadata) fn free_behind(
         &self,
         before: Option<u32>,
@@ -56,8 +56,8 @@ impl Chunks {
         (size != 0 && size <= have && gap <= have - size).then_some((chunk, gap))
     }
 
-    /// The last chunk of a region, if it is free and has `offset` in it: how many of its units are in front of that,
-    /// and how many follow up to the end of the region.
+    /// The last chunk of a region, if it is free and contains `offset`. Also returns the number of its units before
+    /// `offset`, and from there to the end of the region.
     pub(in crate::metadata) fn free_tail(&self, region: RegionId, offset: u64) -> Option<(u32, u64, u64)> {
         let slot = self.regions.get(index(region.0)).filter(|slot| slot.header != NONE)?;
         let chunk = self.prev(slot.header);

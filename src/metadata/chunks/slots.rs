@@ -1,4 +1,4 @@
-//! The arena itself: nodes of 32 bytes in one array, dead ones threaded into a list.
+//! The arena: nodes of 32 bytes in one array, with dead ones linked into a list.
 #![forbid(unsafe_code)]
 
 use super::NONE;
@@ -12,21 +12,21 @@ pub(super) const HEADER: u32 = 3;
 
 #[cfg(test)]
 thread_local! {
-    /// Nodes that this thread has looked at: what tests of promised costs count.
+    /// Nodes accessed by this thread, for tests of the promised costs.
     pub(in crate::metadata) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// A node is looked at.
+/// Counts a node access.
 #[inline]
 fn look() {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
 }
 
-/// The bit of a link that says that the chunk which it names is free.
+/// The bit of a link that marks its target as free.
 pub(in crate::metadata) const TO_FREE: u32 = 1 << 31;
 
-/// The chunk that a link names.
+/// The target of a link.
 #[inline(always)]
 pub(in crate::metadata) const fn named(link: u32) -> u32 {
     link & !TO_FREE
@@ -35,7 +35,7 @@ pub(in crate::metadata) const fn named(link: u32) -> u32 {
 /// Indices stay below the state bits.
 const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
 
-/// One chunk, one region's header, or a dead slot. The module above has the table of `a` and `b`.
+/// One chunk, one region's header, or a dead slot. The parent module has the table of `a` and `b`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(in crate::metadata) struct Node {
@@ -43,9 +43,9 @@ pub(in crate::metadata) struct Node {
     pub(in crate::metadata) addr: u64,
     /// Units; in a header the region's capacity, negative.
     pub(in crate::metadata) size: u64,
-    /// The link to the chunk before, or to the header.
+    /// The link to the previous chunk, or to the header.
     pub(in crate::metadata) prev: u32,
-    /// The link to the chunk behind, or to the header.
+    /// The link to the next chunk, or to the header.
     pub(in crate::metadata) next: u32,
     /// State in the two highest bits; previous in a free list, or tag.
     pub(in crate::metadata) a: u32,
@@ -53,10 +53,10 @@ pub(in crate::metadata) struct Node {
     pub(in crate::metadata) b: u32,
 }
 
-// Two to a cache line of 64 bytes, none across two.
+// Two nodes share a cache line of 64 bytes, and none crosses one.
 const _: () = assert!(size_of::<Node>() == 32 && align_of::<Node>() == 32);
 
-/// What [`Node::a`] is in a dead slot.
+/// The value of [`Node::a`] in a dead slot.
 pub(in crate::metadata) const DEAD_A: u32 = DEAD << STATE_SHIFT;
 
 const DEAD_NODE: Node = Node { addr: 0, size: 0, prev: NONE, next: NONE, a: DEAD << STATE_SHIFT, b: NONE };
@@ -67,28 +67,28 @@ impl Node {
         self.a >> STATE_SHIFT
     }
 
-    /// The slab that it is, if it is one: a header has no number there.
+    /// The number of the slab, if it is one. A header has the number 0 there.
     #[inline]
     pub(in crate::metadata) const fn slab(&self) -> Option<u32> {
         let number = self.a & !(HEADER << STATE_SHIFT);
         if self.state() == HEADER && number != 0 { Some(number) } else { None }
     }
 
-    /// Whether it is a free chunk.
+    /// Returns true if it is a free chunk.
     #[inline]
     pub(in crate::metadata) const fn is_free(&self) -> bool {
         self.state() == FREE
     }
 }
 
-/// How many dead slots there are more at a time: enough to make calls rare while an engine grows.
+/// The number of dead slots added at once: enough to make calls rare while an engine grows.
 const BATCH: usize = 8;
 
 /// All nodes of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     pub(super) nodes: Vec<Node>,
-    /// First of the dead slots.
+    /// The first dead slot.
     pub(super) dead: u32,
     /// [`MAX_SLOTS`], except in tests.
     max: u32,
@@ -113,20 +113,20 @@ impl Slots {
         &mut self.nodes[index(slot)]
     }
 
-    /// The nodes and the first dead slot, for an operation that touches several: the compiler then need not think that
-    /// writing to a node moves them.
+    /// The nodes and the first dead slot, for operations on several nodes. With a slice the compiler knows that writing
+    /// to a node does not move the array.
     #[inline]
     pub(super) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
         (&mut self.nodes, &mut self.dead)
     }
 
-    /// Whether `count` more slots can be had. To be asked before anything is changed.
+    /// Returns true if `count` more slots are available. Call before changing anything.
     #[inline]
     pub(super) fn has_slots(&self, count: u32) -> bool {
         self.nodes.len() + index(count) <= index(self.max) || self.has_dead(count)
     }
 
-    /// Whether `count` more slots can be had when not all of them can be new.
+    /// [`Self::has_slots`] if not all of them can be new.
     #[cold]
     fn has_dead(&self, count: u32) -> bool {
         let mut had = index(self.max).saturating_sub(self.nodes.len());
@@ -138,36 +138,36 @@ impl Slots {
         had >= index(count)
     }
 
-    /// Sees to it that there are two dead slots; `false` if there may not be.
+    /// Ensures two dead slots. Returns false if there are too many.
     #[inline]
     pub(super) fn reserve_two(&mut self) -> bool {
         // Slot 0 is in no chain and its `b` is zero.
         self.get(self.dead).b != NONE || self.add_dead()
     }
 
-    /// More dead slots, as far as there may be; `false` if there are not two then.
+    /// Adds dead slots, up to the limit. Returns false if there are not two afterwards.
     #[cold]
     #[inline(never)]
     fn add_dead(&mut self) -> bool {
         let len = self.nodes.len();
         let batch = BATCH.min(index(self.max).saturating_sub(len));
         if self.nodes.capacity() - len < batch {
-            // By an eighth: doubling would leave half of the memory unused, and the copies of growing by an eighth
-            // come to nine for each node in all.
+            // Grows by an eighth: doubling would leave half of the memory unused. The copies amount to nine for each
+            // node in total.
             self.nodes.reserve_exact(64.max(len / 8));
         }
         self.nodes.resize(len + batch, DEAD_NODE);
-        // The lowest is to be taken first.
+        // The lowest is used first.
         for slot in (len..len + batch).rev() {
             self.bury(narrow(slot));
         }
         self.get(self.dead).b != NONE
     }
 
-    /// A slot for `node`.
+    /// Inserts `node` into a slot.
     ///
     /// # Panics
-    /// If there are 2^30 already: the caller has asked [`Slots::has_slots`] before.
+    /// Panics if there are 2^30 already; the caller has checked [`Slots::has_slots`].
     #[inline]
     pub(super) fn insert(&mut self, node: Node) -> u32 {
         if self.dead == NONE {
@@ -181,7 +181,7 @@ impl Slots {
         slot
     }
 
-    /// Makes a slot a dead one.
+    /// Makes a slot dead.
     #[inline]
     pub(super) fn bury(&mut self, slot: u32) {
         let dead = self.dead;
@@ -191,7 +191,7 @@ impl Slots {
         self.dead = slot;
     }
 
-    /// Brings the limit within reach of a test.
+    /// Lowers the limit for a test.
     #[cfg(test)]
     pub(in crate::metadata) fn set_max(&mut self, max: u32) {
         self.max = max;

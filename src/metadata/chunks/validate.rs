@@ -1,4 +1,4 @@
-//! The invariants of the chunks, asserted under their numbers.
+//! Assertions of the numbered invariants of the chunks.
 #![forbid(unsafe_code)]
 
 use super::slots::{DEAD, FREE, HEADER, TO_FREE, USED, named};
@@ -6,20 +6,20 @@ use super::{Chunks, NONE, Region};
 use crate::base::cast::{index, narrow, widen};
 use crate::metadata::Usage;
 
-/// One less than the 64th part of the power of two in a size.
+/// One less than 1/64 of the highest power of two in a size.
 fn step(size: u64) -> u64 {
     size.checked_ilog2().map_or(0, |log2| (1 << log2) / 64).max(1) - 1
 }
 
 impl Chunks {
-    /// The most units that may be left out behind a used chunk of `size` units, and before one.
+    /// The most slack behind a used chunk of `size` units, and before it.
     fn slack(&self, size: u64) -> (u64, u64) {
         let rounding = self.rounding(step(size));
         (Self::slack_behind(rounding), self.slack_before(size, rounding))
     }
 
     /// Asserts C1 to C7, and calls `visit` for each free chunk, region by region, in the order of addresses. `granted`
-    /// says how many units are granted in the slab with that number, and in how many slots.
+    /// returns the units and slots granted in the slab with that number.
     pub(in crate::metadata) fn validate(
         &self,
         granted: &dyn Fn(u32) -> (u64, u32),
@@ -56,7 +56,7 @@ impl Chunks {
             assert_eq!(header.next, link(chunk), "C2: header of region {id}");
             let start = widen(id) << self.shift;
             assert_eq!(header.addr, start.wrapping_add(region.capacity), "C2: header of region {id}");
-            // Where the chunk before ends, and the most units that it may leave out behind itself: none if it is free.
+            // The end of the previous chunk, and the most slack behind it: none if it is free.
             let (mut end, mut behind) = (start, None);
             while chunk != region.header {
                 let node = self.slots.get(chunk);

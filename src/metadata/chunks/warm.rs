@@ -1,13 +1,13 @@
-//! Several nodes at once: the steps that an ordinary allocation and an ordinary free are made of.
+//! Fast-path operations on several nodes at once, for ordinary allocations and frees.
 //!
-//! They do what the operations of one chunk do one after another, with each node loaded and stored once.
+//! They equal sequences of single-chunk operations, but load and store each node once.
 #![forbid(unsafe_code)]
 
 use super::slots::{FREE, Node, STATE_SHIFT, TO_FREE, USED, named};
 use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
 use crate::base::cast::index;
 
-/// A used chunk that was freed, and is neither in a list nor dead yet; and its links.
+/// A freed chunk that is neither listed nor dead yet, with its links.
 #[derive(Clone, Copy)]
 pub(in crate::metadata) struct Vacated {
     pub(in crate::metadata) chunk: u32,
@@ -15,12 +15,12 @@ pub(in crate::metadata) struct Vacated {
     pub(in crate::metadata) next: u32,
 }
 
-/// What [`Chunks::split`] made.
+/// The result of [`Chunks::split`].
 #[derive(Clone, Copy)]
 pub(in crate::metadata) struct Split {
     /// The chunk to be used.
     pub(in crate::metadata) used: u32,
-    /// The free chunk in front of it, in no list yet, or [`NONE`].
+    /// The free chunk before it, unlisted, or [`NONE`].
     pub(in crate::metadata) front: u32,
 }
 
@@ -31,7 +31,7 @@ impl Chunks {
         self.slots.parts_mut()
     }
 
-    /// Makes what was vacated a free chunk in no list, from where the chunk before ends to where the one behind starts.
+    /// Makes a vacated chunk free and unlisted. It reaches from the end of the previous chunk to the start of the next.
     pub(in crate::metadata) fn settle(&mut self, vacated: &Vacated) {
         let (before, behind) = (self.slots.get(named(vacated.prev)), self.slots.get(named(vacated.next)));
         // A header's end is its region's start, and its start is the region's end.
@@ -45,15 +45,15 @@ impl Chunks {
         self.mark_links(vacated.chunk, TO_FREE);
     }
 
-    /// The used chunk or slab that is to be a free one.
+    /// The links of a used chunk or slab that is about to be freed.
     pub(in crate::metadata) fn vacated(&self, chunk: u32) -> Vacated {
         let &Node { prev, next, .. } = self.slots.get(chunk);
         Vacated { chunk, prev, next }
     }
 
-    /// Cuts `size` units off a free chunk, `gap` units behind its start and `rest` before its end, for a used chunk.
-    /// `gap` and `rest` are not both 0. If there is a rest it keeps the chunk's name and its list, else what is in
-    /// front of the used chunk does. `None`, and nothing is changed, if there are not two dead slots.
+    /// Cuts `size` units for a used chunk out of a free chunk, with `gap` units before and `rest` units after them.
+    /// `gap` and `rest` are not both 0. The rest keeps the chunk's index and list, or else the gap does. Returns
+    /// `None`, and changes nothing, if there are not two dead slots.
     #[inline(always)]
     pub(in crate::metadata) fn split(
         &mut self,
@@ -103,7 +103,7 @@ impl Chunks {
         Some(Split { used, front })
     }
 
-    /// As [`Chunks::occupy`], of a chunk whose place and size are known.
+    /// [`Chunks::occupy`] for a chunk with known address and size.
     #[inline(always)]
     pub(in crate::metadata) fn occupy_known(&mut self, chunk: u32, addr: u64, size: u64, tag: Tag) -> Key {
         let generation = self.generation;
@@ -115,8 +115,8 @@ impl Chunks {
         self.count_used(chunk, addr, size)
     }
 
-    /// Takes a key back: what was freed, where it starts, its units, and whether its region is empty now. The node is
-    /// as it was: the caller settles or joins it.
+    /// Releases a key. Returns the freed chunk, its address, its units, and whether its region is empty now. The node
+    /// is unchanged: the caller makes it free or merges it.
     #[inline(always)]
     pub(in crate::metadata) fn release(&mut self, key: Key) -> Result<(Vacated, u64, u64, bool), BadKey> {
         let (chunk, generation) = halves(key);

@@ -1,25 +1,25 @@
-//! Regions that hold so many of each kind: descriptor pools, as their counts see them.
+//! Regions that hold a number of items of each kind, like descriptor pools.
 //!
-//! There are no offsets: what a grant takes out of a region is a vector of counts and nothing else. The rest is as with
-//! the other engines: [`Counted`] is a [`Metadata`], whose units are grants.
+//! There are no offsets: a grant takes only a vector of counts out of a region. Otherwise [`Counted`] is a [`Metadata`]
+//! like the other engines, whose units are grants.
 //!
-//! A grant has a key, or none. What is freed one by one is allocated by [`Metadata::allocate`] and has one. What goes
-//! with a reset of its region is allocated by [`Counted::allocate_in`], which keeps no record of it.
+//! A grant may have a key. [`Metadata::allocate`] returns a key, for grants that are freed individually.
+//! [`Counted::allocate_in`] keeps no record, for grants that end when their region is reset.
 //!
 //! ```text
 //!   capacity   |########################|   grants 64   kinds: 64, 128, 64
 //!   granted    |######......            |          20          20,  60, 20
 //!   room       |      ..................|          44          44,  68, 44
 //!
-//!   sealed: nothing more is allocated in it before it is reset, whatever room there is
+//!   sealed: nothing more is allocated in it until it is reset, whatever room it has
 //! ```
 //!
 //! Invariants:
-//! - C1: the room of a region fits its capacity.
-//! - C2: a region without grants has all of its capacity as room.
+//! - C1: the room of a region does not exceed its capacity.
+//! - C2: a region without grants has its whole capacity as room.
 //! - C3: `grants` and `capacity` are the sums over the regions.
-//! - C4: a vacant slot holds nothing. A region is in `open` just if it grants more.
-//! - C5: the records of a region are chained, `keyed` of them; all others are in the chain of dead ones.
+//! - C4: a vacant slot is empty. A region is in `open` exactly if it can grant more.
+//! - C5: the `keyed` records of a region are linked; all others are in the list of dead ones.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::base::cast::{index, narrow, widen};
 
-/// So many of each kind.
+/// A number of items of each kind.
 ///
 /// Arrays are counts: `[u32; N]` has `N` kinds.
 ///
@@ -49,13 +49,13 @@ pub trait Counts: Copy + PartialEq + fmt::Debug {
     /// None of any kind.
     const ZERO: Self;
 
-    /// Whether all of this can be taken out of `room`.
+    /// Returns true if `self` can be taken out of `room`.
     fn fits(&self, room: &Self) -> bool;
 
-    /// Takes `counts` out. They fit: the engine has asked.
+    /// Takes `counts` out. The engine has checked that they fit.
     fn take(&mut self, counts: &Self);
 
-    /// Puts back what was taken.
+    /// Puts `counts` back.
     fn put(&mut self, counts: &Self);
 }
 
@@ -82,29 +82,29 @@ impl<const N: usize> Counts for [u32; N] {
     }
 }
 
-/// What a region of [`Counted`] can hold.
+/// The capacity of a region of [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CountedCapacity<C> {
-    /// Grants at once.
+    /// The maximum number of live grants.
     pub grants: u32,
-    /// What is in all of them.
+    /// The items of all grants together.
     pub counts: C,
 }
 
-/// How full a region of [`Counted`] is.
+/// The usage of a region of [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedUsage<C> {
     /// What it can hold.
     pub capacity: CountedCapacity<C>,
     /// Live grants.
     pub grants: u32,
-    /// What is left.
+    /// The remaining capacity.
     pub room: CountedCapacity<C>,
-    /// Nothing more is allocated in it before it is reset.
+    /// True if nothing more is allocated in it until it is reset.
     pub sealed: bool,
 }
 
-/// What is asked of a [`Counted`].
+/// A request to a [`Counted`].
 ///
 /// ```
 /// use sublet::metadata::*;
@@ -116,26 +116,26 @@ pub struct CountedUsage<C> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedRequest<C> {
-    /// So many of each kind.
+    /// The number of items of each kind.
     pub counts: C,
     /// See [`Tag`].
     pub tag: Tag,
 }
 
 impl<C> CountedRequest<C> {
-    /// So many of each kind, untagged.
+    /// An untagged request.
     #[must_use]
     pub const fn new(counts: C) -> Self {
         Self { counts, tag: Tag(0) }
     }
 }
 
-/// What a [`Counted`] granted.
+/// A grant of a [`Counted`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedSpan<C> {
-    /// The region that it was taken out of.
+    /// The region of the grant.
     pub region: RegionId,
-    /// So many of each kind.
+    /// The number of items of each kind.
     pub counts: C,
 }
 
@@ -152,26 +152,26 @@ pub struct CountedChunk<C> {
     pub key: Key,
     /// Its tag.
     pub tag: Tag,
-    /// What is in it.
+    /// The items of the grant.
     pub counts: C,
 }
 
-/// A grant was given back that the region cannot have made. Nothing was changed.
+/// The region cannot have made the grant that was freed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadGrant;
 
 /// No record.
 const NONE: u32 = u32::MAX;
 
-/// A grant that has a key.
+/// A grant with a key.
 #[derive(Clone, Copy, Debug)]
 struct Record<C> {
     counts: C,
-    /// `NONE` of a dead one.
+    /// `NONE` for a dead record.
     region: u32,
     generation: u32,
     tag: Tag,
-    /// In the chain of the region, or of the dead ones.
+    /// Links in the list of the region, or of the dead ones.
     next: u32,
     previous: u32,
 }
@@ -179,11 +179,11 @@ struct Record<C> {
 #[derive(Clone, Debug)]
 struct Region<C> {
     room: C,
-    /// Grants left; of a sealed region `room_grants` is zero and this is kept in `unsealed`.
+    /// Remaining grants. In a closed region this is zero, and `unsealed` has the number.
     room_grants: u32,
-    /// Grants left but for the seal.
+    /// Remaining grants, ignoring that the region is closed.
     unsealed: u32,
-    /// Grants with a key, and the first of them.
+    /// The number of grants with a key, and the first of them.
     keyed: u32,
     first: u32,
     sealed: bool,
@@ -207,13 +207,13 @@ impl<C: Counts> Region<C> {
         self.capacity.grants - self.unsealed
     }
 
-    /// Whether more can be granted.
+    /// Returns true if more can be granted.
     #[inline]
     fn is_open(&self) -> bool {
         self.room_grants != 0
     }
 
-    /// Puts a grant back. Whether nothing is granted now.
+    /// Puts a grant back. Returns true if the region is empty now.
     fn put(&mut self, counts: &C) -> bool {
         self.room.put(counts);
         self.unsealed += 1;
@@ -224,14 +224,14 @@ impl<C: Counts> Region<C> {
     }
 }
 
-/// Divides vectors of counts among grants: regions that hold so many of each kind, as descriptor pools do.
+/// Divides vectors of counts among grants: regions hold a number of items of each kind, as descriptor pools do.
 ///
-/// Its units are grants: [`Usage::capacity`] is how many there may be at once.
+/// Its units are grants: [`Usage::capacity`] is the maximum number of live grants.
 ///
 /// # Complexity
-/// O(1) in the number of regions for everything with a region or a key, but that a reset looks at each grant with a key.
-/// [`allocate`](Metadata::allocate) takes the lowest region that has room: it passes 64 full ones in a step, and looks
-/// at the others in turn. Each comparison costs one step for each kind.
+/// Operations with a region or a key are O(1) in the number of regions, except that a reset visits each grant with a
+/// key. [`allocate`](Metadata::allocate) takes the lowest region with room: it skips 64 full ones in a step, and checks
+/// the others in turn. Each comparison costs one step for each kind.
 ///
 /// ```
 /// use sublet::metadata::{Counted, CountedCapacity, Metadata};
@@ -245,10 +245,10 @@ impl<C: Counts> Region<C> {
 #[derive(Clone, Debug)]
 pub struct Counted<C> {
     regions: Vec<Region<C>>,
-    /// Regions that grant more, 64 in a word.
+    /// Regions that can grant more, 64 in a word.
     open: Vec<u64>,
     records: Vec<Record<C>>,
-    /// First of the dead ones.
+    /// The first dead record.
     dead: u32,
     generation: u32,
     grants: u64,
@@ -262,7 +262,7 @@ impl<C: Counts> Default for Counted<C> {
 }
 
 impl<C: Counts> Counted<C> {
-    /// No regions. Takes no memory.
+    /// Creates an engine without regions. Allocates no host memory.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -276,15 +276,15 @@ impl<C: Counts> Counted<C> {
         }
     }
 
-    /// Whether a grant fits a region now. Never, if it is sealed or there is no such region.
+    /// Returns true if a grant fits a region now. Returns false if it is closed or does not exist.
     #[inline]
     #[must_use]
     pub fn fits(&self, region: RegionId, need: &C) -> bool {
         self.regions.get(index(region.0)).is_some_and(|slot| slot.is_open() && need.fits(&slot.room))
     }
 
-    /// Takes a grant without a key out of a region; `false` and nothing changed, if it does not fit. It goes when the
-    /// region is reset, or with [`Self::free_in`].
+    /// Makes a grant without a key in a region. Returns false, and changes nothing, if it does not fit. The grant ends
+    /// when the region is reset, or with [`Self::free_in`].
     #[inline]
     #[must_use = "it may not fit"]
     pub fn allocate_in(&mut self, region: RegionId, need: &C) -> bool {
@@ -302,13 +302,13 @@ impl<C: Counts> Counted<C> {
         true
     }
 
-    /// Takes one grant without a key back. Returns whether the region is empty now. A sealed region stays sealed.
+    /// Frees one grant without a key. Returns true if the region is empty now. A closed region stays closed.
     ///
     /// # Errors
     /// [`BadGrant`] if the region has no such grant, or has not granted that much.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     pub fn free_in(&mut self, region: RegionId, grant: &C) -> Result<bool, BadGrant> {
         let slot = self.region_mut(region);
         if slot.granted() == slot.keyed {
@@ -326,10 +326,10 @@ impl<C: Counts> Counted<C> {
         Ok(self.put(region, grant))
     }
 
-    /// What a region holds, what it has granted and what is left.
+    /// The capacity, the grants and the remaining room of a region.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     #[must_use]
     pub fn region_counts(&self, region: RegionId) -> CountedUsage<C> {
         let slot = self.region(region);
@@ -341,28 +341,28 @@ impl<C: Counts> Counted<C> {
         }
     }
 
-    /// Live grants of a region.
+    /// The number of live grants of a region.
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     #[must_use]
     pub fn region_grants(&self, region: RegionId) -> u32 {
         self.region(region).granted()
     }
 
-    /// Live grants of all regions.
+    /// The number of live grants of all regions.
     #[must_use]
     pub fn grants(&self) -> u64 {
         self.grants
     }
 
-    /// C4.
+    /// Maintains C4.
     #[cold]
     fn close(&mut self, region: u32) {
         self.open[index(region / 64)] &= !(1 << (region % 64));
     }
 
-    /// C4.
+    /// Maintains C4.
     #[inline]
     fn heed_open(&mut self, region: RegionId) {
         let at = index(region.0);
@@ -370,7 +370,7 @@ impl<C: Counts> Counted<C> {
         if self.regions[at].is_open() { self.open[at / 64] |= bit } else { self.open[at / 64] &= !bit }
     }
 
-    /// Puts a grant of a region back. Whether nothing is granted in it now.
+    /// Puts a grant of a region back. Returns true if the region is empty now.
     fn put(&mut self, region: RegionId, counts: &C) -> bool {
         let is_empty = self.region_mut(region).put(counts);
         self.grants -= 1;
@@ -378,7 +378,7 @@ impl<C: Counts> Counted<C> {
         is_empty
     }
 
-    /// The lowest region that a grant fits.
+    /// The lowest region that fits a grant.
     #[inline]
     fn find(&self, need: &C) -> Option<RegionId> {
         for (at, &word) in (0..).zip(&self.open) {
@@ -394,12 +394,12 @@ impl<C: Counts> Counted<C> {
         None
     }
 
-    /// Whether there can be one more record.
+    /// Returns true if there can be one more record.
     fn has_records(&self) -> bool {
         self.dead != NONE || widen(self.records.len()) < u64::from(NONE)
     }
 
-    /// A record for a grant of a region.
+    /// Inserts a record for a grant of a region.
     fn insert(&mut self, region: u32, counts: C, tag: Tag) -> Key {
         let next = self.regions[index(region)].first;
         self.generation = self.generation.wrapping_add(1);
@@ -426,13 +426,13 @@ impl<C: Counts> Counted<C> {
         Self::key(at, generation)
     }
 
-    /// Zero in the lower half is no record, so that no key is zero.
+    /// Adds one to the index, so that no key is zero.
     fn key(at: u32, generation: u32) -> Key {
         let key = (u64::from(generation) << 32) | (u64::from(at) + 1);
         Key(NonZeroU64::new(key).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// The place of a live record.
+    /// The index of a live record.
     fn at(&self, key: Key) -> Result<u32, BadKey> {
         let key = key.0.get();
         let at =
@@ -442,7 +442,7 @@ impl<C: Counts> Counted<C> {
         if is_live { Ok(at) } else { Err(BadKey) }
     }
 
-    /// Makes a record a dead one.
+    /// Makes a record dead.
     fn bury(&mut self, at: u32) {
         let record = &mut self.records[index(at)];
         record.region = NONE;
@@ -542,7 +542,7 @@ impl<C: Counts> Metadata for Counted<C> {
         Ok(Freed { span, region_empty: self.put(span.region, &counts) })
     }
 
-    /// Takes all grants back, and the seal off.
+    /// Frees all grants, and reopens the region.
     fn reset(&mut self, region: RegionId) {
         let slot = self.region_mut(region);
         let (granted, mut at) = (slot.granted(), slot.first);
@@ -586,7 +586,7 @@ impl<C: Counts> Metadata for Counted<C> {
         Usage { capacity: self.capacity, used_chunks: self.grants, used: self.grants, rounding: 0 }
     }
 
-    /// The room of the region that has most grants left. O(regions).
+    /// The room of the region with the most remaining grants. O(regions).
     fn largest_free(&self) -> CountedCapacity<C> {
         let room = |slot: &Region<C>| CountedCapacity { grants: slot.room_grants, counts: slot.room };
         let open = self.regions.iter().filter(|slot| slot.is_open());
@@ -594,7 +594,7 @@ impl<C: Counts> Metadata for Counted<C> {
         most.map_or(CountedCapacity { grants: 0, counts: C::ZERO }, room)
     }
 
-    /// Shows the grants with a key, the youngest first.
+    /// Visits the grants with a key, the newest first.
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(CountedChunk<C>)) {
         let mut at = self.region(region).first;
         while at != NONE {

@@ -1,9 +1,9 @@
-//! An engine whose placement is somebody else's: a [`Divider`] says where in a region a request goes, and the ledger
-//! does the rest of what a [`Metadata`] is.
+//! An engine with custom placement: a [`Divider`] chooses the place in a region, and the ledger provides the rest of
+//! [`Metadata`].
 //!
 //! Invariants:
 //! - L1: the chunks of a region are in the order of their offsets, inside of it and apart.
-//! - L2: each chunk has a name, each live name a chunk. The others are in `vacant`, once each.
+//! - L2: each chunk has a name, and each live name a chunk. The others are in `vacant`, once each.
 //! - L3: the sums of a region are those of its chunks, and those of the engine are the sums of the regions.
 #![forbid(unsafe_code)]
 
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::base::cast::{index, widen};
 
-/// Says where in a region a request goes: the part of an engine that is its own. [`Ledger`] makes an engine of it.
+/// Chooses where in a region a request goes: the custom part of an engine. [`Ledger`] makes an engine of it.
 ///
 /// ```
 /// use std::ops::Range;
 /// use sublet::metadata::*;
 ///
-/// /// One request behind the other, until all of them have ended.
+/// One request behind the other, until all of them have ended.
 /// #[derive(Debug)]
 /// struct Bump;
 ///
@@ -53,24 +53,24 @@ use crate::base::cast::{index, widen};
 /// check::ranges(|| Ledger::new(Bump), &[1, 100], 2);
 /// ```
 pub trait Divider: fmt::Debug {
-    /// What there is to know of one region.
+    /// The state of one region.
     type Region: fmt::Debug;
 
-    /// A region of so many units, not zero, in which all is free.
+    /// Creates a free region of `capacity` units, which is not zero.
     ///
     /// # Errors
-    /// [`RegionError`] if it divides no region of that size.
+    /// [`RegionError`] if it supports no region of that size.
     fn region(&self, capacity: u64) -> Result<Self::Region, RegionError>;
 
-    /// Takes units for a request, aligned and free, as many as are asked or more. `None`, and nothing changed, if the
-    /// region has none.
+    /// Takes aligned, free units for a request, at least as many as requested. Returns `None`, and changes nothing, if
+    /// the region has none.
     fn take(&self, region: &mut Self::Region, request: &Request) -> Option<Range<u64>>;
 
-    /// Units that were taken are free again.
+    /// Makes taken units free again.
     fn give_back(&self, region: &mut Self::Region, units: Range<u64>);
 }
 
-/// A chunk that is used.
+/// A used chunk.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     offset: u64,
@@ -80,7 +80,7 @@ struct Used {
     name: u32,
 }
 
-/// What a key names, by the number in it.
+/// The target of a key.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     generation: u32,
@@ -97,20 +97,20 @@ struct Region<R> {
     sealed: bool,
 }
 
-/// An engine of a [`Divider`]: it has the keys, tags, sums and seals, and shows the chunks.
+/// An engine made of a [`Divider`]. It maintains keys, tags, sums and closed regions, and shows the chunks.
 ///
 /// # Complexity
-/// Allocating asks the divider region by region, the lowest first. That and freeing take a step for each chunk of the
-/// region on top, and a region is added in O(regions). For few regions of some hundred chunks; the library's own engines
-/// are O(1).
+/// Allocating asks the divider region by region, the lowest first. Allocating and freeing also take a step for each
+/// chunk of the region, and adding a region is O(regions). Suitable for few regions of some hundred chunks; the
+/// library's own engines are O(1).
 ///
 /// # Panics
-/// If the divider gives out units that are not in the region, or fewer than asked.
+/// Panics if the divider returns units that are not in the region, or fewer than requested.
 ///
 /// ```
 /// # use std::ops::Range;
 /// use sublet::metadata::*;
-/// /// Regions that are granted whole.
+/// Regions that are granted whole.
 /// #[derive(Debug)]
 /// struct Whole;
 ///
@@ -146,7 +146,7 @@ pub struct Ledger<D: Divider> {
 }
 
 impl<D: Divider> Ledger<D> {
-    /// No regions.
+    /// Creates an engine without regions.
     #[must_use]
     pub fn new(divider: D) -> Self {
         Self {
@@ -169,13 +169,13 @@ impl<D: Divider> Ledger<D> {
         slot.unwrap_or_else(|| panic!("there is no region {}", region.0))
     }
 
-    /// Zero in the lower half is no name, so that no key is zero.
+    /// Adds one to the name, so that no key is zero.
     fn key(&self, name: u32) -> Key {
         let generation = u64::from(self.names[index(name)].generation);
         Key(NonZeroU64::new((generation << 32) | (u64::from(name) + 1)).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// The region of a live key, and the place of its chunk in it.
+    /// The region of a live key, and the index of its chunk.
     fn find(&self, key: Key) -> Result<(RegionId, usize), BadKey> {
         let name = (key.0.get() & u64::from(u32::MAX)).checked_sub(1).ok_or(BadKey)?;
         let name = self.names.get(usize::try_from(name).map_err(|_| BadKey)?).ok_or(BadKey)?;
@@ -192,7 +192,7 @@ impl<D: Divider> Ledger<D> {
         Ok((region, &self.region(region).chunks[at]))
     }
 
-    /// Takes a chunk of a region back.
+    /// Frees a chunk of a region.
     fn take_back(&mut self, region: RegionId, at: usize) -> Freed {
         let slot = self.regions[index(region.0)].as_mut().expect("L2: a chunk has a region");
         let Used { offset, size, rounding, name, .. } = slot.chunks.remove(at);
@@ -247,7 +247,7 @@ impl<D: Divider> Metadata for Ledger<D> {
         }
         let is_new = self.vacant.is_empty();
         let name = self.vacant.last().copied().or_else(|| u32::try_from(self.names.len()).ok());
-        // The last number is none: one more is in the key.
+        // The last number is invalid: a key contains the number plus one.
         let name = name.filter(|&name| name != u32::MAX).ok_or(AllocateError::NoSpace)?;
         let open = (0..).zip(&mut self.regions).filter_map(|(id, slot)| Some((id, slot.as_mut()?)));
         let found = open.filter(|(_, slot)| !slot.sealed).find_map(|(id, slot)| {
@@ -311,7 +311,7 @@ impl<D: Divider> Metadata for Ledger<D> {
         self.usage
     }
 
-    /// The longest free range. The divider may give out less of it. O(n).
+    /// The longest free range, of which the divider may grant less. O(n).
     fn largest_free(&self) -> u64 {
         let mut largest = 0;
         for (id, slot) in (0..).zip(&self.regions) {

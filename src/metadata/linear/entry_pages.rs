@@ -1,4 +1,4 @@
-//! The entries of live allocations, in pages, and the keys that name them.
+//! The entries of live allocations, in pages, and their keys.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -15,13 +15,13 @@ pub(super) const PAGE_ENTRIES: u32 = u32::BITS;
 /// Slots are below this.
 const SLOTS: u32 = 1 << 30;
 
-/// A bit of a key beside the slot, so that no key is zero.
+/// A bit of a key besides the slot, so that no key is zero.
 const NOT_ZERO: NonZeroU64 = match NonZeroU64::new(1 << 30) {
     Some(bit) => bit,
     None => NonZeroU64::MIN,
 };
 
-/// What the engine keeps of an allocation. A dead entry is overwritten when its slot is used again.
+/// An allocation. A dead entry is overwritten when its slot is reused.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Entry {
     pub(super) offset: u64,
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The unit behind the last one. An entry lies in its region, so this cannot overflow.
+    /// The end of the allocation. An entry lies in its region, so this cannot overflow.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.offset + self.size
@@ -42,21 +42,21 @@ impl Entry {
     }
 }
 
-/// Entries of one side of a region, in the order in which they were made.
+/// Entries of one side of a region, in the order of allocation.
 #[derive(Clone, Debug)]
 struct EntryPage {
     /// Bit `k`: entry `k` is live.
     live: u32,
-    /// The page before it on its side.
+    /// The previous page of its side.
     prev: u32,
-    /// The page behind it on its side, or in the list of free pages.
+    /// The next page of its side, or of the list of free pages.
     next: u32,
     upper: bool,
     region: u32,
     entries: [Entry; index(PAGE_ENTRIES)],
 }
 
-/// The position of an entry: page and bit.
+/// The page and the bit of an entry.
 #[inline]
 const fn split(slot: u32) -> (usize, u32) {
     (index(slot / PAGE_ENTRIES), 1 << (slot % PAGE_ENTRIES))
@@ -81,9 +81,9 @@ pub(super) struct Pages {
     pages: Vec<EntryPage>,
     /// The first free page.
     free: u32,
-    /// The generation of the next entry. It counts all entries ever made.
+    /// The generation of the next entry. Counts all entries ever made.
     generation: u32,
-    /// How many pages there may be; tests set it lower.
+    /// The maximum number of pages; lower in tests.
     max: u32,
 }
 
@@ -101,7 +101,7 @@ impl Pages {
         key(slot, self.entry(slot).generation)
     }
 
-    /// The live entry that a key names.
+    /// The live entry of a key.
     #[inline(always)]
     pub(super) fn find(&self, key: Key) -> Option<Found> {
         let bits = key.0.get() ^ NOT_ZERO.get();
@@ -114,7 +114,7 @@ impl Pages {
         is_live.then_some(Found { slot, region: page.region, entry })
     }
 
-    /// Replaces the tag of the live entry that a key names.
+    /// Replaces the tag of the live entry of a key.
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
         let Found { slot, .. } = self.find(key)?;
         let (page, _) = split(slot);
@@ -122,12 +122,12 @@ impl Pages {
         Some(())
     }
 
-    /// Whether one more page may be used.
+    /// Returns true if one more page is available.
     pub(super) fn has_page(&self) -> bool {
         self.free != NONE || self.pages.len() < index(self.max)
     }
 
-    /// Adds a page to a side that has no slot; `false` if no more pages are allowed. An entry has to be pushed next.
+    /// Adds a page to a side without a free slot. Returns false at the limit. The caller pushes an entry next.
     pub(super) fn add_page(&mut self, side: &mut Side, region: u32, upper: bool) -> bool {
         if !self.has_page() {
             return false;
@@ -148,8 +148,8 @@ impl Pages {
     fn grow(&mut self) -> u32 {
         let len = self.pages.len();
         if len == self.pages.capacity() {
-            // Grows by a quarter: doubling would leave half of the memory unused. Growing by a quarter copies each page
-            // about five times in all.
+            // Grows by a quarter: doubling would leave half of the memory unused. The copies amount to about five for
+            // each page.
             self.pages.reserve_exact(1.max(len / 4));
         }
         let entries = [Entry::default(); index(PAGE_ENTRIES)];
@@ -157,7 +157,7 @@ impl Pages {
         narrow(len)
     }
 
-    /// Puts an entry behind the others of a side, which has [`Side::has_slot`].
+    /// Appends an entry to a side, which [has a slot](Side::has_slot).
     #[inline(always)]
     pub(super) fn push(&mut self, side: &mut Side, offset: u64, size: u64, tag: Tag) -> Key {
         let (slot, generation) = (side.next, self.generation);
@@ -170,8 +170,8 @@ impl Pages {
         key(slot, generation)
     }
 
-    /// Marks a live entry dead. `Some` if it was the newest of its page: the side then has to go back to its newest
-    /// live entry. The inner value is the slot of the page's newest live entry, if it has one.
+    /// Marks a live entry dead. Returns `Some` if it was the newest of its page: the caller then moves the side back to
+    /// its newest live entry. The inner value is the slot of the page's newest live entry, if any.
     #[inline(always)]
     pub(super) fn kill(&mut self, slot: u32) -> Option<Option<u32>> {
         let (page, bit) = split(slot);
@@ -181,15 +181,15 @@ impl Pages {
             .then(|| page.live.checked_ilog2().map(|newest| slot / PAGE_ENTRIES * PAGE_ENTRIES + newest))
     }
 
-    /// Whether an entry belongs to an upper side.
+    /// Returns true if an entry belongs to an upper side.
     #[inline]
     pub(super) fn is_upper(&self, slot: u32) -> bool {
         self.pages[index(slot / PAGE_ENTRIES)].upper
     }
 
-    /// Continues after the newest entry of a page was killed: takes the page out of its side if nothing in it is live
-    /// and it is not the only one, and moves the side back to its newest entry. `Some` if that is another entry now, one
-    /// of nothing if there is none.
+    /// Continues after the newest entry of a page was killed. Removes the page from its side if it has no live entry
+    /// and is not the only one, and moves the side back to its newest entry. Returns that entry if it changed, or an
+    /// empty entry if there is none.
     #[inline]
     pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
@@ -197,7 +197,7 @@ impl Pages {
         let page = &self.pages[index(id)];
         if page.live == 0 {
             if page.prev == page.next {
-                // Both are `NONE`. Its first slot is left out: of a side with a page the next slot is never the first.
+                // Both are `NONE`. The first slot is skipped: in a side with a page, the next slot is never the first.
                 side.next = id * PAGE_ENTRIES + 1;
                 return Some(Entry::default());
             }
@@ -206,14 +206,14 @@ impl Pages {
         if !was_newest {
             return None;
         }
-        // If it was the newest there are older ones, and a page before.
+        // If it was the newest, there are older entries, and a previous page.
         let page = &self.pages[index(id)];
         let newest = page.live.ilog2();
         side.next = id * PAGE_ENTRIES + newest + 1;
         Some(page.entries[index(newest)])
     }
 
-    /// Frees a page of a side, and returns the page before it.
+    /// Frees a page of a side, and returns the previous page.
     #[inline(never)]
     fn take_out(&mut self, side: &mut Side, page: u32) -> u32 {
         let free = std::mem::replace(&mut self.free, page);
@@ -229,7 +229,7 @@ impl Pages {
         prev
     }
 
-    /// Forgets all entries of a side: one step for each page.
+    /// Removes all entries of a side: one step for each page.
     pub(super) fn clear(&mut self, side: &mut Side) {
         let Side { first: mut id, .. } = std::mem::take(side);
         while let Some(page) = self.pages.get_mut(index(id)) {
@@ -271,7 +271,7 @@ impl Pages {
         std::iter::successors(there(first), move |&id| there(next(&self.pages[index(id)])))
     }
 
-    /// Bytes of host memory held.
+    /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.pages.capacity() * size_of::<EntryPage>()
     }
@@ -327,8 +327,8 @@ impl Pages {
 pub(super) struct Side {
     /// The page of the oldest entry.
     first: u32,
-    /// The slot of the next entry, behind that of the newest one. It may be the first slot of a page that does not exist
-    /// yet. Without a newest one: the second slot of the page, or 0 if there is no page either.
+    /// The slot of the next entry, after the newest one. It may be the first slot of a page that does not exist yet.
+    /// Without entries it is the second slot of the page, or 0 without a page.
     next: u32,
 }
 
@@ -339,25 +339,25 @@ impl Default for Side {
 }
 
 impl Side {
-    /// Whether the newest entry, live or just killed, is in `slot`.
+    /// Returns true if the newest entry, live or just killed, is in `slot`.
     #[inline]
     pub(super) const fn is_newest(self, slot: u32) -> bool {
         self.next == slot + 1
     }
 
-    /// Goes back to an entry in the page of the newest one. No entry behind it is live.
+    /// Moves back to an entry in the page of the newest one. No later entry is live.
     #[inline]
     pub(super) const fn go_back(&mut self, newest: u32) {
         self.next = newest + 1;
     }
 
-    /// Whether it has no page yet.
+    /// Returns true if it has no page yet.
     #[inline]
     pub(super) const fn is_new(self) -> bool {
         self.first == NONE
     }
 
-    /// Whether there is a slot for the next entry.
+    /// Returns true if there is a slot for the next entry.
     #[inline]
     pub(super) const fn has_slot(self) -> bool {
         self.next % PAGE_ENTRIES != 0

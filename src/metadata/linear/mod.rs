@@ -22,7 +22,7 @@ use super::{
 };
 use crate::base::cast::{index, narrow};
 
-/// How many regions a [`Linear`] engine may have. Its uses depend on that.
+/// The number of regions of a [`Linear`] engine, which determines how it can be used.
 ///
 /// ```
 /// use sublet::metadata::{Alignment, AllocateError, Linear, Metadata, Regions, Request};
@@ -44,30 +44,30 @@ pub enum Regions {
     Many,
 }
 
-/// Places each allocation behind the one before. A range that is freed in the middle is not used again until everything
-/// on one side of it is freed, too.
+/// Places each allocation after the previous one. A range that is freed in the middle is not reused until everything on
+/// one side of it is freed too.
 ///
-/// The order of the calls decides what a region is used as. In the pictures `#` is used, `.` is free, and `-` is free
-/// but not used again before a neighbour is freed; numbers are the order in which the allocations were made.
+/// The order of calls determines how a region is used. In the pictures `#` is used, `.` is free, and `-` is free but
+/// not reused before a neighbour is freed; numbers are the order of allocation.
 ///
-/// **Free-at-once**: allocate, allocate, ... and then free everything, in any order, or [`reset`](Metadata::reset) the
-/// region. When the last allocation goes, the next one is at offset 0.
+/// **Free-at-once**: allocate any number, then free everything in any order, or [`reset`](Metadata::reset) the region.
+/// After the last free, the next allocation is at offset 0.
 ///
 /// ```text
 ///   |#0###|#1#|#2#####|............|        |-----|#1#|-------|............|
 ///   0                              end      after freeing 2 and 0: the tail grew, the start waits for 1
 /// ```
 ///
-/// **Stack**: ranges that are freed in the reverse order can be used again at once.
+/// **Stack**: ranges that are freed in reverse order can be reused at once.
 ///
 /// ```text
 ///   |#0###|#1#|#2#####|............|        |#0###|#1#|#3###########|......|
 ///                                           after freeing 2 and allocating 3
 /// ```
 ///
-/// **Ring buffer** ([`Regions::Single`] only): ranges that are freed in the same order are used again once the end is
-/// reached. An allocation is never split: one that does not fit before the end goes to the start. The free range that
-/// it leaves at the end is used again in the next round.
+/// **Ring buffer** ([`Regions::Single`] only): ranges that are freed in the same order are reused once the end is
+/// reached. An allocation is never split: one that does not fit before the end goes to the start. The free range at the
+/// end is reused in the next round.
 ///
 /// ```text
 ///   |-----|#1#|#2#####|#3#######|..|        |#4##|.|#1#|#2#####|#3#######|-|
@@ -75,45 +75,45 @@ pub enum Regions {
 /// ```
 ///
 /// **Double stack** ([`Regions::Single`] only): allocations with [`Request::upper`] fill a second stack from the end
-/// downwards, so that two kinds of lifetimes share one region.
+/// downwards. So two kinds of lifetimes share one region.
 ///
 /// ```text
 ///   |#0###|#2#|..................|#3####|#1##|
 ///          lower side ->       <- upper side
 /// ```
 ///
-/// The region is full when the two sides meet. A ring buffer has no upper side, and a double stack does not wrap: an
-/// upper allocation in a region that has wrapped fails with [`AllocateError::UpperInRing`], and an upper side limits
-/// the lower one.
+/// The region is full when the two sides meet. A ring buffer has no upper side: an upper allocation in a region that
+/// has wrapped fails with [`AllocateError::UpperInRing`]. A double stack does not wrap: an upper side limits the lower
+/// one.
 ///
-/// **With [`Regions::Many`]** the regions are a stack of regions. The region on top is current, and is filled up to its
-/// end. Then the smallest empty region with enough room goes on top; of several equal ones, the one that was emptied
-/// last. The others stay empty, and can be removed. When the region on top is emptied, the one below it is current
-/// again, with the free space behind its newest allocation. So a region that was left waits for those above it, or
-/// until it is empty itself. There is no wrap and no upper side: ranges that are freed in the order of allocation are
-/// used again by whole regions.
+/// **With [`Regions::Many`]** the regions form a stack of regions. The region on top is current, and is filled up to
+/// its end. Then the smallest empty region with enough room goes on top; among equals, the one that was emptied last.
+/// The other empty regions can be removed. When the region on top becomes empty, the one below is current again, with
+/// the free space after its newest allocation. A region below the top is not used until those above are empty, or until
+/// it is empty itself. There is no wrap and no upper side: ranges that are freed in the order of allocation are reused
+/// by whole regions.
 ///
 /// ```text
 ///   |#0#|#1#####|..|  |#2######|.....|       |#0#|............|  |.............|
 ///   left for 2        current                after freeing 2 and 1: current again, and the other is empty
 /// ```
 ///
-/// Units: whatever the owner counts. Offsets are multiples of the alignment. Sizes are granted as asked for.
+/// Units can be anything. Offsets are multiples of the alignment. Granted sizes equal the requested ones.
 ///
 /// # Complexity
 /// Allocating and freeing: O(1), in any order of frees, with any number of allocations and regions, without deferred
-/// work. Two things take a few steps. Finding another region is a binary search among the different capacities of the
-/// regions, and reads one bit for each of them. Host memory for entries grows by a quarter when there are more than
+/// work. Two operations take a few steps. Finding another region is a binary search among the different capacities of
+/// the regions, and reads one bit for each of them. Host memory for entries grows by a quarter when there are more than
 /// ever before. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1) with one region,
 /// else it reads those bits.
 ///
-/// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is used again when none of its entries is
-/// live. In the worst case one of each 32 successive allocations lives on, and each of these takes 800 bytes. A region
-/// that is emptied keeps one page, until it is reset or removed.
+/// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is reused when none of its entries is
+/// live. In the worst case one of each 32 successive allocations lives on, and takes 800 bytes. A region that is
+/// emptied keeps one page, until it is reset or removed.
 ///
 /// # How it works
-/// A key names the place of its allocation's entry, and the generation that the entry must have. A side is a list of
-/// pages with entries in the order in which they were made. A word in each page says which entries are live.
+/// A key contains the index of its allocation's entry, and the expected generation. A side is a list of pages with
+/// entries in the order of allocation. A word in each page marks the live entries.
 ///
 /// ```text
 ///   first                                                             next: behind the newest entry
@@ -121,12 +121,12 @@ pub enum Regions {
 ///          oldest                              one page, one live entry: goes as soon as that one is freed
 /// ```
 ///
-/// The oldest entry is the first live one of the first page. When the newest entry is freed, the one before it is the
-/// last live one of its page or of the page before. Both are found by counting zeros, never by stepping over holes.
-/// The only page of a side stays when its last entry goes, so that who frees before it allocates finds a slot.
+/// The oldest entry is the first live one of the first page. When the newest entry is freed, the next newest is the
+/// last live one of its page or of the previous page. Both are found by counting zeros, never by stepping over holes.
+/// The only page of a side stays when its last entry is freed, so that alternating frees and allocations find a slot.
 ///
 /// # Invariants
-/// Asserted by [`Metadata::validate`] under these numbers:
+/// [`Metadata::validate`] asserts these numbered invariants:
 ///
 /// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live entry.
 ///   Lists are linked both ways.
@@ -185,7 +185,7 @@ pub enum Regions {
 #[derive(Clone, Debug)]
 pub struct Linear {
     regions: Vec<Region>,
-    /// Where the next allocation goes if it fits; [`NO_REGION`] until there is one.
+    /// The first candidate for the next allocation; [`NO_REGION`] until there is one.
     current: u32,
     many: bool,
     /// The entries of all regions.
@@ -202,7 +202,7 @@ pub struct Linear {
 const NO_REGION: u32 = u32::MAX;
 
 impl Linear {
-    /// An engine without regions, each of which is to have at most `max_region_capacity` units.
+    /// Creates an engine without regions. Each region may have up to `max_region_capacity` units.
     ///
     /// # Panics
     /// Never.
@@ -220,7 +220,7 @@ impl Linear {
         }
     }
 
-    /// Whether the engine was made for one region or for many.
+    /// Returns whether the engine was made for one region or for many.
     #[must_use]
     pub const fn regions(&self) -> Regions {
         if self.many { Regions::Many } else { Regions::Single }
@@ -242,14 +242,14 @@ impl Linear {
         }
     }
 
-    /// The region that requests are tried in first.
+    /// The first candidate region for requests.
     #[inline]
     pub(in crate::metadata) fn current(&self) -> RegionId {
         RegionId(self.current)
     }
 
     /// The fast path: a request from below in the current region. Returns the key and the offset in registers. `None`
-    /// changes nothing: [`Metadata::allocate`] takes the slow path.
+    /// changes nothing; the caller then uses [`Metadata::allocate`].
     #[inline(never)]
     pub(in crate::metadata) fn grant(
         &mut self,
@@ -263,7 +263,7 @@ impl Linear {
         region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
-    /// What [`Self::grant`] did not grant: the key, the region, and the offset in it.
+    /// The slow path after [`Self::grant`]: returns the key, the region, and the offset in it.
     #[cold]
     #[inline(never)]
     pub(in crate::metadata) fn grant_elsewhere(
@@ -277,7 +277,7 @@ impl Linear {
         Some((key, span.region, span.offset))
     }
 
-    /// Whether a request has room. Changes nothing.
+    /// Returns true if a request would succeed. Changes nothing.
     pub(in crate::metadata) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         let current = self.regions.get(index(self.current));
         if request.upper {
@@ -297,7 +297,7 @@ impl Linear {
         Ok(request.size != 0 && fits)
     }
 
-    /// Replaces the tag of what is granted.
+    /// Replaces the tag of a live key.
     pub(in crate::metadata) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         self.pages.set_tag(key, tag).ok_or(BadKey)
     }
@@ -327,12 +327,12 @@ impl Linear {
         self.allocate_in_open(request)
     }
 
-    /// Grants what is asked at the start of an empty region, which is current then.
+    /// Grants a request at the start of an empty region, which becomes current.
     fn allocate_in_open(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.size == 0 || !self.pages.has_page() {
             return Err(AllocateError::NoSpace);
         }
-        // Offset 0 is a multiple of every alignment, so the capacity alone decides. A single region is never open.
+        // Offset 0 is a multiple of every alignment, so only the capacity matters. A single region is never open.
         let found = self.open.take(request.size).ok_or(AllocateError::NoSpace)?;
         let mut left = std::mem::replace(&mut self.current, found);
         if let Some(region) = self.regions.get(index(left)) {
@@ -348,7 +348,7 @@ impl Linear {
         self.allocate_at(found, 0, request)
     }
 
-    /// What [`Region::remove`] leaves to do after a free of `size`, once for each page. Returns whether the region is
+    /// Completes a free of `size` units after [`Region::remove`], once for each page. Returns true if the region is
     /// empty now.
     #[inline(never)]
     fn settle(&mut self, id: u32, slot: u32, size: u64) -> bool {
@@ -365,7 +365,7 @@ impl Linear {
         is_empty
     }
 
-    /// Takes an emptied region, one of many, out of the stack, unless it is alone there.
+    /// Removes an emptied region, one of many, from the stack, unless it is alone there.
     fn emptied(&mut self, id: u32) {
         if id == self.current {
             let Some(below) = self.open.below(id) else { return };
@@ -448,7 +448,7 @@ impl Metadata for Linear {
         };
         if self.vacant.pop().is_none() {
             self.regions.push(Region::default());
-            // Reserves what `remove_region` pushes later, so that removing never allocates.
+            // Reserves the capacity that `remove_region` needs, so that removing never allocates.
             self.vacant.reserve(self.regions.len());
         }
         self.regions[index(id)].open(capacity);
@@ -485,8 +485,8 @@ impl Metadata for Linear {
         Ok(())
     }
 
-    // A call would add a third to the cost: it saves registers, and returns through memory. Rare cases are functions
-    // of their own.
+    // Inlined: a call would add a third to the cost, because it saves registers and returns through memory. Rare cases
+    // are separate functions.
     #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if request.upper {
@@ -503,7 +503,7 @@ impl Metadata for Linear {
         self.allocate_elsewhere(request)
     }
 
-    // As `allocate`.
+    // Inlined for the same reasons as `allocate`.
     #[inline(always)]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let found = self.pages.find(key).ok_or(BadKey)?;
@@ -534,7 +534,7 @@ impl Metadata for Linear {
         }
     }
 
-    /// Of the regions that are in use only the current one grants anything.
+    /// Among the regions in use, only the current one grants anything.
     fn allocate_outside(
         &mut self,
         request: &Request,
@@ -556,7 +556,7 @@ impl Metadata for Linear {
         allocate_elsewhere(self, request, is_closed)
     }
 
-    /// A region in the middle of the stack grants nothing anyway. The current one stays so, and is full.
+    /// A region in the middle of the stack grants nothing anyway. The current one stays current, and is filled.
     fn discard(&mut self, region: RegionId) {
         let room = self.region(region).room();
         if self.current() == region && room > 0 {

@@ -1,5 +1,5 @@
-//! Which region becomes current: an empty one when the current one is full, or the one below when the current one is
-//! emptied.
+//! Chooses the next current region: an empty one when the current one is full, or the one below when the current one
+//! becomes empty.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
@@ -9,8 +9,8 @@ const NONE: u32 = u32::MAX;
 
 const WORD: usize = 64;
 
-/// The open regions, by capacity. Those of one capacity are a list, the last opened first. All other regions are the
-/// stack: one more list, with the current region on top.
+/// The open regions, by capacity. Those of one capacity form a list, the last opened first. All other regions form the
+/// stack: another list, with the current region on top.
 ///
 /// ```text
 ///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101         stack: 3 <-> 8 <-> 5, the current one
@@ -19,7 +19,7 @@ const WORD: usize = 64;
 ///   links                   4                    9
 /// ```
 ///
-/// The blocks of a vector have few capacities, so no operation depends on the number of regions.
+/// The blocks of a vector have few capacities, and no operation depends on the number of regions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenRegions {
     /// One group for each capacity, ascending.
@@ -35,11 +35,11 @@ struct Group {
     capacity: u64,
     /// The first open region.
     first: u32,
-    /// How many regions have this capacity, open or not.
+    /// The number of regions with this capacity, open or not.
     regions: u32,
 }
 
-/// In the stack, the one before is the one below.
+/// Links to neighbours. In the stack, `prev` is the region below.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     prev: u32,
@@ -76,7 +76,7 @@ impl OpenRegions {
         }
     }
 
-    /// Makes the words anew after the number of groups has changed.
+    /// Rebuilds the words after the number of groups changed.
     fn set_words(&mut self) {
         self.open.clear();
         self.open.resize(self.groups.len().div_ceil(WORD), 0);
@@ -113,7 +113,7 @@ impl OpenRegions {
         }
     }
 
-    /// Closes and returns the smallest open region with room for `size`; of several equal ones, the last opened.
+    /// Closes and returns the smallest open region with room for `size`. Among equals, takes the last opened.
     pub(super) fn take(&mut self, size: u64) -> Option<u32> {
         let at = self.group(size);
         let (mut word, bit) = (at / WORD, at % WORD);
@@ -133,7 +133,7 @@ impl OpenRegions {
         Some(region)
     }
 
-    /// Puts a region that is not open onto the stack. `below` was the top before, or is [`NONE`].
+    /// Pushes a region that is not open onto the stack. `below` was the top, or is [`NONE`].
     pub(super) fn push(&mut self, region: u32, below: u32) {
         self.links[index(region)] = Link { prev: below, next: NONE };
         if let Some(link) = self.links.get_mut(index(below)) {
@@ -147,7 +147,7 @@ impl OpenRegions {
         (prev != NONE).then_some(prev)
     }
 
-    /// Takes a region out of the stack, wherever it is, and opens it.
+    /// Removes a region from anywhere in the stack, and opens it.
     pub(super) fn pull(&mut self, region: u32, capacity: u64) {
         let Link { prev, next } = self.links[index(region)];
         if let Some(link) = self.links.get_mut(index(prev)) {
@@ -159,21 +159,21 @@ impl OpenRegions {
         self.open(region, capacity);
     }
 
-    /// The largest capacity of an open region; 0 without one.
+    /// The largest capacity of an open region; 0 if there is none.
     pub(super) fn greatest(&self) -> u64 {
         let word = self.open.iter().enumerate().rfind(|(_, bits)| **bits != 0);
         word.map_or(0, |(word, bits)| self.groups[word * WORD + index(bits.ilog2())].capacity)
     }
 
-    /// Bytes of host memory held.
+    /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.groups.capacity() * size_of::<Group>()
             + self.open.capacity() * size_of::<u64>()
             + self.links.capacity() * size_of::<Link>()
     }
 
-    /// Asserts L7 and L8 of the engine. `regions` are all that were added, with their capacities and whether they are
-    /// to be open.
+    /// Asserts L7 and L8 of the engine. `regions` are all added regions, with their capacities and whether they must be
+    /// open.
     pub(super) fn validate(&self, regions: impl Iterator<Item = (u32, u64, bool)> + Clone) {
         let mut words = self.clone();
         words.set_words();
@@ -202,7 +202,7 @@ impl OpenRegions {
         assert_eq!(listed, open, "L7: the open regions");
     }
 
-    /// Asserts L10 of the engine: that the stack under `top` is of these regions, given in ascending order.
+    /// Asserts L10 of the engine: the stack under `top` consists of these regions, given in ascending order.
     pub(super) fn validate_stack(&self, top: u32, regions: impl Iterator<Item = u32>) {
         let (mut stack, mut above, mut region) = (Vec::new(), NONE, top);
         while let Some(&Link { prev, next }) = self.links.get(index(region)) {

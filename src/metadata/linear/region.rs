@@ -1,4 +1,4 @@
-//! One region: where the next allocation goes.
+//! One region, and the place of its next allocation.
 #![forbid(unsafe_code)]
 
 use super::entry_pages::{Pages, Side};
@@ -17,16 +17,16 @@ use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 #[derive(Clone, Default, Debug)]
 #[repr(align(64))]
 pub(super) struct Region {
-    /// Where the newest entry of the lower side ends; 0 without one.
+    /// The end of the newest entry of the lower side; 0 without one.
     end: u64,
     /// The offset that the lower side must not pass.
     limit: u64,
     pub(super) capacity: u64,
     pub(super) used: u64,
     pub(super) used_chunks: u32,
-    /// Whether the lower side has wrapped, and continues below its own oldest entry.
+    /// True if the lower side has wrapped, and continues below its own oldest entry.
     ring: bool,
-    /// Fills upwards from offset 0. A ring starts there again at the end.
+    /// Fills upwards from offset 0. A ring wraps there at the end.
     lower: Side,
     /// Fills downwards from the end.
     upper: Side,
@@ -52,13 +52,13 @@ impl Region {
         self.used_chunks == 0
     }
 
-    /// Where `request` goes on the lower side without a wrap.
+    /// The place of `request` on the lower side without a wrap.
     #[inline]
     pub(super) fn place(&self, request: &Request) -> Option<u64> {
         fit(self.end, self.limit, request)
     }
 
-    /// Whether `request` may go to offset 0, below the oldest entry.
+    /// Returns true if `request` fits at offset 0, below the oldest entry.
     pub(super) fn may_wrap(&self, pages: &Pages, request: &Request) -> bool {
         request.size.wrapping_sub(1) < self.wrap_room(pages)
     }
@@ -75,13 +75,13 @@ impl Region {
         pages.front(self.lower).map_or(0, |front| front.offset)
     }
 
-    /// Lets the lower side continue at offset 0: the wrap of a ring.
+    /// Continues the lower side at offset 0: the wrap of a ring.
     pub(super) fn wrap(&mut self, pages: &Pages) {
         self.limit = self.oldest(pages);
         self.ring = true;
     }
 
-    /// Where `request` goes on the upper side.
+    /// The place of `request` on the upper side.
     pub(super) fn place_upper(&self, request: &Request) -> Result<u64, AllocateError> {
         if self.ring {
             return Err(AllocateError::UpperInRing);
@@ -91,13 +91,13 @@ impl Region {
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
-    /// Whether [`Region::push`] has a slot for an entry.
+    /// Returns true if [`Region::push`] has a slot for an entry.
     #[inline]
     pub(super) const fn has_slot(&self) -> bool {
         self.lower.has_slot()
     }
 
-    /// Ensures that a side has a slot for the next entry; `false` if no more pages are allowed.
+    /// Ensures that a side has a slot for the next entry. Returns false if no more pages are allowed.
     pub(super) fn reserve(&mut self, pages: &mut Pages, id: u32, upper: bool) -> bool {
         let side = if upper { &mut self.upper } else { &mut self.lower };
         side.has_slot() || pages.add_page(side, id, upper)
@@ -113,7 +113,7 @@ impl Region {
         pages.push(&mut self.lower, offset, size, request.tag)
     }
 
-    /// The same on the upper side.
+    /// [`Self::push`] for the upper side.
     pub(super) fn push_upper(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
         let size = request.size;
         self.limit = offset;
@@ -122,8 +122,8 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live entry of this region. `true` if [`Self::settle`] has to follow. `false` means that the region is
-    /// not empty.
+    /// Frees a live entry of this region. Returns true if the caller must call [`Self::settle`]; false means that the
+    /// region is not empty.
     #[inline]
     #[must_use]
     pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
@@ -148,7 +148,7 @@ impl Region {
     pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
             if let Some(newest) = pages.settle(&mut self.upper, slot) {
-                // A region with an upper side is no ring. Nothing begins at 0 and ends there.
+                // A region with an upper side is not a ring. Only the empty entry ends at 0.
                 self.limit = if newest.end() == 0 { self.capacity } else { newest.offset };
             }
         } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
@@ -159,8 +159,8 @@ impl Region {
         }
     }
 
-    /// Moves the limit of a ring to its oldest entry. When that lies before the end, one of the two laps is gone, and
-    /// the region is no ring any more.
+    /// Moves the limit of a ring to its oldest entry. If that lies before the end, one of the two laps is gone, and the
+    /// region is no longer a ring.
     #[inline(never)]
     fn follow(&mut self, pages: &Pages) {
         let oldest = self.oldest(pages);
@@ -168,17 +168,17 @@ impl Region {
         self.limit = if self.ring { oldest } else { self.capacity };
     }
 
-    /// The largest size at alignment 1 that [`Region::place`] has room for.
+    /// The largest size at alignment 1 that [`Region::place`] can place.
     pub(super) const fn room(&self) -> u64 {
         self.limit - self.end
     }
 
-    /// As [`Region::room`], or after a wrap.
+    /// The larger of [`Region::room`] and the room after a wrap.
     pub(super) fn room_or_wrap(&self, pages: &Pages) -> u64 {
         self.room().max(self.wrap_room(pages))
     }
 
-    /// Forgets all allocations, however many.
+    /// Removes all allocations.
     pub(super) fn clear(&mut self, pages: &mut Pages) {
         self.used = 0;
         self.used_chunks = 0;
@@ -187,7 +187,7 @@ impl Region {
         (self.end, self.limit, self.ring) = (0, self.capacity, false);
     }
 
-    /// Shows used chunks and what lies between them.
+    /// Visits used chunks and the ranges between them.
     pub(super) fn walk(&self, pages: &Pages, visit: &mut dyn FnMut(Chunk)) {
         let mut end = 0;
         let mut next = |offset: u64, size: u64, used| {
@@ -210,7 +210,7 @@ impl Region {
         next(self.capacity, 0, None);
     }
 
-    /// How many pages the region has.
+    /// The number of pages of the region.
     pub(super) fn page_count(&self, pages: &Pages) -> usize {
         pages.ids(self.lower).count() + pages.ids(self.upper).count()
     }
@@ -264,6 +264,6 @@ impl Region {
 #[inline]
 fn fit(from: u64, to: u64, request: &Request) -> Option<u64> {
     let offset = request.alignment.align_up(from)?;
-    // Makes no sum that could overflow. A size of 0 has no place.
+    // Avoids a sum that could overflow. A size of 0 has no place.
     (offset <= to && request.size.wrapping_sub(1) < to - offset).then_some(offset)
 }

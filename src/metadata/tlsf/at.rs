@@ -1,4 +1,4 @@
-//! Granting a place that the caller chose.
+//! Granting an explicitly chosen place.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -8,14 +8,15 @@ use super::slabs::is_slot;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Tlsf {
-    /// Grants the `size` units at `offset` of a region, which are all free and lie in the chunk right behind the one
-    /// that `before` names; at the start of the region if that is `None`. For owners that move what they hold:
-    /// [`Tlsf::places`] shows where there is room. Nothing is left out, whatever the size.
+    /// Grants the `size` units at `offset` of a region. All of them must be free, in the chunk directly after the one
+    /// of `before`, or at the start of the region if that is `None`. Meant for owners that move their allocations:
+    /// [`Tlsf::places`] shows the free ranges. Leaves no slack, for any size.
     ///
-    /// `None`, and nothing is changed: something there is used, or `before` is not, or is elsewhere.
+    /// Returns `None`, and changes nothing, if some of the units are used, or `before` is not live or not directly
+    /// before them.
     ///
     /// # Complexity
-    /// O(1); O(log n) once [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset) was asked for.
+    /// O(1); O(log n) after the first request with [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset).
     ///
     /// # Examples
     /// ```
@@ -45,7 +46,7 @@ impl Tlsf {
         self.take_at(chunk, gap, size, tag)
     }
 
-    /// Grants everything from `offset` up to the end of a region, if that is free.
+    /// Grants everything from `offset` to the end of a region, if that is free.
     pub(in crate::metadata) fn allocate_tail(
         &mut self,
         region: RegionId,
@@ -57,12 +58,12 @@ impl Tlsf {
         self.take_at(chunk, gap, size, tag)
     }
 
-    /// Whether [`Self::allocate_tail`] has what is asked, unless an empty slab is in the way.
+    /// Returns true if [`Self::allocate_tail`] would succeed. May return false because of an empty slab.
     pub(in crate::metadata) fn fits_tail(&self, region: RegionId, offset: u64) -> bool {
         self.chunks.free_tail(region, offset).is_some()
     }
 
-    /// Grants `size` units of a free chunk behind the first `gap`.
+    /// Grants `size` units of a free chunk after the first `gap` units.
     fn take_at(&mut self, chunk: u32, gap: u64, size: u64, tag: Tag) -> Option<Key> {
         if !self.chunks.reserve_two() {
             return None;
@@ -75,7 +76,7 @@ impl Tlsf {
         self.take_hard(find, size, tag, true).map(|(key, _)| key)
     }
 
-    /// The chunk of the core that a key names, or that holds what it names.
+    /// The chunk of the core that belongs to a key, or that contains its slot.
     fn chunk_of(&self, key: Key) -> Option<u32> {
         match &self.slabs {
             Some(slabs) if is_slot(key) => slabs.chunk_of(key),
@@ -83,13 +84,13 @@ impl Tlsf {
         }
     }
 
-    /// Shows the chunks of a region in the order of their offsets, as they are: unlike
-    /// [`Metadata::walk`](crate::metadata::Metadata::walk) it does not show as free what is left out beside used
-    /// chunks, nor what is free in slabs. So all of every free one can be had with [`Tlsf::allocate_at`], once
-    /// [`Tlsf::give_slabs_back`] was called.
+    /// Visits the chunks of a region in the order of their offsets. Unlike
+    /// [`Metadata::walk`](crate::metadata::Metadata::walk), it does not show slack beside used chunks or free space in
+    /// slabs. So every free chunk is available to [`Tlsf::allocate_at`] as a whole, after a call to
+    /// [`Tlsf::give_slabs_back`].
     ///
     /// # Panics
-    /// If there is no such region.
+    /// Panics if there is no such region.
     pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
         self.chunks.places(region, &|number, visit| self.show_slab(number, visit), visit);
     }

@@ -1,8 +1,7 @@
-//! Which list a free chunk is in: classes of sizes, and two levels of bits over them.
+//! The lists of free chunks: classes of sizes, under two levels of bits.
 //!
-//! A class is a number with [`SECOND_LOG2`] bits behind its leading one, that is, a small floating-point number, and
-//! so classes are in the order of their sizes and the next larger one is the next number. With 64 to each power of two:
-//!
+//! A class is a number with [`SECOND_LOG2`] bits after its leading one, like a small floating-point number. So classes
+//! are in the order of their sizes and the next larger class is the next number. With 64 to each power of two:
 //! ```text
 //!   sizes     0  1  2 ... 127 | 128..129  130..131 ... 254..255 | 256..259  260..263 ...
 //!   class     0  1  2 ... 127 |   128       129          191    |   192       193
@@ -17,40 +16,40 @@
 use crate::base::cast::{index, narrow};
 use crate::metadata::chunks::{Chunks, NONE, Node};
 
-/// Log2 of how many classes there are to a power of two.
+/// Log2 of the number of classes in a power of two.
 ///
-/// 16, 32 and 64 were tried: more of them pack better, because the head of a list is a better fit, and up to the 64
-/// bits of a word it costs nothing to find. Twice as many would need another level.
+/// 16, 32 and 64 were measured. More classes pack better, because the head of a list is a better fit, and up to the 64
+/// bits of a word they cost nothing to find. 128 would need another level.
 pub(super) const SECOND_LOG2: u32 = 6;
-/// Classes to a power of two: the bits of one word.
+/// Classes in a power of two: the bits of one word.
 const SECOND: u32 = 1 << SECOND_LOG2;
 
-/// How many chunks of the last list [`Bins::largest`] compares: a program that tries a full pool first and something
-/// else then is told the figure each time, under the lock.
+/// The number of chunks of the last list that [`Bins::largest`] compares. A program may try a full pool first each
+/// time, and gets this figure under the lock.
 pub(super) const LARGEST_LOOKS: u32 = 4;
 
-// The class of 2^63, the largest size there is, has its bit in `first`.
+// The class of 2^63, the largest size, has its bit in `first`.
 const _: () = assert!(class_of(1 << 63) >> SECOND_LOG2 < u64::BITS);
 const _: () = assert!(SECOND <= u64::BITS);
 
-/// The class that a chunk of `size` units is in.
+/// The class of a chunk of `size` units.
 #[inline]
 pub(super) const fn class_of(size: u64) -> u32 {
     let step = step_log2(size);
     (step << SECOND_LOG2) + low_bits(size >> step)
 }
 
-/// The least class whose every chunk has `size` units or more. `size` may be anything, as the sum of a size and what
-/// its alignment costs.
+/// The least class in which every chunk has at least `size` units. `size` may be any number, such as the sum of a size
+/// and its alignment cost.
 #[inline]
 pub(super) const fn class_above(size: u64) -> u32 {
     let step = step_log2(size);
-    // Classes go on from one power of two to the next, so that a carry out of the leading bits is as it should be. No
-    // class is above a size that has nothing above it.
+    // Classes continue from one power of two to the next, so a carry out of the leading bits is correct. No class is
+    // above a size that has nothing above it.
     (step << SECOND_LOG2) + low_bits(size.saturating_add(!(u64::MAX << step)) >> step)
 }
 
-/// [`class_above`] of a size up to 2^63, and one less than the least difference of two sizes that it rounds to.
+/// [`class_above`] of a size up to 2^63, and one less than the distance of the sizes to which it rounds.
 #[inline]
 pub(super) const fn class_and_step(size: u64) -> (u32, u64) {
     let step = step_log2(size);
@@ -58,7 +57,7 @@ pub(super) const fn class_and_step(size: u64) -> (u32, u64) {
     ((step << SECOND_LOG2) + low_bits((size + rest) >> step), rest)
 }
 
-/// Log2 of how many sizes share the class of `size`.
+/// Log2 of the number of sizes that share the class of `size`.
 #[inline]
 const fn step_log2(size: u64) -> u32 {
     // The bit keeps the linear part linear.
@@ -87,7 +86,7 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    /// For chunks of up to `max_size` units.
+    /// Creates lists for chunks of up to `max_size` units.
     pub(super) fn new(max_size: u64) -> Self {
         Self {
             first: 0,
@@ -96,7 +95,7 @@ impl Bins {
         }
     }
 
-    /// Empties all lists, whatever the chunks say. O(lists that are not empty).
+    /// Empties all lists, without visiting chunks. O(lists that are not empty).
     pub(super) fn clear(&mut self) {
         while let Some(class) = self.find(0) {
             self.heads[index(class)] = NONE;
@@ -110,7 +109,7 @@ impl Bins {
         self.heads[index(class)]
     }
 
-    /// The least class from `class` on that has a chunk.
+    /// The least class from `class` on with a chunk.
     #[inline]
     pub(super) fn find(&self, class: u32) -> Option<u32> {
         let row = class >> SECOND_LOG2;
@@ -126,7 +125,7 @@ impl Bins {
         Some((row << SECOND_LOG2) | self.second[index(row & 63)].trailing_zeros())
     }
 
-    /// The greatest class up to `class` that has a chunk.
+    /// The greatest class up to `class` with a chunk.
     pub(super) fn find_below(&self, class: u32) -> Option<u32> {
         let row = class >> SECOND_LOG2;
         let word = self.second[index(row & 63)] & (u64::MAX >> (u64::BITS - 1 - (class & (SECOND - 1))));
@@ -141,12 +140,12 @@ impl Bins {
         Some((row << SECOND_LOG2) | self.second[index(row & 63)].ilog2())
     }
 
-    /// The greatest class there is.
+    /// The greatest class.
     pub(super) fn last_class(&self) -> u32 {
         narrow(self.heads.len() - 1)
     }
 
-    /// Puts a free chunk of `class` that is in no list in front of its list.
+    /// Adds an unlisted free chunk of `class` at the head of its list.
     #[inline(always)]
     pub(super) fn insert(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
         let head = &mut self.heads[index(class)];
@@ -155,7 +154,7 @@ impl Bins {
         let node = &mut nodes[index(chunk)];
         node.a = NONE;
         node.b = next;
-        // Of slot 0 if there is none: see C1.
+        // Writes to slot 0 if there is no next chunk: see C1.
         nodes[index(next)].a = chunk;
         let row = class >> SECOND_LOG2;
         let word = &mut self.second[index(row & 63)];
@@ -165,15 +164,15 @@ impl Bins {
         *word |= 1 << (class & (SECOND - 1));
     }
 
-    /// Takes a free chunk out of the list of `class`.
+    /// Removes a free chunk from the list of `class`.
     #[inline(always)]
     pub(super) fn remove(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
         let node = &nodes[index(chunk)];
         let (prev, next) = (node.a, node.b);
-        // Of slot 0 if there is none: see C1.
+        // Writes to slot 0 if there is no next chunk: see C1.
         nodes[index(next)].a = prev;
         let head = &mut self.heads[index(class)];
-        // The link back of the first one says nothing.
+        // The link back of the first chunk is undefined.
         let (first, before) = if *head == chunk { (next, NONE) } else { (*head, prev) };
         *head = first;
         nodes[index(before)].b = next;
@@ -181,8 +180,8 @@ impl Bins {
         self.clear_if(class, first);
     }
 
-    /// Takes `chunk`, the first one, out of the list of `class`. The next one, which would have to be fetched for it,
-    /// keeps its link back: of the first one that says nothing.
+    /// Removes `chunk`, the first one, from the list of `class`. The next chunk keeps its link back, which is undefined
+    /// for the first; so it need not be loaded.
     #[inline(always)]
     pub(super) fn pop(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
         let next = nodes[index(chunk)].b;
@@ -190,8 +189,8 @@ impl Bins {
         self.clear_if(class, next);
     }
 
-    /// Clears the bits of a list if `first`, its first chunk, is none. Lists are short, and which one becomes empty is
-    /// anybody's guess: a branch on it would cost more than what it saves.
+    /// Clears the bits of a list if `first`, its first chunk, is none. Lists are short and unpredictable: a branch
+    /// would cost more than it saves.
     #[inline]
     fn clear_if(&mut self, class: u32, first: u32) {
         let row = class >> SECOND_LOG2;
@@ -202,7 +201,7 @@ impl Bins {
         }
     }
 
-    /// Moves a chunk from one list to another after its size changed.
+    /// Moves a chunk to another list after its size changed.
     #[inline(always)]
     pub(super) fn reclass(&mut self, nodes: &mut [Node], chunk: u32, from: u32, to: u32) {
         if from != to {
@@ -211,18 +210,18 @@ impl Bins {
         }
     }
 
-    /// Moves a chunk to the list of its class, if that is another, after its size went from `from` up to `to`.
+    /// Moves a chunk to the list of its new class, if that changed, after its size grew from `from` to `to`.
     #[inline(always)]
     pub(super) fn resize(&mut self, nodes: &mut [Node], chunk: u32, from: u64, to: u64) {
-        // The class is the leading bits: see whether those are the same before it is made up.
+        // The class is the leading bits: compares those before computing the classes.
         if (from ^ to) >> step_log2(to) != 0 {
             self.remove(nodes, chunk, class_of(from));
             self.insert(nodes, chunk, class_of(to));
         }
     }
 
-    /// The size of the largest chunk, or 0; of more than [`LARGEST_LOOKS`] in the last list, of one that is smaller by
-    /// less than 1/64 at most.
+    /// The size of the largest chunk, or 0. If the last list has more than [`LARGEST_LOOKS`] chunks, the result may be
+    /// too small by less than 1/64.
     pub(super) fn largest(&self, chunks: &Chunks) -> u64 {
         let mut largest = 0;
         if let Some(class) = self.find_below(self.last_class()) {
@@ -239,7 +238,7 @@ impl Bins {
         largest
     }
 
-    /// Bytes of host memory held.
+    /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.heads.len() * size_of::<u32>()
     }
@@ -266,13 +265,13 @@ impl Bins {
         }
     }
 
-    /// Damage for a test of I3.
+    /// Damages I3 for a test.
     #[cfg(test)]
     pub(super) fn flip_second(&mut self, class: u32) {
         self.second[index(class >> SECOND_LOG2)] ^= 1 << (class & (SECOND - 1));
     }
 
-    /// Damage for a test of I4.
+    /// Damages I4 for a test.
     #[cfg(test)]
     pub(super) fn flip_first(&mut self, row: u32) {
         self.first ^= 1 << row;

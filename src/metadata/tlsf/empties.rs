@@ -1,16 +1,15 @@
-//! The regions that hold nothing: each is one free chunk, and the last to be cut.
+//! Empty regions: each is one free chunk, and the last choice for cutting.
 //!
-//! They are kept out of the bins, so that what the bins offer is always in a region that is used already, and a region
-//! that could be given back is not broken into while another has room. Where there is only one region there is no other,
-//! and what is free in it is in the bins whether it is empty or not: so the only chunk that is made and freed again and
-//! again stays on the fast path. There are 64 lists, by power of two; each is ordered, the largest region first, so that
-//! its head tells whether it has one that is large enough.
+//! They are kept out of the bins, so that the bins only offer chunks of regions in use. A region that could be freed is
+//! not cut while another has room. A single region is in the bins even if it is empty, so that a lone chunk that is
+//! repeatedly allocated and freed stays on the fast path. There are 64 lists, by power of two. Each is sorted, the
+//! largest region first, so its head shows if it has one that is large enough.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::index;
 use crate::metadata::chunks::{Chunks, NONE};
 
-/// How many regions of one power of two are looked at for a smaller one that fits.
+/// How many regions of one power of two are checked for a smaller fit.
 const LOOKS: u32 = 8;
 
 /// See the module's documentation.
@@ -27,7 +26,7 @@ impl Empties {
         Self { rows: 0, heads: [NONE; 64] }
     }
 
-    /// Puts in the one free chunk of an empty region. O(1) if its power of two has no larger region.
+    /// Adds the free chunk of an empty region. O(1) if its power of two has no larger region.
     pub(super) fn insert(&mut self, chunks: &mut Chunks, chunk: u32) {
         let size = chunks.size(chunk);
         let row = size.ilog2();
@@ -44,7 +43,7 @@ impl Empties {
         self.rows |= 1 << row;
     }
 
-    /// Takes out the one free chunk of an empty region.
+    /// Removes the free chunk of an empty region.
     pub(super) fn remove(&mut self, chunks: &mut Chunks, chunk: u32) {
         let row = chunks.size(chunk).ilog2();
         let head = &mut self.heads[index(row & 63)];
@@ -54,7 +53,7 @@ impl Empties {
         }
     }
 
-    /// An empty region of at least `size` units, if there is one, and a small one if a few looks find it.
+    /// An empty region of at least `size` units, if any; a small one if a few checks find it.
     pub(super) fn find(&self, chunks: &Chunks, size: u64) -> Option<u32> {
         let mut rows = self.rows & (u64::MAX << size.ilog2());
         while rows != 0 {
@@ -67,7 +66,7 @@ impl Empties {
                     if next == NONE || chunks.size(next) < size {
                         break;
                     }
-                    // The first of equals stays: the one that became empty last.
+                    // Among equals, keeps the first: the one that became empty last.
                     if chunks.size(next) < chunks.size(chunk) {
                         chunk = next;
                     }
@@ -79,13 +78,13 @@ impl Empties {
         None
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[inline]
     pub(super) const fn is_none(&self) -> bool {
         self.rows == 0
     }
 
-    /// One of them, if there is one.
+    /// Any empty region, if there is one.
     pub(super) fn any(&self) -> Option<u32> {
         self.rows.checked_ilog2().map(|row| self.heads[index(row & 63)])
     }
@@ -110,7 +109,7 @@ impl Empties {
         }
     }
 
-    /// Damage for a test of I5.
+    /// Damages I5 for a test.
     #[cfg(test)]
     pub(super) fn flip(&mut self, row: u32) {
         self.rows ^= 1 << row;

@@ -1,4 +1,4 @@
-//! The engine for everything: two-level segregated fit.
+//! The general-purpose engine: two-level segregated fit.
 //!
 //! See [`Tlsf`].
 #![forbid(unsafe_code)]
@@ -28,11 +28,11 @@ use super::{
     Sizes, Span, Strategy, Tag, Usage,
 };
 
-/// Grants any size in constant time, and packs well: the engine for everything that has no better one.
+/// Grants any size in constant time and packs well. The default engine unless another one suits better.
 ///
-/// The free chunks of all regions are in lists by size class, 64 classes to each power of two, and bits say which lists
-/// have one. A request takes the head of a list that the bits name; what it does not need goes back into the list of
-/// its size. A chunk that is freed is joined with its neighbours at once.
+/// The free chunks of all regions are in lists by size class, 64 classes to each power of two. Bits mark the lists that
+/// are not empty. A request takes the head of a suitable list, and the rest of the chunk goes back into the list of its
+/// size. A freed chunk is merged with its neighbours at once.
 ///
 /// ```text
 ///   first     bit r: second[r] is not 0              . . . . 1 . . 1 . .
@@ -48,98 +48,95 @@ use super::{
 ///   empties   regions that are one free chunk, if there are several, by power of two: the last to be cut
 /// ```
 ///
-/// Units: whatever the owner counts. A span has the size that was asked, to the unit. Sizes to 2^63.
+/// Units can be anything. A span has exactly the requested size. Sizes go up to 2^63.
 ///
-/// # What is left out
-/// A free chunk of a few units beside a large used one is of no use to anybody, but is made, listed, found too small,
-/// and joined again. In an engine for regions of 2^17 units or more that is not [`Tlsf::exact`] it stays with the used
-/// chunk, if it is less than a 32nd of that, and at most 1/32768 of the largest region (8 KiB of 256 MiB); what
-/// alignment leaves before a small chunk also if it is up to an eighth of that, and at most 2^-20 of the largest region
-/// (256 bytes of 256 MiB). Sizes are rounded up besides to one of 64 to a power of two, where that takes less than
-/// 1/65536 of the largest region, so that the hole that one allocation leaves fits the next one of about its size.
+/// # Slack
+/// A free chunk of a few units beside a large used one is useless, but would be created, listed, found too small, and
+/// merged again. So engines for regions of 2^17 units or more, except [`Tlsf::exact`], leave such units as slack of the
+/// used chunk. Slack is less than 1/32 of the used chunk, and at most 1/32768 of the largest region (8 KiB of 256 MiB).
+/// Slack before a small chunk, caused by alignment, may also be up to 1/8 of that chunk, and at most 2^-20 of the
+/// largest region (256 bytes of 256 MiB). Sizes are also rounded up to one of 64 to a power of two, if that takes less
+/// than 1/65536 of the largest region. So the hole of one allocation fits the next one of similar size.
 ///
-/// None of that is counted as used, [`Metadata::walk`] shows it as free, and it is free when a chunk beside it is
-/// freed; until then no allocation gets it. A [`VirtualBlock`](crate::VirtualBlock) that would have to refuse a request
-/// makes all of it free first. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset)
-/// leave out nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a
-/// hundred.
+/// Slack does not count as used, and [`Metadata::walk`] shows it as free. It becomes free when a chunk beside it is
+/// freed; until then no allocation gets it. A [`VirtualBlock`](crate::VirtualBlock) frees all slack before it refuses a
+/// request. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) leave no slack. Random requests
+/// need as many regions as without slack, within one percent.
 ///
 /// # Slabs
-/// An engine [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots, for sizes up
-/// to 4 Ki units at alignments up to 512 that are asked for again and again: a slot is taken and given back without a
-/// look at neighbours or classes of chunks. There are 8 sizes of slots to a power of two, and below 1 Ki units
-/// multiples of 128. Slots that are free count as free and [`Metadata::walk`] shows them so, but no other size gets
-/// them, unless it were refused else. One is made only while used slabs together leave free less than a 16th of what is
-/// granted and a 16th of what is free, or a 128th of the regions while that is more; in used regions only, and none
-/// where less than 16 % is free. An empty slab stays for the next of its size, as far as a 64th of what is granted
-/// allows, or half of an only region. All of them go back before a request is refused and before a region is added.
+/// An engine made [`with_slabs`](Tlsf::with_slabs) cuts chunks of up to 64 Ki units into 4 to 64 equal slots. They
+/// serve recurring sizes up to 4 Ki units at alignments up to 512. Taking and freeing a slot does not touch neighbours
+/// or size classes. There are 8 slot sizes to a power of two, and below 1 Ki units multiples of 128. Free slots count
+/// as free, and [`Metadata::walk`] shows them so. Other sizes get them only if the request would be refused otherwise.
 ///
-/// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take no slots, but where they would be
-/// refused else, and after the first `MinOffset` no slab is made any more.
+/// The free space of used slabs is limited: to 1/16 of the granted units and 1/16 of the free ones, or to 1/128 of the
+/// regions if that is more. New slabs are made only in used regions, and only if at least 16 % is free. Empty slabs
+/// stay for the next request of their size, up to 1/64 of the granted units, or half of a single region. All of them
+/// are freed before a request is refused and before a region is added.
+///
+/// [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) take slots only if they would be refused
+/// otherwise. After the first `MinOffset` no slab is made any more.
 ///
 /// # Strategies
-/// Each looks at a fixed number of chunks, so that no request is slow because memory is fragmented or alignments are
-/// mixed. "Sure" is a chunk of at least `size + alignment - 1` units: it fits wherever it lies.
+/// Each strategy checks a fixed number of chunks, so fragmented memory and mixed alignments do not make requests slow.
+/// A "sure" chunk has at least `size + alignment - 1` units: it fits at any address.
 ///
-/// | strategy | looks at | costs |
+/// | strategy | checks | cost |
 /// |---|---|---|
-/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks are all of `size` units or more, then of the first that is sure; before both, the head of the list that `size` belongs to, if sizes like it are not rounded; where the alignment is above the size only the one that is sure | O(1), one to three looks |
-/// | [`MinTime`](Strategy::MinTime) | the head of the first list that is sure, then as Balanced | O(1), one look |
-/// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 looks |
-/// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of `size` units or more, then the lowest that is sure | O(log n) for each |
+/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks all have at least `size` units, then of the first sure one; before both, the head of the list of `size`, if such sizes are not rounded; if the alignment exceeds the size, only the sure one | O(1), one to three checks |
+/// | [`MinTime`](Strategy::MinTime) | the head of the first sure list, then as Balanced | O(1), one check |
+/// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 checks |
+/// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of at least `size` units, then the lowest sure one | O(log n) for each |
 ///
-/// Where sizes repeat, or are multiples of their alignments as the sizes of Vulkan's resources are, Balanced is the
-/// fastest of them too: it finds holes that fit, and has nothing to put back.
+/// Balanced is also the fastest if sizes repeat, or are multiples of their alignments like the sizes of Vulkan's
+/// resources: it finds exact holes, and has nothing to put back.
 ///
-/// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many
-/// regions as possible stay empty. MinOffset goes by region and offset alone.
+/// Chunks of used regions come first, then the smallest empty region that is large enough, so that as many regions as
+/// possible stay empty. MinOffset only considers region and offset.
 ///
-/// When all that found nothing, the largest 32 of the chunks that might still fit are looked at, then the empty
-/// regions, and before a request is refused 1024 of those chunks, from where the last such look ended. An alignment
-/// above the largest region's size, rounded up to a power of two, is met at the start of a region only, and costs a look
-/// at each region.
+/// If all that fails, the engine checks the largest 32 of the other candidates, then the empty regions, and before it
+/// refuses a request 1024 of those candidates, from where the last such search ended. An alignment above the largest
+/// region's size, rounded up to a power of two, is only possible at the start of a region, and costs a check for each
+/// region.
 ///
 /// # When there is no space
-/// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment`
-/// units or more; what is left out beside used chunks, or free in slabs that are not empty, is no chunk. It can be wrong
-/// where more than 1024 free chunks of used regions have between 64/65 of `size` and that many units: if those of them
-/// that were looked at are all too small or lie badly, another might have done. A second request looks at others. Random
-/// requests with the usual alignments, in a region that is as full as it gets, meet this less than once in a thousand
-/// refusals. A size of 0 is answered with it too.
+/// [`AllocateError::NoSpace`] is always correct about empty regions, and about chunks of at least 65/64 of `size +
+/// alignment` units. (Slack beside used chunks and free slots in slabs are not chunks.) It can be wrong if more than
+/// 1024 free chunks of used regions have between 64/65 of `size` and that many units, and the checked ones among them
+/// are all too small or misaligned. A second request checks others. Random requests with the usual alignments, in a
+/// region that is as full as possible, meet this in less than one of a thousand refusals. The error also answers a size
+/// of 0.
 ///
 /// # Complexity
-/// Allocating and freeing: O(1), but for [`Strategy::MinOffset`]. The first request with that strategy builds an
-/// index of all free chunks, O(n), and from then on every operation of this engine keeps it up, O(log n). Adding a
-/// region, or emptying one: O(1) where regions of like capacity are equal, else O(empty regions of that power of two);
-/// besides, O(empty slabs).
-/// [`Metadata::reset`]: O(chunks of the region).
+/// Allocating and freeing: O(1), except with [`Strategy::MinOffset`]. The first request with that strategy builds an
+/// index of all free chunks, O(n). From then on every operation of this engine maintains it, O(log n). Adding a region,
+/// or emptying one: O(1) if regions of similar capacity are equal, else O(empty regions of that power of two), plus
+/// O(empty slabs). [`Metadata::reset`]: O(chunks of the region).
 ///
-/// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256
-/// bytes for each power of two up to the largest region; the index takes 24 bytes more for each chunk. A slot takes 8
-/// bytes, its slab 48, and an engine that has made slabs 700 bytes. Two free chunks are never neighbours, so there are
-/// at most as many as used ones; in random use there are a third as many.
+/// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than the peak, and 256 bytes for each
+/// power of two up to the largest region. The index takes 24 more bytes for each chunk. A slot takes 8 bytes, its slab
+/// 48, and an engine that has made slabs 700 bytes. Two free chunks are never neighbours, so there are at most as many
+/// as used ones; random use has a third as many.
 ///
 /// # Invariants
-/// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
+/// [`Metadata::validate`] asserts these numbered invariants, and C1 to C7 of the chunks:
 ///
 /// - I1: no two free chunks are neighbours.
 /// - I2: each free chunk is in one list: that of its size class, or, if it is all of its region and there are others,
-///   that of the empty regions of its power of two; and nothing else is in a list.
+///   that of the empty regions of its power of two. Nothing else is in a list.
 /// - I3: a bit of the second level is set iff its list is not empty.
 /// - I4: a bit of the first level is set iff its row of the second level is not zero.
-/// - I5: a list of empty regions is in the order of their capacities, the largest first, and its bit is set iff it is
-///   not empty.
-/// - I6: the index of offsets, if there is one, holds the free chunks and nothing else, in the order of addresses;
-///   parents have higher priorities than children; each knows the largest chunk from itself down.
+/// - I5: a list of empty regions is sorted by capacity, the largest first, and its bit is set iff it is not empty.
+/// - I6: the index of offsets, if there is one, contains exactly the free chunks, in the order of addresses. Parents
+///   have higher priorities than children. Each node stores the largest size in its subtree.
+/// # Limitations
+/// An engine of 2^17 units or more does not fill a region to the last unit because of slack. Use [`Tlsf::exact`] if you
+/// need that.
 ///
-/// # What it does badly
-/// An engine of 2^17 units or more does not fill a region to the last unit: see what is left out. Whoever needs that
-/// takes [`Tlsf::exact`].
-///
-/// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's
-/// width, 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
-/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk repeat
-/// after 2^32 allocations; of the key of a slot 22 bits of its generation are compared.
+/// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class. So they do not
+/// distinguish sizes that differ by less than the width of a class, 1/64. Small and large, short-lived and long-lived
+/// chunks are neighbours; if you know their lifetimes, use several engines, or [`Linear`](super::Linear). Keys of a
+/// chunk repeat after 2^32 allocations; for the key of a slot, only 22 bits of its generation are compared.
 ///
 /// # Examples
 /// ```
@@ -165,42 +162,42 @@ use super::{
 /// # Ok::<(), sublet::metadata::RegionError>(())
 /// ```
 ///
-/// Source: Masmano, Ripoll, Crespo and Real, "TLSF: a new dynamic memory allocator for real-time systems", 2004. Here
-/// one index serves many regions, alignment is part of the search, and the bookkeeping is apart from the memory.
+/// Source: Masmano, Ripoll, Crespo and Real, "TLSF: a new dynamic memory allocator for real-time systems", 2004. This
+/// variant has one index for many regions, searches with alignment, and keeps its metadata apart from the memory.
 #[derive(Clone)]
 pub struct Tlsf {
     chunks: Chunks,
     bins: Bins,
     empties: Empties,
-    /// `None` until [`Strategy::MinOffset`] is asked for.
+    /// `None` until the first request with [`Strategy::MinOffset`].
     index: Option<Box<OffsetIndex>>,
-    /// Where small sizes go that come and go: `None` until one has come again and again.
+    /// Slots for recurring small sizes; `None` until a size recurs.
     slabs: Option<Box<Slabs>>,
-    /// How often requests of each class of slots found none.
+    /// The number of requests of each slot class that found no slot.
     misses: [u8; LISTS],
-    /// The chunk that the next [`Tlsf::find_last`] begins with, if that is listed then among those that might fit.
-    /// [`NONE`]: the last one has looked at all of them.
+    /// The chunk at which the next [`Tlsf::find_last`] starts, if it is a listed candidate then. [`NONE`] if the last
+    /// search checked all candidates.
     hand: u32,
-    /// Below this is the [`smallness`] of what has slots: 0 if nothing has now.
+    /// Requests with a [`smallness`] below this may use slots; 0 disables them.
     slab_sizes: u64,
-    /// The same, or 0 if there are to be no slabs.
+    /// The same, or 0 if the engine never uses slabs.
     slab_limit: u64,
-    /// Sizes up to this, a power of two, and alignments up to it need nothing but the bins: the largest that a region
-    /// may have, or 0 if there is an index.
+    /// Sizes and alignments up to this power of two are served by the bins alone: the largest of a region, or 0 with an
+    /// index.
     warm_sizes: u64,
 }
 
 impl Tlsf {
-    /// Brings the limit of nodes within reach of a test.
+    /// Lowers the limit of nodes for a test.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn set_max_slots(&mut self, max: u32) {
         self.chunks.set_max_slots(max);
     }
 
-    /// An engine without regions, each of which is to have at most `max_region_capacity` units.
+    /// Creates an engine without regions. Each region may have up to `max_region_capacity` units.
     ///
     /// # Panics
-    /// If `max_region_capacity` is 0 or above 2^63.
+    /// Panics if `max_region_capacity` is 0 or above 2^63.
     #[must_use]
     pub fn new(max_region_capacity: u64) -> Self {
         let mut tlsf = Self::exact(max_region_capacity);
@@ -208,11 +205,11 @@ impl Tlsf {
         tlsf
     }
 
-    /// As [`Tlsf::new`], and nothing is left out: every unit that is not used is in a free chunk, whatever the
-    /// strategy. For owners to whom each unit counts; it takes more time and host memory where sizes differ a little.
+    /// Like [`Tlsf::new`], but without slack: every unused unit is in a free chunk, with any strategy. For owners that
+    /// need each unit. Takes more time and host memory if sizes differ a little.
     ///
     /// # Panics
-    /// If `max_region_capacity` is 0 or above 2^63.
+    /// Panics if `max_region_capacity` is 0 or above 2^63.
     ///
     /// # Examples
     /// ```
@@ -240,11 +237,11 @@ impl Tlsf {
         }
     }
 
-    /// As [`Tlsf::new`], with slabs: small sizes of which many are live come out of chunks that are cut into equal
-    /// slots, which takes fewer instructions. For regions of 4 Mi units or more; with smaller ones there are none.
+    /// Like [`Tlsf::new`], with slabs: small sizes of which many are live come from chunks that are cut into equal
+    /// slots, which takes fewer instructions. For regions of 4 Mi units or more; smaller ones have no slabs.
     ///
     /// # Panics
-    /// If `max_region_capacity` is 0 or above 2^63.
+    /// Panics if `max_region_capacity` is 0 or above 2^63.
     ///
     /// # Examples
     /// ```
@@ -269,7 +266,7 @@ impl Tlsf {
         tlsf
     }
 
-    /// Bytes of host memory that the engine holds, besides its own size.
+    /// Bytes of host memory, besides the size of the engine itself.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let index = self.index.as_ref().map_or(0, |index| size_of::<OffsetIndex>() + index.heap_bytes());
@@ -277,8 +274,8 @@ impl Tlsf {
         self.chunks.heap_bytes() + self.bins.heap_bytes() + index + slabs
     }
 
-    /// What [`Metadata::allocate`] does when the two or three looks of its strategy found nothing, or when the request
-    /// is out of the ordinary.
+    /// The slow path of [`Metadata::allocate`]: the two or three checks of its strategy failed, or the request is
+    /// unusual.
     #[cold]
     #[inline(never)]
     fn allocate_hard(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
@@ -305,15 +302,15 @@ impl Tlsf {
         self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
     }
 
-    /// All looks there are, one after the other.
+    /// All searches in turn.
     fn find_anywhere(&mut self, size: u64, alignment: Alignment, strategy: Strategy) -> Option<Find> {
-        // Most that is refused is larger than any free chunk: no look would find one.
+        // Most refused requests are larger than any free chunk, so no search could succeed.
         if self.bins.find(class_of(size)).is_none() && self.empties.is_none() && !self.give_slabs_back() {
             self.hand = NONE;
             return None;
         }
         let mut find = self.find(size, alignment, strategy);
-        // Before a region is broken into that is empty: what slabs keep.
+        // Frees empty slabs before an empty region is cut.
         if find.is_none() && self.give_slabs_back() {
             find = self.find(size, alignment, strategy);
         }
@@ -324,7 +321,7 @@ impl Tlsf {
         })
     }
 
-    /// Shows what is granted in a slab.
+    /// Visits the grants in a slab.
     fn show_slab(&self, number: u32, visit: &mut dyn FnMut(Chunk)) {
         if let Some(slabs) = &self.slabs {
             slabs.walk(&self.chunks, number, visit);
@@ -339,7 +336,7 @@ impl Tlsf {
         })
     }
 
-    /// Every look at the bins but [`Self::find_last`], one after the other.
+    /// All searches of the bins except [`Self::find_last`], in turn.
     fn find(&self, size: u64, alignment: Alignment, strategy: Strategy) -> Option<Find> {
         let mask = alignment.mask();
         if self.is_over_aligned(mask) {
@@ -356,14 +353,13 @@ impl Tlsf {
         find.or_else(|| self.find_hard(size, mask))
     }
 
-    /// Whether there is a place for a request, as far as the engine looks. Nothing is changed.
+    /// Returns true if a request would succeed, as far as the engine searches. Changes nothing.
     pub(crate) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
         let &Request { size, alignment, strategy, upper, .. } = request;
         if upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        // The first who asks for the lowest offset builds the index for it. Where there is any place there is a lowest
-        // one.
+        // The first request for the lowest offset builds the index. If there is any place there is a lowest one.
         let is_without_index = strategy == Strategy::MinOffset && self.index.is_none();
         let strategy = if is_without_index { Strategy::Balanced } else { strategy };
         if size == 0 || size > self.chunks.max_capacity() {
@@ -403,11 +399,11 @@ impl Tlsf {
         }
     }
 
-    /// What nearly all requests are, with [`Strategy::Balanced`], answered in registers: the key, and where the chunk
-    /// starts, counted over all regions. `None`, and nothing is changed: [`Self::allocate_hard`] knows better.
+    /// The fast path for nearly all requests, with [`Strategy::Balanced`]. Returns the key and the address in
+    /// registers. Returns `None`, and changes nothing, if the caller must use [`Self::allocate_hard`].
     ///
-    /// What it chooses between are functions of their own on purpose: where either is part of a larger one, whatever
-    /// that one is, it runs out of registers.
+    /// The two branches are separate functions on purpose: inlined into a larger function, either would run out of
+    /// registers.
     #[inline(always)]
     pub(crate) fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         if self.is_small(size, alignment) {
@@ -416,19 +412,19 @@ impl Tlsf {
         self.grant_core(size, alignment, tag)
     }
 
-    /// [`Self::grant`], as a function.
+    /// [`Self::grant`] as a separate function.
     #[inline(never)]
     fn grant_any(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         self.grant(size, alignment, tag)
     }
 
-    /// Whether slots are for such requests, and there may be some.
+    /// Returns true if slots may serve such requests now.
     #[inline(always)]
     const fn is_small(&self, size: u64, alignment: Alignment) -> bool {
         smallness(size, alignment) < self.slab_sizes
     }
 
-    /// As [`Self::grant`], of a size that slabs may serve.
+    /// [`Self::grant`] for a size that slabs may serve.
     #[inline(never)]
     fn grant_small(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         let class = class_for(size, alignment);
@@ -441,7 +437,7 @@ impl Tlsf {
         self.grant_without_slot(size, alignment, tag, class)
     }
 
-    /// As [`Self::grant`], of a chunk.
+    /// [`Self::grant`] of a chunk.
     #[inline(never)]
     fn grant_core(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
         let mask = alignment.mask();
@@ -453,7 +449,8 @@ impl Tlsf {
         self.take_warm(find, mask, step, size, tag)
     }
 
-    /// [`Self::grant`], or else all other looks: the key, the region, and the offset in it. `None`: there is no space.
+    /// [`Self::grant`] with the slow path as a fallback. Returns the key, the region, and the offset in it, or `None`
+    /// if there is no space.
     #[inline(always)]
     pub(crate) fn grant_somewhere(
         &mut self,
@@ -479,7 +476,7 @@ impl Tlsf {
         Some((key, self.chunks.region_of(addr), addr & self.chunks.offset_mask()))
     }
 
-    /// [`Self::allocate_hard`] for what [`Self::grant`] did not grant.
+    /// [`Self::allocate_hard`] after [`Self::grant`] failed.
     #[cold]
     #[inline(never)]
     pub(crate) fn grant_hard(
@@ -493,14 +490,14 @@ impl Tlsf {
         Some((key, region, offset))
     }
 
-    /// How many allocations a region has.
+    /// The number of allocations in a region.
     #[inline(always)]
     pub(crate) fn used_chunks(&self, region: RegionId) -> u32 {
         self.chunks.used_chunks(region)
     }
 
-    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now. As [`Self::grant`] it chooses
-    /// between functions of their own.
+    /// [`Metadata::free`] with its result in registers: the region, and whether it is empty now. The branches are
+    /// separate functions, as in [`Self::grant`].
     #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         if is_slot(key) { self.take_slot_back(key) } else { self.take_chunk_back(key) }
@@ -510,7 +507,7 @@ impl Tlsf {
     fn take_chunk_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         let (vacated, addr, _, region_empty) = self.chunks.release(key).ok()?;
         let region = self.chunks.region_of(addr);
-        // One branch, not two.
+        // One branch instead of two.
         if region_empty | (self.warm_sizes == 0) {
             let Vacated { chunk, prev, next } = vacated;
             return Some((region, self.end_chunk(chunk, prev, next, region)));
@@ -561,7 +558,7 @@ impl Tlsf {
         self.slabs.as_deref().and_then(|slabs| slabs.tag(key)).ok_or(BadKey)
     }
 
-    /// The region of what is granted.
+    /// The region of a live key.
     #[inline]
     pub(crate) fn region_of(&self, key: Key) -> Option<RegionId> {
         if is_slot(key) {
@@ -571,7 +568,7 @@ impl Tlsf {
         }
     }
 
-    /// Replaces the tag of what is granted.
+    /// Replaces the tag of a live key.
     #[inline]
     pub(crate) fn set_tag(&mut self, key: Key, tag: Tag) -> Result<(), BadKey> {
         if is_slot(key) {
@@ -581,8 +578,8 @@ impl Tlsf {
         }
     }
 
-    /// The rest of taking a chunk back where there may be an index, or where nothing may be left in its region: whether
-    /// nothing is left in it. What was vacated comes part by part: as a whole it would be in memory for all.
+    /// Completes the free of a chunk if there is an index, or if its region may be empty now. Returns true if it is.
+    /// The vacated chunk is passed in parts, so that the fast path need not store it in memory.
     #[inline(never)]
     fn end_chunk(&mut self, chunk: u32, prev: u32, next: u32, region: RegionId) -> bool {
         self.give_back(Vacated { chunk, prev, next }, region);
@@ -594,19 +591,20 @@ impl Tlsf {
         region_empty
     }
 
-    /// Builds the index of offsets. From now on nothing is done the warm way, which knows no index.
+    /// Builds the index of offsets, and disables the fast paths, which do not maintain it.
     fn build_index(&mut self) {
         self.index = Some(Box::new(OffsetIndex::new(&self.chunks)));
         self.warm_sizes = 0;
     }
 
-    /// Whether an aligned address says nothing about the offset: only offset 0 is a multiple of such an alignment.
+    /// Returns true if only offset 0 is a multiple of such an alignment. Then an aligned address says nothing about the
+    /// offset.
     #[inline]
     const fn is_over_aligned(&self, mask: u64) -> bool {
         mask > self.chunks.offset_mask()
     }
 
-    /// Makes a region one free chunk, whatever is in it.
+    /// Makes a region one free chunk, whatever it contains.
     fn clear(&mut self, region: RegionId) {
         if let Some(slabs) = &mut self.slabs {
             slabs.forget_region(&self.chunks, region);
@@ -620,12 +618,13 @@ impl Tlsf {
         self.list(whole);
     }
 
-    /// Whether a free chunk is one of several regions, and all of it: those are not in the bins, see [`Empties`].
+    /// Returns true if a free chunk is the whole of one of several regions. Such chunks are not in the bins, see
+    /// [`Empties`].
     fn is_apart(&self, chunk: u32) -> bool {
         self.chunks.region_count() > 1 && self.chunks.is_whole_region(chunk)
     }
 
-    /// Puts a free chunk into its list, and into the index.
+    /// Adds a free chunk to its list and to the index.
     fn list(&mut self, chunk: u32) {
         if self.is_apart(chunk) {
             self.empties.insert(&mut self.chunks, chunk);
@@ -638,7 +637,7 @@ impl Tlsf {
         }
     }
 
-    /// Takes a free chunk out of its list, and out of the index.
+    /// Removes a free chunk from its list and from the index.
     fn unlist(&mut self, chunk: u32) {
         if self.is_apart(chunk) {
             self.empties.remove(&mut self.chunks, chunk);
@@ -651,14 +650,15 @@ impl Tlsf {
         }
     }
 
-    /// Puts the chunk of an empty region into the bins: to be cut there, or because it is the only one now.
+    /// Moves the chunk of an empty region to the bins: to be cut, or because it is the only region now.
     fn open_region(&mut self, chunk: u32) {
         self.empties.remove(&mut self.chunks, chunk);
         let class = class_of(self.chunks.size(chunk));
         self.bins.insert(self.chunks.parts_mut().0, chunk, class);
     }
 
-    /// Takes the chunk of what was the only region out of the bins, if that is empty: nothing else is listed then.
+    /// Moves the chunk of the formerly single region out of the bins, if the region is empty. Nothing else is listed
+    /// then.
     fn close_region(&mut self) {
         let Some(class) = self.bins.find(0) else { return };
         let chunk = self.bins.head(class);
@@ -668,7 +668,7 @@ impl Tlsf {
         }
     }
 
-    /// Whether the last refusal is for want of room: not only 1024 of the chunks that might have done were looked at.
+    /// Returns true if the last refusal was for lack of space, and not because the search ended after 1024 candidates.
     pub(crate) const fn has_looked_at_all(&self) -> bool {
         self.hand == NONE
     }
@@ -703,7 +703,7 @@ impl Metadata for Tlsf {
 
     fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
         self.chunks.check_empty(region)?;
-        // Only the only region is kept in slabs when nothing is granted in it.
+        // Only a single region keeps slabs when nothing is granted in it.
         self.give_slabs_back();
         self.unlist(self.chunks.first(region));
         self.chunks.remove_region(region);
@@ -717,7 +717,7 @@ impl Metadata for Tlsf {
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
         if strategy == Strategy::Balanced && !upper {
-            // One look where there are no slabs, and one call: more would not be inlined.
+            // Without slabs one check and one call: more code would not be inlined.
             let granted = if self.slab_sizes == 0 {
                 self.grant_core(size, alignment, tag)
             } else {
@@ -771,7 +771,7 @@ impl Metadata for Tlsf {
 
     fn largest_free(&self) -> u64 {
         let largest = self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks));
-        // Asked whenever a request is refused, mostly of an engine without slabs.
+        // Called for each refused request, mostly for an engine without slabs.
         match self.slabs {
             None => largest,
             Some(_) => self.kept_runs().fold(largest, |largest, (_, size)| largest.max(size)),

@@ -1,10 +1,10 @@
-//! The free chunks in the order of their addresses: what [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset)
-//! finds the lowest fit with.
+//! The free chunks in the order of their addresses, with which
+//! [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset) finds the lowest fit.
 //!
-//! A treap: a search tree by address and a heap by a priority that is a hash of the chunk's slot, which makes it as
-//! deep as a tree of random insertions, O(log n), and the same on every run. Each node knows the largest chunk below
-//! it, so that the lowest one of at least some size is found on one way down. The links are in an array beside the
-//! arena, with the same indices; an engine that is never asked for the lowest offset has none.
+//! A treap: a search tree by address and a heap by a priority, which is a hash of the chunk's slot. It is as deep as a
+//! tree of random insertions, O(log n), but deterministic. Each node stores the largest size in its subtree, so one
+//! descent finds the lowest chunk of a given size. The links are in an array beside the arena, with the same indices.
+//! An engine that is never asked for the lowest offset has no index.
 //!
 //! ```text
 //!                      9: 100 units, largest below: 300
@@ -22,7 +22,7 @@ use crate::metadata::chunks::{Chunks, NONE};
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// Units of the largest chunk from here down; 0 of slot 0, which is no node.
+    /// The largest size in the subtree; 0 for slot 0, which is no node.
     largest: u64,
     left: u32,
     right: u32,
@@ -39,7 +39,7 @@ pub(super) struct OffsetIndex {
     root: u32,
 }
 
-/// Spreads the slots' numbers over all of `u32`, one to one.
+/// A bijection that spreads the slots' numbers over all of `u32`.
 const fn priority(slot: u32) -> u32 {
     // The finalizer of Murmur 3.
     let mut hash = slot;
@@ -49,12 +49,12 @@ const fn priority(slot: u32) -> u32 {
 }
 
 impl OffsetIndex {
-    /// Of all the free chunks there are. O(slots).
+    /// Builds the index of all free chunks. O(slots).
     pub(super) fn new(chunks: &Chunks) -> Self {
         let mut index = Self { links: Vec::new(), root: NONE };
         index.make_room(chunks);
-        // Each chunk in turn becomes the last node of the rightmost path, and takes what it outranks there as its left
-        // subtree. What leaves that path is complete.
+        // Each chunk in turn becomes the last node of the rightmost path. The nodes there that it outranks become its
+        // left subtree. Nodes that leave that path are complete.
         let mut last = NONE;
         for region in chunks.regions() {
             for chunk in chunks.chunks(region).filter(|&chunk| chunks.is_free(chunk)) {
@@ -94,7 +94,7 @@ impl OffsetIndex {
         &mut self.links[index(chunk)]
     }
 
-    /// As many links as the arena has slots.
+    /// Grows the links to the number of slots in the arena.
     fn make_room(&mut self, chunks: &Chunks) {
         let slots = chunks.slot_count();
         if self.links.len() < slots {
@@ -103,7 +103,7 @@ impl OffsetIndex {
         }
     }
 
-    /// Recomputes what a node knows of the nodes below it.
+    /// Recomputes a node's largest size from its children.
     #[inline]
     fn pull(&mut self, chunks: &Chunks, chunk: u32) {
         let &Link { left, right, .. } = self.link(chunk);
@@ -124,12 +124,12 @@ impl OffsetIndex {
                 link.right = new;
             }
         }
-        // Of slot 0 if `new` is none: it is read by nobody.
+        // Writes to slot 0 if `new` is none; nobody reads that.
         self.link_mut(new).parent = parent;
     }
 
-    /// Turns the edge between `chunk` and its parent, so that the parent is below. `chunk` then knows of all that the
-    /// parent knew of; what the parent knows is to be pulled.
+    /// Rotates the edge between `chunk` and its parent, so that the parent is below. `chunk` takes over the parent's
+    /// largest size; the caller recomputes the parent's.
     fn rotate_up(&mut self, chunk: u32) {
         let &Link { left, right, parent, .. } = self.link(chunk);
         let &Link { largest, left: parent_left, parent: above, .. } = self.link(parent);
@@ -147,7 +147,7 @@ impl OffsetIndex {
         self.link_mut(chunk).largest = largest;
     }
 
-    /// Puts in a free chunk. O(log n).
+    /// Adds a free chunk. O(log n).
     pub(super) fn insert(&mut self, chunks: &Chunks, chunk: u32) {
         self.make_room(chunks);
         let (addr, size) = chunks.extent(chunk);
@@ -180,7 +180,7 @@ impl OffsetIndex {
         }
     }
 
-    /// Takes out a chunk that is in, whatever its address and size have become. O(log n).
+    /// Removes a chunk, even if its address and size have changed. O(log n).
     pub(super) fn remove(&mut self, chunks: &Chunks, chunk: u32) {
         loop {
             let &Link { left, right, .. } = self.link(chunk);
@@ -201,7 +201,7 @@ impl OffsetIndex {
         }
     }
 
-    /// After a chunk that is in changed its size, or its address without passing another. O(log n).
+    /// Updates a chunk whose size changed, or whose address changed without passing another. O(log n).
     pub(super) fn update(&mut self, chunks: &Chunks, chunk: u32) {
         let mut at = chunk;
         while at != NONE {
@@ -219,7 +219,7 @@ impl OffsetIndex {
         self.first_below(chunks, self.root, size)
     }
 
-    /// As [`OffsetIndex::first`], from `at` down.
+    /// [`OffsetIndex::first`] in the subtree of `at`.
     fn first_below(&self, chunks: &Chunks, mut at: u32, size: u64) -> u32 {
         if self.link(at).largest < size {
             return NONE;
@@ -236,7 +236,7 @@ impl OffsetIndex {
         }
     }
 
-    /// The lowest chunk of at least `size` units that is higher than `chunk`, or [`NONE`]. O(log n).
+    /// The next chunk after `chunk` with at least `size` units, or [`NONE`]. O(log n).
     pub(super) fn next(&self, chunks: &Chunks, chunk: u32, size: u64) -> u32 {
         let found = self.first_below(chunks, self.link(chunk).right, size);
         if found != NONE {
@@ -260,7 +260,7 @@ impl OffsetIndex {
         NONE
     }
 
-    /// Bytes of host memory held.
+    /// Bytes of host memory.
     pub(super) fn heap_bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
     }
@@ -285,7 +285,7 @@ impl OffsetIndex {
             for child in [link.left, link.right] {
                 assert!(child == NONE || self.link(child).parent == chunk, "I6: parent of chunk {child}");
             }
-            // Every chunk's successor is the next free one, so the tree holds them all, in order, and no other.
+            // Every chunk's successor is the next free one, so the tree contains exactly these chunks in order.
             let next = free.get(place + 1).copied().unwrap_or(NONE);
             assert_eq!(self.next(chunks, chunk, 1), next, "I6: what follows chunk {chunk}");
         }
@@ -293,7 +293,7 @@ impl OffsetIndex {
         assert_eq!(self.first(chunks, 1), first, "I6: the lowest chunk");
     }
 
-    /// How many chunks there are on the longest way down.
+    /// The number of chunks on the longest path.
     #[cfg(test)]
     pub(super) fn depth(&self) -> u32 {
         let mut deepest = 0;
@@ -317,7 +317,7 @@ impl OffsetIndex {
             .collect()
     }
 
-    /// Damage for a test of I6.
+    /// Damages I6 for a test.
     #[cfg(test)]
     pub(super) fn forget_largest(&mut self, chunk: u32) {
         self.link_mut(chunk).largest = 0;

@@ -1,11 +1,10 @@
-//! Making a free chunk a used one, and a used one a free one.
+//! Making a free chunk used, and a used chunk free.
 //!
-//! What the next request is, and whether the neighbours of a freed chunk are free, is anybody's guess, and a guess that
-//! goes wrong costs a processor as much as dozens of instructions. So the warm paths ask little: whether anything is
-//! left behind the used chunk, and which neighbours are free. Beyond that, a link to a node that may be missing is
-//! written into slot 0, see C1 of [`Chunks`], and a chunk whose class stays the same stays where it is in its list.
-//! They take the nodes as one slice, so that each is loaded and stored once. The hard paths do the same step by step,
-//! and keep up the index of offsets.
+//! The next request, and the state of a freed chunk's neighbours, are hard to predict, and a misprediction costs as
+//! much as dozens of instructions. So the fast paths branch little: only if a rest remains behind the used chunk, and
+//! which neighbours are free. A link to a missing node is written to slot 0, see C1 of [`Chunks`]. A chunk whose class
+//! does not change stays in its list. The fast paths take the nodes as one slice, so that each is loaded and stored
+//! once. The slow paths do the same step by step, and maintain the index of offsets.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -15,15 +14,16 @@ use crate::base::cast::{index, narrow};
 use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Node, TO_FREE, Vacated, named};
 use crate::metadata::{Key, RegionId, Span, Tag};
 
-/// What of the `rest` behind a used chunk of `size` units, rounded up by at most `rounding`, becomes a free chunk.
+/// The part of the `rest` behind a used chunk of `size` units that becomes free; the chunk is rounded up by at most
+/// `rounding`.
 #[inline]
 fn without_slack(rest: u64, size: u64, rounding: u64) -> u64 {
     if rest <= Chunks::slack_behind(rounding) { 0 } else { rest - (size.wrapping_neg() & rounding) }
 }
 
 impl Tlsf {
-    /// Makes what was found, the first of its list, a used chunk, where there is no index. Its key, and where it
-    /// starts, counted over all regions. `None`, and nothing is changed, if slots have to be made first.
+    /// Makes a found chunk, the first of its list, used, if there is no index. Returns its key and its address. Returns
+    /// `None`, and changes nothing, if slots must be created first.
     #[inline(always)]
     pub(super) fn take_warm(
         &mut self,
@@ -36,7 +36,7 @@ impl Tlsf {
         let Self { chunks, bins, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
         let rounding = chunks.rounding(step);
-        // In this order because the first is nearly always enough.
+        // In this order, because the first test nearly always suffices.
         if gap > Chunks::slack_behind(rounding) && gap > chunks.slack_before(size, rounding) {
             return self.take_behind(chunk, class, mask, size, tag);
         }
@@ -51,7 +51,7 @@ impl Tlsf {
             nodes[index(prev)].next = chunk;
             nodes[index(next)].prev = chunk;
         } else {
-            // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its
+            // The used chunk keeps the units up to a round size, so that the freed chunk fits the next request of its
             // class.
             let rest = rest - (size.wrapping_neg() & rounding);
             used = *dead;
@@ -69,8 +69,8 @@ impl Tlsf {
             node.prev = prev;
             node.next = chunk | TO_FREE;
             nodes[index(prev)].next = used;
-            // The chunk goes on as what is left behind. If that is in the same class it stays where it is in the list:
-            // a large chunk that much is cut from costs nothing here.
+            // The chunk continues as the rest. If its class does not change it stays in its list: cutting from a large
+            // chunk costs nothing here.
             let rest_class = class_of(rest);
             if rest_class != class {
                 bins.pop(nodes, chunk, class);
@@ -80,7 +80,7 @@ impl Tlsf {
         Some((chunks.occupy_known(used, used_addr, size, tag), used_addr))
     }
 
-    /// As [`Tlsf::take_warm`], where alignment leaves a free chunk in front.
+    /// [`Tlsf::take_warm`] if alignment leaves a free chunk before the used one.
     #[inline(never)]
     fn take_behind(&mut self, chunk: u32, class: u32, mask: u64, size: u64, tag: Tag) -> Option<(Key, u64)> {
         let Self { chunks, bins, .. } = self;
@@ -101,21 +101,21 @@ impl Tlsf {
         Some((chunks.occupy_known(split.used, used_addr, size, tag), used_addr))
     }
 
-    /// Joins a chunk that was vacated with its neighbours, and lists what that makes. There is no index, and the region
-    /// has other used chunks or is the only one.
+    /// Merges a vacated chunk with its neighbours, and lists the result. There is no index, and the region has other
+    /// used chunks or is the only one.
     #[inline(always)]
     pub(super) fn give_warm(&mut self, vacated: Vacated) {
         let Self { chunks, bins, .. } = self;
         let (nodes, dead) = chunks.parts_mut();
         let Vacated { chunk, prev, next } = vacated;
-        // Not what the neighbours say of themselves: they are seldom at hand.
+        // Uses the marked links, because the neighbours are seldom in the cache.
         let (is_before, is_behind) = (prev & TO_FREE != 0, next & TO_FREE != 0);
         let (prev, next) = (named(prev), named(next));
         let (before, behind) = (&nodes[index(prev)], &nodes[index(next)]);
         // A header's end is its region's start, and its start is the region's end.
         let end_before = before.addr.wrapping_add(before.size);
         let between = behind.addr.wrapping_sub(end_before);
-        // A neighbour that is free goes on as the whole, and stays in its list if its class is the same.
+        // A free neighbour becomes the whole, and stays in its list if its class does not change.
         if is_before {
             let have = before.size;
             let mut now = have + between;
@@ -163,7 +163,7 @@ impl Tlsf {
         }
     }
 
-    /// As [`Tlsf::take_warm`], of any chunk of its list, and where there may be an index. Slots have been reserved.
+    /// The slow path of [`Tlsf::take_warm`]: for any chunk of its list, and with an index. Slots have been reserved.
     pub(super) fn take_hard(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
         let Self { chunks, bins, index, .. } = self;
         let Find { chunk, class, addr, have, gap } = find;
@@ -197,13 +197,13 @@ impl Tlsf {
         Some((key, chunks.span_at(used_addr, size)))
     }
 
-    /// Joins a chunk that was vacated, whatever is beside it.
+    /// Merges a vacated chunk with its neighbours, in all cases.
     pub(super) fn give_back(&mut self, vacated: Vacated, region: RegionId) {
         let may_be_apart = self.chunks.region_count() > 1 && self.chunks.check_empty(region).is_ok();
         if self.warm_sizes == 0 || may_be_apart { self.give_hard(vacated) } else { self.give_warm(vacated) }
     }
 
-    /// As [`Tlsf::give_warm`], where there may be an index, or where nothing may be left in one of several regions.
+    /// The slow path of [`Tlsf::give_warm`]: with an index, or if one of several regions becomes empty.
     #[inline(never)]
     pub(super) fn give_hard(&mut self, vacated: Vacated) {
         let Vacated { chunk, prev, next } = vacated;
@@ -221,8 +221,7 @@ impl Tlsf {
         self.list(chunk);
     }
 
-    /// From now on this is an engine that leaves out nothing, and what was left out is free. Whether anything was.
-    /// O(chunks), once.
+    /// Forbids slack from now on, and makes existing slack free. Returns true if there was any. O(chunks), once.
     #[inline]
     pub(crate) fn leave_nothing_out(&mut self) -> bool {
         self.chunks.leaves_out() && self.list_what_was_left_out()

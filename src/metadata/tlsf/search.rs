@@ -1,6 +1,6 @@
-//! Where to put a request: the strategies, each a fixed number of looks.
+//! The search for a place: the strategies, each with a fixed number of checks.
 //!
-//! Of a request for `size` units at a multiple of `alignment`, three classes matter:
+//! For a request of `size` units at a multiple of `alignment`, three classes matter:
 //!
 //! ```text
 //!   class_of(size)              tight: its chunks are about as large; some are too small, some badly aligned
@@ -8,9 +8,9 @@
 //!   class_above(size + mask)    sure: whatever the address of a chunk, `size` units at the alignment fit into it
 //! ```
 //!
-//! where `mask` is `alignment - 1`, the most that alignment can cost. Where used chunks are rounded up to sizes at
-//! which a class starts, a chunk of the tight class that is large enough is of the class above too, so that only sizes
-//! that are not rounded need a look at the tight one.
+//! Here `mask` is `alignment - 1`, the most that alignment can cost. If used chunks are rounded up to the start of a
+//! class, a chunk of the tight class that is large enough is in the class above too. So only sizes that are not rounded
+//! need a check of the tight class.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -18,18 +18,18 @@ use super::bins::{class_above, class_of};
 use crate::metadata::Alignment;
 use crate::metadata::chunks::NONE;
 
-/// How many chunks of one list [`Tlsf::find_small`] compares.
+/// The number of chunks of one list that [`Tlsf::find_small`] compares.
 const COMPARED: u32 = 8;
 
-/// How many chunks [`Tlsf::find_hard`] looks at before it gives up.
+/// The number of chunks that [`Tlsf::find_hard`] checks before it gives up.
 pub(super) const HARD_LOOKS: u32 = 32;
 
-/// How many chunks [`Tlsf::find_last`] looks at before a request is refused: an owner that makes a region then has more
-/// to do than that.
+/// The number of chunks that [`Tlsf::find_last`] checks before a request is refused. Creating a region costs the owner
+/// more than that.
 pub(super) const LAST_LOOKS: u32 = 1024;
 
-/// How many of the lowest chunks that are large enough [`Tlsf::find_low`] looks at, before it takes the lowest that is
-/// sure to do.
+/// The number of the lowest, large enough chunks that [`Tlsf::find_low`] checks before it takes the lowest that is sure
+/// to fit.
 pub(super) const LOW_LOOKS: u32 = 32;
 
 /// A free chunk that fits.
@@ -42,21 +42,21 @@ pub(super) struct Find {
     pub(super) addr: u64,
     /// Its units.
     pub(super) have: u64,
-    /// Units in front of the first place in it that is aligned.
+    /// Units before the first aligned address in it.
     pub(super) gap: u64,
 }
 
 impl Tlsf {
-    /// The place in `chunk`, if it has one.
+    /// The place in `chunk`, if the request fits.
     #[inline]
     fn fit(&self, chunk: u32, size: u64, mask: u64) -> Option<Find> {
         let (addr, have) = self.chunks.extent(chunk);
         let gap = addr.wrapping_neg() & mask;
-        // Neither summand is above 2^63 and `gap` is below. Slot 0 has no units, so that NONE never fits.
+        // Neither summand is above 2^63 and `gap` is below. Slot 0 has no units, so NONE never fits.
         if gap + size <= have { Some(Find { chunk, class: class_of(have), addr, have, gap }) } else { None }
     }
 
-    /// The place in the first chunk of a class, if there is one and it has one.
+    /// The place in the first chunk of a class, if there is one and the request fits.
     #[inline(always)]
     fn fit_head(&self, class: u32, size: u64, mask: u64) -> Option<Find> {
         let chunk = self.bins.head(class);
@@ -65,14 +65,14 @@ impl Tlsf {
         if gap + size <= have { Some(Find { chunk, class, addr, have, gap }) } else { None }
     }
 
-    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the class above, `class`, else
-    /// that of the sure one; where sizes are not rounded up to those of that class, the first chunk of the tight class
-    /// before. Where `mask` is as large as `size` a chunk of the class above hardly ever has an aligned place, and is
-    /// not looked at. What is found is the first of its list.
+    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of `class`, the class above, else
+    /// that of the sure one. If the size is not rounded up to that class, checks the first chunk of the tight class
+    /// before. If `mask` is as large as `size`, skips the class above, whose chunks hardly ever have an aligned place.
+    /// The result is the first chunk of its list.
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
-            // The class above is the tight one itself where it starts at `size`, else the next.
+            // The class above is the tight one itself if it starts at `size`, else the next.
             if let Some(find) = self.fit_head(class - u32::from(size & step != 0), size, mask) {
                 return Some(find);
             }
@@ -94,7 +94,7 @@ impl Tlsf {
     }
 
     /// [`Strategy::MinMemory`](crate::metadata::Strategy::MinMemory): the smallest fit among the first few chunks of
-    /// the tight class, of the two next ones above, and of the sure one, in this order.
+    /// the tight class, of the next two classes above, and of the sure one, in this order.
     pub(super) fn find_small(&self, size: u64, mask: u64) -> Option<Find> {
         if let Some(find) = self.smallest_of(self.bins.head(class_of(size)), size, mask) {
             return Some(find);
@@ -111,7 +111,7 @@ impl Tlsf {
         self.smallest_of(self.bins.head(class), size, mask)
     }
 
-    /// The smallest that fits of the first few chunks of a list.
+    /// The smallest fit among the first few chunks of a list.
     fn smallest_of(&self, head: u32, size: u64, mask: u64) -> Option<Find> {
         let mut best = None;
         let mut best_have = u64::MAX;
@@ -131,17 +131,17 @@ impl Tlsf {
         best
     }
 
-    /// When no list has a chunk that is sure to fit: the rest of what might, the largest first, because alignment is
-    /// likeliest to leave them large enough. Gives up after [`HARD_LOOKS`].
+    /// The slow search if no list has a chunk that is sure to fit: checks the other candidates, the largest first,
+    /// because alignment is likeliest to leave them large enough. Gives up after [`HARD_LOOKS`].
     #[cold]
     #[inline(never)]
     pub(super) fn find_hard(&self, size: u64, mask: u64) -> Option<Find> {
         self.look_through(size, mask, NONE, HARD_LOOKS).0
     }
 
-    /// When no empty region is large enough either: more of what might fit, from where the last such look ended, so that
-    /// repeated requests have other chunks looked at each time. Also where the next look is to begin, which is [`NONE`]
-    /// if nothing was found in all that might fit.
+    /// The last search if no empty region is large enough either: continues where the previous such search ended, so
+    /// repeated requests check other chunks each time. Also returns the start of the next search, or [`NONE`] if all
+    /// candidates were checked in vain.
     #[cold]
     #[inline(never)]
     pub(super) fn find_last(&self, size: u64, mask: u64) -> (Option<Find>, u32) {
@@ -151,8 +151,8 @@ impl Tlsf {
         self.look_through(size, mask, self.hand, LAST_LOOKS)
     }
 
-    /// Looks at up to `looks` of the chunks from the tight class to the sure one, the largest classes first, beginning
-    /// with `hand` if that is listed among them. Also the chunk that would have been next, or [`NONE`] behind the last.
+    /// Checks up to `looks` of the chunks from the tight class to the sure one, the largest classes first. Starts at
+    /// `hand` if that is listed among them. Also returns the next candidate, or [`NONE`] after the last.
     fn look_through(&self, size: u64, mask: u64, hand: u32, mut looks: u32) -> (Option<Find>, u32) {
         let (tight, top) = (class_of(size), class_above(size + mask).min(self.bins.last_class()));
         let first_below = |class: u32| {
@@ -195,8 +195,8 @@ impl Tlsf {
         }
     }
 
-    /// [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset): the lowest chunk that fits, if it is among the
-    /// lowest [`LOW_LOOKS`] that are large enough, else the lowest that is sure to fit.
+    /// [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset): the lowest chunk that fits, among the lowest
+    /// [`LOW_LOOKS`] that are large enough, else the lowest that is sure to fit.
     pub(super) fn find_low(&self, size: u64, mask: u64) -> Option<Find> {
         let index = self.index.as_deref()?;
         let mut chunk = index.first(&self.chunks, size);
@@ -212,8 +212,7 @@ impl Tlsf {
         self.fit(index.first(&self.chunks, size + mask), size, mask)
     }
 
-    /// For an alignment that no address of a region has but its first: the lowest region whose start is free.
-    /// O(regions).
+    /// The lowest region with a free start, for an alignment that only the start of a region has. O(regions).
     #[cold]
     pub(super) fn find_start(&self, size: u64) -> Option<Find> {
         self.chunks
@@ -223,13 +222,13 @@ impl Tlsf {
             .find_map(|chunk| self.fit(chunk, size, 0))
     }
 
-    /// The least empty region that is large enough, as far as a few looks find it.
+    /// The smallest empty region that is large enough, among a few checks.
     pub(super) fn find_empty(&self, size: u64, alignment: Alignment) -> Option<Find> {
         if self.is_over_aligned(alignment.mask()) {
             return None;
         }
         let chunk = self.empties.find(&self.chunks, size)?;
-        // The start of a region has any alignment that is not above a region's addresses.
+        // The start of a region has any alignment up to the region's address range.
         self.fit(chunk, size, 0)
     }
 }

@@ -1,8 +1,7 @@
-//! Slabs: chunks of the core that are cut into equal slots, for small sizes that come and go.
+//! Slabs: chunks of the core that are cut into equal slots, for recurring small sizes.
 //!
-//! A slot is found and given back without a look at neighbours, lists or classes of free chunks: a mask of 64 bits says
-//! which slots of a slab are free. To the core a slab is one chunk that is not free; its units are counted as used as
-//! far as they are granted.
+//! Finding and freeing a slot touches no neighbours, lists or classes of free chunks: a mask of 64 bits marks the free
+//! slots of a slab. To the core a slab is one chunk that is not free. Only its granted units count as used.
 //!
 //! ```text
 //!   heads     first slab of each class that has a free slot      heads[12] = 7
@@ -13,25 +12,26 @@
 //!   entries   tag, generation and size of each slot      [ 96 ][ 97 ] ... [ 103 ]
 //! ```
 //!
-//! Classes are 8 to a power of two, up to [`LIMIT`], of which those are used whose slots are multiples of 128 units: a
-//! class more is a slab more that stands half empty. A size is rounded up to its alignment first: then every slot of its
-//! class has the alignment, wherever it lies in the slab.
+//! There are 8 classes to a power of two, up to [`LIMIT`]. Only those whose slots are multiples of 128 units are used,
+//! because each class adds a slab that is half empty. A size is first rounded up to its alignment, so every slot of its
+//! class has the alignment.
 //!
-//! A key of a slot has the highest bit of its lower half set, then the slab and the slot. Its generation is of the same
-//! counter as that of a chunk, of which it has 22 bits.
+//! A key of a slot has the highest bit of its lower half set, then the slab and the slot. Its generation is from the
+//! same counter as that of a chunk, limited to 22 bits.
 //!
-//! When slabs are made and given back is in `policy.rs`.
+//! `policy.rs` decides when slabs are made and freed.
 //!
-//! The slabs of a class that have a free slot are a list, linked one way: what was full and has one again comes first.
-//! An empty slab stays where it is, for whoever takes and gives back the same size again and again. To find those that
-//! are to go back, the lists of the classes that may have one are gone through, see [`Slabs::sift`].
+//! The slabs of a class that have a free slot form a singly linked list. A full slab that gets a free slot goes to the
+//! front. An empty slab keeps its place, for sizes that are repeatedly allocated and freed. To find the slabs to free,
+//! the lists of the classes that may have some are traversed, see [`Slabs::sift`].
 //!
 //! Invariants, asserted by [`Slabs::validate`] under these numbers:
 //!
-//! - S1: a slab in use has a chunk of the core that names it, is as large as its slots, and is as aligned as they need.
+//! - S1: a slab in use has a chunk of the core that names it, has the size of its slots together, and the alignment
+//!   that they need.
 //! - S2: a slab with free slots is in the list of its class; one with none is in no list.
 //! - S3: a class with an empty slab has its bit in `empty_map`.
-//! - S4: the sums are those of the slabs, and of each class its slots.
+//! - S4: the sums are those of the slabs, and the slots of each class.
 //! - S5: a used slot holds its size. Runs of entries do not overlap.
 #![forbid(unsafe_code)]
 
@@ -44,28 +44,29 @@ use crate::base::cast::{byte, index, narrow, widen};
 use crate::metadata::chunks::Chunks;
 use crate::metadata::{Alignment, Chunk, Key, RegionId, Sizes, Span, Tag};
 
-/// The largest slot; a power of two. Slabs of larger ones keep holes that large sizes would fill, and more blocks are made.
+/// The largest slot; a power of two. Slabs of larger slots would keep holes that large sizes need, so more blocks would
+/// be made.
 pub(super) const LIMIT: u64 = 4 << 10;
-/// The most units of a slab. More of them than that have no use for what alignments of 64 KiB leave.
+/// The largest slab. Larger ones could not use the gaps that alignments of 64 KiB leave.
 const LARGEST: u64 = 64 << 10;
 const FEWEST_SLOTS: u32 = 4;
 const MOST_SLOTS: u32 = 64;
 /// One less than the smallest slot.
 const SMALLEST: u64 = 127;
-/// Of so many slabs that become empty, one has the engine look whether there are too many.
+/// When this many slabs became empty, the engine checks if there are too many.
 const LOOK_EVERY: u32 = 64;
 /// No slab: the record without slots.
 const NONE: u32 = 0;
 /// No run of entries.
 const NO_RUN: u32 = u32::MAX;
-/// The bit of a key that says that it is of a slot.
+/// The bit of a key that marks a slot.
 const SLOT: NonZeroU64 = NonZeroU64::MIN.saturating_add((1 << 31) - 1);
-/// Slabs are numbered with the bits between that and those of a slot.
+/// Slab numbers use the bits between that bit and those of a slot.
 const MAX_SLABS: usize = 1 << 25;
 /// Engines of smaller regions have no slabs.
 pub(super) const LEAST_CAPACITY: u64 = 4 << 20;
 
-/// The class of what needs `last + 1` units, and the units of its slots. `last` is at least [`SMALLEST`].
+/// The class for `last + 1` units, and the units of its slots. `last` is at least [`SMALLEST`].
 #[inline(always)]
 const fn class_and_slot(last: u64) -> (u32, u64) {
     let log2 = last.ilog2();
@@ -74,7 +75,7 @@ const fn class_and_slot(last: u64) -> (u32, u64) {
     (log2 * 8 + low(leading) - 63, (leading + 1) << step)
 }
 
-/// Units of the slots of a class.
+/// Units of a slot of a class.
 const fn slot_of(class: u32) -> u64 {
     // The inverse of `class_and_slot`: eight leading ones to a power of two.
     let (step, leading) = (class.div_ceil(8) + 3, (class + 7) % 8 + 9);
@@ -82,7 +83,7 @@ const fn slot_of(class: u32) -> u64 {
 }
 
 const CLASSES: u32 = class_and_slot(LIMIT - 1).0 + 1;
-/// Lists of classes, and some more, so that a mask tells the compiler that there is one.
+/// The number of lists: a power of two, so that masking an index removes its bounds check.
 pub(super) const LISTS: usize = 64;
 const _: () = assert!(index(CLASSES) < LISTS && class_and_slot(SMALLEST).0 == 0 && LIMIT.is_power_of_two());
 
@@ -92,25 +93,27 @@ const fn low(units: u64) -> u32 {
     units as u32
 }
 
-/// Alignments up to this have slots. They cost little in the smallest of them, and larger ones are rare in small sizes.
+/// Slots support alignments up to this. They cost little in the smallest slots, and larger alignments are rare for
+/// small sizes.
 const MOST_ALIGNED: u64 = 512;
 
-/// Below this is [`smallness`] of what has slots.
+/// Requests with a [`smallness`] below this may use slots.
 pub(super) const SMALL: u64 = LIMIT / 4;
 const _: () = assert!(SMALL == 2 * MOST_ALIGNED);
 
-/// Tells by one number, and so with one branch, whether slots are for a size and an alignment: whether small sizes are
-/// aligned to little is anybody's guess.
+/// Combines size and alignment into one number, so that one branch decides if slots may serve a request. Two branches
+/// would be mispredicted more often.
 #[inline(always)]
 pub(super) const fn smallness(size: u64, alignment: Alignment) -> u64 {
-    // Both are below a power of two where the bits of both are. 0 is no small size.
+    // Both are below a power of two iff the combined bits are. 0 is not a small size.
     (size.wrapping_sub(1) / (LIMIT / SMALL)) | alignment.get()
 }
 
-/// Log2 of what the sizes of slots are multiples of.
+/// Log2 of a divisor of all slot sizes.
 const GRAIN_LOG2: u32 = 4;
 
-/// The class of what needs up to so many 16 units, less one: a look takes less than half of the time of computing it.
+/// The class for a number of 16-unit grains, less one. The table takes less than half of the time of computing the
+/// class.
 static CLASS_OF: [u8; index(low(LIMIT >> GRAIN_LOG2))] = {
     let mut classes = [0; index(low(LIMIT >> GRAIN_LOG2))];
     let mut grain = 0;
@@ -130,30 +133,30 @@ pub(super) fn class_for(size: u64, alignment: Alignment) -> u32 {
     CLASS_OF[index(low(last >> GRAIN_LOG2)) & (CLASS_OF.len() - 1)].into()
 }
 
-/// Whether a key is of a slot.
+/// Returns true if a key belongs to a slot.
 #[inline]
 pub(super) fn is_slot(key: Key) -> bool {
     key.0.get() & SLOT.get() != 0
 }
 
-/// One slab. Slab 0 has no slots and stands for none.
+/// One slab. Slab 0 has no slots and means none.
 #[derive(Clone, Copy, Debug)]
 struct Slab {
     /// Bit `i`: slot `i` is free.
     free: u64,
-    /// Bit `i`: there is a slot `i`. Zero: the record is not in use.
+    /// Bit `i`: there is a slot `i`. Zero: the record is unused.
     full: u64,
     /// First unit, counted over all regions.
     addr: u64,
     /// Units of a slot.
     slot: u32,
-    /// Units of all of them.
+    /// Units of all slots.
     units: u32,
     class: u32,
-    /// First of its entries.
+    /// The first of its entries.
     first: u32,
     chunk: u32,
-    /// Of a list, or of the records that are not in use.
+    /// The next slab of a list, or the next unused record.
     next: u32,
 }
 
@@ -169,12 +172,12 @@ impl Slab {
         widen(index(self.units))
     }
 
-    /// Whether it is in use, and nothing in it is.
+    /// Returns true if the slab is in use and nothing is granted in it.
     const fn is_empty(&self) -> bool {
         self.full != 0 && self.free == self.full
     }
 
-    /// The slots that are granted, lowest first.
+    /// The granted slots, lowest first.
     fn used(self) -> impl Iterator<Item = u32> {
         let mut used = self.full & !self.free;
         std::iter::from_fn(move || {
@@ -185,8 +188,8 @@ impl Slab {
     }
 }
 
-/// What is known of a granted slot: from the highest bit on 22 bits of its generation, one less than its units as asked
-/// in 12, and its tag. Of the first of a run that is not in use: the next such run.
+/// A granted slot: from the highest bit on, 22 bits of its generation, one less than its requested units in 12 bits,
+/// and its tag. In the first entry of an unused run: the next such run.
 #[derive(Clone, Copy, Debug)]
 struct Entry(u64);
 
@@ -211,7 +214,7 @@ impl Entry {
         low(self.0 >> GENERATION_SHIFT)
     }
 
-    /// Units as asked.
+    /// Requested units.
     #[inline(always)]
     const fn size(self) -> u64 {
         (self.0 >> SIZE_SHIFT & (LIMIT - 1)) + 1
@@ -233,17 +236,17 @@ pub(super) struct Slabs {
     used: u64,
     /// Units of all slabs.
     total: u64,
-    /// Units of those in which nothing is granted.
+    /// Units of empty slabs.
     empty_units: u64,
-    /// The classes that may have such.
+    /// The classes that may have empty slabs.
     empty_map: u64,
-    /// Counts slabs that became empty, and wraps.
+    /// Counts slabs that became empty; wraps.
     emptied: u32,
-    /// The class that is next to give empty slabs back.
+    /// The next class to free empty slabs.
     hand: u32,
-    /// The first record that is not in use.
+    /// The first unused record.
     spare: u32,
-    /// Runs of entries that are not in use, by log2 of their length.
+    /// Unused runs of entries, by log2 of their length.
     runs: [u32; 7],
     /// Slots of all slabs of each class.
     slots: [u32; LISTS],
@@ -272,7 +275,7 @@ impl Slabs {
         &mut self.slabs[index(number)]
     }
 
-    /// A slot of the first slab of a class that has one: the key, and where it starts, counted over all regions.
+    /// Takes a slot of the first slab of a class that has one. Returns the key and the address.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -306,7 +309,7 @@ impl Slabs {
         Some((key(number, slot, generation), addr))
     }
 
-    /// What a key of a slot names: the slab, the slot, and its entry.
+    /// The slab, the slot and the entry of a live key.
     #[inline(always)]
     fn find(&self, key: Key) -> Option<(u32, u32, Entry)> {
         let (number, slot, generation) = places(key);
@@ -316,7 +319,7 @@ impl Slabs {
         is_live.then_some((number, slot, entry))
     }
 
-    /// Takes a slot back. `None` if the key is of none that is granted.
+    /// Frees a slot. Returns `None` if the key is not live.
     #[inline(always)]
     pub(super) fn give(&mut self, chunks: &mut Chunks, key: Key) -> Option<Given> {
         let (number, slot, generation) = places(key);
@@ -341,16 +344,16 @@ impl Slabs {
             is_time = self.emptied % LOOK_EVERY == 0;
         }
         self.used -= size;
-        // Anywhere in the slab is in its region.
+        // Any address in the slab is in its region.
         let (region, is_empty) = chunks.uncount(slab.addr, size);
         Some(Given { region, is_empty, is_time })
     }
 
-    /// Goes through the list of a class, and takes those slabs out that `goes` says of. The first of these, each of
-    /// which is the `next` of the one before. Of what stays the empty ones are last.
+    /// Traverses the list of a class, and removes the slabs for which `goes` returns true. Returns the first of these,
+    /// linked by `next`. Among the others, moves the empty ones to the end.
     fn sift(&mut self, class: u32, mut goes: impl FnMut(&Slab) -> bool) -> u32 {
         let mut gone = NONE;
-        // First and last of those that are in use and of the empty ones.
+        // First and last of the slabs in use, and of the empty ones.
         let mut stay = [(NONE, NONE); 2];
         let mut number = self.heads[index(class)];
         while number != NONE {
@@ -381,7 +384,7 @@ impl Slabs {
         gone
     }
 
-    /// An empty slab of `slots` slots, in front of its class.
+    /// Adds an empty slab of `slots` slots at the front of its class.
     fn add(&mut self, chunk: u32, addr: u64, class: u32, slot: u64, slots: u32) {
         let log2 = slots.next_power_of_two().ilog2();
         let mut first = self.runs[index(log2)];
@@ -411,13 +414,13 @@ impl Slabs {
         self.empty_map |= 1 << class;
     }
 
-    /// The number that the next slab gets.
+    /// The number of the next slab.
     fn next_number(&self) -> u32 {
         if self.spare == NONE { narrow(self.slabs.len()) } else { self.spare }
     }
 
-    /// Forgets a slab that is in no list, with all that is granted in it: the rest of the list that it was the first
-    /// of, and its chunk.
+    /// Drops an unlisted slab with all its grants. Returns the rest of the list of which it was the first, and its
+    /// record.
     fn forget(&mut self, number: u32) -> (u32, Slab) {
         let slab = self.slabs[index(number)];
         for slot in slab.used() {
@@ -435,7 +438,7 @@ impl Slabs {
         (slab.next, slab)
     }
 
-    /// Forgets the slabs that have these chunks, with all that is granted in them: their region is reset.
+    /// Drops the slabs of a region with all their grants, because the region is reset.
     pub(super) fn forget_region(&mut self, chunks: &Chunks, region: RegionId) {
         for class in 0..CLASSES {
             let mut gone = self.sift(class, |slab| chunks.region_of(slab.addr) == region);
@@ -443,7 +446,7 @@ impl Slabs {
                 (gone, _) = self.forget(gone);
             }
         }
-        // Those that are full.
+        // The full slabs.
         for number in chunks.chunks(region).filter_map(|chunk| chunks.slab(chunk)) {
             if self.slabs[index(number)].full != 0 {
                 self.forget(number);
@@ -451,19 +454,19 @@ impl Slabs {
         }
     }
 
-    /// The span of a key of a slot.
+    /// The span of a slot's key.
     pub(super) fn span(&self, chunks: &Chunks, key: Key) -> Option<Span> {
         let (number, slot, entry) = self.find(key)?;
         let slab = &self.slabs[index(number)];
         Some(chunks.span_at(slab.addr + u64::from(slot) * u64::from(slab.slot), entry.size()))
     }
 
-    /// The tag of a key of a slot.
+    /// The tag of a slot's key.
     pub(super) fn tag(&self, key: Key) -> Option<Tag> {
         self.find(key).map(|(.., entry)| entry.tag())
     }
 
-    /// Replaces the tag of a key of a slot. `None` if the key is of none that is granted.
+    /// Replaces the tag of a slot's key. Returns `None` if the key is not live.
     pub(super) fn set_tag(&mut self, key: Key, tag: Tag) -> Option<()> {
         let (number, slot, entry) = self.find(key)?;
         let first = self.slabs[index(number)].first;
@@ -471,12 +474,12 @@ impl Slabs {
         Some(())
     }
 
-    /// The chunk of the core that a key's slab is.
+    /// The chunk of the core that contains a key's slot.
     pub(super) fn chunk_of(&self, key: Key) -> Option<u32> {
         self.find(key).map(|(number, ..)| self.slabs[index(number)].chunk)
     }
 
-    /// Shows what is granted in a slab.
+    /// Visits the grants in a slab.
     pub(super) fn walk(&self, chunks: &Chunks, number: u32, visit: &mut dyn FnMut(Chunk)) {
         let slab = self.slabs[index(number)];
         for slot in slab.used() {
@@ -490,7 +493,7 @@ impl Slabs {
         }
     }
 
-    /// Adds what is granted in a slab, and what is free before: that begins at `end`. Where it ends.
+    /// Adds the grants in a slab and the free ranges before them, starting at `end`. Returns the new end.
     #[inline(always)]
     pub(super) fn measure(&self, number: u32, mut end: u64, sizes: &mut Sizes) -> u64 {
         let slab = self.slabs[index(number)];
@@ -504,14 +507,14 @@ impl Slabs {
         end
     }
 
-    /// Units and number of what is granted in a slab.
+    /// Units and number of the grants in a slab.
     pub(super) fn sums(&self, number: u32) -> (u64, u32) {
         let slab = self.slabs[index(number)];
         let units = slab.used().map(|slot| self.entries[index(slab.first + slot)].size()).sum();
         (units, (slab.full & !slab.free).count_ones())
     }
 
-    /// Bytes of host memory held, besides the engine.
+    /// Bytes of host memory, besides the engine itself.
     pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.slabs.capacity() * size_of::<Slab>()
@@ -519,19 +522,19 @@ impl Slabs {
     }
 }
 
-/// Sees to it that there is room for `more`. By an eighth, as the nodes of chunks: doubling would leave half unused.
+/// Reserves room for `more`. Grows by an eighth, like the nodes of chunks: doubling would leave half unused.
 fn reserve<T>(all: &mut Vec<T>, more: usize) {
     if all.capacity() - all.len() < more {
         all.reserve_exact(16.max(all.len() / 8));
     }
 }
 
-/// What taking a slot back did.
+/// The result of freeing a slot.
 #[derive(Clone, Copy)]
 pub(super) struct Given {
     pub(super) region: RegionId,
     pub(super) is_empty: bool,
-    /// Whether to look if there are too many empty slabs.
+    /// True if it is time to check for too many empty slabs.
     pub(super) is_time: bool,
 }
 

@@ -1,10 +1,9 @@
-//! When a class gets a slab, and when an empty one goes back to the core.
+//! When a class gets a slab, and when an empty slab returns to the core.
 //!
-//! A slab is worth it if what it saves in time costs next to nothing in space. So a class has to be hot, what is free in
-//! used slabs has to be little beside what is live and what is free anyway, and a slab is made only of what is left in
-//! regions that are used. Where little is free there are none: small chunks then fill what alignments leave. Empty slabs
-//! stay for those who come and go, as far as they are few; all of them go back before a request is refused, and before a
-//! region is added.
+//! A slab is worthwhile if it saves time at almost no cost in space. So a class must be hot. The free space in used
+//! slabs must be small compared with the live and the free units. A slab is made only in used regions. If little is
+//! free, no slab is made: small chunks then fill the gaps that alignments leave. A few empty slabs stay for recurring
+//! sizes. All of them are freed before a request is refused, and before a region is added.
 #![forbid(unsafe_code)]
 
 use super::super::Tlsf;
@@ -14,46 +13,46 @@ use super::{
 };
 use crate::metadata::{Alignment, Key, RegionId, Tag, Usage};
 
-/// While what is free in slabs is less than this part of the regions, whatever comes again has slabs: log2.
+/// While the free space in slabs is below this fraction of the regions, any recurring size gets slabs: log2.
 const NOTHING_LOG2: u32 = 7;
-/// Of so many requests without a slot one asks for a slab.
+/// One in this many requests without a slot asks for a slab.
 const ASK_EVERY: u8 = 4;
-/// Requests without a slot that make a class hot then, and the part of its slots that a new slab has.
+/// Below that limit: the number of requests without a slot that make a class hot, and the fraction of its slots that a
+/// new slab has.
 const HOT_THEN: (u8, u32) = (ASK_EVERY, 1);
-/// The same while there is more.
+/// The same above that limit.
 const HOT: (u8, u32) = (16, 8);
-/// What is free in slabs is at most this part of what is live, and of what is free: log2.
+/// The free space in slabs is at most this fraction of the live units, and of the free ones: log2.
 const OF_LIVE_LOG2: u32 = 4;
 const OF_FREE_LOG2: u32 = 4;
-/// One new slab takes at most this part of what is left of that: log2.
+/// One new slab takes at most this fraction of the remaining allowance: log2.
 const SHARE_LOG2: u32 = 2;
-/// Free 128ths of all regions without which there are no new slabs.
+/// The free 128ths of all regions below which no new slabs are made.
 const LEAST_FREE: u64 = 20;
-/// Empty slabs are at most this part of what is live: log2.
+/// Empty slabs are at most this fraction of the live units: log2.
 const KEPT_LOG2: u32 = 6;
-/// With fewer slots, as large ones have, a slab takes as much host memory as chunks.
+/// With fewer slots, as for large sizes, a slab takes as much host memory as chunks.
 const USUAL_SLOTS: u32 = 8;
 
 impl Slabs {
-    /// What is free in used slabs: empty ones are in nobody's way.
+    /// The free space in used slabs. Empty ones are not counted, because they can be freed at any time.
     const fn waste(&self) -> u64 {
         self.total - self.used - self.empty_units
     }
 
-    /// Whether a slab of the class has a free slot.
+    /// Returns true if a slab of the class has a free slot.
     pub(in super::super) fn has_slot(&self, class: u32) -> bool {
         self.heads[index(class)] != NONE
     }
 
-    /// Whether a slab is in use and holds nothing.
+    /// Returns true if a slab is in use and empty.
     fn is_empty(&self, number: u32) -> bool {
         self.slabs[index(number)].is_empty()
     }
 }
 
 impl Tlsf {
-    /// A request of a class of which no slab has a free slot: a chunk, or now and then the first slot of a new slab, if
-    /// there is to be one.
+    /// Serves a request whose class has no free slot: with a chunk, or occasionally with the first slot of a new slab.
     #[inline(never)]
     pub(in super::super) fn grant_without_slot(
         &mut self,
@@ -68,7 +67,7 @@ impl Tlsf {
             return self.ask_for_slab(size, alignment, tag, class, misses);
         }
         let granted = self.grant_core(size, alignment, tag)?;
-        // Not before: who asks again after a refusal must get the same answer.
+        // Not before: a request that is repeated after a refusal must get the same answer.
         self.misses[list] = misses;
         Some(granted)
     }
@@ -94,16 +93,16 @@ impl Tlsf {
         }?;
         self.misses[index(class)] = if is_little_free || misses >= HOT.0 { 0 } else { misses };
         if is_little_free {
-            // Nor is any class asked for again until a slot or a region is free.
+            // No class asks for a slab until a slot or a region is freed.
             self.slab_sizes = 0;
         }
         Some(granted)
     }
 
-    /// The slots that a new slab of a class would have after so many misses; `None` if there is to be none.
+    /// The number of slots of a new slab after so many misses; `None` if no slab is worthwhile.
     fn wanted_slots(&self, class: u32, slot: u64, misses: u8) -> Option<u32> {
         let Usage { capacity, used: live, .. } = self.chunks.usage();
-        // What is free in an only region is in the bins even while it is empty.
+        // A single region is in the bins even while it is empty.
         if live == 0 {
             return None;
         }
@@ -122,7 +121,7 @@ impl Tlsf {
         (slots >= FEWEST_SLOTS).then_some(slots)
     }
 
-    /// A new slab, out of what is left in a used region, or none: it is worth no other.
+    /// Makes a slab in a used region, or none: it is not worth an empty region.
     #[inline(never)]
     fn make_slab(&mut self, class: u32, misses: u8) -> Option<()> {
         let slot = slot_of(class);
@@ -136,7 +135,7 @@ impl Tlsf {
         Some(())
     }
 
-    /// A slot of another class that would do, where no chunk does: the last that there is.
+    /// Takes a suitable slot of another class if no chunk fits. The last resort.
     pub(in super::super) fn grant_any_slot(
         &mut self,
         size: u64,
@@ -148,7 +147,7 @@ impl Tlsf {
         slabs.as_deref_mut()?.take(chunks, class, size, tag)
     }
 
-    /// The class whose slot [`Self::grant_any_slot`] would take.
+    /// The class of the slot that [`Self::grant_any_slot`] would take.
     pub(in super::super) fn any_class(&self, size: u64, alignment: Alignment) -> Option<u32> {
         let slabs = self.slabs.as_deref()?;
         (0..CLASSES).find(|&class| {
@@ -157,8 +156,8 @@ impl Tlsf {
         })
     }
 
-    /// What is to be done after a slab became empty: nothing is granted in its region any more, or it is time to look
-    /// whether there are too many.
+    /// Called after a slab became empty, if its region is empty too, or if it is time to check for too many empty
+    /// slabs.
     #[cold]
     #[inline(never)]
     pub(in super::super) fn slab_emptied(&mut self, given: Given) -> (RegionId, bool) {
@@ -166,13 +165,13 @@ impl Tlsf {
             self.region_emptied(given.region);
         }
         let usage = self.chunks.usage();
-        // In an only region half of it may be such: they are in nobody's way.
+        // In a single region half of it may be empty slabs, which block nothing.
         let only = if self.chunks.region_count() == 1 { usage.capacity / 2 } else { 0 };
         self.trim((usage.used >> KEPT_LOG2).max(only));
         (given.region, given.is_empty)
     }
 
-    /// Gives back empty slabs until they have at most so many units.
+    /// Frees empty slabs until they have at most `most` units.
     #[inline(never)]
     fn trim(&mut self, most: u64) {
         while let Some(slabs) = self.slabs.as_deref_mut().filter(|slabs| slabs.empty_units > most) {
@@ -190,7 +189,7 @@ impl Tlsf {
         }
     }
 
-    /// Gives empty slabs that are in no list back to the core.
+    /// Returns unlisted empty slabs to the core.
     fn give_slabs(&mut self, mut gone: u32) {
         while let Some(slabs) = self.slabs.as_deref_mut().filter(|_| gone != NONE) {
             let (next, Slab { class, chunk, addr, .. }) = slabs.forget(gone);
@@ -200,8 +199,8 @@ impl Tlsf {
         }
     }
 
-    /// Joins the slabs that hold nothing to the free chunks beside them. An engine does that by itself before it
-    /// refuses a request; for owners that choose places, see [`Tlsf::places`]. Whether there was one.
+    /// Merges empty slabs with the free chunks beside them. Returns true if there was one. An engine does this itself
+    /// before it refuses a request; owners that choose places need it too, see [`Tlsf::places`].
     ///
     /// # Complexity
     /// O(slabs).
@@ -214,7 +213,7 @@ impl Tlsf {
         any
     }
 
-    /// Gives back the slabs of a region in which nothing is granted any more, unless it is the only one.
+    /// Frees the slabs of an empty region, unless it is the only region.
     #[inline(never)]
     pub(in super::super) fn region_emptied(&mut self, region: RegionId) {
         if self.chunks.region_count() > 1 && !self.chunks.is_whole_region(self.chunks.first(region)) {
@@ -222,14 +221,14 @@ impl Tlsf {
         }
     }
 
-    /// What empty slabs and the free chunks around them would be together: first units and units.
+    /// The address and size of each run that empty slabs and the free chunks around them would form.
     pub(in super::super) fn kept_runs(&self) -> impl Iterator<Item = (u64, u64)> {
         let slabs = self.slabs.as_deref().filter(|slabs| slabs.empty_units > 0);
         slabs.into_iter().flat_map(move |slabs| {
             let is_kept =
                 move |chunk: u32| self.chunks.slab(chunk).is_some_and(|number| slabs.is_empty(number));
             let is_free = move |chunk: u32| self.chunks.is_free(chunk) || is_kept(chunk);
-            // Of neighbours the first one shows the run: in front of it is one free chunk at most.
+            // The first slab of a run represents it: before that there is at most one free chunk.
             let is_first = move |slab: &&Slab| {
                 let prev = self.chunks.prev(slab.chunk);
                 !(is_kept(prev) || self.chunks.is_free(prev) && is_kept(self.chunks.prev(prev)))
@@ -249,7 +248,7 @@ impl Tlsf {
         })
     }
 
-    /// Units of all slabs, and what of them is not granted.
+    /// Units of all slabs, and the units in them that are not granted.
     #[cfg(test)]
     pub(crate) fn slab_units(&self) -> (u64, u64) {
         self.slabs.as_deref().map_or((0, 0), |slabs| (slabs.total, slabs.total - slabs.used))

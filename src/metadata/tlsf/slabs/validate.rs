@@ -1,4 +1,4 @@
-//! The invariants of slabs, asserted under their numbers.
+//! Assertions of the numbered invariants of slabs.
 #![forbid(unsafe_code)]
 
 use super::{LISTS, NONE, Slab, Slabs, index, narrow};
