@@ -144,80 +144,41 @@
 //! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the
 //!   judge of that. So they are for what shaders statically use: here a set may lack what no shader reads.
 
-mod address;
-mod arithmetic;
-mod bind;
-mod builder;
-mod chain;
 mod commands;
-mod describe;
-mod descriptor_buffer;
-mod descriptor_heap;
-mod descriptors;
-mod device;
-mod entry;
-mod extensions;
-mod external;
-mod faults;
-mod features;
-pub mod format;
+mod driver;
+mod execution;
+mod facts;
 mod gpu;
 mod hazards;
-mod host;
-mod instance;
-mod kernel;
-mod live;
-mod log;
-mod machine;
-mod mapping;
 mod memory;
-mod memory_chain;
-mod messages;
-mod messenger;
-mod null;
-mod passes;
-mod physical;
-mod pipeline;
-pub mod profiles;
-mod queue;
-mod registry;
-mod requirements;
-mod resource;
-mod sparse;
-mod state;
-mod store;
-mod sync;
+mod objects;
+mod pipelines;
 #[cfg(test)]
 mod tests;
 
-pub use builder::GpuBuilder;
-pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
-pub use faults::Faults;
+pub use driver::environment::{MEMORY_LIMIT_VARIABLE, PROFILE_VARIABLE, VERSION_VARIABLE};
+pub use execution::kernel::{KernelBuffer, KernelDraw, KernelImage};
+pub use facts::format;
+pub use facts::machine::host_memory;
+pub use facts::profiles;
+pub use facts::profiles::pool_policy::{DescriptorPoolPolicy, DescriptorQuirk};
+pub use facts::profiles::{DEFAULT_PROFILE, DescriptorHeapLimits, Profile};
 pub use gpu::Gpu;
+pub use gpu::builder::GpuBuilder;
+pub use gpu::faults::Faults;
+pub use gpu::live::LiveObjects;
+pub use gpu::null::NullGpu;
 #[doc(hidden)]
 pub use hazards::feed;
-pub use kernel::{Kernel, KernelBuffer, KernelDraw, KernelImage};
-pub use live::LiveObjects;
-pub use log::AllocateCall;
-pub use machine::host_memory;
-pub use memory::MemoryInfo;
-pub use messages::Message;
-pub use null::NullGpu;
+pub use objects::descriptors::contents::Descriptor;
+pub use objects::kernels::Kernel;
+pub use objects::log::AllocateCall;
+pub use objects::memory::MemoryInfo;
+pub use objects::messages::Message;
 
 use std::ffi::c_char;
 
 use ash::vk;
-pub use profiles::{DescriptorHeapLimits, Profile};
-
-/// The environment variable that chooses the profile of [`get_instance_proc_addr`].
-pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
-/// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`]: `1.0` to `1.4`.
-pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
-/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of
-/// device memory, in MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
-pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
-/// The profile of [`get_instance_proc_addr`] if the environment chooses none.
-pub const DEFAULT_PROFILE: &str = "lavapipe";
 
 /// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
 ///
@@ -244,74 +205,7 @@ pub unsafe extern "system" fn get_instance_proc_addr(
     p_name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
     // SAFETY: 1 and 2 of this function: the two are the same function of Vulkan.
-    unsafe { entry::get_instance_proc_addr::<{ state::ENVIRONMENT }>(instance, p_name) }
-}
-
-/// The profile that the environment names, or what is wrong with that name.
-fn environment_profile() -> Result<&'static Profile, String> {
-    match std::env::var(PROFILE_VARIABLE).ok().filter(|named| !named.is_empty()) {
-        None => Ok(default_profile()),
-        Some(named) => Profile::by_name(&named).map_or_else(|| profile_of_file(&named), Ok),
-    }
-}
-
-fn default_profile() -> &'static Profile {
-    Profile::by_name(DEFAULT_PROFILE).unwrap_or(profiles::ALL[0])
-}
-
-fn profile_of_file(path: &str) -> Result<&'static Profile, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("{path:?} is no profile's name, and cannot be read as a file: {error}"))?;
-    Profile::from_json(&text).map_err(|error| format!("{path:?} is no profile: {error}"))
-}
-
-fn environment_minor() -> u32 {
-    minor_of(environment_profile().unwrap_or_else(|_| default_profile()))
-}
-
-/// The minor version that the environment asks for, else the profile's.
-fn minor_of(profile: &Profile) -> u32 {
-    let asked = std::env::var(VERSION_VARIABLE).ok();
-    let minor = asked.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
-    minor.unwrap_or(vk::api_version_minor(profile.api_version)).min(state::NEWEST_MINOR)
-}
-
-/// The GPU that the environment asks for, with an instance of this minor version.
-fn environment_hub(minor: u32) -> state::Hub {
-    let named = environment_profile();
-    let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
-    let device_minor = minor_of(profile).min(minor);
-    let mut hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
-    let limit = environment_memory_limit();
-    hub.room = std::sync::Arc::new(store::Room::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
-    if let Err((wrong, usual)) = limit {
-        hub.report(
-            "SUBLET-memory-limit",
-            format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"),
-        );
-    }
-    if let Err(wrong) = named {
-        hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
-    }
-    hub
-}
-
-/// Bytes, or what is wrong with the variable, and the usual bytes.
-fn environment_memory_limit() -> Result<u64, (String, u64)> {
-    let usual = || host_memory().map_or(u64::MAX, |bytes| bytes / 2);
-    match std::env::var(MEMORY_LIMIT_VARIABLE).ok().filter(|asked| !asked.is_empty()) {
-        None => Ok(usual()),
-        Some(asked) => {
-            asked.parse::<u64>().map(|mib| mib.saturating_mul(1 << 20)).map_err(|_| (asked, usual()))
-        }
-    }
-}
-
-/// Prints the messages that the program has not read.
-fn print(messages: &[Message]) {
-    for message in messages {
-        eprintln!("sublet::sim: {message}");
-    }
+    unsafe { driver::get_instance_proc_addr::<{ driver::environment::ENVIRONMENT }>(instance, p_name) }
 }
 
 /// The README's code, compiled and run as a test.

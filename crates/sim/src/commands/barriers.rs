@@ -4,11 +4,11 @@
 
 use ash::vk;
 
-use super::{Command, record};
-use crate::chain;
-use crate::entry::call;
+use super::record;
+use crate::facts::chain;
 use crate::hazards::{Bar, Half, On, Scope, Transfer, access2, is_outside, stages2};
-use crate::state::{Device, DeviceState};
+use crate::objects::commands::Command;
+use crate::objects::state::{Device, DeviceState};
 
 /// The rules for an image barrier. Each of the two forms has identifiers of its own.
 struct Rules {
@@ -46,7 +46,7 @@ macro_rules! rules {
 static FIRST: Rules = rules!("VkImageMemoryBarrier", "VkBufferMemoryBarrier");
 static SECOND: Rules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2");
 
-pub(super) unsafe extern "system" fn barrier(
+pub(crate) unsafe extern "system" fn barrier(
     command_buffer: vk::CommandBuffer,
     src: vk::PipelineStageFlags,
     dst: vk::PipelineStageFlags,
@@ -65,12 +65,12 @@ pub(super) unsafe extern "system" fn barrier(
     // SAFETY: VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
     let images = unsafe { chain::array(p_images, image_count) };
     let recording = "VUID-vkCmdPipelineBarrier-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdPipelineBarrier"), recording, |device, state| {
+    record(command_buffer, "vkCmdPipelineBarrier", recording, |device, state| {
         Ok(of_first(device, state, command_buffer, (src, dst), memory, buffers, images).commands())
     });
 }
 
-pub(super) unsafe extern "system" fn barrier2(
+pub(crate) unsafe extern "system" fn barrier2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::DependencyInfo<'_>,
 ) {
@@ -79,7 +79,7 @@ pub(super) unsafe extern "system" fn barrier2(
         return;
     };
     let recording = "VUID-vkCmdPipelineBarrier2-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdPipelineBarrier2"), recording, |device, state| {
+    record(command_buffer, "vkCmdPipelineBarrier2", recording, |device, state| {
         if !device.features.synchronization2 {
             let text = "the feature synchronization2 is not enabled";
             device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
@@ -90,11 +90,11 @@ pub(super) unsafe extern "system" fn barrier2(
 }
 
 /// What the barriers of a call are recorded as.
-pub(super) struct Barriers {
+pub(crate) struct Barriers {
     /// What they order, if hazards are looked for.
-    pub(super) bars: Option<Vec<Bar>>,
+    pub(crate) bars: Option<Vec<Bar>>,
     /// The layouts that they change.
-    pub(super) changes: Vec<Command>,
+    pub(crate) changes: Vec<Command>,
 }
 
 impl Barriers {
@@ -104,7 +104,7 @@ impl Barriers {
 }
 
 /// Checks and reads the barriers of a call of the first form.
-pub(super) fn of_first(
+pub(crate) fn of_first(
     device: &Device,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
@@ -155,7 +155,7 @@ pub(super) fn of_first(
 /// # Safety
 ///
 /// The arrays of `info` have as many elements as it says.
-pub(super) unsafe fn of_second(
+pub(crate) unsafe fn of_second(
     device: &Device,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
@@ -172,7 +172,7 @@ pub(super) unsafe fn of_second(
 /// # Safety
 ///
 /// The arrays of `info` have as many elements as it says.
-pub(super) unsafe fn first_stages(info: &vk::DependencyInfo<'_>) -> vk::PipelineStageFlags2 {
+pub(crate) unsafe fn first_stages(info: &vk::DependencyInfo<'_>) -> vk::PipelineStageFlags2 {
     // SAFETY: the promise of `first_stages`.
     let (memory, buffers, images) = unsafe { arrays(info) };
     let memory = memory.iter().map(|barrier| barrier.src_stage_mask);

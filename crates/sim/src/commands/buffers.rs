@@ -4,12 +4,12 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::{BufferRules, Command, buffer_size, record};
-use crate::arithmetic::is_aligned;
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::{Call, call};
-use crate::state::{Device, DeviceState};
+use super::{BufferRules, buffer_size, record};
+use crate::facts::arithmetic::is_aligned;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::objects::commands::Command;
+use crate::objects::state::{Device, DeviceState};
 
 /// The most bytes that `vkCmdUpdateBuffer` takes: the data goes into the command buffer.
 const MOST_UPDATED: u64 = 65536;
@@ -53,7 +53,7 @@ macro_rules! copy_rules {
     };
 }
 
-pub(super) unsafe extern "system" fn copy(
+pub(crate) unsafe extern "system" fn copy(
     command_buffer: vk::CommandBuffer,
     src: vk::Buffer,
     dst: vk::Buffer,
@@ -63,10 +63,10 @@ pub(super) unsafe extern "system" fn copy(
     // SAFETY: VUID-vkCmdCopyBuffer-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) }.to_vec();
     let rules = copy_rules!("vkCmdCopyBuffer", "vkCmdCopyBuffer", "VkBufferCopy");
-    record_copy(command_buffer, call!("vkCmdCopyBuffer"), &rules, (src, dst), regions);
+    record_copy(command_buffer, "vkCmdCopyBuffer", &rules, (src, dst), regions);
 }
 
-pub(super) unsafe extern "system" fn copy2(
+pub(crate) unsafe extern "system" fn copy2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CopyBufferInfo2<'_>,
 ) {
@@ -86,12 +86,12 @@ pub(super) unsafe extern "system" fn copy2(
         .collect();
     let rules = copy_rules!("vkCmdCopyBuffer2", "VkCopyBufferInfo2", "VkBufferCopy2");
     let buffers = (info.src_buffer, info.dst_buffer);
-    record_copy(command_buffer, call!("vkCmdCopyBuffer2"), &rules, buffers, regions);
+    record_copy(command_buffer, "vkCmdCopyBuffer2", &rules, buffers, regions);
 }
 
 fn record_copy(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     rules: &CopyRules,
     (src, dst): (vk::Buffer, vk::Buffer),
     regions: Vec<vk::BufferCopy>,
@@ -149,7 +149,7 @@ fn overlapping(state: &DeviceState, src: vk::Buffer, dst: vk::Buffer, regions: &
         })
 }
 
-pub(super) unsafe extern "system" fn fill(
+pub(crate) unsafe extern "system" fn fill(
     command_buffer: vk::CommandBuffer,
     dst: vk::Buffer,
     offset: u64,
@@ -162,7 +162,7 @@ pub(super) unsafe extern "system" fn fill(
         bound: "VUID-vkCmdFillBuffer-dstBuffer-00031",
     };
     let recording = "VUID-vkCmdFillBuffer-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdFillBuffer"), recording, |device, state| {
+    record(command_buffer, "vkCmdFillBuffer", recording, |device, state| {
         let usage = vk::BufferUsageFlags::TRANSFER_DST;
         let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
             return Ok(Vec::new());
@@ -192,7 +192,7 @@ pub(super) unsafe extern "system" fn fill(
     });
 }
 
-pub(super) unsafe extern "system" fn update(
+pub(crate) unsafe extern "system" fn update(
     command_buffer: vk::CommandBuffer,
     dst: vk::Buffer,
     offset: u64,
@@ -200,7 +200,7 @@ pub(super) unsafe extern "system" fn update(
     p_data: *const c_void,
 ) {
     let recording = "VUID-vkCmdUpdateBuffer-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdUpdateBuffer"), recording, |device, state| {
+    record(command_buffer, "vkCmdUpdateBuffer", recording, |device, state| {
         let may = updatable(device, state, dst, offset, size);
         let Some(len) = u32::try_from(size).ok().filter(|_| may) else {
             return Ok(Vec::new());

@@ -3,11 +3,11 @@
 use ash::vk;
 
 use super::images::{ImageRules, RegionRules, usable_image};
-use super::{Command, Target, record};
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::call;
-use crate::format::{Channels, FormatInfo, ImageDescription};
+use super::record;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{Channels, FormatInfo, ImageDescription};
+use crate::objects::commands::{Command, Target};
 
 /// The rules of an image that is cleared.
 const CLEAR: ImageRules = ImageRules {
@@ -28,7 +28,7 @@ const CLEAR: ImageRules = ImageRules {
     },
 };
 
-pub(super) unsafe extern "system" fn color(
+pub(crate) unsafe extern "system" fn color(
     command_buffer: vk::CommandBuffer,
     image: vk::Image,
     layout: vk::ImageLayout,
@@ -45,7 +45,7 @@ pub(super) unsafe extern "system" fn color(
     // SAFETY: VUID-vkCmdClearColorImage-pRanges-parameter.
     let ranges = unsafe { chain::array(p_ranges, count) };
     let recording = "VUID-vkCmdClearColorImage-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdClearColorImage"), recording, |device, state| {
+    record(command_buffer, "vkCmdClearColorImage", recording, |device, state| {
         let usage = vk::ImageUsageFlags::TRANSFER_DST;
         let Some(description) = usable_image(device, state, image, usage, layout, &CLEAR) else {
             return Ok(Vec::new());

@@ -7,16 +7,19 @@ use ash::vk;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 
-use super::bindings::BoundSet;
-use super::{Command, record};
-use crate::arithmetic::{index, widen};
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::descriptors::{self, Change, Contents, Descriptor, PipelineLayout, SetLayout, Write, WriteTarget};
-use crate::entry::call;
-use crate::state::{Device, DeviceState};
+use super::record;
+use crate::facts::arithmetic::{index, widen};
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::objects::commands::Command;
+use crate::objects::commands::bindings::BoundSet;
+use crate::objects::descriptors::contents::{Change, Contents, Descriptor};
+use crate::objects::descriptors::{PipelineLayout, SetLayout};
+use crate::objects::state::{Device, DeviceState};
+use crate::pipelines::descriptors;
+use crate::pipelines::descriptors::{Write, WriteTarget};
 
-pub(super) unsafe extern "system" fn bind_sets(
+pub(crate) unsafe extern "system" fn bind_sets(
     command_buffer: vk::CommandBuffer,
     point: vk::PipelineBindPoint,
     layout: vk::PipelineLayout,
@@ -31,7 +34,7 @@ pub(super) unsafe extern "system" fn bind_sets(
     // SAFETY: VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
     let offsets = unsafe { chain::array(p_offsets, offset_count) };
     let recording = "VUID-vkCmdBindDescriptorSets-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBindDescriptorSets"), recording, |device, state| {
+    record(command_buffer, "vkCmdBindDescriptorSets", recording, |device, state| {
         let rule = "VUID-vkCmdBindDescriptorSets-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
         let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
@@ -126,7 +129,7 @@ fn check_offsets(
     Ok(())
 }
 
-pub(super) unsafe extern "system" fn push_set(
+pub(crate) unsafe extern "system" fn push_set(
     command_buffer: vk::CommandBuffer,
     point: vk::PipelineBindPoint,
     layout: vk::PipelineLayout,
@@ -144,7 +147,7 @@ pub(super) unsafe extern "system" fn push_set(
         })
         .collect();
     let recording = "VUID-vkCmdPushDescriptorSet-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdPushDescriptorSetKHR"), recording, |device, state| {
+    record(command_buffer, "vkCmdPushDescriptorSetKHR", recording, |device, state| {
         let rule = "VUID-vkCmdPushDescriptorSet-layout-parameter";
         let rules = ["VUID-vkCmdPushDescriptorSet-set-00364", "VUID-vkCmdPushDescriptorSet-set-00365"];
         let layout = pipeline_layout(device, state, layout, rule)?;
@@ -174,7 +177,7 @@ fn pushed(
     Ok(all)
 }
 
-pub(super) unsafe extern "system" fn push_with_template(
+pub(crate) unsafe extern "system" fn push_with_template(
     command_buffer: vk::CommandBuffer,
     template: vk::DescriptorUpdateTemplate,
     layout: vk::PipelineLayout,
@@ -182,7 +185,7 @@ pub(super) unsafe extern "system" fn push_with_template(
     p_data: *const c_void,
 ) {
     let recording = "VUID-vkCmdPushDescriptorSetWithTemplate-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdPushDescriptorSetWithTemplateKHR"), recording, |device, state| {
+    record(command_buffer, "vkCmdPushDescriptorSetWithTemplateKHR", recording, |device, state| {
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
         Ok(vec![unsafe { with_template(device, state, template, layout, set, p_data) }?])
     });
@@ -220,7 +223,7 @@ unsafe fn with_template(
     Ok(Command::PushDescriptors { point, layout, set, changes })
 }
 
-pub(super) unsafe extern "system" fn push_constants(
+pub(crate) unsafe extern "system" fn push_constants(
     command_buffer: vk::CommandBuffer,
     layout: vk::PipelineLayout,
     stages: vk::ShaderStageFlags,
@@ -231,7 +234,7 @@ pub(super) unsafe extern "system" fn push_constants(
     // SAFETY: VUID-vkCmdPushConstants-pValues-parameter: `size` bytes.
     let bytes = unsafe { chain::array(p_values.cast::<u8>(), size) };
     let recording = "VUID-vkCmdPushConstants-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdPushConstants"), recording, |device, state| {
+    record(command_buffer, "vkCmdPushConstants", recording, |device, state| {
         let rule = "VUID-vkCmdPushConstants-layout-parameter";
         let layout = pipeline_layout(device, state, layout, rule)?;
         let limit = device.hub.descriptors.limits.max_push_constants_size;

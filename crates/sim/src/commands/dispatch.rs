@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::{Command, record};
-use crate::arithmetic::is_aligned;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::call;
-use crate::physical::MAX_GROUPS;
-use crate::state::{Device, DeviceState};
+use super::record;
+use crate::facts::arithmetic::is_aligned;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::profiles::MAX_GROUPS;
+use crate::objects::commands::Command;
+use crate::objects::state::{Device, DeviceState};
 
 /// Bytes of a `VkDispatchIndirectCommand`.
 pub(crate) const INDIRECT_SIZE: u64 = 12;
 
-pub(super) unsafe extern "system" fn bind_pipeline(
+pub(crate) unsafe extern "system" fn bind_pipeline(
     command_buffer: vk::CommandBuffer,
     point: vk::PipelineBindPoint,
     pipeline: vk::Pipeline,
 ) {
     let recording = "VUID-vkCmdBindPipeline-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBindPipeline"), recording, |device, state| {
+    record(command_buffer, "vkCmdBindPipeline", recording, |device, state| {
         let found = state.pipelines.pipelines.get(&pipeline);
         let found = state.known(device, pipeline, found, "VUID-vkCmdBindPipeline-pipeline-parameter")?;
         let own = found.program.point();
@@ -43,9 +43,9 @@ fn check_pipeline(
     if bound { Ok(()) } else { Err((rule, "no compute pipeline is bound".to_owned())) }
 }
 
-pub(super) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
+pub(crate) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
     let recording = "VUID-vkCmdDispatch-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDispatch"), recording, |_, state| {
+    record(command_buffer, "vkCmdDispatch", recording, |_, state| {
         let groups = [x, y, z];
         let rules = [
             "VUID-vkCmdDispatch-groupCountX-00386",
@@ -66,13 +66,13 @@ pub(crate) fn check_groups(groups: [u32; 3], rules: [&'static str; 3]) -> Result
     }
 }
 
-pub(super) unsafe extern "system" fn indirect(
+pub(crate) unsafe extern "system" fn indirect(
     command_buffer: vk::CommandBuffer,
     buffer: vk::Buffer,
     offset: u64,
 ) {
     let recording = "VUID-vkCmdDispatchIndirect-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDispatchIndirect"), recording, |device, state| {
+    record(command_buffer, "vkCmdDispatchIndirect", recording, |device, state| {
         check_pipeline(state, command_buffer, "VUID-vkCmdDispatchIndirect-None-08606")?;
         check_indirect(device, state, buffer, offset)?;
         Ok(vec![Command::DispatchIndirect { buffer, offset }])

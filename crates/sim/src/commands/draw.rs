@@ -5,87 +5,15 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::{Command, DYNAMIC, Rendering, record};
-use crate::arithmetic::is_aligned;
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::call;
-use crate::passes::Formats;
-use crate::pipeline::{Drawing, Program};
-use crate::state::{Device, DeviceState};
-
-/// What a draw finds bound and set.
-#[derive(Clone, Default)]
-pub(super) struct DrawState {
-    /// The graphics pipeline.
-    pub(super) program: Option<Arc<Program>>,
-    /// Vertex buffers by binding, each with an offset.
-    pub(super) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
-    pub(super) indices: Option<Indices>,
-    /// Which of [`DYNAMIC`] were set.
-    pub(super) set: [bool; DYNAMIC.len()],
-}
-
-/// An index buffer: its offset in bytes, and the type of an index.
-pub(crate) type Indices = (vk::Buffer, u64, vk::IndexType);
-
-/// A draw, with all that it uses but its descriptors.
-pub(crate) struct Draw {
-    pub(crate) program: Arc<Program>,
-    pub(crate) rendering: Arc<Rendering>,
-    pub(crate) vertices: BTreeMap<u32, (vk::Buffer, u64)>,
-    /// Of a draw with indices.
-    pub(crate) indices: Option<Indices>,
-    pub(crate) counts: Counts,
-}
-
-/// How much is drawn.
-#[derive(Clone, Copy)]
-pub(crate) enum Counts {
-    Given(Span),
-    /// In a buffer: so many commands from an offset on, so many bytes apart.
-    At {
-        buffer: vk::Buffer,
-        offset: u64,
-        count: u32,
-        stride: u32,
-    },
-}
-
-/// One draw: vertices, or indices, and instances.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) first: u32,
-    pub(crate) count: u32,
-    pub(crate) vertex_offset: i32,
-    pub(crate) first_instance: u32,
-    pub(crate) instances: u32,
-}
-
-impl Counts {
-    pub(super) fn buffer(&self) -> Option<vk::Buffer> {
-        match self {
-            Self::Given(_) => None,
-            Self::At { buffer, .. } => Some(*buffer),
-        }
-    }
-}
-
-impl Draw {
-    /// Bytes of a command in a buffer.
-    pub(crate) fn indirect_size(&self) -> u64 {
-        indirect_size(self.indices.is_some())
-    }
-
-    pub(crate) fn drawing(&self) -> Option<&Drawing> {
-        self.program.drawing.as_ref()
-    }
-}
-
-/// Bytes of a `VkDrawIndexedIndirectCommand`, or of a `VkDrawIndirectCommand`.
-fn indirect_size(indexed: bool) -> u64 {
-    if indexed { 20 } else { 16 }
-}
+use super::record;
+use crate::facts::arithmetic::is_aligned;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::objects::commands::Command;
+use crate::objects::commands::draw::{Counts, Draw, DrawState, Span, indirect_size};
+use crate::objects::passes::Formats;
+use crate::objects::pipelines::DYNAMIC;
+use crate::objects::state::{Device, DeviceState};
 
 /// Bytes of an index; `None` if the type is none that there is.
 pub(crate) fn index_size(kind: vk::IndexType) -> Option<u64> {
@@ -97,7 +25,7 @@ pub(crate) fn index_size(kind: vk::IndexType) -> Option<u64> {
     }
 }
 
-pub(super) unsafe extern "system" fn bind_vertices(
+pub(crate) unsafe extern "system" fn bind_vertices(
     command_buffer: vk::CommandBuffer,
     first: u32,
     count: u32,
@@ -109,7 +37,7 @@ pub(super) unsafe extern "system" fn bind_vertices(
     // SAFETY: VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
     let offsets = unsafe { chain::array(p_offsets, count) };
     let recording = "VUID-vkCmdBindVertexBuffers-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBindVertexBuffers"), recording, |device, state| {
+    record(command_buffer, "vkCmdBindVertexBuffers", recording, |device, state| {
         let buffers: Vec<_> = handles.iter().copied().zip(offsets.iter().copied()).collect();
         let rules = [
             "VUID-vkCmdBindVertexBuffers-pBuffers-parameter",
@@ -124,14 +52,14 @@ pub(super) unsafe extern "system" fn bind_vertices(
     });
 }
 
-pub(super) unsafe extern "system" fn bind_indices(
+pub(crate) unsafe extern "system" fn bind_indices(
     command_buffer: vk::CommandBuffer,
     buffer: vk::Buffer,
     offset: u64,
     kind: vk::IndexType,
 ) {
     let recording = "VUID-vkCmdBindIndexBuffer-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBindIndexBuffer"), recording, |device, state| {
+    record(command_buffer, "vkCmdBindIndexBuffer", recording, |device, state| {
         let rules = [
             "VUID-vkCmdBindIndexBuffer-buffer-parameter",
             "VUID-vkCmdBindIndexBuffer-buffer-08784",
@@ -213,7 +141,7 @@ macro_rules! draw_rules {
     };
 }
 
-pub(super) unsafe extern "system" fn draw(
+pub(crate) unsafe extern "system" fn draw(
     command_buffer: vk::CommandBuffer,
     count: u32,
     instances: u32,
@@ -221,13 +149,13 @@ pub(super) unsafe extern "system" fn draw(
     first_instance: u32,
 ) {
     let recording = "VUID-vkCmdDraw-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDraw"), recording, |_, state| {
+    record(command_buffer, "vkCmdDraw", recording, |_, state| {
         let span = Span { first, count, vertex_offset: 0, first_instance, instances };
         made(state, command_buffer, Counts::Given(span), false, &draw_rules!("vkCmdDraw"))
     });
 }
 
-pub(super) unsafe extern "system" fn indexed(
+pub(crate) unsafe extern "system" fn indexed(
     command_buffer: vk::CommandBuffer,
     count: u32,
     instances: u32,
@@ -236,7 +164,7 @@ pub(super) unsafe extern "system" fn indexed(
     first_instance: u32,
 ) {
     let recording = "VUID-vkCmdDrawIndexed-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDrawIndexed"), recording, |_, state| {
+    record(command_buffer, "vkCmdDrawIndexed", recording, |_, state| {
         let span = Span { first, count, vertex_offset, first_instance, instances };
         made(state, command_buffer, Counts::Given(span), true, &draw_rules!("vkCmdDrawIndexed"))
     });
@@ -258,7 +186,7 @@ macro_rules! indirect_rules {
     };
 }
 
-pub(super) unsafe extern "system" fn indirect(
+pub(crate) unsafe extern "system" fn indirect(
     command_buffer: vk::CommandBuffer,
     buffer: vk::Buffer,
     offset: u64,
@@ -266,7 +194,7 @@ pub(super) unsafe extern "system" fn indirect(
     stride: u32,
 ) {
     let recording = "VUID-vkCmdDrawIndirect-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDrawIndirect"), recording, |device, state| {
+    record(command_buffer, "vkCmdDrawIndirect", recording, |device, state| {
         let counts = Counts::At { buffer, offset, count, stride };
         let rules = indirect_rules!("vkCmdDrawIndirect", "00487", "00488", "00476");
         check_indirect(device, state, counts, false, rules)?;
@@ -274,7 +202,7 @@ pub(super) unsafe extern "system" fn indirect(
     });
 }
 
-pub(super) unsafe extern "system" fn indexed_indirect(
+pub(crate) unsafe extern "system" fn indexed_indirect(
     command_buffer: vk::CommandBuffer,
     buffer: vk::Buffer,
     offset: u64,
@@ -282,7 +210,7 @@ pub(super) unsafe extern "system" fn indexed_indirect(
     stride: u32,
 ) {
     let recording = "VUID-vkCmdDrawIndexedIndirect-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDrawIndexedIndirect"), recording, |device, state| {
+    record(command_buffer, "vkCmdDrawIndexedIndirect", recording, |device, state| {
         let counts = Counts::At { buffer, offset, count, stride };
         let rules = indirect_rules!("vkCmdDrawIndexedIndirect", "00539", "00540", "00528");
         check_indirect(device, state, counts, true, rules)?;
@@ -385,18 +313,6 @@ fn fits(own: &Formats, attached: &Formats, rules: &Rules) -> Result<(), Broken> 
         refuse_if!(own != attached => rules.samples, "the pipeline has {own:?} samples, and {attached:?} are attached");
     }
     Ok(())
-}
-
-impl Span {
-    /// What is in a buffer: a `VkDrawIndirectCommand`, or with indices a `VkDrawIndexedIndirectCommand`.
-    pub(crate) fn from_words(words: [u32; 5], indexed: bool) -> Self {
-        let [count, instances, first, fourth, fifth] = words;
-        if indexed {
-            let vertex_offset = i32::from_le_bytes(fourth.to_le_bytes());
-            return Self { first, count, vertex_offset, first_instance: fifth, instances };
-        }
-        Self { first, count, vertex_offset: 0, first_instance: fourth, instances }
-    }
 }
 
 /// The bytes of elements, the first of them and so many, that a draw may read of a buffer: offset and size, as far as

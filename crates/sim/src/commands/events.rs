@@ -5,21 +5,23 @@
 
 use ash::vk;
 
-use super::barriers::{self, Barriers};
-use super::{Command, record};
-use crate::describe::{Broken, refuse_if};
-use crate::entry::{Call, call, checked, on_device};
+use super::barriers::Barriers;
+use super::{barriers, record};
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
 use crate::hazards::stages2;
-use crate::state::{Device, DeviceState};
-use crate::{chain, host};
+use crate::objects::commands::Command;
+use crate::objects::entry::{checked, on_device};
+use crate::objects::host;
+use crate::objects::state::{Device, DeviceState};
 
-pub(super) unsafe extern "system" fn create(
+pub(crate) unsafe extern "system" fn create(
     device: vk::Device,
     p_info: *const vk::EventCreateInfo<'_>,
     _: *const vk::AllocationCallbacks<'_>,
     p_event: *mut vk::Event,
 ) -> vk::Result {
-    checked(device, call!("vkCreateEvent"), |device| {
+    checked(device, "vkCreateEvent", |device| {
         // SAFETY: VUID-vkCreateEvent-pCreateInfo-parameter.
         unsafe { chain::given(p_info, "VUID-vkCreateEvent-pCreateInfo-parameter") }?;
         let handle = device.hub.handle();
@@ -30,34 +32,40 @@ pub(super) unsafe extern "system" fn create(
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
+pub(crate) unsafe extern "system" fn destroy(
     device: vk::Device,
     event: vk::Event,
     _: *const vk::AllocationCallbacks<'_>,
 ) {
-    on_device(device, call!("vkDestroyEvent"), |device| {
+    on_device(device, "vkDestroyEvent", |device| {
         let rule = "VUID-vkDestroyEvent-event-parameter";
         host::forget(device, event, rule, |state, _| state.sync.events.remove(&event));
     });
 }
 
-pub(super) unsafe extern "system" fn status(device: vk::Device, event: vk::Event) -> vk::Result {
-    checked(device, call!("vkGetEventStatus"), |device| {
+pub(crate) unsafe extern "system" fn status(device: vk::Device, event: vk::Event) -> vk::Result {
+    checked(device, "vkGetEventStatus", |device| {
         let state = device.state.lock();
         let set = known(device, &state, event, "VUID-vkGetEventStatus-event-parameter")?;
         Ok(if set { vk::Result::EVENT_SET } else { vk::Result::EVENT_RESET })
     })
 }
 
-pub(super) unsafe extern "system" fn set_now(device: vk::Device, event: vk::Event) -> vk::Result {
-    of_host(device, event, call!("vkSetEvent"), "VUID-vkSetEvent-event-parameter", true)
+pub(crate) unsafe extern "system" fn set_now(device: vk::Device, event: vk::Event) -> vk::Result {
+    of_host(device, event, "vkSetEvent", "VUID-vkSetEvent-event-parameter", true)
 }
 
-pub(super) unsafe extern "system" fn reset_now(device: vk::Device, event: vk::Event) -> vk::Result {
-    of_host(device, event, call!("vkResetEvent"), "VUID-vkResetEvent-event-parameter", false)
+pub(crate) unsafe extern "system" fn reset_now(device: vk::Device, event: vk::Event) -> vk::Result {
+    of_host(device, event, "vkResetEvent", "VUID-vkResetEvent-event-parameter", false)
 }
 
-fn of_host(device: vk::Device, event: vk::Event, call: Call, rule: &'static str, set: bool) -> vk::Result {
+fn of_host(
+    device: vk::Device,
+    event: vk::Event,
+    call: &'static str,
+    rule: &'static str,
+    set: bool,
+) -> vk::Result {
     checked(device, call, |device| {
         let mut state = device.state.lock();
         known(device, &state, event, rule)?;
@@ -71,19 +79,19 @@ fn known(device: &Device, state: &DeviceState, event: vk::Event, rule: &'static 
     state.known(device, event, state.sync.events.get(&event).copied(), rule)
 }
 
-pub(super) unsafe extern "system" fn set(
+pub(crate) unsafe extern "system" fn set(
     command_buffer: vk::CommandBuffer,
     event: vk::Event,
     stages: vk::PipelineStageFlags,
 ) {
     let recording = "VUID-vkCmdSetEvent-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetEvent"), recording, |device, state| {
+    record(command_buffer, "vkCmdSetEvent", recording, |device, state| {
         known(device, state, event, "VUID-vkCmdSetEvent-event-parameter")?;
         Ok(vec![Command::SetEvent { event, stages: stages2(stages) }])
     });
 }
 
-pub(super) unsafe extern "system" fn set2(
+pub(crate) unsafe extern "system" fn set2(
     command_buffer: vk::CommandBuffer,
     event: vk::Event,
     p_info: *const vk::DependencyInfo<'_>,
@@ -93,7 +101,7 @@ pub(super) unsafe extern "system" fn set2(
         return;
     };
     let recording = "VUID-vkCmdSetEvent2-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetEvent2"), recording, |device, state| {
+    record(command_buffer, "vkCmdSetEvent2", recording, |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdSetEvent2-synchronization2-03824",
             "the feature synchronization2 is not enabled");
         known(device, state, event, "VUID-vkCmdSetEvent2-event-parameter")?;
@@ -103,25 +111,25 @@ pub(super) unsafe extern "system" fn set2(
     });
 }
 
-pub(super) unsafe extern "system" fn reset(
+pub(crate) unsafe extern "system" fn reset(
     command_buffer: vk::CommandBuffer,
     event: vk::Event,
     _: vk::PipelineStageFlags,
 ) {
     let recording = "VUID-vkCmdResetEvent-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdResetEvent"), recording, |device, state| {
+    record(command_buffer, "vkCmdResetEvent", recording, |device, state| {
         known(device, state, event, "VUID-vkCmdResetEvent-event-parameter")?;
         Ok(vec![Command::ResetEvent { event }])
     });
 }
 
-pub(super) unsafe extern "system" fn reset2(
+pub(crate) unsafe extern "system" fn reset2(
     command_buffer: vk::CommandBuffer,
     event: vk::Event,
     _: vk::PipelineStageFlags2,
 ) {
     let recording = "VUID-vkCmdResetEvent2-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdResetEvent2"), recording, |device, state| {
+    record(command_buffer, "vkCmdResetEvent2", recording, |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdResetEvent2-synchronization2-03829",
             "the feature synchronization2 is not enabled");
         known(device, state, event, "VUID-vkCmdResetEvent2-event-parameter")?;
@@ -129,7 +137,7 @@ pub(super) unsafe extern "system" fn reset2(
     });
 }
 
-pub(super) unsafe extern "system" fn wait(
+pub(crate) unsafe extern "system" fn wait(
     command_buffer: vk::CommandBuffer,
     count: u32,
     p_events: *const vk::Event,
@@ -151,7 +159,7 @@ pub(super) unsafe extern "system" fn wait(
     // SAFETY: VUID-vkCmdWaitEvents-pImageMemoryBarriers-parameter.
     let images = unsafe { chain::array(p_images, image_count) };
     let recording = "VUID-vkCmdWaitEvents-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdWaitEvents"), recording, |device, state| {
+    record(command_buffer, "vkCmdWaitEvents", recording, |device, state| {
         for event in events {
             known(device, state, *event, "VUID-vkCmdWaitEvents-pEvents-parameter")?;
         }
@@ -160,7 +168,7 @@ pub(super) unsafe extern "system" fn wait(
     });
 }
 
-pub(super) unsafe extern "system" fn wait2(
+pub(crate) unsafe extern "system" fn wait2(
     command_buffer: vk::CommandBuffer,
     count: u32,
     p_events: *const vk::Event,
@@ -171,7 +179,7 @@ pub(super) unsafe extern "system" fn wait2(
     // SAFETY: VUID-vkCmdWaitEvents2-pDependencyInfos-parameter.
     let infos = unsafe { chain::array(p_infos, count) };
     let recording = "VUID-vkCmdWaitEvents2-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdWaitEvents2"), recording, |device, state| {
+    record(command_buffer, "vkCmdWaitEvents2", recording, |device, state| {
         refuse_if!(!device.features.synchronization2 => "VUID-vkCmdWaitEvents2-synchronization2-03836",
             "the feature synchronization2 is not enabled");
         let mut commands = Vec::new();

@@ -3,51 +3,42 @@
 //! A recorded command is data. It is checked when it is recorded, as far as it can be, and once more when it runs, see
 //! `execute`: only then are the layouts of images known. A command that breaks a rule is reported and not recorded.
 
-mod barriers;
-mod bindings;
-mod buffers;
-mod clear;
-mod descriptors;
-mod dispatch;
-mod draw;
-mod events;
-mod execute;
-mod images;
-mod pass;
-mod pool;
-mod rendering;
-mod resample;
-mod set;
+pub(crate) mod barriers;
+pub(crate) mod buffers;
+pub(crate) mod clear;
+pub(crate) mod descriptor_buffers;
+pub(crate) mod descriptors;
+pub(crate) mod dispatch;
+pub(crate) mod draw;
+pub(crate) mod events;
+pub(crate) mod heaps;
+pub(crate) mod images;
+pub(crate) mod pass;
+pub(crate) mod pool;
+pub(crate) mod rendering;
+pub(crate) mod set;
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ash::vk;
 
-use super::describe::{Broken, refuse_if};
-use super::descriptor_heap::HeapBinding;
-use super::descriptors::{Change, PipelineLayout};
-use super::entry::{Call, entries, on_command_buffer_checked};
-use super::hazards::{Bar, Site};
-use super::pipeline::Program;
-use super::registry;
-use super::state::{Device, DeviceState};
-use crate::arithmetic::index;
+use crate::facts::arithmetic::index;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::ffi;
+use crate::hazards::Site;
+use crate::objects::commands::{Command, CommandBuffer, Phase};
+use crate::objects::entry::{entries, on_command_buffer_checked};
+use crate::objects::state::{Device, DeviceState};
 
-pub(super) use barriers::layout_name;
-use bindings::BoundSet;
-pub(super) use bindings::{Bindings, Bound};
-pub(super) use dispatch::{INDIRECT_SIZE, check_groups};
-use draw::DrawState;
-pub(super) use draw::{Counts, Draw, Span, elements, index_size};
-pub(super) use execute::{Pixels, Work, buffer, resolve};
-pub(super) use images::blit::between;
-pub(super) use images::buffer::BufferLayout;
-pub(super) use rendering::{Attached, Attachment, Rendering, Slot};
-pub(super) use resample::Surface;
-pub(crate) use set::DYNAMIC;
+pub(crate) use barriers::layout_name;
+
+pub(crate) use dispatch::{INDIRECT_SIZE, check_groups};
+pub(crate) use draw::{elements, index_size};
+
+pub(crate) use images::blit::between;
+pub(crate) use images::buffer::BufferLayout;
 
 entries! {
     Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
@@ -116,6 +107,15 @@ entries! {
     Device void vk::PFN_vkCmdDispatchIndirect = dispatch::indirect: core 0 "vkCmdDispatchIndirect";
     Device void vk::PFN_vkCmdPushConstants = descriptors::push_constants: core 0 "vkCmdPushConstants";
     Device void vk::PFN_vkCmdPipelineBarrier = barriers::barrier: core 0 "vkCmdPipelineBarrier";
+    Device void vk::PFN_vkCmdBindDescriptorBuffersEXT = descriptor_buffers::buffers:
+        ext "VK_EXT_descriptor_buffer" "vkCmdBindDescriptorBuffersEXT";
+    Device void vk::PFN_vkCmdSetDescriptorBufferOffsetsEXT = descriptor_buffers::offsets:
+        ext "VK_EXT_descriptor_buffer" "vkCmdSetDescriptorBufferOffsetsEXT";
+    Device void ffi::PFN_vkCmdBindHeapEXT = heaps::samplers:
+        ext "VK_EXT_descriptor_heap" "vkCmdBindSamplerHeapEXT";
+    Device void ffi::PFN_vkCmdBindHeapEXT = heaps::resources:
+        ext "VK_EXT_descriptor_heap" "vkCmdBindResourceHeapEXT";
+    Device void ffi::PFN_vkCmdPushDataEXT = heaps::push_data: ext "VK_EXT_descriptor_heap" "vkCmdPushDataEXT";
     Device result vk::PFN_vkCreateEvent = events::create: core 0 "vkCreateEvent";
     Device void vk::PFN_vkDestroyEvent = events::destroy: core 0 "vkDestroyEvent";
     Device result vk::PFN_vkGetEventStatus = events::status: core 0 "vkGetEventStatus";
@@ -134,324 +134,11 @@ entries! {
         core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
 }
 
-/// The layouts of images, by level and layer. A subresource that no barrier has named is not in it. A dispatch keeps
-/// them as they were when it began.
-pub(super) type Layouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>>;
-
-/// Command pools and command buffers of a device.
-#[derive(Default)]
-pub(super) struct CommandState {
-    pub(super) pools: BTreeMap<vk::CommandPool, Pool>,
-    pub(super) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
-    pub(super) layouts: Layouts,
-}
-
-impl Drop for CommandState {
-    /// Destroying a device destroys its command buffers: their handles must become unknown.
-    fn drop(&mut self) {
-        for &handle in self.buffers.keys() {
-            registry::remove_command_buffer(handle);
-        }
-    }
-}
-
-/// A `VkCommandPool`.
-pub(super) struct Pool {
-    family: u32,
-    flags: vk::CommandPoolCreateFlags,
-    buffers: BTreeSet<vk::CommandBuffer>,
-}
-
-/// A `VkCommandBuffer`.
-pub(super) struct CommandBuffer {
-    pool: vk::CommandPool,
-    level: vk::CommandBufferLevel,
-    pub(super) phase: Phase,
-    pub(super) usage: vk::CommandBufferUsageFlags,
-    /// What is recorded, shared with the submissions that run it.
-    pub(super) commands: Arc<Vec<Command>>,
-    /// The resources that the commands name.
-    pub(super) uses: Uses,
-    /// The count of its submissions that are not done.
-    pub(super) pending: u32,
-}
-
-/// The state of a command buffer. Pending is no state here: it is counted apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    Initial,
-    Recording,
-    Executable,
-    Invalid,
-}
-
-/// The resources that a command buffer names.
-#[derive(Clone, Default)]
-pub(super) struct Uses {
-    pub(super) buffers: BTreeSet<vk::Buffer>,
-    pub(super) images: BTreeSet<vk::Image>,
-    /// The sets that are bound, each with the version that it had when it was first bound.
-    pub(super) sets: BTreeMap<vk::DescriptorSet, u64>,
-    pub(super) pipelines: BTreeSet<vk::Pipeline>,
-    pub(super) passes: BTreeSet<vk::RenderPass>,
-    pub(super) framebuffers: BTreeSet<vk::Framebuffer>,
-    /// The addresses of the descriptor buffers that are bound after the last command.
-    pub(super) descriptor_buffers: Vec<u64>,
-    /// The heaps that were bound, each with its reserved range.
-    pub(super) heaps: Vec<HeapBinding>,
-    /// What has begun and not ended.
-    rendering: Option<Arc<Rendering>>,
-    /// Whether a compute pipeline is bound after the last command.
-    can_dispatch: bool,
-    /// What a draw would find after the last command.
-    draws: DrawState,
-    /// Labels that were begun and not ended.
-    labels: u32,
-    /// The calls that are recorded, if hazards are looked for.
-    calls: u32,
-}
-
-/// A recorded command.
-#[derive(Clone)]
-pub(super) enum Command {
-    CopyBuffer {
-        src: vk::Buffer,
-        dst: vk::Buffer,
-        regions: Vec<vk::BufferCopy>,
-    },
-    Fill {
-        dst: vk::Buffer,
-        offset: u64,
-        size: u64,
-        data: u32,
-    },
-    Update {
-        dst: vk::Buffer,
-        offset: u64,
-        data: Vec<u8>,
-    },
-    BufferToImage {
-        src: vk::Buffer,
-        dst: Target,
-        regions: Vec<vk::BufferImageCopy>,
-    },
-    ImageToBuffer {
-        src: Target,
-        dst: vk::Buffer,
-        regions: Vec<vk::BufferImageCopy>,
-    },
-    CopyImage {
-        src: Target,
-        dst: Target,
-        regions: Vec<vk::ImageCopy>,
-    },
-    Blit {
-        src: Target,
-        dst: Target,
-        regions: Vec<vk::ImageBlit>,
-        filter: vk::Filter,
-    },
-    ResolveImage {
-        src: Target,
-        dst: Target,
-        regions: Vec<vk::ImageResolve>,
-    },
-    BeginRendering(Arc<Rendering>),
-    EndRendering(Arc<Rendering>),
-    Clear {
-        dst: Target,
-        texel: Vec<u8>,
-        ranges: Vec<vk::ImageSubresourceRange>,
-    },
-    Transition {
-        image: vk::Image,
-        /// `None` where nothing is known of it.
-        old: Option<vk::ImageLayout>,
-        new: vk::ImageLayout,
-        range: vk::ImageSubresourceRange,
-        rule: &'static str,
-    },
-    BindSets {
-        point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
-        first: u32,
-        sets: Vec<BoundSet>,
-    },
-    PushDescriptors {
-        point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
-        set: u32,
-        changes: Vec<Change>,
-    },
-    PushConstants {
-        layout: Arc<PipelineLayout>,
-        offset: u32,
-        bytes: Vec<u8>,
-    },
-    BindDescriptorBuffers {
-        /// The buffer of each, and the address that it is bound at.
-        buffers: Vec<(vk::Buffer, u64)>,
-    },
-    SetOffsets {
-        point: vk::PipelineBindPoint,
-        layout: Arc<PipelineLayout>,
-        first: u32,
-        /// For each set which of the descriptor buffers it is in, and where.
-        sets: Vec<(u32, u64)>,
-    },
-    BindHeap(HeapBinding),
-    PushData {
-        offset: u32,
-        bytes: Vec<u8>,
-    },
-    BindPipeline {
-        point: vk::PipelineBindPoint,
-        pipeline: vk::Pipeline,
-        program: Arc<Program>,
-    },
-    Dispatch {
-        groups: [u32; 3],
-    },
-    DispatchIndirect {
-        buffer: vk::Buffer,
-        offset: u64,
-    },
-    BindVertexBuffers {
-        first: u32,
-        /// Each with an offset.
-        buffers: Vec<(vk::Buffer, u64)>,
-    },
-    BindIndexBuffer {
-        buffer: vk::Buffer,
-        offset: u64,
-        kind: vk::IndexType,
-    },
-    /// Sets what pipelines leave to commands: the place of it in [`DYNAMIC`].
-    Set(usize),
-    /// Begins a label, or ends the last one.
-    Label(bool),
-    Draw(Arc<Draw>),
-    /// Forgets what is bound, because a secondary command buffer begins or ends.
-    ForgetBindings,
-    /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
-    By(Site),
-    Barrier(Vec<Bar>),
-    SetEvent {
-        event: vk::Event,
-        stages: vk::PipelineStageFlags2,
-    },
-    ResetEvent {
-        event: vk::Event,
-    },
-    WaitEvents {
-        events: Vec<vk::Event>,
-        bars: Vec<Bar>,
-    },
-}
-
-/// An image in a command, the layout that the command names, and the rule that another layout breaks.
-#[derive(Clone, Copy)]
-pub(super) struct Target {
-    pub(super) image: vk::Image,
-    layout: vk::ImageLayout,
-    layout_rule: &'static str,
-}
-
-impl Uses {
-    fn add(&mut self, command: &Command) {
-        match command {
-            Command::CopyBuffer { src, dst, .. } => {
-                self.buffers.insert(*src);
-                self.buffers.insert(*dst);
-            }
-            Command::Fill { dst, .. } | Command::Update { dst, .. } => {
-                self.buffers.insert(*dst);
-            }
-            Command::BufferToImage { src: buffer, dst: image, .. }
-            | Command::ImageToBuffer { src: image, dst: buffer, .. } => {
-                self.buffers.insert(*buffer);
-                self.images.insert(image.image);
-            }
-            Command::CopyImage { src, dst, .. }
-            | Command::Blit { src, dst, .. }
-            | Command::ResolveImage { src, dst, .. } => {
-                self.images.insert(src.image);
-                self.images.insert(dst.image);
-            }
-            Command::BeginRendering(rendering) => {
-                self.images.extend(rendering.attached().map(|attached| attached.target.image));
-                if let Some(pass) = &rendering.pass {
-                    self.passes.insert(pass.pass);
-                    self.framebuffers.insert(pass.framebuffer);
-                }
-                self.rendering = Some(Arc::clone(rendering));
-            }
-            Command::EndRendering(_) => self.rendering = None,
-            Command::Clear { dst, .. } => {
-                self.images.insert(dst.image);
-            }
-            Command::Transition { image, .. } => {
-                self.images.insert(*image);
-            }
-            Command::BindSets { sets, .. } => {
-                for set in sets {
-                    self.sets.entry(set.set).or_insert(set.version);
-                }
-            }
-            Command::BindDescriptorBuffers { buffers } => {
-                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
-                self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
-            }
-            Command::BindHeap(heap) => {
-                self.buffers.insert(heap.buffer);
-                self.heaps.push(*heap);
-            }
-            Command::BindPipeline { pipeline, program, .. } => {
-                self.pipelines.insert(*pipeline);
-                if program.drawing.is_some() {
-                    self.draws.program = Some(Arc::clone(program));
-                } else {
-                    self.can_dispatch = true;
-                }
-            }
-            Command::BindVertexBuffers { first, buffers } => {
-                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
-                self.draws.vertices.extend((*first..).zip(buffers.iter().copied()));
-            }
-            Command::BindIndexBuffer { buffer, offset, kind } => {
-                self.buffers.insert(*buffer);
-                self.draws.indices = Some((*buffer, *offset, *kind));
-            }
-            Command::Set(state) => self.draws.set[*state] = true,
-            Command::Label(begins) => self.labels = if *begins { self.labels + 1 } else { self.labels - 1 },
-            Command::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
-            Command::ForgetBindings => {
-                self.descriptor_buffers.clear();
-                self.can_dispatch = false;
-                self.draws = DrawState::default();
-            }
-            Command::DispatchIndirect { buffer, .. } => {
-                self.buffers.insert(*buffer);
-            }
-            Command::PushDescriptors { .. }
-            | Command::PushConstants { .. }
-            | Command::PushData { .. }
-            | Command::SetOffsets { .. }
-            | Command::By(_)
-            | Command::Barrier(_)
-            | Command::SetEvent { .. }
-            | Command::ResetEvent { .. }
-            | Command::WaitEvents { .. }
-            | Command::Dispatch { .. } => {}
-        }
-    }
-}
-
 /// Runs the recording entry point `call`. `body` checks the command and returns what to record, or the rule that it
 /// breaks; it records nothing if `body` has reported the rule itself.
-pub(super) fn record(
+pub(crate) fn record(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     recording_rule: &'static str,
     body: impl FnOnce(&Device, &DeviceState) -> Result<Vec<Command>, Broken>,
 ) {
@@ -466,7 +153,7 @@ pub(super) fn record(
         let judged = state.hazards.is_some();
         if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
             if judged {
-                let site = Site { call: call.name(), index: buffer.uses.calls, buffer: command_buffer };
+                let site = Site { call: call, index: buffer.uses.calls, buffer: command_buffer };
                 buffer.uses.calls += 1;
                 Arc::make_mut(&mut buffer.commands).push(Command::By(site));
             }
@@ -498,9 +185,9 @@ fn check_family(
     device: &Device,
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
 ) -> Result<(), Broken> {
-    let Some((_, needed, rule)) = NEEDS.iter().find(|(name, ..)| *name == call.name()) else {
+    let Some((_, needed, rule)) = NEEDS.iter().find(|(name, ..)| *name == call) else {
         return Ok(());
     };
     let family = state.commands.family(command_buffer);
@@ -529,9 +216,9 @@ const OUTSIDE: [(&str, &str); 26] = outside! {
     "vkCmdExecuteCommands" "contents-09680", "vkCmdBeginRenderPass" "renderpass"
 };
 
-fn check_outside(buffer: Option<&CommandBuffer>, call: Call) -> Result<(), Broken> {
+fn check_outside(buffer: Option<&CommandBuffer>, call: &'static str) -> Result<(), Broken> {
     let is_rendering = buffer.is_some_and(|buffer| buffer.uses.rendering.is_some());
-    let rule = OUTSIDE.iter().find(|(name, _)| is_rendering && *name == call.name());
+    let rule = OUTSIDE.iter().find(|(name, _)| is_rendering && *name == call);
     rule.map_or(Ok(()), |(_, rule)| Err((rule, "rendering has begun and not ended".to_owned())))
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::rendering::{Asked, Pass, Rendering, Rules, Slot, resolve_mode};
-use super::{Command, record};
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::call;
-use crate::passes::{Framebuffer, PassInfo};
-use crate::state::{Device, DeviceState};
+use super::record;
+use super::rendering::{Asked, Rules, resolve_mode};
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::objects::commands::Command;
+use crate::objects::commands::rendering::{Pass, Rendering, Slot};
+use crate::objects::passes::{Framebuffer, PassInfo};
+use crate::objects::state::{Device, DeviceState};
 
 const COLOR: Rules = Rules {
     aspect: vk::ImageAspectFlags::COLOR,
@@ -26,7 +27,7 @@ const DEPTH: Rules = Rules {
 };
 const STENCIL: Rules = Rules { aspect: vk::ImageAspectFlags::STENCIL, ..DEPTH };
 
-pub(super) unsafe extern "system" fn begin(
+pub(crate) unsafe extern "system" fn begin(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::RenderPassBeginInfo<'_>,
     contents: vk::SubpassContents,
@@ -38,7 +39,7 @@ pub(super) unsafe extern "system" fn begin(
     // SAFETY: VUID-VkRenderPassBeginInfo-clearValueCount-04962.
     let clears = unsafe { chain::array(info.p_clear_values, info.clear_value_count) };
     let recording = "VUID-vkCmdBeginRenderPass-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBeginRenderPass"), recording, |device, state| {
+    record(command_buffer, "vkCmdBeginRenderPass", recording, |device, state| {
         refuse_if!(contents != vk::SubpassContents::INLINE => "SUBLET-unsupported-rendering",
             "the simulated device records passes in primary command buffers only");
         let rule = "VUID-VkRenderPassBeginInfo-renderPass-parameter";
@@ -77,9 +78,9 @@ pub(super) unsafe extern "system" fn begin(
     });
 }
 
-pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
+pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
     let recording = "VUID-vkCmdEndRenderPass-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdEndRenderPass"), recording, |_, state| {
+    record(command_buffer, "vkCmdEndRenderPass", recording, |_, state| {
         let rendering = state.rendering(command_buffer);
         let found = rendering.and_then(|rendering| Some((rendering, rendering.pass.as_ref()?)));
         let Some((rendering, pass)) = found else {

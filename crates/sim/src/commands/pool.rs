@@ -6,19 +6,21 @@ use std::sync::Arc;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::{Command, CommandBuffer, Phase, Pool, Uses, record};
-use crate::describe::refuse_if;
-use crate::entry::{call, checked, on_command_buffer_checked, on_device};
-use crate::state::{Device, DeviceState, Label};
-use crate::{chain, host, registry};
+use super::record;
+use crate::facts::broken::refuse_if;
+use crate::facts::chain;
+use crate::objects::commands::{Command, CommandBuffer, Phase, Pool, Uses};
+use crate::objects::entry::{checked, on_command_buffer_checked, on_device};
+use crate::objects::state::{Device, DeviceState, Label};
+use crate::objects::{host, registry};
 
-pub(super) unsafe extern "system" fn create(
+pub(crate) unsafe extern "system" fn create(
     device: vk::Device,
     p_info: *const vk::CommandPoolCreateInfo<'_>,
     _: *const vk::AllocationCallbacks<'_>,
     p_pool: *mut vk::CommandPool,
 ) -> vk::Result {
-    checked(device, call!("vkCreateCommandPool"), |device| {
+    checked(device, "vkCreateCommandPool", |device| {
         // SAFETY: VUID-vkCreateCommandPool-pCreateInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkCreateCommandPool-pCreateInfo-parameter") }?;
         let family = info.queue_family_index;
@@ -33,12 +35,12 @@ pub(super) unsafe extern "system" fn create(
     })
 }
 
-pub(super) unsafe extern "system" fn destroy(
+pub(crate) unsafe extern "system" fn destroy(
     device: vk::Device,
     pool: vk::CommandPool,
     _: *const vk::AllocationCallbacks<'_>,
 ) {
-    on_device(device, call!("vkDestroyCommandPool"), |device| {
+    on_device(device, "vkDestroyCommandPool", |device| {
         let remove = |state: &mut DeviceState, name: &Label| {
             let found = state.commands.pools.remove(&pool)?;
             if state.any_pending(&found.buffers) {
@@ -53,12 +55,12 @@ pub(super) unsafe extern "system" fn destroy(
     });
 }
 
-pub(super) unsafe extern "system" fn reset(
+pub(crate) unsafe extern "system" fn reset(
     device: vk::Device,
     pool: vk::CommandPool,
     _: vk::CommandPoolResetFlags,
 ) -> vk::Result {
-    checked(device, call!("vkResetCommandPool"), |device| {
+    checked(device, "vkResetCommandPool", |device| {
         let mut state = device.state.lock();
         let name = state.name(pool);
         let buffers = state.commands.pools.get(&pool).map(|found| found.buffers.clone());
@@ -75,24 +77,24 @@ pub(super) unsafe extern "system" fn reset(
     })
 }
 
-pub(super) unsafe extern "system" fn trim(
+pub(crate) unsafe extern "system" fn trim(
     device: vk::Device,
     pool: vk::CommandPool,
     _: vk::CommandPoolTrimFlags,
 ) {
-    checked(device, call!("vkTrimCommandPool"), |device| {
+    checked(device, "vkTrimCommandPool", |device| {
         let state = device.state.lock();
         let found = state.commands.pools.get(&pool).map(drop);
         state.known(device, pool, found, "VUID-vkTrimCommandPool-commandPool-parameter")
     });
 }
 
-pub(super) unsafe extern "system" fn allocate(
+pub(crate) unsafe extern "system" fn allocate(
     device: vk::Device,
     p_info: *const vk::CommandBufferAllocateInfo<'_>,
     p_buffers: *mut vk::CommandBuffer,
 ) -> vk::Result {
-    checked(device, call!("vkAllocateCommandBuffers"), |device| {
+    checked(device, "vkAllocateCommandBuffers", |device| {
         let rule = "VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter";
         // SAFETY: VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter.
         let info = unsafe { chain::given(p_info, rule) }?;
@@ -129,13 +131,13 @@ pub(super) unsafe extern "system" fn allocate(
     })
 }
 
-pub(super) unsafe extern "system" fn free(
+pub(crate) unsafe extern "system" fn free(
     device: vk::Device,
     pool: vk::CommandPool,
     count: u32,
     p_buffers: *const vk::CommandBuffer,
 ) {
-    on_device(device, call!("vkFreeCommandBuffers"), |device| {
+    on_device(device, "vkFreeCommandBuffers", |device| {
         // SAFETY: VUID-vkFreeCommandBuffers-pCommandBuffers-00048.
         let handles = unsafe { chain::array(p_buffers, count) };
         let mut state = device.state.lock();
@@ -163,11 +165,11 @@ pub(super) unsafe extern "system" fn free(
     });
 }
 
-pub(super) unsafe extern "system" fn begin(
+pub(crate) unsafe extern "system" fn begin(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CommandBufferBeginInfo<'_>,
 ) -> vk::Result {
-    on_command_buffer_checked(command_buffer, call!("vkBeginCommandBuffer"), |device| {
+    on_command_buffer_checked(command_buffer, "vkBeginCommandBuffer", |device| {
         // SAFETY: VUID-vkBeginCommandBuffer-pBeginInfo-parameter.
         let info = unsafe { chain::given(p_info, "VUID-vkBeginCommandBuffer-pBeginInfo-parameter") }?;
         let mut state = device.state.lock();
@@ -193,8 +195,8 @@ pub(super) unsafe extern "system" fn begin(
     })
 }
 
-pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> vk::Result {
-    on_command_buffer_checked(command_buffer, call!("vkEndCommandBuffer"), |device| {
+pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> vk::Result {
+    on_command_buffer_checked(command_buffer, "vkEndCommandBuffer", |device| {
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         match state.commands.buffers.get_mut(&command_buffer) {
@@ -213,11 +215,11 @@ pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> v
     })
 }
 
-pub(super) unsafe extern "system" fn reset_buffer(
+pub(crate) unsafe extern "system" fn reset_buffer(
     command_buffer: vk::CommandBuffer,
     _: vk::CommandBufferResetFlags,
 ) -> vk::Result {
-    on_command_buffer_checked(command_buffer, call!("vkResetCommandBuffer"), |device| {
+    on_command_buffer_checked(command_buffer, "vkResetCommandBuffer", |device| {
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         let resettable = state.resettable(command_buffer);
@@ -233,7 +235,7 @@ pub(super) unsafe extern "system" fn reset_buffer(
     })
 }
 
-pub(super) unsafe extern "system" fn execute_commands(
+pub(crate) unsafe extern "system" fn execute_commands(
     command_buffer: vk::CommandBuffer,
     count: u32,
     p_buffers: *const vk::CommandBuffer,
@@ -241,7 +243,7 @@ pub(super) unsafe extern "system" fn execute_commands(
     // SAFETY: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
     let handles = unsafe { chain::array(p_buffers, count) };
     let rule = "VUID-vkCmdExecuteCommands-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdExecuteCommands"), rule, |device, state| {
+    record(command_buffer, "vkCmdExecuteCommands", rule, |device, state| {
         let mut commands = Vec::new();
         for &handle in handles {
             // Secondary command buffers neither inherit bindings nor leave any.
@@ -271,19 +273,6 @@ fn secondary(device: &Device, state: &DeviceState, handle: vk::CommandBuffer) ->
         Some(buffer) => return buffer.commands.to_vec(),
     }
     Vec::new()
-}
-
-impl CommandBuffer {
-    pub(crate) fn is_secondary(&self) -> bool {
-        self.level == vk::CommandBufferLevel::SECONDARY
-    }
-
-    /// Returns it to the initial state.
-    fn clear(&mut self) {
-        self.phase = Phase::Initial;
-        self.commands = Arc::default();
-        self.uses = Uses::default();
-    }
 }
 
 impl DeviceState {

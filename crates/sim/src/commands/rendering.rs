@@ -4,76 +4,28 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::resample::LARGEST;
-use super::{Command, Target, record};
-use crate::chain;
-use crate::describe::{Broken, refuse_if};
-use crate::entry::call;
-use crate::format::{Channels, FormatInfo, ImageDescription, level_size};
-use crate::passes::Formats;
-use crate::state::{Device, DeviceState};
-
-/// An attachment, or what one is resolved to.
-#[derive(Clone, Copy)]
-pub(crate) struct Attached {
-    pub(crate) target: Target,
-    /// One aspect of one level.
-    pub(crate) layers: vk::ImageSubresourceLayers,
-    /// That of the view.
-    pub(crate) format: vk::Format,
-}
-
-/// Which attachment one is: a color has a location.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
-    Color(usize),
-    Depth,
-    Stencil,
-}
-
-#[derive(Clone)]
-pub(crate) struct Attachment {
-    pub(crate) slot: Slot,
-    pub(crate) to: Attached,
-    pub(crate) load: vk::AttachmentLoadOp,
-    pub(crate) store: vk::AttachmentStoreOp,
-    /// The bytes of a texel, if it is cleared, or if what is there need not be kept.
-    pub(crate) fill: Option<Vec<u8>>,
-    pub(crate) resolve: Option<Attached>,
-}
-
-/// Rendering, from its begin to its end.
-pub(crate) struct Rendering {
-    /// One for each view and attachment.
-    pub(crate) attachments: Vec<Attachment>,
-    pub(crate) area: vk::Rect2D,
-    /// What pipelines have to be made for.
-    pub(crate) formats: Formats,
-    /// `None` in dynamic rendering.
-    pub(super) pass: Option<Pass>,
-}
-
-/// A render pass that has begun.
-pub(super) struct Pass {
-    pub(super) pass: vk::RenderPass,
-    pub(super) framebuffer: vk::Framebuffer,
-    /// What it does when it has ended.
-    pub(super) behind: Vec<Command>,
-}
+use super::record;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{Channels, FormatInfo, ImageDescription, level_size};
+use crate::objects::commands::rendering::{Attached, Attachment, LARGEST, Rendering, Slot};
+use crate::objects::commands::{Command, Target};
+use crate::objects::passes::Formats;
+use crate::objects::state::{Device, DeviceState};
 
 /// What is asked for.
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// What is attached, each with its rules.
-    pub(super) attachments: Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
-    pub(super) area: vk::Rect2D,
-    pub(super) layers: u32,
-    pub(super) view_mask: u32,
+    pub(crate) attachments: Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
+    pub(crate) area: vk::Rect2D,
+    pub(crate) layers: u32,
+    pub(crate) view_mask: u32,
     /// The rules for the four sides of the area: left, top, right and bottom.
-    pub(super) sides: [&'static str; 4],
+    pub(crate) sides: [&'static str; 4],
 }
 
 impl Rendering {
-    pub(super) fn new(
+    pub(crate) fn new(
         device: &Device,
         state: &DeviceState,
         asked: &Asked<'_>,
@@ -101,35 +53,6 @@ impl Rendering {
         }
         Ok(Self { attachments, area, formats, pass: None })
     }
-
-    /// All that is attached, also what others are resolved to.
-    pub(super) fn attached(&self) -> impl Iterator<Item = &Attached> {
-        self.attachments
-            .iter()
-            .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))
-    }
-
-    /// Where what is rendered starts in each layer, and how large it is.
-    pub(crate) fn place(&self) -> (vk::Offset3D, vk::Extent3D) {
-        let vk::Rect2D { offset, extent } = self.area;
-        (vk::Offset3D { x: offset.x, y: offset.y, z: 0 }, extent.into())
-    }
-
-    /// What is resolved from an attachment when rendering ends.
-    pub(super) fn resolved(
-        &self,
-        from: vk::ImageSubresourceLayers,
-        to: vk::ImageSubresourceLayers,
-    ) -> vk::ImageResolve {
-        let (offset, extent) = self.place();
-        vk::ImageResolve {
-            src_subresource: from,
-            src_offset: offset,
-            dst_subresource: to,
-            dst_offset: offset,
-            extent,
-        }
-    }
 }
 
 const UNDEFINED: vk::ImageLayout = vk::ImageLayout::UNDEFINED;
@@ -140,16 +63,16 @@ const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 const DEPTH_READ: vk::ImageLayout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
 
 /// The rules of a kind of attachments.
-pub(super) struct Rules {
-    pub(super) aspect: vk::ImageAspectFlags,
-    pub(super) usage: (vk::ImageUsageFlags, &'static str),
-    pub(super) format: &'static str,
-    pub(super) layout: &'static str,
-    pub(super) resolved_layout: &'static str,
+pub(crate) struct Rules {
+    pub(crate) aspect: vk::ImageAspectFlags,
+    pub(crate) usage: (vk::ImageUsageFlags, &'static str),
+    pub(crate) format: &'static str,
+    pub(crate) layout: &'static str,
+    pub(crate) resolved_layout: &'static str,
 }
 
 /// What stands for contents that nobody wants. The device may leave anything there: nothing should look right by chance.
-pub(super) const LOST: u8 = 0xa5;
+pub(crate) const LOST: u8 = 0xa5;
 
 const COLOR: Rules = Rules {
     aspect: vk::ImageAspectFlags::COLOR,
@@ -173,7 +96,7 @@ const STENCIL: Rules = Rules {
     resolved_layout: "VUID-vkCmdBeginRendering-pRenderingInfo-09591",
 };
 
-pub(super) unsafe extern "system" fn begin(
+pub(crate) unsafe extern "system" fn begin(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::RenderingInfo<'_>,
 ) {
@@ -188,7 +111,7 @@ pub(super) unsafe extern "system" fn begin(
     // SAFETY: VUID-VkRenderingInfo-pStencilAttachment-parameter.
     let stencil = unsafe { chain::input(info.p_stencil_attachment) };
     let recording = "VUID-vkCmdBeginRendering-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBeginRendering"), recording, |device, state| {
+    record(command_buffer, "vkCmdBeginRendering", recording, |device, state| {
         refuse_if!(!device.features.dynamic_rendering => "VUID-vkCmdBeginRendering-dynamicRendering-06446",
             "the feature dynamicRendering is not enabled");
         refuse_if!(info.view_mask == 0 && info.layer_count == 0 => "VUID-VkRenderingInfo-viewMask-06069",
@@ -230,9 +153,9 @@ pub(super) unsafe extern "system" fn begin(
     });
 }
 
-pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
+pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
     let recording = "VUID-vkCmdEndRendering-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdEndRendering"), recording, |_, state| {
+    record(command_buffer, "vkCmdEndRendering", recording, |_, state| {
         let rendering = state.rendering(command_buffer);
         let rendering = rendering.filter(|rendering| rendering.pass.is_none());
         let nothing = || ("VUID-vkCmdEndRendering-None-06161", "no rendering has begun".to_owned());
@@ -242,7 +165,7 @@ pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
 
 impl DeviceState {
     /// The rendering that has begun in a command buffer.
-    pub(super) fn rendering(&self, command_buffer: vk::CommandBuffer) -> Option<&Arc<Rendering>> {
+    pub(crate) fn rendering(&self, command_buffer: vk::CommandBuffer) -> Option<&Arc<Rendering>> {
         self.commands.buffers.get(&command_buffer)?.uses.rendering.as_ref()
     }
 }
@@ -292,7 +215,7 @@ impl Attachment {
 }
 
 /// How a color of `format` is resolved: integers have no average, so that their first sample is taken.
-pub(super) fn resolve_mode(format: vk::Format) -> Option<vk::ResolveModeFlags> {
+pub(crate) fn resolve_mode(format: vk::Format) -> Option<vk::ResolveModeFlags> {
     let average = Channels::of(format)?.is_float();
     Some(if average { vk::ResolveModeFlags::AVERAGE } else { vk::ResolveModeFlags::SAMPLE_ZERO })
 }

@@ -2,23 +2,12 @@
 
 use ash::vk;
 
-use super::{Command, record};
-use crate::chain;
-use crate::describe::refuse_if;
-use crate::entry::call;
+use super::record;
+use crate::facts::broken::refuse_if;
+use crate::facts::chain;
+use crate::objects::commands::Command;
 
-/// State that pipelines may leave to commands, with its name.
-pub(crate) const DYNAMIC: [(vk::DynamicState, &str); 7] = [
-    (vk::DynamicState::VIEWPORT, "viewport"),
-    (vk::DynamicState::SCISSOR, "scissor"),
-    (vk::DynamicState::DEPTH_BIAS, "depth bias"),
-    (vk::DynamicState::BLEND_CONSTANTS, "blend constants"),
-    (vk::DynamicState::STENCIL_REFERENCE, "stencil reference"),
-    (vk::DynamicState::CULL_MODE, "cull mode"),
-    (vk::DynamicState::FRONT_FACE, "front face"),
-];
-
-pub(super) unsafe extern "system" fn viewport(
+pub(crate) unsafe extern "system" fn viewport(
     command_buffer: vk::CommandBuffer,
     _: u32,
     count: u32,
@@ -27,7 +16,7 @@ pub(super) unsafe extern "system" fn viewport(
     // SAFETY: VUID-vkCmdSetViewport-pViewports-parameter.
     let viewports = unsafe { chain::array(p_viewports, count) };
     let recording = "VUID-vkCmdSetViewport-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetViewport"), recording, |device, _| {
+    record(command_buffer, "vkCmdSetViewport", recording, |device, _| {
         let flips = device.minor >= 1 || device.extensions.iter().any(|name| name == "VK_KHR_maintenance1");
         let unit = 0.0..=1.0;
         for viewport in viewports {
@@ -44,7 +33,7 @@ pub(super) unsafe extern "system" fn viewport(
     });
 }
 
-pub(super) unsafe extern "system" fn scissor(
+pub(crate) unsafe extern "system" fn scissor(
     command_buffer: vk::CommandBuffer,
     _: u32,
     count: u32,
@@ -53,7 +42,7 @@ pub(super) unsafe extern "system" fn scissor(
     // SAFETY: VUID-vkCmdSetScissor-pScissors-parameter.
     let scissors = unsafe { chain::array(p_scissors, count) };
     let recording = "VUID-vkCmdSetScissor-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetScissor"), recording, |_, _| {
+    record(command_buffer, "vkCmdSetScissor", recording, |_, _| {
         for vk::Rect2D { offset, extent } in scissors {
             refuse_if!(offset.x < 0 || offset.y < 0 => "VUID-vkCmdSetScissor-x-00595",
                 "a scissor begins at {}, {}", offset.x, offset.y);
@@ -66,60 +55,58 @@ pub(super) unsafe extern "system" fn scissor(
     });
 }
 
-pub(super) unsafe extern "system" fn depth_bias(
+pub(crate) unsafe extern "system" fn depth_bias(
     command_buffer: vk::CommandBuffer,
     _: f32,
     clamp: f32,
     _: f32,
 ) {
     let recording = "VUID-vkCmdSetDepthBias-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetDepthBias"), recording, |_, _| {
+    record(command_buffer, "vkCmdSetDepthBias", recording, |_, _| {
         refuse_if!(clamp != 0.0 => "VUID-vkCmdSetDepthBias-depthBiasClamp-00790",
             "the clamp is {clamp}, and the simulated device has no feature depthBiasClamp");
         Ok(vec![Command::Set(2)])
     });
 }
 
-pub(super) unsafe extern "system" fn blend_constants(command_buffer: vk::CommandBuffer, _: *const [f32; 4]) {
+pub(crate) unsafe extern "system" fn blend_constants(command_buffer: vk::CommandBuffer, _: *const [f32; 4]) {
     let recording = "VUID-vkCmdSetBlendConstants-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetBlendConstants"), recording, |_, _| Ok(vec![Command::Set(3)]));
+    record(command_buffer, "vkCmdSetBlendConstants", recording, |_, _| Ok(vec![Command::Set(3)]));
 }
 
-pub(super) unsafe extern "system" fn stencil_reference(
+pub(crate) unsafe extern "system" fn stencil_reference(
     command_buffer: vk::CommandBuffer,
     faces: vk::StencilFaceFlags,
     _: u32,
 ) {
     let recording = "VUID-vkCmdSetStencilReference-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetStencilReference"), recording, |_, _| {
+    record(command_buffer, "vkCmdSetStencilReference", recording, |_, _| {
         refuse_if!(faces.is_empty() => "VUID-vkCmdSetStencilReference-faceMask-requiredbitmask", "there is no face");
         Ok(vec![Command::Set(4)])
     });
 }
 
-pub(super) unsafe extern "system" fn cull_mode(command_buffer: vk::CommandBuffer, _: vk::CullModeFlags) {
+pub(crate) unsafe extern "system" fn cull_mode(command_buffer: vk::CommandBuffer, _: vk::CullModeFlags) {
     let recording = "VUID-vkCmdSetCullMode-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetCullMode"), recording, |_, _| Ok(vec![Command::Set(5)]));
+    record(command_buffer, "vkCmdSetCullMode", recording, |_, _| Ok(vec![Command::Set(5)]));
 }
 
-pub(super) unsafe extern "system" fn front_face(command_buffer: vk::CommandBuffer, _: vk::FrontFace) {
+pub(crate) unsafe extern "system" fn front_face(command_buffer: vk::CommandBuffer, _: vk::FrontFace) {
     let recording = "VUID-vkCmdSetFrontFace-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdSetFrontFace"), recording, |_, _| Ok(vec![Command::Set(6)]));
+    record(command_buffer, "vkCmdSetFrontFace", recording, |_, _| Ok(vec![Command::Set(6)]));
 }
 
-pub(super) unsafe extern "system" fn begin_label(
+pub(crate) unsafe extern "system" fn begin_label(
     command_buffer: vk::CommandBuffer,
     _: *const vk::DebugUtilsLabelEXT<'_>,
 ) {
     let recording = "VUID-vkCmdBeginDebugUtilsLabelEXT-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdBeginDebugUtilsLabelEXT"), recording, |_, _| {
-        Ok(vec![Command::Label(true)])
-    });
+    record(command_buffer, "vkCmdBeginDebugUtilsLabelEXT", recording, |_, _| Ok(vec![Command::Label(true)]));
 }
 
-pub(super) unsafe extern "system" fn end_label(command_buffer: vk::CommandBuffer) {
+pub(crate) unsafe extern "system" fn end_label(command_buffer: vk::CommandBuffer) {
     let recording = "VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdEndDebugUtilsLabelEXT"), recording, |_, state| {
+    record(command_buffer, "vkCmdEndDebugUtilsLabelEXT", recording, |_, state| {
         let begun = state.commands.buffers.get(&command_buffer).map_or(0, |buffer| buffer.uses.labels);
         refuse_if!(begun == 0 => "VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01912", "no label was begun");
         Ok(vec![Command::Label(false)])

@@ -6,12 +6,13 @@ use std::ops::Range;
 
 use ash::vk;
 use ash::vk::Handle as _;
-use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+use vk::AccessFlags2 as Access;
+use vk::PipelineStageFlags2 as Stages;
 
 use super::owners::{Half, Transfer};
 use super::past::{Access1, Unordered};
 use super::scope::WRITES;
-use super::{Actor, Bar, Finding, Judge, Of, On, Place, Scope, Site, Use, report};
+use super::{Actor, Bar, Finding, Judge, Of, On, Place, Scope, Site, Use};
 
 /// A part of a resource: bytes, or subresources by their numbers.
 #[derive(Debug, Clone)]
@@ -93,7 +94,7 @@ impl Feed {
     }
 
     fn rules(actor: Actor, found: &[Finding]) -> Vec<&'static str> {
-        found.iter().map(|finding| report::rule(actor, finding)).collect()
+        found.iter().map(|finding| super::rule(actor, finding)).collect()
     }
 
     /// A queue runs a command.
@@ -177,7 +178,7 @@ pub fn writes(access: Access) -> bool {
 }
 
 fn semaphore(lane: usize) -> vk::Semaphore {
-    vk::Semaphore::from_raw(crate::arithmetic::widen(lane) + 1)
+    vk::Semaphore::from_raw(crate::facts::arithmetic::widen(lane) + 1)
 }
 
 fn bits(mask: u64) -> impl Iterator<Item = u64> {

@@ -18,13 +18,11 @@
 //!   comes after the semaphore, whatever its first stages are.
 #![forbid(unsafe_code)]
 
-mod accesses;
 pub mod feed;
-mod owners;
-mod past;
-mod report;
-mod scope;
-mod spaces;
+pub(crate) mod owners;
+pub(crate) mod past;
+pub(crate) mod scope;
+pub(crate) mod spaces;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,50 +30,49 @@ use std::ops::Range;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::commands::Command;
-use super::state::{Device, DeviceState};
 use owners::{Act, Misowned, Owners};
-pub(super) use owners::{Half, Transfer, is_outside};
 use past::{Access1, Missing, Past, Step};
-pub(super) use scope::{Scope, access2, stages2};
 use spaces::{History, Space};
+
+pub(crate) use owners::{Half, Transfer, is_outside};
+pub(crate) use scope::{Scope, access2, stages2};
 
 /// A recorded call: which one it is of its command buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Site {
-    pub(super) call: &'static str,
-    pub(super) index: u32,
-    pub(super) buffer: vk::CommandBuffer,
+pub(crate) struct Site {
+    pub(crate) call: &'static str,
+    pub(crate) index: u32,
+    pub(crate) buffer: vk::CommandBuffer,
 }
 
 /// A call that a queue runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Actor {
-    pub(super) lane: usize,
-    pub(super) submission: u64,
-    pub(super) site: Site,
+pub(crate) struct Actor {
+    pub(crate) lane: usize,
+    pub(crate) submission: u64,
+    pub(crate) site: Site,
 }
 
 /// What a barrier in a command says.
 #[derive(Debug, Clone)]
-pub(super) struct Bar {
-    pub(super) first: Scope,
-    pub(super) second: Scope,
-    pub(super) on: On,
+pub(crate) struct Bar {
+    pub(crate) first: Scope,
+    pub(crate) second: Scope,
+    pub(crate) on: On,
     /// If it changes the owner.
-    pub(super) half: Option<Half>,
+    pub(crate) half: Option<Half>,
 }
 
 impl Bar {
     /// Whether it writes, as far as others can see: it changes a layout or an owner.
-    fn changes(&self) -> bool {
+    pub(crate) fn changes(&self) -> bool {
         self.half.is_some() || matches!(self.on, On::Image { layouts: (old, new), .. } if old != new)
     }
 }
 
 /// What a barrier makes available and visible.
 #[derive(Debug, Clone)]
-pub(super) enum On {
+pub(crate) enum On {
     All,
     Buffer { buffer: vk::Buffer, offset: u64, size: u64 },
     Image { image: vk::Image, range: vk::ImageSubresourceRange, layouts: (vk::ImageLayout, vk::ImageLayout) },
@@ -83,26 +80,26 @@ pub(super) enum On {
 
 /// What an access is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Of {
     Buffer(vk::Buffer),
     Image(vk::Image),
 }
 
 /// Units of a space: bytes of a memory, or subresources of an image.
 #[derive(Debug, Clone)]
-struct Place {
+pub(crate) struct Place {
     /// The handle of the memory, of the image, or of a sparse buffer.
-    space: u64,
-    of: Of,
+    pub(crate) space: u64,
+    pub(crate) of: Of,
     /// Where the resource begins in its space.
-    base: u64,
-    ranges: Vec<Range<u64>>,
+    pub(crate) base: u64,
+    pub(crate) ranges: Vec<Range<u64>>,
     /// Whether one family of queues owns it at a time.
-    exclusive: bool,
+    pub(crate) exclusive: bool,
 }
 
 impl Of {
-    fn raw(self) -> u64 {
+    pub(crate) fn raw(self) -> u64 {
         match self {
             Self::Buffer(buffer) => buffer.as_raw(),
             Self::Image(image) => image.as_raw(),
@@ -112,75 +109,75 @@ impl Of {
 
 /// An access of a command.
 #[derive(Debug, Clone)]
-struct Use {
-    place: Place,
-    access: Access1,
+pub(crate) struct Use {
+    pub(crate) place: Place,
+    pub(crate) access: Access1,
     /// Whether it needs what is there, also of what it does not touch: its family has to own that.
-    keeps: bool,
+    pub(crate) keeps: bool,
 }
 
 impl Use {
-    fn new(place: Place, access: Access1) -> Self {
+    pub(crate) fn new(place: Place, access: Access1) -> Self {
         Self { place, access, keeps: !access.write }
     }
 }
 
 /// What the judge objects to.
 #[derive(Debug)]
-enum Finding {
+pub(crate) enum Finding {
     Hazard(Box<Hazard>),
     Owner(Misowned),
 }
 
 /// Two accesses that nothing orders as it should.
 #[derive(Debug)]
-struct Hazard {
-    before: Past,
-    place: Place,
-    range: Range<u64>,
-    missing: Missing,
+pub(crate) struct Hazard {
+    pub(crate) before: Past,
+    pub(crate) place: Place,
+    pub(crate) range: Range<u64>,
+    pub(crate) missing: Missing,
     /// What comes after; `None` is a change of layout.
-    next: Option<Access1>,
+    pub(crate) next: Option<Access1>,
 }
 
 /// The signal of a semaphore by a submission.
 #[derive(Debug, Clone, Copy)]
-struct Signal {
-    value: u64,
-    lane: usize,
-    submission: u64,
-    first: Scope,
+pub(crate) struct Signal {
+    pub(crate) value: u64,
+    pub(crate) lane: usize,
+    pub(crate) submission: u64,
+    pub(crate) first: Scope,
 }
 
 /// A semaphore that a submission waits for or signals, its value, and the stages that do.
-pub(super) type SemaphoreUse = (vk::Semaphore, u64, vk::PipelineStageFlags2);
+pub(crate) type SemaphoreUse = (vk::Semaphore, u64, vk::PipelineStageFlags2);
 
 /// The most signals that are remembered of one semaphore.
-const MOST_SIGNALS: usize = 64;
+pub(crate) const MOST_SIGNALS: usize = 64;
 
 /// What a device's queues have done and the host has not waited for.
 #[derive(Debug, Default)]
-pub(super) struct Judge {
-    spaces: BTreeMap<u64, Space<History>>,
-    owners: Owners,
+pub(crate) struct Judge {
+    pub(crate) spaces: BTreeMap<u64, Space<History>>,
+    pub(crate) owners: Owners,
     /// Whether an acquire needs first stages that the semaphore's wait has.
-    strict: bool,
+    pub(crate) strict: bool,
     /// The family of each queue.
-    families: Vec<u32>,
-    signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
+    pub(crate) families: Vec<u32>,
+    pub(crate) signals: BTreeMap<vk::Semaphore, Vec<Signal>>,
     /// The submission that signaled each fence.
-    fences: BTreeMap<vk::Fence, (usize, u64)>,
+    pub(crate) fences: BTreeMap<vk::Fence, (usize, u64)>,
     /// The last two calls between which a shader had a hazard.
-    reported: Option<(Actor, Option<Actor>)>,
+    pub(crate) reported: Option<(Actor, Option<Actor>)>,
 }
 
 impl Judge {
-    pub(super) fn new(families: Vec<u32>) -> Self {
+    pub(crate) fn new(families: Vec<u32>) -> Self {
         Self { families, ..Self::default() }
     }
 
     /// What a queue does to what a family owns. Nothing can be wrong where there is one family.
-    fn own(&mut self, lane: usize, place: &Place, act: Act) -> Option<Finding> {
+    pub(crate) fn own(&mut self, lane: usize, place: &Place, act: Act) -> Option<Finding> {
         let family = *self.families.get(lane)?;
         if self.families.iter().all(|other| *other == family) {
             return None;
@@ -189,7 +186,7 @@ impl Judge {
     }
 
     /// The accesses of one call: each is compared with those before the call, and then all become one of them.
-    fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Finding> {
+    pub(crate) fn access(&mut self, actor: Actor, uses: &[Use]) -> Vec<Finding> {
         let mut found: Vec<_> = uses.iter().filter_map(|usage| self.check(actor, usage)).collect();
         for usage in uses {
             let act = if usage.keeps { Act::Use } else { Act::Take };
@@ -208,7 +205,7 @@ impl Judge {
         found
     }
 
-    fn check(&self, actor: Actor, usage: &Use) -> Option<Finding> {
+    pub(crate) fn check(&self, actor: Actor, usage: &Use) -> Option<Finding> {
         let space = self.spaces.get(&usage.place.space)?;
         let cells = usage.place.ranges.iter().flat_map(|range| space.overlapping(range));
         // Writes that need no order among themselves, of one resource.
@@ -232,7 +229,7 @@ impl Judge {
     }
 
     /// The barriers of one call, each with what it is about.
-    fn barrier(
+    pub(crate) fn barrier(
         &mut self,
         actor: Actor,
         bars: &[(Bar, Option<Place>)],
@@ -306,13 +303,13 @@ impl Judge {
         found
     }
 
-    fn each(&mut self, mut change: impl FnMut(&mut Past)) {
+    pub(crate) fn each(&mut self, mut change: impl FnMut(&mut Past)) {
         let cells = self.spaces.values_mut().flat_map(Space::cells);
         cells.for_each(|(_, cell)| cell.past.iter_mut().for_each(&mut change));
     }
 
     /// A submission begins: it has waited for semaphores.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         lane: usize,
         submission: u64,
@@ -335,7 +332,7 @@ impl Judge {
     }
 
     /// A submission ends: it signals semaphores and a fence.
-    pub(super) fn end(&mut self, lane: usize, submission: u64, signals: &[SemaphoreUse], fence: vk::Fence) {
+    pub(crate) fn end(&mut self, lane: usize, submission: u64, signals: &[SemaphoreUse], fence: vk::Fence) {
         for &(semaphore, value, stages) in signals {
             let known = self.signals.entry(semaphore).or_default();
             if known.len() == MOST_SIGNALS {
@@ -348,14 +345,14 @@ impl Judge {
     }
 
     /// The host knows that a fence is signaled.
-    pub(super) fn host_saw_fence(&mut self, fence: vk::Fence) {
+    pub(crate) fn host_saw_fence(&mut self, fence: vk::Fence) {
         if let Some((lane, submission)) = self.fences.remove(&fence) {
             self.forget(lane, submission);
         }
     }
 
     /// The host knows that a semaphore has reached a value.
-    pub(super) fn host_saw_value(&mut self, semaphore: vk::Semaphore, value: u64) {
+    pub(crate) fn host_saw_value(&mut self, semaphore: vk::Semaphore, value: u64) {
         let signals = self.signals.get(&semaphore).map(Vec::as_slice).unwrap_or_default();
         let mut seen: Vec<_> = signals.iter().filter(|signal| signal.value <= value).copied().collect();
         seen.extend(satisfying(signals, value));
@@ -363,90 +360,37 @@ impl Judge {
     }
 
     /// The host knows that queues are idle.
-    pub(super) fn host_saw_idle(&mut self, lanes: Range<usize>) {
+    pub(crate) fn host_saw_idle(&mut self, lanes: Range<usize>) {
         lanes.for_each(|lane| self.forget(lane, u64::MAX - 1));
     }
 
-    fn forget(&mut self, lane: usize, submission: u64) {
+    pub(crate) fn forget(&mut self, lane: usize, submission: u64) {
         self.spaces.retain(|_, space| space.retain(|past| !past.is_done(lane, submission)));
     }
 }
 
 /// The signal after which a semaphore has a value.
-fn satisfying(signals: &[Signal], value: u64) -> Option<Signal> {
+pub(crate) fn satisfying(signals: &[Signal], value: u64) -> Option<Signal> {
     signals.iter().filter(|signal| signal.value >= value).min_by_key(|signal| signal.value).copied()
 }
 
-/// Barriers, each with what it is about.
-fn placed(state: &DeviceState, bars: &[Bar]) -> Vec<(Bar, Option<Place>)> {
-    bars.iter().map(|bar| (bar.clone(), accesses::place(state, &bar.on))).collect()
-}
-
-/// Judges one command that a queue runs now, and reports what it finds.
-pub(super) fn judge(device: &Device, command: &Command, actor: Actor) {
-    let mut state = device.state.lock();
-    let Some(mut judge) = state.hazards.take() else { return };
-    if matches!(command, Command::Barrier(_)) {
-        judge.owners.retain(|handle| {
-            state.buffers.contains_key(&vk::Buffer::from_raw(handle))
-                || state.images.contains_key(&vk::Image::from_raw(handle))
-        });
-    }
-    let found = match command {
-        Command::Barrier(bars) => judge.barrier(actor, &placed(&state, bars), None),
-        Command::WaitEvents { events, bars } => judge.barrier(actor, &placed(&state, bars), Some(events)),
-        Command::SetEvent { event, stages } => {
-            let first = Scope::first(*stages, vk::AccessFlags2::NONE);
-            judge.each(|past| past.mark(actor.lane, *event, first.order));
-            Vec::new()
+/// The name that the validation layer has for it. What two queues do at a time is a race.
+pub(crate) fn rule(actor: Actor, finding: &Finding) -> &'static str {
+    let hazard = match finding {
+        Finding::Hazard(hazard) => hazard,
+        Finding::Owner(Misowned { act: Act::Half(Half::Acquire(_)), .. }) => {
+            return "VUID-vkQueueSubmit-pSubmits-02207";
         }
-        Command::ResetEvent { event } => {
-            judge.each(|past| past.unmark(*event));
-            Vec::new()
-        }
-        command => judge.access(actor, &accesses::of(device, &state, command, actor)),
+        Finding::Owner(_) => return "SUBLET-exclusive-ownership",
     };
-    state.hazards = Some(judge);
-    found.iter().for_each(|finding| report::report(device, &state, actor, finding));
-}
-
-/// Judges what a shader reads or writes: bytes of a buffer.
-pub(super) fn judge_shader(
-    device: &Device,
-    (actor, stage): (Actor, vk::ShaderStageFlags),
-    buffer: vk::Buffer,
-    range: (u64, u64),
-    write: bool,
-) {
-    judge_use(device, actor, |state| accesses::of_shader(state, stage, buffer, range, write));
-}
-
-/// Judges what a shader reads or writes: a subresource of an image, whole, as nobody knows which texels another reads.
-pub(super) fn judge_texels(
-    device: &Device,
-    (actor, stage): (Actor, vk::ShaderStageFlags),
-    image: vk::Image,
-    range: &vk::ImageSubresourceRange,
-    (sampled, write): (bool, bool),
-) {
-    judge_use(device, actor, |state| accesses::of_texels(state, stage, image, range, (sampled, write)));
-}
-
-/// Of a dispatch or a draw only the first of several hazards with the same call is reported.
-fn judge_use(device: &Device, actor: Actor, of: impl FnOnce(&DeviceState) -> Option<Use>) {
-    let mut state = device.state.lock();
-    let Some(mut judge) = state.hazards.take() else { return };
-    let uses: Vec<_> = of(&state).into_iter().collect();
-    let found = judge.access(actor, &uses);
-    for finding in &found {
-        let pair = match finding {
-            Finding::Hazard(hazard) => (actor, Some(hazard.before.actor)),
-            Finding::Owner(_) => (actor, None),
-        };
-        if judge.reported != Some(pair) {
-            judge.reported = Some(pair);
-            report::report(device, &state, actor, finding);
-        }
+    let races = hazard.missing == Missing::Semaphore && hazard.before.actor.lane != actor.lane;
+    let next_writes = hazard.next.is_none_or(|next| next.write);
+    match (races, next_writes, hazard.before.access.write) {
+        (false, false, _) => "SYNC-HAZARD-READ-AFTER-WRITE",
+        (false, true, false) => "SYNC-HAZARD-WRITE-AFTER-READ",
+        (false, true, true) => "SYNC-HAZARD-WRITE-AFTER-WRITE",
+        (true, false, _) => "SYNC-HAZARD-READ-RACING-WRITE",
+        (true, true, false) => "SYNC-HAZARD-WRITE-RACING-READ",
+        (true, true, true) => "SYNC-HAZARD-WRITE-RACING-WRITE",
     }
-    state.hazards = Some(judge);
 }

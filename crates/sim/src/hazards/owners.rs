@@ -30,7 +30,7 @@ pub(crate) enum Half {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// Whoever comes first gets it.
     #[default]
     Nobody,
@@ -40,7 +40,7 @@ pub(super) enum Owner {
 
 /// What a family does to bytes or subresources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// Needs what is there.
     Use,
     /// Writes, whatever was there: takes it from whoever had it.
@@ -51,20 +51,20 @@ pub(super) enum Act {
 
 /// A family does what only another one may do.
 #[derive(Debug)]
-pub(super) struct Misowned {
-    pub(super) place: Place,
-    pub(super) range: Range<u64>,
-    pub(super) owner: Owner,
-    pub(super) family: u32,
-    pub(super) act: Act,
+pub(crate) struct Misowned {
+    pub(crate) place: Place,
+    pub(crate) range: Range<u64>,
+    pub(crate) owner: Owner,
+    pub(crate) family: u32,
+    pub(crate) act: Act,
 }
 
 /// The owners of bytes and subresources, by the handle of the resource.
 #[derive(Debug, Default)]
-pub(super) struct Owners(BTreeMap<u64, Space<Owner>>);
+pub(crate) struct Owners(BTreeMap<u64, Space<Owner>>);
 
 impl Owners {
-    pub(super) fn act(&mut self, family: u32, place: &Place, act: Act) -> Option<Misowned> {
+    pub(crate) fn act(&mut self, family: u32, place: &Place, act: Act) -> Option<Misowned> {
         if !place.exclusive {
             return None;
         }
@@ -101,7 +101,7 @@ impl Owners {
     }
 
     /// Forgets resources that are gone.
-    pub(super) fn retain(&mut self, exists: impl Fn(u64) -> bool) {
+    pub(crate) fn retain(&mut self, exists: impl Fn(u64) -> bool) {
         self.0.retain(|handle, _| exists(*handle));
     }
 }

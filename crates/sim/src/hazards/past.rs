@@ -2,16 +2,17 @@
 #![forbid(unsafe_code)]
 
 use ash::vk;
-use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+use vk::AccessFlags2 as Access;
+use vk::PipelineStageFlags2 as Stages;
 
 use super::scope::Scope;
 use super::{Actor, Of};
 
 /// A part of a subresource, in texels: from the first to behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Area {
-    pub(super) from: [i64; 3],
-    pub(super) to: [i64; 3],
+pub(crate) struct Area {
+    pub(crate) from: [i64; 3],
+    pub(crate) to: [i64; 3],
 }
 
 impl Area {
@@ -26,18 +27,18 @@ impl Area {
 
 /// What somebody does with a resource. No area is all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Access1 {
-    pub(super) stages: Stages,
-    pub(super) access: Access,
-    pub(super) write: bool,
-    pub(super) area: Option<Area>,
+pub(crate) struct Access1 {
+    pub(crate) stages: Stages,
+    pub(crate) access: Access,
+    pub(crate) write: bool,
+    pub(crate) area: Option<Area>,
     /// The uses that it belongs to, if those need no order among themselves.
-    pub(super) unordered: Option<Unordered>,
+    pub(crate) unordered: Option<Unordered>,
 }
 
 /// Uses of a resource that need no barrier among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unordered {
+pub(crate) enum Unordered {
     /// Writes of a kind that do not care which is last.
     Kind(Stages, Access),
     /// Those of an attachment, from the beginning of rendering to its end, in one submission: they are in order by
@@ -84,10 +85,10 @@ struct Mark {
 
 /// An access that is over. A barrier that changes a layout is one too: a write in no stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Past {
-    pub(super) actor: Actor,
-    pub(super) of: Of,
-    pub(super) access: Access1,
+pub(crate) struct Past {
+    pub(crate) actor: Actor,
+    pub(crate) of: Of,
+    pub(crate) access: Access1,
     available: bool,
     orders: Vec<Order>,
     marks: Vec<Mark>,
@@ -95,7 +96,7 @@ pub(super) struct Past {
 
 /// What two accesses lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     Semaphore,
     Execution,
     Available,
@@ -103,24 +104,24 @@ pub(super) enum Missing {
 }
 
 /// A barrier, as one access sees it.
-pub(super) struct Step {
-    pub(super) first: Scope,
-    pub(super) second: Scope,
+pub(crate) struct Step {
+    pub(crate) first: Scope,
+    pub(crate) second: Scope,
     /// Whether it makes what was written here available and visible.
-    pub(super) here: bool,
+    pub(crate) here: bool,
     /// Whether it acquires from another family: then it is after the semaphore, whatever its first stages are.
-    pub(super) acquires: bool,
+    pub(crate) acquires: bool,
 }
 
 impl Past {
-    pub(super) fn new(actor: Actor, of: Of, access: Access1) -> Self {
+    pub(crate) fn new(actor: Actor, of: Of, access: Access1) -> Self {
         let own =
             Order { lane: actor.lane, after: Stages::NONE, visible: Vec::new(), done: actor.submission };
         Self { actor, of, access, available: false, orders: vec![own], marks: Vec::new() }
     }
 
     /// What a barrier does that changes a layout: it is before all that the barrier lets wait.
-    pub(super) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
+    pub(crate) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
         let access =
             Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None, unordered: None };
         let mut past = Self::new(actor, of, access);
@@ -129,7 +130,7 @@ impl Past {
         past
     }
 
-    pub(super) fn is_transition(&self) -> bool {
+    pub(crate) fn is_transition(&self) -> bool {
         self.access.stages.is_empty()
     }
 
@@ -160,7 +161,7 @@ impl Past {
 
     /// What this lacks to be before `next`, which `actor` does. `seen` says whether somebody has read between the two
     /// what this wrote.
-    pub(super) fn missing(&self, actor: Actor, next: &Access1, seen: bool) -> Option<Missing> {
+    pub(crate) fn missing(&self, actor: Actor, next: &Access1, seen: bool) -> Option<Missing> {
         // What the invocations of a shader do among themselves is its own affair.
         if self.actor == actor {
             return None;
@@ -193,13 +194,13 @@ impl Past {
     }
 
     /// Whether `next` leaves nothing of this to be remembered: a write that covers it, or a later read by the same.
-    pub(super) fn is_over(&self, lane: usize, next: &Access1) -> bool {
+    pub(crate) fn is_over(&self, lane: usize, next: &Access1) -> bool {
         let same = !self.access.write && self.actor.lane == lane && next.stages.contains(self.access.stages);
         next.covers(&self.access) && (next.write || same)
     }
 
     /// Whether this read follows a write and covers what `next` writes of it.
-    pub(super) fn shows(&self, write: &Access1) -> bool {
+    pub(crate) fn shows(&self, write: &Access1) -> bool {
         !self.access.write && self.access.covers(write)
     }
 
@@ -212,7 +213,7 @@ impl Past {
     }
 
     /// What this lacks to be before the change of layout that a barrier of a call makes.
-    pub(super) fn missing_before(
+    pub(crate) fn missing_before(
         &self,
         lane: usize,
         steps: &[Step],
@@ -241,7 +242,7 @@ impl Past {
     }
 
     /// What the barriers of one call do: all start from what was before the call, or before the event was set.
-    pub(super) fn wait(&mut self, lane: usize, steps: &[Step], events: Events<'_>) {
+    pub(crate) fn wait(&mut self, lane: usize, steps: &[Step], events: Events<'_>) {
         let Some(reached) = self.reached_at(lane, events) else { return };
         self.available |= steps.iter().any(|step| self.makes_available(lane, step));
         let available = self.available && self.access.write;
@@ -251,7 +252,7 @@ impl Past {
     }
 
     /// What waiting for a semaphore does to all that is before its signal.
-    pub(super) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
+    pub(crate) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
         let before = self.order(signal.lane).is_some_and(|order| order.done <= signal.submission);
         if !before || !signal.first.order.intersects(self.reached(signal.lane)) && !self.is_transition() {
             return;
@@ -264,12 +265,12 @@ impl Past {
     }
 
     /// Whether it is over when a submission is.
-    pub(super) fn is_done(&self, lane: usize, submission: u64) -> bool {
+    pub(crate) fn is_done(&self, lane: usize, submission: u64) -> bool {
         self.order(lane).is_some_and(|order| order.done <= submission)
     }
 
     /// Remembers what has been reached when an event is set.
-    pub(super) fn mark(&mut self, lane: usize, event: vk::Event, first: Stages) {
+    pub(crate) fn mark(&mut self, lane: usize, event: vk::Event, first: Stages) {
         self.unmark(event);
         let reached = self.reached(lane) & first;
         if !reached.is_empty() {
@@ -277,10 +278,10 @@ impl Past {
         }
     }
 
-    pub(super) fn unmark(&mut self, event: vk::Event) {
+    pub(crate) fn unmark(&mut self, event: vk::Event) {
         self.marks.retain(|mark| mark.event != event);
     }
 }
 
 /// The events that a barrier waits for, if it is one in two halves.
-pub(super) type Events<'a> = Option<&'a [vk::Event]>;
+pub(crate) type Events<'a> = Option<&'a [vk::Event]>;

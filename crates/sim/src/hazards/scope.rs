@@ -2,17 +2,18 @@
 #![forbid(unsafe_code)]
 
 use ash::vk;
-use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+use vk::AccessFlags2 as Access;
+use vk::PipelineStageFlags2 as Stages;
 
 /// One side of a dependency.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Scope {
     /// The stages whose execution is ordered: in a first scope also those that come before, in a second one also those
     /// that come after.
-    pub(super) order: Stages,
+    pub(crate) order: Stages,
     /// The stages whose accesses are meant: those that the program named.
-    pub(super) stages: Stages,
-    pub(super) access: Access,
+    pub(crate) stages: Stages,
+    pub(crate) access: Access,
 }
 
 impl Scope {
@@ -26,7 +27,7 @@ impl Scope {
     }
 
     /// Either side, without the order among the stages of a pipeline.
-    pub(super) fn named(stages: Stages, access: Access) -> Self {
+    pub(crate) fn named(stages: Stages, access: Access) -> Self {
         let named = stages_of(stages);
         Self { order: named, stages: named, access: accesses_of(access) }
     }
@@ -101,7 +102,7 @@ const ACCESS_GROUPS: [(Access, Access); 4] = [
 ];
 
 /// Every access that writes.
-pub(super) const WRITES: Access = Access::from_raw(
+pub(crate) const WRITES: Access = Access::from_raw(
     Access::SHADER_WRITE.as_raw()
         | Access::SHADER_STORAGE_WRITE.as_raw()
         | Access::COLOR_ATTACHMENT_WRITE.as_raw()

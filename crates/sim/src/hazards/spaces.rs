@@ -13,7 +13,7 @@ const MOST: usize = 64;
 
 /// Intervals by their first unit, each with its end. Where there is none, nothing happened.
 #[derive(Debug)]
-pub(super) struct Space<T>(BTreeMap<u64, (u64, T)>);
+pub(crate) struct Space<T>(BTreeMap<u64, (u64, T)>);
 
 impl<T> Default for Space<T> {
     fn default() -> Self {
@@ -23,18 +23,18 @@ impl<T> Default for Space<T> {
 
 /// What happened to all units of an interval.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct History {
-    pub(super) past: Vec<Past>,
+pub(crate) struct History {
+    pub(crate) past: Vec<Past>,
 }
 
 impl History {
     /// A write that was read is reported only if the reads have nothing to report.
-    pub(super) fn reads_first(&self) -> impl Iterator<Item = &Past> {
+    pub(crate) fn reads_first(&self) -> impl Iterator<Item = &Past> {
         let reads = self.past.iter().filter(|past| !past.access.write);
         reads.chain(self.past.iter().filter(|past| past.access.write))
     }
 
-    pub(super) fn push(&mut self, past: Past) {
+    pub(crate) fn push(&mut self, past: Past) {
         if self.past.len() == MOST {
             self.past.remove(0);
         }
@@ -44,7 +44,7 @@ impl History {
 
 impl<T: Clone + Default + PartialEq> Space<T> {
     /// Makes an interval begin at `at`, if one holds it.
-    pub(super) fn split(&mut self, at: u64) {
+    pub(crate) fn split(&mut self, at: u64) {
         let Some((_, (end, value))) = self.0.range_mut(..at).next_back() else { return };
         if *end > at {
             let rest = (*end, value.clone());
@@ -54,7 +54,7 @@ impl<T: Clone + Default + PartialEq> Space<T> {
     }
 
     /// The intervals that overlap a range, each with its part that is in the range.
-    pub(super) fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
+    pub(crate) fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (Range<u64>, &T)> {
         let Range { start, end } = *range;
         let first = self.0.range(..=start).next_back().map_or(start, |(first, _)| *first);
         let cells = self.0.range(first..end.max(first)).filter(move |(_, (own, _))| *own > start);
@@ -62,7 +62,7 @@ impl<T: Clone + Default + PartialEq> Space<T> {
     }
 
     /// Changes all that is in a range, also where nothing was.
-    pub(super) fn change(&mut self, range: &Range<u64>, change: impl Fn(&mut T)) {
+    pub(crate) fn change(&mut self, range: &Range<u64>, change: impl Fn(&mut T)) {
         self.split(range.start);
         self.split(range.end);
         self.fill(range);
@@ -103,14 +103,14 @@ impl<T: Clone + Default + PartialEq> Space<T> {
     }
 
     /// Every interval, with where it begins.
-    pub(super) fn cells(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+    pub(crate) fn cells(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
         self.0.iter_mut().map(|(start, (_, value))| (*start, value))
     }
 }
 
 impl Space<History> {
     /// Forgets what is over. Whether anything is left.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Past) -> bool) -> bool {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Past) -> bool) -> bool {
         self.0.retain(|_, (_, history)| {
             history.past.retain(&keep);
             !history.past.is_empty()

@@ -13,7 +13,7 @@ fn allocation_of_nothing() {
 #[test]
 fn allocation_of_an_unknown_type() {
     let gpu = simple();
-    let count = crate::arithmetic::narrow(gpu.profile().types.len());
+    let count = crate::facts::arithmetic::narrow(gpu.profile().types.len());
     let info = vk::MemoryAllocateInfo::default().allocation_size(64).memory_type_index(count);
     assert_eq!(unsafe { gpu.device().allocate_memory(&info, None) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-vkAllocateMemory-pAllocateInfo-01714"]);
@@ -56,7 +56,7 @@ fn device_coherent_memory_without_the_feature() {
     let profile =
         ALL.iter().copied().find(|it| it.types.iter().any(|kind| kind.flags.contains(flag))).unwrap();
     let kind = profile.types.iter().position(|kind| kind.flags.contains(flag)).unwrap();
-    let kind = crate::arithmetic::narrow(kind);
+    let kind = crate::facts::arithmetic::narrow(kind);
     let with = Gpu::new(profile);
     let memory = allocate(&with, 64, kind);
     unsafe { with.device().free_memory(memory, None) };

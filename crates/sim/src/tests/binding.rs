@@ -240,9 +240,10 @@ fn binds_to_a_type_that_the_resource_cannot_use() {
         let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_1).build();
         let image = image(&gpu, 64);
         let needs = image_needs(&gpu, image);
-        let other = (0..profile.types.len()).map(crate::arithmetic::narrow);
+        let other = (0..profile.types.len()).map(crate::facts::arithmetic::narrow);
         let special = vk::MemoryPropertyFlags::PROTECTED;
-        let plain = |kind: &u32| !profile.types[crate::arithmetic::index(*kind)].flags.intersects(special);
+        let plain =
+            |kind: &u32| !profile.types[crate::facts::arithmetic::index(*kind)].flags.intersects(special);
         let other = other.filter(plain).find(|kind| needs.memory_type_bits & (1 << kind) == 0);
         if other.is_none() {
             gpu.finish();

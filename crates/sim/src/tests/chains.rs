@@ -274,7 +274,7 @@ fn sizes_above_the_limit_of_one_allocation() {
         );
         assert_eq!(grants, profile.name.starts_with("nvidia-"), "{}", profile.name);
         let heap = profile.types[0].heap;
-        if profile.heaps[crate::arithmetic::index(heap)].size <= limit {
+        if profile.heaps[crate::facts::arithmetic::index(heap)].size <= limit {
             continue;
         }
         let gpu = Gpu::new(profile);

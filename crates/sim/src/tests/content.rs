@@ -110,8 +110,8 @@ fn mappings_are_aligned_as_the_limits_say() {
     for &profile in ALL {
         let gpu = Gpu::new(profile);
         let alignment = usize::try_from(profile.limits.min_memory_map_alignment).unwrap();
-        for kind in (0..profile.types.len()).map(crate::arithmetic::narrow) {
-            let flags = profile.types[crate::arithmetic::index(kind)].flags;
+        for kind in (0..profile.types.len()).map(crate::facts::arithmetic::narrow) {
+            let flags = profile.types[crate::facts::arithmetic::index(kind)].flags;
             let special = vk::MemoryPropertyFlags::PROTECTED;
             if !flags.contains(VISIBLE) || flags.intersects(special) {
                 continue;

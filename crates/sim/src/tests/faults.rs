@@ -88,7 +88,8 @@ fn budgets_are_what_was_allocated_or_what_was_ordered() {
         (budget.heap_budget[0], budget.heap_usage[0])
     };
     let size = profile.heaps[0].size;
-    let kind = crate::arithmetic::narrow(profile.types.iter().position(|kind| kind.heap == 0).unwrap());
+    let kind =
+        crate::facts::arithmetic::narrow(profile.types.iter().position(|kind| kind.heap == 0).unwrap());
     assert_eq!(ask(), (size, 0));
     let memory = allocate(&gpu, 4096, kind);
     assert_eq!(ask(), (size, 4096));

@@ -2,8 +2,8 @@
 
 use ash::vk::Handle as _;
 
-use super::super::state::registry;
 use super::*;
+use crate::objects::registry;
 
 #[test]
 fn unknown_freed_and_null_handles() {
@@ -374,7 +374,7 @@ fn command_pools_fences_and_semaphores_leak_too() {
     assert!(messages.iter().all(|message| message.vuid == "VUID-vkDestroyDevice-device-05137"));
     // The command buffer went with its device: its handle is nobody's.
     assert_eq!(unsafe { handles.end_command_buffer(commands[0]) }, Err(WRONG));
-    assert!(super::super::state::registry::command_buffer(commands[0]).is_none());
+    assert!(crate::objects::registry::command_buffer(commands[0]).is_none());
 }
 
 /// Notes whether the device's lock is free.
@@ -422,7 +422,7 @@ fn a_program_that_is_told_of_a_report_may_use_the_gpu() {
     if let Some(found) =
         registry::device(device.handle()).unwrap().state.lock().sync.semaphores.get_mut(&semaphore)
     {
-        found.kind = crate::sync::Kind::Timeline { value: 3, scheduled: 3 };
+        found.kind = crate::objects::sync::Kind::Timeline { value: 3, scheduled: 3 };
     }
     assert_eq!(gpu.run_pending(), 1);
     unsafe { utils.destroy_debug_utils_messenger(messenger, None) };

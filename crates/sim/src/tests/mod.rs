@@ -21,8 +21,8 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::profiles::{ALL, Profile};
-use super::{Gpu, Message};
+use crate::facts::profiles::{ALL, Profile};
+use crate::{Gpu, Message};
 
 /// A profile with memory that is host visible but not coherent.
 fn non_coherent() -> (&'static Profile, u32) {
@@ -44,7 +44,7 @@ fn type_with(
     let without = without | special;
     let found =
         profile.types.iter().position(|kind| kind.flags.contains(with) && !kind.flags.intersects(without));
-    found.map(crate::arithmetic::narrow)
+    found.map(crate::facts::arithmetic::narrow)
 }
 
 fn profile(name: &str) -> &'static Profile {

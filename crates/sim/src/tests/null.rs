@@ -1,7 +1,7 @@
 //! The device that does nothing still answers as a driver would.
 
-use super::super::NullGpu;
 use super::*;
+use crate::gpu::null::NullGpu;
 
 #[test]
 fn every_profile_answers() {
@@ -132,7 +132,7 @@ fn bindings_of_layouts_have_room_in_descriptor_buffers() {
         let offsets = [0, 1].map(|binding| unsafe {
             functions.get_descriptor_set_layout_binding_offset(layouts[0], binding)
         });
-        let wide = crate::arithmetic::widen;
+        let wide = crate::facts::arithmetic::widen;
         assert!(offsets[1] - offsets[0] >= 3 * wide(limits.sampler));
         assert!(
             size - offsets[1] >= 1000 * wide(limits.storage_buffer) && size % limits.offset_alignment == 0
@@ -147,10 +147,10 @@ fn bindings_of_layouts_have_room_in_descriptor_buffers() {
 
 #[test]
 fn what_it_replaces_exists() {
-    for (pfn, _) in super::super::null::functions() {
+    for (pfn, _) in crate::driver::null::functions() {
         let name = pfn.strip_prefix("PFN_").unwrap();
-        let (_, entry) = super::super::entry::Call::find(name).unwrap();
+        let entry = crate::driver::find(name).unwrap();
         assert_eq!(entry.offers[0].name, name);
-        assert!(super::super::null::function(entry).is_some());
+        assert!(crate::driver::null::function(entry).is_some());
     }
 }

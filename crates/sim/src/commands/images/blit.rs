@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
-use crate::chain;
-use crate::commands::{Command, record};
-use crate::describe::refuse_if;
-use crate::entry::{Call, call};
-use crate::format::{Channels, FormatInfo, ImageDescription, ImageLayout};
-use crate::state::Device;
+use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use crate::commands::record;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{Channels, FormatInfo, ImageDescription, ImageLayout};
+use crate::objects::commands::Command;
+use crate::objects::state::Device;
 
 /// The rules of a blit.
 struct BlitRules {
@@ -56,7 +56,7 @@ macro_rules! blit_rules {
     };
 }
 
-pub(in crate::commands) unsafe extern "system" fn blit(
+pub(crate) unsafe extern "system" fn blit(
     command_buffer: vk::CommandBuffer,
     src: vk::Image,
     src_layout: vk::ImageLayout,
@@ -70,10 +70,10 @@ pub(in crate::commands) unsafe extern "system" fn blit(
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = blit_rules!("vkCmdBlitImage", "vkCmdBlitImage", "VkImageBlit");
     let images = [(src, src_layout), (dst, dst_layout)];
-    record_blit(command_buffer, call!("vkCmdBlitImage"), &rules, images, regions.to_vec(), filter);
+    record_blit(command_buffer, "vkCmdBlitImage", &rules, images, regions.to_vec(), filter);
 }
 
-pub(in crate::commands) unsafe extern "system" fn blit2(
+pub(crate) unsafe extern "system" fn blit2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::BlitImageInfo2<'_>,
 ) {
@@ -91,12 +91,12 @@ pub(in crate::commands) unsafe extern "system" fn blit2(
     });
     let rules = blit_rules!("vkCmdBlitImage2", "VkBlitImageInfo2", "VkImageBlit2");
     let images = [(info.src_image, info.src_image_layout), (info.dst_image, info.dst_image_layout)];
-    record_blit(command_buffer, call!("vkCmdBlitImage2"), &rules, images, regions.collect(), info.filter);
+    record_blit(command_buffer, "vkCmdBlitImage2", &rules, images, regions.collect(), info.filter);
 }
 
 fn record_blit(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     rules: &BlitRules,
     images: Images,
     mut regions: Vec<vk::ImageBlit>,

@@ -2,14 +2,14 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_image};
-use crate::arithmetic::is_aligned;
-use crate::chain;
-use crate::commands::{BufferRules, Command, Target, buffer_size, record};
-use crate::describe::refuse_if;
-use crate::entry::{Call, call};
-use crate::format::{Aspect, ImageDescription, ImageLayout, Level};
-use crate::state::Device;
+use super::{ImageRules, RegionRules, check_region, layer_count, usable_image};
+use crate::commands::{BufferRules, buffer_size, record};
+use crate::facts::arithmetic::is_aligned;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{Aspect, ImageDescription, ImageLayout, Level};
+use crate::objects::commands::{Command, Target};
+use crate::objects::state::Device;
 
 /// The rules of a copy between buffer and image.
 struct BufferImageRules {
@@ -102,7 +102,7 @@ macro_rules! to_buffer_rules {
     };
 }
 
-pub(in crate::commands) unsafe extern "system" fn from_buffer(
+pub(crate) unsafe extern "system" fn from_buffer(
     command_buffer: vk::CommandBuffer,
     src: vk::Buffer,
     dst: vk::Image,
@@ -113,11 +113,11 @@ pub(in crate::commands) unsafe extern "system" fn from_buffer(
     // SAFETY: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = to_image_rules!("vkCmdCopyBufferToImage", "vkCmdCopyBufferToImage", "VkBufferImageCopy");
-    let (call, direction) = (call!("vkCmdCopyBufferToImage"), Direction::ToImage);
+    let (call, direction) = ("vkCmdCopyBufferToImage", Direction::ToImage);
     record_buffer_image(command_buffer, call, &rules, direction, src, (dst, layout), regions.to_vec());
 }
 
-pub(in crate::commands) unsafe extern "system" fn from_buffer2(
+pub(crate) unsafe extern "system" fn from_buffer2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CopyBufferToImageInfo2<'_>,
 ) {
@@ -128,13 +128,13 @@ pub(in crate::commands) unsafe extern "system" fn from_buffer2(
     // SAFETY: VUID-VkCopyBufferToImageInfo2-pRegions-parameter.
     let regions = unsafe { chain::array(info.p_regions, info.region_count) };
     let rules = to_image_rules!("vkCmdCopyBufferToImage2", "VkCopyBufferToImageInfo2", "VkBufferImageCopy2");
-    let call = call!("vkCmdCopyBufferToImage2");
+    let call = "vkCmdCopyBufferToImage2";
     let image = (info.dst_image, info.dst_image_layout);
     let regions = regions.iter().map(plain).collect();
     record_buffer_image(command_buffer, call, &rules, Direction::ToImage, info.src_buffer, image, regions);
 }
 
-pub(in crate::commands) unsafe extern "system" fn to_buffer(
+pub(crate) unsafe extern "system" fn to_buffer(
     command_buffer: vk::CommandBuffer,
     src: vk::Image,
     layout: vk::ImageLayout,
@@ -145,11 +145,11 @@ pub(in crate::commands) unsafe extern "system" fn to_buffer(
     // SAFETY: VUID-vkCmdCopyImageToBuffer-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = to_buffer_rules!("vkCmdCopyImageToBuffer", "vkCmdCopyImageToBuffer", "VkBufferImageCopy");
-    let (call, direction) = (call!("vkCmdCopyImageToBuffer"), Direction::ToBuffer);
+    let (call, direction) = ("vkCmdCopyImageToBuffer", Direction::ToBuffer);
     record_buffer_image(command_buffer, call, &rules, direction, dst, (src, layout), regions.to_vec());
 }
 
-pub(in crate::commands) unsafe extern "system" fn to_buffer2(
+pub(crate) unsafe extern "system" fn to_buffer2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CopyImageToBufferInfo2<'_>,
 ) {
@@ -160,7 +160,7 @@ pub(in crate::commands) unsafe extern "system" fn to_buffer2(
     // SAFETY: VUID-VkCopyImageToBufferInfo2-pRegions-parameter.
     let regions = unsafe { chain::array(info.p_regions, info.region_count) };
     let rules = to_buffer_rules!("vkCmdCopyImageToBuffer2", "VkCopyImageToBufferInfo2", "VkBufferImageCopy2");
-    let call = call!("vkCmdCopyImageToBuffer2");
+    let call = "vkCmdCopyImageToBuffer2";
     let image = (info.src_image, info.src_image_layout);
     let regions = regions.iter().map(plain).collect();
     record_buffer_image(command_buffer, call, &rules, Direction::ToBuffer, info.dst_buffer, image, regions);
@@ -186,7 +186,7 @@ enum Direction {
 
 fn record_buffer_image(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     rules: &BufferImageRules,
     direction: Direction,
     buffer: vk::Buffer,
@@ -265,12 +265,12 @@ fn check_buffer_image(
 
 /// How the texels of a region lie in a buffer. Units: bytes and blocks.
 pub(crate) struct BufferLayout {
-    pub(in crate::commands) row_pitch: u64,
-    pub(in crate::commands) slice_pitch: u64,
+    pub(crate) row_pitch: u64,
+    pub(crate) slice_pitch: u64,
     /// Blocks of the region, across and down.
-    pub(in crate::commands) across: u64,
-    pub(in crate::commands) down: u64,
-    texel: u64,
+    pub(crate) across: u64,
+    pub(crate) down: u64,
+    pub(crate) texel: u64,
 }
 
 impl BufferLayout {

@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
-use crate::chain;
-use crate::commands::{Command, record};
-use crate::describe::refuse_if;
-use crate::entry::{Call, call};
-use crate::format::{FormatInfo, ImageDescription, ImageLayout, Level};
-use crate::state::Device;
+use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use crate::commands::record;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::objects::commands::Command;
+use crate::objects::state::Device;
 
 /// The rules of a copy between images.
 struct CopyRules {
@@ -92,7 +92,7 @@ macro_rules! image_copy_rules {
     };
 }
 
-pub(in crate::commands) unsafe extern "system" fn copy(
+pub(crate) unsafe extern "system" fn copy(
     command_buffer: vk::CommandBuffer,
     src: vk::Image,
     src_layout: vk::ImageLayout,
@@ -104,11 +104,11 @@ pub(in crate::commands) unsafe extern "system" fn copy(
     // SAFETY: VUID-vkCmdCopyImage-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = image_copy_rules!("vkCmdCopyImage", "vkCmdCopyImage", "VkImageCopy");
-    let call = call!("vkCmdCopyImage");
+    let call = "vkCmdCopyImage";
     record_copy(command_buffer, call, &rules, [(src, src_layout), (dst, dst_layout)], regions.to_vec());
 }
 
-pub(in crate::commands) unsafe extern "system" fn copy2(
+pub(crate) unsafe extern "system" fn copy2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CopyImageInfo2<'_>,
 ) {
@@ -131,12 +131,12 @@ pub(in crate::commands) unsafe extern "system" fn copy2(
     let rules = image_copy_rules!("vkCmdCopyImage2", "VkCopyImageInfo2", "VkImageCopy2");
     let src = (info.src_image, info.src_image_layout);
     let dst = (info.dst_image, info.dst_image_layout);
-    record_copy(command_buffer, call!("vkCmdCopyImage2"), &rules, [src, dst], regions);
+    record_copy(command_buffer, "vkCmdCopyImage2", &rules, [src, dst], regions);
 }
 
 fn record_copy(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     rules: &CopyRules,
     images: Images,
     mut regions: Vec<vk::ImageCopy>,

@@ -30,40 +30,39 @@ macro_rules! image_side {
     };
 }
 
-pub(super) mod blit;
-pub(super) mod buffer;
-pub(super) mod copy;
-pub(super) mod multisampled;
+pub(crate) mod blit;
+pub(crate) mod buffer;
+pub(crate) mod copy;
+pub(crate) mod multisampled;
 
 use ash::vk;
 
-use super::Target;
-
-use crate::describe::{Broken, refuse_if};
-use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
-use crate::state::{Device, DeviceState};
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::objects::commands::Target;
+use crate::objects::state::{Device, DeviceState};
 
 /// The rules for an image in a copy. Each command has identifiers of its own.
-pub(super) struct ImageRules {
-    pub(super) parameter: &'static str,
-    pub(super) usage: &'static str,
-    pub(super) bound: &'static str,
-    pub(super) samples: Option<&'static str>,
-    pub(super) layout: &'static str,
-    pub(super) layouts: &'static str,
-    pub(super) region: RegionRules,
+pub(crate) struct ImageRules {
+    pub(crate) parameter: &'static str,
+    pub(crate) usage: &'static str,
+    pub(crate) bound: &'static str,
+    pub(crate) samples: Option<&'static str>,
+    pub(crate) layout: &'static str,
+    pub(crate) layouts: &'static str,
+    pub(crate) region: RegionRules,
 }
 
 /// The rules for the part of an image that is copied.
-pub(super) struct RegionRules {
-    pub(super) level: &'static str,
-    pub(super) layers: &'static str,
-    pub(super) aspect: &'static str,
+pub(crate) struct RegionRules {
+    pub(crate) level: &'static str,
+    pub(crate) layers: &'static str,
+    pub(crate) aspect: &'static str,
     /// Across, down, deep.
-    pub(super) inside: [&'static str; 3],
+    pub(crate) inside: [&'static str; 3],
     /// Across, down.
-    pub(super) block_offset: [&'static str; 2],
-    pub(super) block_extent: [&'static str; 2],
+    pub(crate) block_offset: [&'static str; 2],
+    pub(crate) block_extent: [&'static str; 2],
 }
 
 /// The count of layers that a command covers.
@@ -76,7 +75,7 @@ fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) ->
 }
 
 /// The description of an image that a command may use in this layout. Else it reports why not, and answers `None`.
-pub(super) fn usable_image<'a>(
+pub(crate) fn usable_image<'a>(
     device: &Device,
     state: &'a DeviceState,
     image: vk::Image,

@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use super::{Broken, ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
-use crate::chain;
-use crate::commands::{Command, record};
-use crate::describe::refuse_if;
-use crate::entry::{Call, call};
-use crate::format::{Channels, ImageDescription, ImageLayout};
-use crate::state::Device;
+use super::{ImageRules, Images, RegionRules, check_region, layer_count, usable_images};
+use crate::commands::record;
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::{Channels, ImageDescription, ImageLayout};
+use crate::objects::commands::Command;
+use crate::objects::state::Device;
 
 /// The rules of a resolve.
 struct ResolveRules {
@@ -44,7 +44,7 @@ macro_rules! resolve_rules {
     };
 }
 
-pub(in crate::commands) unsafe extern "system" fn resolve(
+pub(crate) unsafe extern "system" fn resolve(
     command_buffer: vk::CommandBuffer,
     src: vk::Image,
     src_layout: vk::ImageLayout,
@@ -57,10 +57,10 @@ pub(in crate::commands) unsafe extern "system" fn resolve(
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = resolve_rules!("vkCmdResolveImage", "vkCmdResolveImage", "VkImageResolve");
     let images = [(src, src_layout), (dst, dst_layout)];
-    record_resolve(command_buffer, call!("vkCmdResolveImage"), &rules, images, regions.to_vec());
+    record_resolve(command_buffer, "vkCmdResolveImage", &rules, images, regions.to_vec());
 }
 
-pub(in crate::commands) unsafe extern "system" fn resolve2(
+pub(crate) unsafe extern "system" fn resolve2(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::ResolveImageInfo2<'_>,
 ) {
@@ -79,12 +79,12 @@ pub(in crate::commands) unsafe extern "system" fn resolve2(
     });
     let rules = resolve_rules!("vkCmdResolveImage2", "VkResolveImageInfo2", "VkImageResolve2");
     let images = [(info.src_image, info.src_image_layout), (info.dst_image, info.dst_image_layout)];
-    record_resolve(command_buffer, call!("vkCmdResolveImage2"), &rules, images, regions.collect());
+    record_resolve(command_buffer, "vkCmdResolveImage2", &rules, images, regions.collect());
 }
 
 fn record_resolve(
     command_buffer: vk::CommandBuffer,
-    call: Call,
+    call: &'static str,
     rules: &ResolveRules,
     images: Images,
     mut regions: Vec<vk::ImageResolve>,

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::Gpu;
-use crate::profiles::Profile;
+use crate::facts::profiles::Profile;
 
 pub(crate) const SRC: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
 pub(crate) const DST: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_DST;

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::bench::{Bench, DST, SRC, noise};
-use crate::profiles::ALL;
+use crate::facts::profiles::ALL;
 
 fn region(src_offset: u64, dst_offset: u64, size: u64) -> vk::BufferCopy {
     vk::BufferCopy { src_offset, dst_offset, size }
@@ -63,7 +63,7 @@ fn the_second_form_of_a_copy_does_the_same() {
 fn commands_see_what_is_flushed_and_the_host_what_is_invalidated() {
     let cached = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_CACHED;
     let with = ALL.iter().filter(|profile| {
-        let flags = |kind: &crate::profiles::TypeProfile| kind.flags;
+        let flags = |kind: &crate::facts::profiles::TypeProfile| kind.flags;
         // The first type that has the flags is the one that the bench takes.
         let first = profile.types.iter().map(flags).find(|flags| flags.contains(cached));
         first.is_some_and(|flags| !flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT))

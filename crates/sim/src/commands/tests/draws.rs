@@ -11,8 +11,9 @@ use vk::BufferUsageFlags as Usage;
 use super::bench::{Bench, DST, Mapped};
 use super::images::{GENERAL, info, whole};
 use super::rendering::{area, clear, red, view};
-use crate::profiles::Profile;
-use crate::{Gpu, Kernel};
+use crate::Gpu;
+use crate::facts::profiles::Profile;
+use crate::objects::kernels::Kernel;
 
 const GRAPHICS: vk::PipelineBindPoint = vk::PipelineBindPoint::GRAPHICS;
 

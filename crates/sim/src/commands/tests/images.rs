@@ -5,7 +5,7 @@ use ash::vk::Format as F;
 use ash::vk::ImageAspectFlags as A;
 
 use super::bench::{Bench, DST, SRC, all_of, noise};
-use crate::profiles::{ALL, Profile};
+use crate::facts::profiles::{ALL, Profile};
 
 const BOTH: vk::ImageUsageFlags = vk::ImageUsageFlags::from_raw(
     vk::ImageUsageFlags::TRANSFER_SRC.as_raw() | vk::ImageUsageFlags::TRANSFER_DST.as_raw(),
@@ -440,7 +440,7 @@ fn several_samples_are_copied_all() {
         device.cmd_copy_image(commands, first, GENERAL, second, GENERAL, &[region]);
     });
     bench.expect_silence();
-    let state = crate::registry::device(bench.device().handle()).unwrap();
+    let state = crate::objects::registry::device(bench.device().handle()).unwrap();
     let bytes = state.state.lock().image_bytes(second).unwrap();
     let size = unsafe { bench.device().get_image_memory_requirements(second) }.size;
     let mut all = vec![0; usize::try_from(size).unwrap()];

@@ -262,5 +262,5 @@ fn a_device_takes_its_command_buffers_along() {
     let bench = Bench::simple();
     let commands = bench.commands;
     drop(bench);
-    assert!(crate::registry::command_buffer(commands).is_none());
+    assert!(crate::objects::registry::command_buffer(commands).is_none());
 }

@@ -1,0 +1,433 @@
+//! Queue submission.
+//!
+//! Each queue runs its submissions in order, on the thread that submits them. A submission may wait for a value of a
+//! timeline semaphore, or for a binary semaphore that another queue has still to signal. Then it stays, with all behind
+//! it, until that is done.
+//!
+//! A test may hold submissions back, so that work is "in flight" while the program goes on. If the program waits (for a
+//! fence, a semaphore or the queue), the held work runs, because a GPU too finishes in time.
+
+pub(crate) mod check;
+pub(crate) mod run;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::hazards;
+use crate::hazards::SemaphoreUse;
+use crate::objects::commands::{Phase, Uses};
+use crate::objects::entry::{entries, on_queue};
+use crate::objects::queues::{Lane, Submission};
+use crate::objects::state::{Device, DeviceState};
+use crate::objects::sync::Kind;
+use check::{FIRST, Rules, SECOND};
+
+pub(crate) use run::{Held, Stuck, abandon, run, run_until};
+
+entries! {
+    Device result vk::PFN_vkQueueSubmit = submit: core 0 "vkQueueSubmit";
+    Device result vk::PFN_vkQueueSubmit2 = submit2:
+        core 3 "vkQueueSubmit2", ext "VK_KHR_synchronization2" "vkQueueSubmit2KHR";
+    Device result vk::PFN_vkQueueWaitIdle = run::queue_wait_idle: core 0 "vkQueueWaitIdle";
+    Device result vk::PFN_vkDeviceWaitIdle = run::device_wait_idle: core 0 "vkDeviceWaitIdle";
+}
+
+/// One batch of a call, in either form.
+#[derive(Default)]
+pub(crate) struct Batch {
+    waits: Vec<SemaphoreUse>,
+    command_buffers: Vec<vk::CommandBuffer>,
+    signals: Vec<SemaphoreUse>,
+}
+
+unsafe extern "system" fn submit(
+    queue: vk::Queue,
+    count: u32,
+    p_submits: *const vk::SubmitInfo<'_>,
+    fence: vk::Fence,
+) -> vk::Result {
+    on_queue(queue, "vkQueueSubmit", |device| {
+        // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter.
+        let infos = unsafe { chain::array(p_submits, count) };
+        let mut batches = Vec::new();
+        for info in infos {
+            // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: a valid structure with a valid chain.
+            batches.push(unsafe { read_batch(device, info) }?);
+        }
+        enqueue(device, device.lane(queue), &batches, fence, &FIRST)
+    })
+}
+
+/// # Safety
+///
+/// 1. The arrays of `info` have as many elements as it says.
+/// 2. Its chain is valid.
+unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, Broken> {
+    let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
+    let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
+    let command_buffers = (info.p_command_buffers, info.command_buffer_count);
+    // SAFETY: 1 of `read_batch` (VUID-VkSubmitInfo-pWaitDstStageMask-parameter).
+    let stages = unsafe { chain::array(info.p_wait_dst_stage_mask, info.wait_semaphore_count) };
+    // SAFETY: 1 and 2 of `read_batch`.
+    let mut batch = unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }?;
+    for ((_, _, all), &stages) in batch.waits.iter_mut().zip(stages) {
+        *all = hazards::stages2(stages);
+    }
+    Ok(batch)
+}
+
+impl Batch {
+    /// A batch in the first form of a call: semaphores and command buffers as arrays, values in the chain.
+    ///
+    /// # Safety
+    ///
+    /// 1. The arrays have as many elements as their counts say.
+    /// 2. The chain is valid.
+    pub(crate) unsafe fn read(
+        device: &Device,
+        waits: (*const vk::Semaphore, u32),
+        command_buffers: (*const vk::CommandBuffer, u32),
+        signals: (*const vk::Semaphore, u32),
+        next: *const c_void,
+    ) -> Result<Self, Broken> {
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pWaitSemaphores-parameter).
+        let waits = unsafe { chain::array(waits.0, waits.1) };
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pSignalSemaphores-parameter).
+        let signals = unsafe { chain::array(signals.0, signals.1) };
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pCommandBuffers-parameter).
+        let command_buffers = unsafe { chain::array(command_buffers.0, command_buffers.1) };
+        // SAFETY: 2 of `read`.
+        unsafe { with_values(device, waits, command_buffers, signals, next) }
+    }
+}
+
+/// # Safety
+///
+/// The chain is valid.
+unsafe fn with_values(
+    device: &Device,
+    waits: &[vk::Semaphore],
+    command_buffers: &[vk::CommandBuffer],
+    signals: &[vk::Semaphore],
+    next: *const c_void,
+) -> Result<Batch, Broken> {
+    // SAFETY: VUID-VkSubmitInfo-pNext-pNext.
+    let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(next) };
+    let state = device.state.lock();
+    let any_timeline = |semaphores: &[vk::Semaphore]| {
+        semaphores.iter().any(|&semaphore| state.sync.timeline(semaphore).is_some())
+    };
+    let (wait_values, signal_values) = match values {
+        Some(values) => {
+            // SAFETY: VUID-VkTimelineSemaphoreSubmitInfo-pWaitSemaphoreValues-parameter.
+            let waits =
+                unsafe { chain::array(values.p_wait_semaphore_values, values.wait_semaphore_value_count) };
+            // SAFETY: VUID-VkTimelineSemaphoreSubmitInfo-pSignalSemaphoreValues-parameter.
+            let signals = unsafe {
+                chain::array(values.p_signal_semaphore_values, values.signal_semaphore_value_count)
+            };
+            (waits, signals)
+        }
+        None => (&[][..], &[][..]),
+    };
+    let (some_wait, some_signal) = (any_timeline(waits), any_timeline(signals));
+    refuse_if!(values.is_none() && (some_wait || some_signal) => "VUID-VkSubmitInfo-pWaitSemaphores-03239",
+        "a timeline semaphore, and no VkTimelineSemaphoreSubmitInfo");
+    refuse_if!(some_wait && wait_values.len() != waits.len() => "VUID-VkSubmitInfo-pNext-03240",
+        "{} wait semaphores, {} values", waits.len(), wait_values.len());
+    refuse_if!(some_signal && signal_values.len() != signals.len() => "VUID-VkSubmitInfo-pNext-03241",
+        "{} signal semaphores, {} values", signals.len(), signal_values.len());
+    // Values for binary semaphores are ignored, and may be missing.
+    let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
+        let values = values.iter().copied().chain(std::iter::repeat(0));
+        let pairs = semaphores.iter().zip(values);
+        pairs.map(|(&semaphore, value)| (semaphore, value, vk::PipelineStageFlags2::ALL_COMMANDS)).collect()
+    };
+    Ok(Batch {
+        waits: pair(waits, wait_values),
+        command_buffers: command_buffers.to_vec(),
+        signals: pair(signals, signal_values),
+    })
+}
+
+unsafe extern "system" fn submit2(
+    queue: vk::Queue,
+    count: u32,
+    p_submits: *const vk::SubmitInfo2<'_>,
+    fence: vk::Fence,
+) -> vk::Result {
+    on_queue(queue, "vkQueueSubmit2", |device| {
+        if !device.features.synchronization2 {
+            let text = "the feature synchronization2 is not enabled";
+            device.report("VUID-vkQueueSubmit2-synchronization2-03866", text);
+        }
+        // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter.
+        let infos = unsafe { chain::array(p_submits, count) };
+        let mut batches = Vec::new();
+        for info in infos {
+            // SAFETY: VUID-VkSubmitInfo2-pWaitSemaphoreInfos-parameter.
+            let waits = unsafe { chain::array(info.p_wait_semaphore_infos, info.wait_semaphore_info_count) };
+            // SAFETY: VUID-VkSubmitInfo2-pSignalSemaphoreInfos-parameter.
+            let signals =
+                unsafe { chain::array(info.p_signal_semaphore_infos, info.signal_semaphore_info_count) };
+            // SAFETY: VUID-VkSubmitInfo2-pCommandBufferInfos-parameter.
+            let buffers =
+                unsafe { chain::array(info.p_command_buffer_infos, info.command_buffer_info_count) };
+            let [waits, signals] = [waits, signals].map(|infos| {
+                infos.iter().map(|info| (info.semaphore, info.value, info.stage_mask)).collect()
+            });
+            let command_buffers = buffers.iter().map(|info| info.command_buffer).collect();
+            batches.push(Batch { waits, command_buffers, signals });
+        }
+        enqueue(device, device.lane(queue), &batches, fence, &SECOND)
+    })
+}
+
+/// Puts batches into a queue, or none of them if one breaks a rule, and runs what can run.
+fn enqueue(
+    device: &Arc<Device>,
+    lane: usize,
+    batches: &[Batch],
+    fence: vk::Fence,
+    rules: &Rules,
+) -> Result<vk::Result, Broken> {
+    let mut state = device.state.lock();
+    check::check(device, &state, lane, batches, fence, rules)?;
+    let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
+    if !fence.is_null() {
+        // The last batch signals the fence of a call. Without a batch, the fence is signaled when all earlier work is
+        // done.
+        if submissions.is_empty() {
+            let number = state.next_number();
+            submissions.push(Submission { number, ..Submission::default() });
+        }
+        if let Some(last) = submissions.last_mut() {
+            last.fence = fence;
+        }
+        if let Some(fence) = state.sync.fences.get_mut(&fence) {
+            fence.pending += 1;
+        }
+    }
+    if let Some(lane) = state.queue.lanes.get_mut(lane) {
+        lane.waiting.extend(submissions);
+    }
+    drop(state);
+    run(device, Held::Back);
+    // A thread that waits runs what is held back.
+    device.changed.notify_all();
+    Ok(vk::Result::SUCCESS)
+}
+
+/// Puts batches without commands into a queue: they only wait and signal.
+pub(crate) fn enqueue_nothing(
+    device: &Arc<Device>,
+    queue: vk::Queue,
+    batches: &[Batch],
+    fence: vk::Fence,
+) -> Result<vk::Result, Broken> {
+    enqueue(device, device.lane(queue), batches, fence, &FIRST)
+}
+
+impl DeviceState {
+    /// Command pools, fences, semaphores and events that are alive, in words.
+    pub(crate) fn other_names(&self) -> impl Iterator<Item = String> {
+        let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
+        let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
+        let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
+        let events = self.sync.events.keys().map(|&handle| self.name(handle));
+        pools.chain(fences).chain(semaphores).chain(events)
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.queue.last += 1;
+        self.queue.unfinished.insert(self.queue.last);
+        self.queue.last
+    }
+
+    /// Makes a submission of a batch that keeps the rules, and marks what it names as in use.
+    fn prepare(&mut self, batch: &Batch) -> Submission {
+        let number = self.next_number();
+        let command_buffers = batch.command_buffers.clone();
+        let mut submission = Submission { number, command_buffers, ..Submission::default() };
+        for &(semaphore, value, _) in &batch.waits {
+            submission.semaphores.push(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            found.pending += 1;
+            match &mut found.kind {
+                Kind::Binary { signaled } => {
+                    *signaled = false;
+                    submission.after.extend(found.signaler.take());
+                }
+                Kind::Timeline { .. } => submission.waits.push((semaphore, value)),
+            }
+        }
+        for &(semaphore, value, _) in &batch.signals {
+            submission.semaphores.push(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            found.pending += 1;
+            match &mut found.kind {
+                Kind::Binary { signaled } => {
+                    *signaled = true;
+                    found.signaler = Some(number);
+                }
+                Kind::Timeline { scheduled, .. } => {
+                    *scheduled = value.max(*scheduled);
+                    submission.signals.push((semaphore, value));
+                }
+            }
+        }
+        for handle in &batch.command_buffers {
+            let Some(buffer) = self.commands.buffers.get_mut(handle) else {
+                continue;
+            };
+            buffer.pending += 1;
+            submission.commands.push(Arc::clone(&buffer.commands));
+            submission.uses.push(buffer.uses.clone());
+        }
+        self.count_uses(&submission.uses, |count| count.saturating_add(1));
+        if self.hazards.is_some() {
+            submission.ordered_by = [batch.waits.clone(), batch.signals.clone()];
+        }
+        submission
+    }
+
+    fn count_uses(&mut self, uses: &[Uses], change: fn(u32) -> u32) {
+        for uses in uses {
+            for buffer in &uses.buffers {
+                if let Some(buffer) = self.buffers.get_mut(buffer) {
+                    buffer.in_use = change(buffer.in_use);
+                }
+            }
+            for image in &uses.images {
+                if let Some(image) = self.images.get_mut(image) {
+                    image.in_use = change(image.in_use);
+                }
+            }
+            for pipeline in &uses.pipelines {
+                if let Some(pipeline) = self.pipelines.pipelines.get_mut(pipeline) {
+                    pipeline.in_use = change(pipeline.in_use);
+                }
+            }
+            for pass in &uses.passes {
+                if let Some(pass) = self.passes.passes.get_mut(pass) {
+                    pass.in_use = change(pass.in_use);
+                }
+            }
+            for framebuffer in &uses.framebuffers {
+                if let Some(framebuffer) = self.passes.framebuffers.get_mut(framebuffer) {
+                    framebuffer.in_use = change(framebuffer.in_use);
+                }
+            }
+            for set in uses.sets.keys() {
+                if let Some(set) = self.descriptors.sets.get_mut(set) {
+                    set.in_use = change(set.in_use);
+                }
+            }
+        }
+    }
+
+    /// The least value that a pending submission will give a semaphore.
+    pub(crate) fn next_signal(&self, semaphore: vk::Semaphore) -> Option<u64> {
+        let waiting = self.queue.lanes.iter().flat_map(|lane| &lane.waiting);
+        let signals = waiting.flat_map(|submission| &submission.signals);
+        signals.filter(|(named, _)| *named == semaphore).map(|&(_, value)| value).min()
+    }
+
+    /// Whether the next submission of a queue can run now.
+    fn ready(&self, lane: &Lane, held: Held) -> bool {
+        if lane.running || lane.held && held == Held::Back {
+            return false;
+        }
+        lane.waiting.front().is_some_and(|next| {
+            next.after.iter().all(|number| !self.queue.unfinished.contains(number))
+                && next.waits.iter().all(|&(semaphore, value)| {
+                    self.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
+                })
+        })
+    }
+
+    fn any_ready(&self, held: Held) -> bool {
+        self.queue.lanes.iter().any(|lane| self.ready(lane, held))
+    }
+
+    /// The next submission of a queue, if it can run.
+    fn next(&mut self, lane: usize, held: Held) -> Option<Submission> {
+        if !self.ready(self.queue.lanes.get(lane)?, held) {
+            return None;
+        }
+        let lane = self.queue.lanes.get_mut(lane)?;
+        lane.running = true;
+        lane.waiting.pop_front()
+    }
+
+    /// What is ordered before a submission that runs now.
+    fn judge_begin(&mut self, lane: usize, submission: &Submission) {
+        let sync = &self.sync;
+        if let Some(judge) = &mut self.hazards {
+            let binary = |semaphore| sync.timeline(semaphore).is_none();
+            judge.begin(lane, submission.number, &submission.ordered_by[0], binary);
+        }
+    }
+
+    /// Signals what a submission signals, once it has run.
+    fn finish(&mut self, device: &Device, lane: usize, submission: &Submission) {
+        if let Some(judge) = &mut self.hazards {
+            judge.end(lane, submission.number, &submission.ordered_by[1], submission.fence);
+        }
+        self.release(submission);
+        for &(semaphore, new) in &submission.signals {
+            let name = self.name(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            let Kind::Timeline { value, .. } = &mut found.kind else {
+                continue;
+            };
+            if new <= *value {
+                let text = format!("{name} is signaled with {new}, and its value is {value} by now");
+                device.report("VUID-VkSubmitInfo-pSignalSemaphores-03242", text);
+            } else {
+                *value = new;
+            }
+        }
+        if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
+            fence.signaled = true;
+        }
+        if let Some(lane) = self.queue.lanes.get_mut(lane) {
+            lane.running = false;
+        }
+    }
+
+    /// Marks what a submission names as no longer in use.
+    fn release(&mut self, submission: &Submission) {
+        self.queue.unfinished.remove(&submission.number);
+        self.count_uses(&submission.uses, |count| count.saturating_sub(1));
+        for handle in &submission.command_buffers {
+            if let Some(buffer) = self.commands.buffers.get_mut(handle) {
+                buffer.pending = buffer.pending.saturating_sub(1);
+                if buffer.usage.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT) {
+                    buffer.phase = Phase::Invalid;
+                }
+            }
+        }
+        for semaphore in &submission.semaphores {
+            if let Some(semaphore) = self.sync.semaphores.get_mut(semaphore) {
+                semaphore.pending = semaphore.pending.saturating_sub(1);
+            }
+        }
+        if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
+            fence.pending = fence.pending.saturating_sub(1);
+        }
+    }
+}

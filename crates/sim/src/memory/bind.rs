@@ -1,0 +1,435 @@
+//! How the driver checks a bind: the offset, the size, the memory type, and the granularity between neighbours.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use crate::facts::broken::{Broken, refuse_if};
+use crate::facts::chain;
+use crate::facts::format::Requirements;
+use crate::objects::entry::{checked, entries, on_device, settle};
+use crate::objects::memory::{Binding, Memory, MemoryInfo};
+use crate::objects::resources::Bound;
+use crate::objects::resources::SparseRange;
+use crate::objects::state::{Device, DeviceState, Label};
+
+entries! {
+    Device result vk::PFN_vkBindBufferMemory = bind_buffer: core 0 "vkBindBufferMemory";
+    Device result vk::PFN_vkBindImageMemory = bind_image: core 0 "vkBindImageMemory";
+    Device result vk::PFN_vkBindBufferMemory2 = bind_buffers:
+        core 1 "vkBindBufferMemory2", ext "VK_KHR_bind_memory2" "vkBindBufferMemory2KHR";
+    Device result vk::PFN_vkBindImageMemory2 = bind_images:
+        core 1 "vkBindImageMemory2", ext "VK_KHR_bind_memory2" "vkBindImageMemory2KHR";
+}
+
+/// The identifiers of the rules of one way to bind.
+struct Rules {
+    resource: &'static str,
+    memory: &'static str,
+    bound: &'static str,
+    offset: &'static str,
+    types: &'static str,
+    alignment: &'static str,
+    size: &'static str,
+    requires_dedicated: &'static str,
+    dedicated: &'static str,
+    export: &'static str,
+    import: &'static str,
+    /// Of an Android hardware buffer.
+    import_android: &'static str,
+    /// Device address; buffers only.
+    address: &'static str,
+    /// Addresses that can be replayed; buffers only.
+    replay: &'static str,
+    /// Sparse resources, which are bound by `vkQueueBindSparse`.
+    sparse: &'static str,
+}
+
+// In full, so that a search for an identifier finds it.
+const BUFFER: Rules = Rules {
+    resource: "VUID-vkBindBufferMemory-buffer-parameter",
+    memory: "VUID-vkBindBufferMemory-memory-parameter",
+    bound: "VUID-vkBindBufferMemory-buffer-07459",
+    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
+    types: "VUID-vkBindBufferMemory-memory-01035",
+    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
+    size: "VUID-vkBindBufferMemory-size-01037",
+    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
+    dedicated: "VUID-vkBindBufferMemory-memory-01508",
+    export: "VUID-vkBindBufferMemory-memory-02726",
+    import: "VUID-vkBindBufferMemory-memory-02985",
+    import_android: "VUID-vkBindBufferMemory-memory-02986",
+    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+    replay: "VUID-vkBindBufferMemory-bufferDeviceAddressCaptureReplay-09200",
+    sparse: "VUID-vkBindBufferMemory-buffer-01030",
+};
+
+const BUFFER_INFO: Rules = Rules {
+    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
+    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
+    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
+    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
+    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
+    size: "VUID-VkBindBufferMemoryInfo-size-01037",
+    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
+    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
+    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
+    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
+    import_android: "VUID-VkBindBufferMemoryInfo-memory-02986",
+    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+    replay: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddressCaptureReplay-09200",
+    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
+};
+
+const IMAGE: Rules = Rules {
+    resource: "VUID-vkBindImageMemory-image-parameter",
+    memory: "VUID-vkBindImageMemory-memory-parameter",
+    bound: "VUID-vkBindImageMemory-image-07460",
+    offset: "VUID-vkBindImageMemory-memoryOffset-01046",
+    types: "VUID-vkBindImageMemory-memory-01047",
+    alignment: "VUID-vkBindImageMemory-memoryOffset-01048",
+    size: "VUID-vkBindImageMemory-size-01049",
+    requires_dedicated: "VUID-vkBindImageMemory-image-01445",
+    dedicated: "VUID-vkBindImageMemory-memory-02628",
+    export: "VUID-vkBindImageMemory-memory-02728",
+    import: "VUID-vkBindImageMemory-memory-02989",
+    import_android: "VUID-vkBindImageMemory-memory-02990",
+    address: "",
+    replay: "",
+    sparse: "",
+};
+
+const IMAGE_INFO: Rules = Rules {
+    resource: "VUID-VkBindImageMemoryInfo-image-parameter",
+    memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindImageMemoryInfo-image-07460",
+    offset: "VUID-VkBindImageMemoryInfo-memoryOffset-01046",
+    types: "VUID-VkBindImageMemoryInfo-pNext-01615",
+    alignment: "VUID-VkBindImageMemoryInfo-pNext-01616",
+    size: "VUID-VkBindImageMemoryInfo-pNext-01617",
+    requires_dedicated: "VUID-VkBindImageMemoryInfo-image-01445",
+    dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
+    export: "VUID-VkBindImageMemoryInfo-memory-02728",
+    import: "VUID-VkBindImageMemoryInfo-memory-02989",
+    import_android: "VUID-VkBindImageMemoryInfo-memory-02990",
+    address: "",
+    replay: "",
+    sparse: "",
+};
+
+unsafe extern "system" fn bind_buffer(
+    device: vk::Device,
+    buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    offset: vk::DeviceSize,
+) -> vk::Result {
+    checked(device, "vkBindBufferMemory", |device| {
+        bind_buffer_memory(device, &mut device.state.lock(), buffer, memory, offset, &BUFFER)
+    })
+}
+
+unsafe extern "system" fn bind_image(
+    device: vk::Device,
+    image: vk::Image,
+    memory: vk::DeviceMemory,
+    offset: vk::DeviceSize,
+) -> vk::Result {
+    checked(device, "vkBindImageMemory", |device| {
+        bind_image_memory(device, &mut device.state.lock(), image, memory, offset, &IMAGE)
+    })
+}
+
+unsafe extern "system" fn bind_buffers(
+    device: vk::Device,
+    count: u32,
+    p_infos: *const vk::BindBufferMemoryInfo<'_>,
+) -> vk::Result {
+    on_device(device, "vkBindBufferMemory2", |device| {
+        // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        bind_all(device, infos, "VUID-vkBindBufferMemory2-bindInfoCount-arraylength", |state, info| {
+            bind_buffer_memory(device, state, info.buffer, info.memory, info.memory_offset, &BUFFER_INFO)
+        })
+    })
+}
+
+unsafe extern "system" fn bind_images(
+    device: vk::Device,
+    count: u32,
+    p_infos: *const vk::BindImageMemoryInfo<'_>,
+) -> vk::Result {
+    on_device(device, "vkBindImageMemory2", |device| {
+        // SAFETY: VUID-vkBindImageMemory2-pBindInfos-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        bind_all(device, infos, "VUID-vkBindImageMemory2-bindInfoCount-arraylength", |state, info| {
+            bind_image_memory(device, state, info.image, info.memory, info.memory_offset, &IMAGE_INFO)
+        })
+    })
+}
+
+/// Binds what can be bound; the result is that of the last bind that fails. `empty` is the rule against no infos.
+fn bind_all<I>(
+    device: &Device,
+    infos: &[I],
+    empty: &'static str,
+    bind: impl Fn(&mut DeviceState, &I) -> Result<vk::Result, Broken>,
+) -> vk::Result {
+    if infos.is_empty() {
+        return device.refuse(empty, "there is nothing to bind");
+    }
+    infos.iter().fold(vk::Result::SUCCESS, |before, info| {
+        let result = bind(&mut device.state.lock(), info);
+        match settle(&device.hub, result) {
+            vk::Result::SUCCESS => before,
+            failed => failed,
+        }
+    })
+}
+
+fn bind_buffer_memory(
+    device: &Device,
+    state: &mut DeviceState,
+    handle: vk::Buffer,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    rules: &Rules,
+) -> Result<vk::Result, Broken> {
+    let name = state.label(handle);
+    let buffer = state.known(device, handle, state.buffers.get(&handle), rules.resource)?;
+    refuse_if!(buffer.bound.is_some() => rules.bound, "{name} is bound to memory already");
+    refuse_if!(buffer.pages.is_some() => rules.sparse,
+        "{name} is sparse: its pages are bound by vkQueueBindSparse");
+    let (requirements, description, external) = (buffer.requirements, buffer.description, buffer.external);
+    let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
+    let info = &target.info;
+    check_sharing(info, external, &name, rules)?;
+    refuse_if!(requirements.requires_dedicated && info.dedicated_buffer != handle => rules.requires_dedicated,
+        "{name} requires a dedicated allocation");
+    let addressed =
+        vk::MemoryAllocateFlags::from_raw(info.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    refuse_if!(device.features.buffer_device_address
+        && description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
+        && !addressed
+        => rules.address,
+        "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS", state.name(memory));
+    let replayed = vk::MemoryAllocateFlags::from_raw(info.flags)
+        .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY);
+    refuse_if!(device.features.capture_replay
+        && description.flags.contains(vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY)
+        && !replayed
+        => rules.replay,
+        "{name} has DEVICE_ADDRESS_CAPTURE_REPLAY, and {} was allocated without", state.name(memory));
+    let binding = Binding {
+        end: offset + requirements.size,
+        used_end: offset + description.size,
+        linear: true,
+        alias: false,
+    };
+    let store = Arc::clone(&target.store);
+    place(device, state, memory, offset, handle.as_raw(), &name, binding);
+    if let Some(buffer) = state.buffers.get_mut(&handle) {
+        buffer.bound = Some(Bound { memory, offset, store });
+    }
+    Ok(vk::Result::SUCCESS)
+}
+
+fn bind_image_memory(
+    device: &Device,
+    state: &mut DeviceState,
+    handle: vk::Image,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    rules: &Rules,
+) -> Result<vk::Result, Broken> {
+    let name = state.label(handle);
+    let image = state.known(device, handle, state.images.get(&handle), rules.resource)?;
+    refuse_if!(image.bound.is_some() => rules.bound, "{name} is bound to memory already");
+    let (requirements, description, external) = (image.requirements, image.description, image.external);
+    let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
+    let info = &target.info;
+    check_sharing(info, external, &name, rules)?;
+    refuse_if!(requirements.requires_dedicated && info.dedicated_image != handle => rules.requires_dedicated,
+        "{name} requires a dedicated allocation");
+    let end = offset + requirements.size;
+    let binding = Binding {
+        end,
+        used_end: end,
+        linear: description.tiling == vk::ImageTiling::LINEAR,
+        alias: description.flags.contains(vk::ImageCreateFlags::ALIAS),
+    };
+    let store = Arc::clone(&target.store);
+    place(device, state, memory, offset, handle.as_raw(), &name, binding);
+    if let Some(image) = state.images.get_mut(&handle) {
+        image.bound = Some(Bound { memory, offset, store });
+    }
+    Ok(vk::Result::SUCCESS)
+}
+
+/// Memory that is shared with others holds resources that were created to be shared in the same way.
+fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) -> Result<(), Broken> {
+    let (export, import) = (info.export_handle_types, info.import_handle_type);
+    refuse_if!(export != 0 && export & external == 0 => rules.export,
+        "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}");
+    let android = vk::ExternalMemoryHandleTypeFlags::ANDROID_HARDWARE_BUFFER_ANDROID.as_raw();
+    let import_rule = if import == android { rules.import_android } else { rules.import };
+    refuse_if!(import & external != import => import_rule,
+        "the memory was imported from type {import:#x}, and {name} was created with {external:#x}");
+    Ok(())
+}
+
+/// The memory, if it fits a resource with these requirements at this offset. Neighbours are not looked at.
+fn check_memory<'a>(
+    device: &Device,
+    state: &'a DeviceState,
+    handle: vk::DeviceMemory,
+    offset: u64,
+    name: &Label,
+    requirements: &Requirements,
+    rules: &Rules,
+) -> Result<&'a Memory, Broken> {
+    let memory_name = state.label(handle);
+    let memory = state.known(device, handle, state.memories.get(&handle), rules.memory)?;
+    let Requirements { size, alignment, type_bits, .. } = *requirements;
+    let (whole, kind) = (memory.info.size, memory.info.type_index);
+    refuse_if!(offset >= whole => rules.offset,
+        "memoryOffset is {offset}, and {memory_name} has {whole} bytes");
+    refuse_if!(kind >= 32 || type_bits & (1 << kind) == 0 => rules.types,
+        "memoryTypeBits of {name} is {type_bits:#b}, and {memory_name} is of type {kind}");
+    let info = &memory.info;
+    // The handles of a device are all different, whatever their kinds.
+    let owner = info.dedicated_buffer.as_raw() | info.dedicated_image.as_raw();
+    if owner != 0 && (owner != name.raw() || offset != 0) {
+        let owner = state.resource_name(owner);
+        let text =
+            format!("{memory_name} is dedicated to {owner}, and {name} is bound to it at offset {offset}");
+        return Err((rules.dedicated, text));
+    }
+    refuse_if!(offset % alignment != 0 => rules.alignment,
+        "memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
+    refuse_if!(size > whole - offset => rules.size,
+        "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",
+        whole - offset);
+    Ok(memory)
+}
+
+/// Puts a resource in its place, and reports neighbours that break a rule. It binds the resource all the same, because
+/// a real driver does not look.
+pub(crate) fn place(
+    device: &Device,
+    state: &mut DeviceState,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    handle: u64,
+    name: &Label,
+    binding: Binding,
+) {
+    let Some(target) = state.memories.get(&memory) else {
+        return;
+    };
+    let granularity = device.profile().limits.buffer_image_granularity.max(1);
+    // The pages that the resource touches: within them must be nothing of the other kind, and within the resource
+    // nothing at all.
+    let first = offset - offset % granularity;
+    let last = binding.end.checked_next_multiple_of(granularity).unwrap_or(u64::MAX);
+    let mut overlaps = false;
+    for (start, other, neighbour) in target.within(first, last) {
+        let (from, to) = (start.max(offset), neighbour.end.min(binding.end));
+        if from < to {
+            overlaps = true;
+            if !(neighbour.alias && binding.alias || device.hub.may_alias(memory, from, to)) {
+                let text = format!(
+                    "{name} at {offset}..{} overlaps {} at {start}..{} of {}",
+                    binding.end,
+                    state.resource_name(other),
+                    neighbour.end,
+                    state.name(memory)
+                );
+                device.report("SUBLET-overlap", text);
+            }
+        } else if neighbour.linear != binding.linear {
+            let (kind, other_kind) =
+                if binding.linear { ("linear", "optimal") } else { ("optimal", "linear") };
+            let text = format!(
+                "{name} ({kind}) at {offset}..{} and {} ({other_kind}) at {start}..{} of {} share a page of \
+                 bufferImageGranularity, {granularity} bytes",
+                binding.end,
+                state.resource_name(other),
+                neighbour.end,
+                state.name(memory)
+            );
+            device.report("SUBLET-granularity", text);
+        }
+    }
+    if let Some(target) = state.memories.get_mut(&memory) {
+        target.overlaps |= overlaps;
+        target.bindings.insert((offset, handle), binding);
+    }
+}
+
+impl Memory {
+    /// The bindings that have bytes in a range, in the order of their offsets: start, handle and the rest.
+    pub(crate) fn within(&self, offset: u64, end: u64) -> Vec<(u64, u64, Binding)> {
+        let before = self
+            .bindings
+            .range(..(end, 0))
+            .rev()
+            .map(|(&(start, handle), &binding)| (start, handle, binding));
+        let mut found: Vec<_> = if self.overlaps {
+            before.filter(|(_, _, binding)| binding.end > offset).collect()
+        } else {
+            // Nothing overlaps, and so the ends are in the order of the starts.
+            before.take_while(|(_, _, binding)| binding.end > offset).collect()
+        };
+        found.reverse();
+        found
+    }
+}
+
+impl crate::objects::state::Hub {
+    /// Whether resources may overlap in this range.
+    fn may_alias(&self, memory: vk::DeviceMemory, from: u64, to: u64) -> bool {
+        self.aliasing.load(Ordering::Relaxed)
+            || self.aliases.lock().iter().any(|alias| alias.0 == memory && alias.1 <= from && to <= alias.2)
+    }
+}
+
+impl DeviceState {
+    /// Unbinds pages, also parts of larger ranges.
+    pub(crate) fn unbind_pages(&mut self, handle: vk::Buffer, offset: u64, size: u64) {
+        let end = offset.saturating_add(size);
+        let Some(pages) = self.buffers.get_mut(&handle).and_then(|buffer| buffer.pages.as_mut()) else {
+            return;
+        };
+        let meets = |(start, bound): &(&u64, &SparseRange)| **start < end && offset < **start + bound.size;
+        let gone: Vec<_> = pages.iter().filter(meets).map(|(&start, &bound)| (start, bound)).collect();
+        let mut kept = Vec::new();
+        for (start, bound) in &gone {
+            pages.remove(start);
+            if *start < offset {
+                kept.push((*start, SparseRange { size: offset - start, ..*bound }));
+            }
+            if start + bound.size > end {
+                let skipped = end - start;
+                let rest =
+                    SparseRange { size: bound.size - skipped, offset: bound.offset + skipped, ..*bound };
+                kept.push((end, rest));
+            }
+        }
+        pages.extend(kept.iter().copied());
+        for (_, bound) in gone {
+            if let Some(memory) = self.memories.get_mut(&bound.memory) {
+                memory.bindings.remove(&(bound.offset, handle.as_raw()));
+            }
+        }
+        for (_, bound) in kept {
+            let end = bound.offset + bound.size;
+            let binding = Binding { end, used_end: end, linear: true, alias: false };
+            if let Some(memory) = self.memories.get_mut(&bound.memory) {
+                memory.bindings.insert((bound.offset, handle.as_raw()), binding);
+            }
+        }
+    }
+}

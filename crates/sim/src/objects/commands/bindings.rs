@@ -1,0 +1,284 @@
+//! What a command buffer has bound at a moment: descriptor sets, push descriptors and push constants.
+//!
+//! Commands run one after another, and [`Bindings::apply`] follows them. A command that starts a shader asks for what
+//! is in force then, as seen from the layout of its pipeline: [`Bindings::descriptor`], [`Bindings::inline`],
+//! [`Bindings::push_constants`].
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::Command;
+use crate::facts::arithmetic::{index, narrow};
+use crate::objects::descriptors::contents::{Contents, Descriptor};
+use crate::objects::descriptors::{PipelineLayout, SetLayout};
+use crate::objects::heaps::HeapBinding;
+use crate::objects::pipelines::Program;
+use crate::objects::state::DeviceState;
+
+/// What is bound.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bindings {
+    points: BTreeMap<vk::PipelineBindPoint, BTreeMap<u32, Slot>>,
+    constants: Constants,
+    /// The addresses of the descriptor buffers.
+    descriptor_buffers: Vec<u64>,
+    programs: BTreeMap<vk::PipelineBindPoint, Arc<Program>>,
+    /// The heaps of resources and of samplers.
+    pub(crate) heaps: [Option<HeapBinding>; 2],
+    /// Push data, which pipelines with heaps have in place of push constants.
+    push_data: Pushed,
+}
+
+/// What is bound at the number of a set.
+#[derive(Debug, Clone)]
+struct Slot {
+    /// The layout of the command that bound it, or disturbed it.
+    layout: Arc<PipelineLayout>,
+    bound: Option<Bound>,
+}
+
+/// A set, or push descriptors in its place.
+#[derive(Debug, Clone)]
+pub(crate) enum Bound {
+    /// With the dynamic offsets of its dynamic buffers, in the order of bindings and elements.
+    Set {
+        set: vk::DescriptorSet,
+        offsets: Vec<u32>,
+    },
+    Pushed(Contents),
+    /// What lies at an address, in a descriptor buffer.
+    At(u64),
+}
+
+/// The bytes of push constants that were pushed.
+#[derive(Debug, Clone, Default)]
+struct Constants {
+    layout: Option<Arc<PipelineLayout>>,
+    pushed: Pushed,
+}
+
+/// Bytes, and whether each was pushed.
+#[derive(Debug, Clone, Default)]
+struct Pushed {
+    bytes: Vec<u8>,
+    pushed: Vec<bool>,
+}
+
+/// One set in a command that binds.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundSet {
+    pub(crate) set: vk::DescriptorSet,
+    /// The version of its contents: an update makes another one.
+    pub(crate) version: u64,
+    pub(crate) offsets: Vec<u32>,
+}
+
+impl Bindings {
+    /// What a command does to what is bound.
+    pub(crate) fn apply(&mut self, command: &Command) {
+        // Heaps undo sets, descriptor buffers and push constants, and the other way round: "Using Heaps".
+        match command {
+            Command::BindHeap(_) | Command::PushData { .. } => {
+                self.points.clear();
+                self.constants = Constants::default();
+                self.descriptor_buffers.clear();
+            }
+            Command::BindSets { .. }
+            | Command::PushDescriptors { .. }
+            | Command::PushConstants { .. }
+            | Command::BindDescriptorBuffers { .. }
+            | Command::SetOffsets { .. } => {
+                self.heaps = [None; 2];
+                self.push_data = Pushed::default();
+            }
+            _ => {}
+        }
+        match command {
+            Command::BindHeap(heap) => self.heaps[usize::from(heap.sampler)] = Some(*heap),
+            Command::PushData { offset, bytes } => self.push_data.push(*offset, bytes),
+            Command::BindSets { point, layout, first, sets } => {
+                let bound = |set: &BoundSet| Some(Bound::Set { set: set.set, offsets: set.offsets.clone() });
+                self.bind(*point, layout, *first, sets.iter().map(bound).collect());
+            }
+            Command::PushDescriptors { point, layout, set, changes } => {
+                let Some(set_layout) = layout.set(*set) else { return };
+                let slots = self.disturb(*point, layout, *set, *set);
+                // Earlier push descriptors stay, unless the layout differs.
+                let before = slots.get(set).filter(|slot| slot.layout.compatible(layout, *set));
+                let mut contents = match before.and_then(|slot| slot.bound.as_ref()) {
+                    Some(Bound::Pushed(contents)) => contents.clone(),
+                    _ => Contents::new(set_layout),
+                };
+                contents.apply(changes);
+                let bound = Some(Bound::Pushed(contents));
+                slots.insert(*set, Slot { layout: Arc::clone(layout), bound });
+            }
+            Command::PushConstants { layout, offset, bytes } => self.constants.push(layout, *offset, bytes),
+            Command::BindDescriptorBuffers { buffers } => {
+                self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
+                // Offsets into buffers that were bound before are void.
+                for slot in self.points.values_mut().flat_map(BTreeMap::values_mut) {
+                    if matches!(slot.bound, Some(Bound::At(_))) {
+                        slot.bound = None;
+                    }
+                }
+            }
+            Command::SetOffsets { point, layout, first, sets } => {
+                let bound: Vec<_> = sets
+                    .iter()
+                    .map(|&(buffer, offset)| {
+                        let address = self.descriptor_buffers.get(index(buffer))?;
+                        Some(Bound::At(address.saturating_add(offset)))
+                    })
+                    .collect();
+                self.bind(*point, layout, *first, bound);
+            }
+            Command::BindPipeline { point, program, .. } => {
+                self.programs.insert(*point, Arc::clone(program));
+            }
+            Command::ForgetBindings => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    fn bind(
+        &mut self,
+        point: vk::PipelineBindPoint,
+        layout: &Arc<PipelineLayout>,
+        first: u32,
+        sets: Vec<Option<Bound>>,
+    ) {
+        let last = first.saturating_add(narrow(sets.len()).saturating_sub(1));
+        let slots = self.disturb(point, layout, first, last);
+        for (number, bound) in (first..).zip(sets) {
+            slots.insert(number, Slot { layout: Arc::clone(layout), bound });
+        }
+    }
+
+    /// What binding the sets from `first` to `last` does to the others: those below stay if they were bound with a
+    /// compatible layout, and those above if also the last one was (section "Pipeline Layout Compatibility").
+    fn disturb(
+        &mut self,
+        point: vk::PipelineBindPoint,
+        layout: &Arc<PipelineLayout>,
+        first: u32,
+        last: u32,
+    ) -> &mut BTreeMap<u32, Slot> {
+        let slots = self.points.entry(point).or_default();
+        for number in 0..first {
+            if slots.get(&number).is_none_or(|slot| !slot.layout.compatible(layout, number)) {
+                slots.insert(number, Slot { layout: Arc::clone(layout), bound: None });
+            }
+        }
+        if slots.get(&last).is_none_or(|slot| !slot.layout.compatible(layout, last)) {
+            let _disturbed = slots.split_off(&last.saturating_add(1));
+        }
+        slots
+    }
+
+    /// What a pipeline of this kind runs, if one is bound.
+    pub(crate) fn program(&self, point: vk::PipelineBindPoint) -> Option<&Arc<Program>> {
+        self.programs.get(&point)
+    }
+
+    /// What is bound at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout
+    /// that is not compatible.
+    pub(crate) fn bound(
+        &self,
+        point: vk::PipelineBindPoint,
+        layout: &PipelineLayout,
+        number: u32,
+    ) -> Option<&Bound> {
+        let slot = self.points.get(&point)?.get(&number)?;
+        if slot.layout.compatible(layout, number) { slot.bound.as_ref() } else { None }
+    }
+
+    /// The descriptor that a shader of a pipeline with `layout` finds, and the dynamic offset that is to be added to
+    /// its own, in bytes. `None` if nothing is bound or written there.
+    pub(crate) fn descriptor(
+        &self,
+        state: &DeviceState,
+        point: vk::PipelineBindPoint,
+        layout: &PipelineLayout,
+        (set, binding, element): (u32, u32, u32),
+    ) -> Option<(Descriptor, u64)> {
+        let (contents, offsets) = self.contents(state, point, layout, set)?;
+        let descriptor = *contents.descriptor(binding, element)?;
+        let offset = layout.set(set).and_then(|set| dynamic_offset(set, offsets, binding, element));
+        Some((descriptor, u64::from(offset.unwrap_or(0))))
+    }
+
+    /// The bytes of an inline uniform block that a shader finds, up to the last one that was written.
+    pub(crate) fn inline<'a>(
+        &'a self,
+        state: &'a DeviceState,
+        point: vk::PipelineBindPoint,
+        layout: &PipelineLayout,
+        (set, binding): (u32, u32),
+    ) -> Option<&'a [u8]> {
+        self.contents(state, point, layout, set)?.0.inline(binding)
+    }
+
+    fn contents<'a>(
+        &'a self,
+        state: &'a DeviceState,
+        point: vk::PipelineBindPoint,
+        layout: &PipelineLayout,
+        set: u32,
+    ) -> Option<(&'a Contents, &'a [u32])> {
+        match self.bound(point, layout, set)? {
+            Bound::Set { set, offsets } => Some((state.set_contents(*set)?, offsets)),
+            Bound::Pushed(contents) => Some((contents, &[])),
+            Bound::At(_) => None,
+        }
+    }
+
+    /// The push constants that a shader of a pipeline with `layout` finds. `None` if not all of them were pushed, or
+    /// with a layout that is not compatible. Units: bytes.
+    pub(crate) fn push_constants(&self, layout: &PipelineLayout, offset: u32, size: u32) -> Option<&[u8]> {
+        let own = self.constants.layout.as_ref()?;
+        if own.same_constants(layout) { self.constants.pushed.get(offset, size) } else { None }
+    }
+
+    /// The push data that a shader of a pipeline with heaps finds. `None` if not all of it was pushed. Units: bytes.
+    pub(crate) fn push_data(&self, offset: u32, size: u32) -> Option<&[u8]> {
+        self.push_data.get(offset, size)
+    }
+}
+
+/// The dynamic offset of a descriptor, if it is a dynamic buffer.
+fn dynamic_offset(layout: &SetLayout, offsets: &[u32], binding: u32, element: u32) -> Option<u32> {
+    let position = layout.dynamic().position(|place| place == (binding, element))?;
+    offsets.get(position).copied()
+}
+
+impl Constants {
+    fn push(&mut self, layout: &Arc<PipelineLayout>, offset: u32, bytes: &[u8]) {
+        if self.layout.as_ref().is_some_and(|own| !own.same_constants(layout)) {
+            *self = Self::default();
+        }
+        self.layout = Some(Arc::clone(layout));
+        self.pushed.push(offset, bytes);
+    }
+}
+
+impl Pushed {
+    fn get(&self, offset: u32, size: u32) -> Option<&[u8]> {
+        let range = index(offset)..index(offset.checked_add(size)?);
+        let all = self.pushed.get(range.clone())?.iter().all(|&pushed| pushed);
+        if all { self.bytes.get(range) } else { None }
+    }
+
+    fn push(&mut self, offset: u32, bytes: &[u8]) {
+        let (from, to) = (index(offset), index(offset) + bytes.len());
+        if self.bytes.len() < to {
+            self.bytes.resize(to, 0);
+            self.pushed.resize(to, false);
+        }
+        self.bytes[from..to].copy_from_slice(bytes);
+        self.pushed[from..to].fill(true);
+    }
+}

@@ -1,0 +1,360 @@
+//! Command pools, command buffers, and the commands that are recorded in them.
+#![forbid(unsafe_code)]
+
+pub(crate) mod bindings;
+pub(crate) mod draw;
+pub(crate) mod rendering;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::hazards::{Bar, Site};
+use crate::objects::commands::bindings::BoundSet;
+use crate::objects::commands::draw::{Draw, DrawState};
+use crate::objects::commands::rendering::Rendering;
+use crate::objects::descriptors::PipelineLayout;
+use crate::objects::descriptors::contents::Change;
+use crate::objects::heaps::HeapBinding;
+use crate::objects::pipelines::Program;
+use crate::objects::registry;
+
+/// The layouts of images, by level and layer. A subresource that no barrier has named is not in it. A dispatch keeps
+/// them as they were when it began.
+pub(crate) type Layouts = Arc<BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>>;
+
+/// Command pools and command buffers of a device.
+#[derive(Default)]
+pub(crate) struct CommandState {
+    pub(crate) pools: BTreeMap<vk::CommandPool, Pool>,
+    pub(crate) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
+    pub(crate) layouts: Layouts,
+}
+
+impl Drop for CommandState {
+    /// Destroying a device destroys its command buffers: their handles must become unknown.
+    fn drop(&mut self) {
+        for &handle in self.buffers.keys() {
+            registry::remove_command_buffer(handle);
+        }
+    }
+}
+
+/// A `VkCommandPool`.
+pub(crate) struct Pool {
+    pub(crate) family: u32,
+    pub(crate) flags: vk::CommandPoolCreateFlags,
+    pub(crate) buffers: BTreeSet<vk::CommandBuffer>,
+}
+
+/// A `VkCommandBuffer`.
+pub(crate) struct CommandBuffer {
+    pub(crate) pool: vk::CommandPool,
+    pub(crate) level: vk::CommandBufferLevel,
+    pub(crate) phase: Phase,
+    pub(crate) usage: vk::CommandBufferUsageFlags,
+    /// What is recorded, shared with the submissions that run it.
+    pub(crate) commands: Arc<Vec<Command>>,
+    /// The resources that the commands name.
+    pub(crate) uses: Uses,
+    /// The count of its submissions that are not done.
+    pub(crate) pending: u32,
+}
+
+/// The state of a command buffer. Pending is no state here: it is counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Initial,
+    Recording,
+    Executable,
+    Invalid,
+}
+
+/// The resources that a command buffer names.
+#[derive(Clone, Default)]
+pub(crate) struct Uses {
+    pub(crate) buffers: BTreeSet<vk::Buffer>,
+    pub(crate) images: BTreeSet<vk::Image>,
+    /// The sets that are bound, each with the version that it had when it was first bound.
+    pub(crate) sets: BTreeMap<vk::DescriptorSet, u64>,
+    pub(crate) pipelines: BTreeSet<vk::Pipeline>,
+    pub(crate) passes: BTreeSet<vk::RenderPass>,
+    pub(crate) framebuffers: BTreeSet<vk::Framebuffer>,
+    /// The addresses of the descriptor buffers that are bound after the last command.
+    pub(crate) descriptor_buffers: Vec<u64>,
+    /// The heaps that were bound, each with its reserved range.
+    pub(crate) heaps: Vec<HeapBinding>,
+    /// What has begun and not ended.
+    pub(crate) rendering: Option<Arc<Rendering>>,
+    /// Whether a compute pipeline is bound after the last command.
+    pub(crate) can_dispatch: bool,
+    /// What a draw would find after the last command.
+    pub(crate) draws: DrawState,
+    /// Labels that were begun and not ended.
+    pub(crate) labels: u32,
+    /// The calls that are recorded, if hazards are looked for.
+    pub(crate) calls: u32,
+}
+
+/// A recorded command.
+#[derive(Clone)]
+pub(crate) enum Command {
+    CopyBuffer {
+        src: vk::Buffer,
+        dst: vk::Buffer,
+        regions: Vec<vk::BufferCopy>,
+    },
+    Fill {
+        dst: vk::Buffer,
+        offset: u64,
+        size: u64,
+        data: u32,
+    },
+    Update {
+        dst: vk::Buffer,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    BufferToImage {
+        src: vk::Buffer,
+        dst: Target,
+        regions: Vec<vk::BufferImageCopy>,
+    },
+    ImageToBuffer {
+        src: Target,
+        dst: vk::Buffer,
+        regions: Vec<vk::BufferImageCopy>,
+    },
+    CopyImage {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageCopy>,
+    },
+    Blit {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageBlit>,
+        filter: vk::Filter,
+    },
+    ResolveImage {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageResolve>,
+    },
+    BeginRendering(Arc<Rendering>),
+    EndRendering(Arc<Rendering>),
+    Clear {
+        dst: Target,
+        texel: Vec<u8>,
+        ranges: Vec<vk::ImageSubresourceRange>,
+    },
+    Transition {
+        image: vk::Image,
+        /// `None` where nothing is known of it.
+        old: Option<vk::ImageLayout>,
+        new: vk::ImageLayout,
+        range: vk::ImageSubresourceRange,
+        rule: &'static str,
+    },
+    BindSets {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        first: u32,
+        sets: Vec<BoundSet>,
+    },
+    PushDescriptors {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        set: u32,
+        changes: Vec<Change>,
+    },
+    PushConstants {
+        layout: Arc<PipelineLayout>,
+        offset: u32,
+        bytes: Vec<u8>,
+    },
+    BindDescriptorBuffers {
+        /// The buffer of each, and the address that it is bound at.
+        buffers: Vec<(vk::Buffer, u64)>,
+    },
+    SetOffsets {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        first: u32,
+        /// For each set which of the descriptor buffers it is in, and where.
+        sets: Vec<(u32, u64)>,
+    },
+    BindHeap(HeapBinding),
+    PushData {
+        offset: u32,
+        bytes: Vec<u8>,
+    },
+    BindPipeline {
+        point: vk::PipelineBindPoint,
+        pipeline: vk::Pipeline,
+        program: Arc<Program>,
+    },
+    Dispatch {
+        groups: [u32; 3],
+    },
+    DispatchIndirect {
+        buffer: vk::Buffer,
+        offset: u64,
+    },
+    BindVertexBuffers {
+        first: u32,
+        /// Each with an offset.
+        buffers: Vec<(vk::Buffer, u64)>,
+    },
+    BindIndexBuffer {
+        buffer: vk::Buffer,
+        offset: u64,
+        kind: vk::IndexType,
+    },
+    /// Sets what pipelines leave to commands: the place of it in [`DYNAMIC`].
+    Set(usize),
+    /// Begins a label, or ends the last one.
+    Label(bool),
+    Draw(Arc<Draw>),
+    /// Forgets what is bound, because a secondary command buffer begins or ends.
+    ForgetBindings,
+    /// The call that recorded the commands behind this one. Recorded only where hazards are looked for, as the next.
+    By(Site),
+    Barrier(Vec<Bar>),
+    SetEvent {
+        event: vk::Event,
+        stages: vk::PipelineStageFlags2,
+    },
+    ResetEvent {
+        event: vk::Event,
+    },
+    WaitEvents {
+        events: Vec<vk::Event>,
+        bars: Vec<Bar>,
+    },
+}
+
+/// An image in a command, the layout that the command names, and the rule that another layout breaks.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) image: vk::Image,
+    pub(crate) layout: vk::ImageLayout,
+    pub(crate) layout_rule: &'static str,
+}
+
+impl Uses {
+    pub(crate) fn add(&mut self, command: &Command) {
+        match command {
+            Command::CopyBuffer { src, dst, .. } => {
+                self.buffers.insert(*src);
+                self.buffers.insert(*dst);
+            }
+            Command::Fill { dst, .. } | Command::Update { dst, .. } => {
+                self.buffers.insert(*dst);
+            }
+            Command::BufferToImage { src: buffer, dst: image, .. }
+            | Command::ImageToBuffer { src: image, dst: buffer, .. } => {
+                self.buffers.insert(*buffer);
+                self.images.insert(image.image);
+            }
+            Command::CopyImage { src, dst, .. }
+            | Command::Blit { src, dst, .. }
+            | Command::ResolveImage { src, dst, .. } => {
+                self.images.insert(src.image);
+                self.images.insert(dst.image);
+            }
+            Command::BeginRendering(rendering) => {
+                self.images.extend(rendering.attached().map(|attached| attached.target.image));
+                if let Some(pass) = &rendering.pass {
+                    self.passes.insert(pass.pass);
+                    self.framebuffers.insert(pass.framebuffer);
+                }
+                self.rendering = Some(Arc::clone(rendering));
+            }
+            Command::EndRendering(_) => self.rendering = None,
+            Command::Clear { dst, .. } => {
+                self.images.insert(dst.image);
+            }
+            Command::Transition { image, .. } => {
+                self.images.insert(*image);
+            }
+            Command::BindSets { sets, .. } => {
+                for set in sets {
+                    self.sets.entry(set.set).or_insert(set.version);
+                }
+            }
+            Command::BindDescriptorBuffers { buffers } => {
+                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
+                self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
+            }
+            Command::BindHeap(heap) => {
+                self.buffers.insert(heap.buffer);
+                self.heaps.push(*heap);
+            }
+            Command::BindPipeline { pipeline, program, .. } => {
+                self.pipelines.insert(*pipeline);
+                if program.drawing.is_some() {
+                    self.draws.program = Some(Arc::clone(program));
+                } else {
+                    self.can_dispatch = true;
+                }
+            }
+            Command::BindVertexBuffers { first, buffers } => {
+                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
+                self.draws.vertices.extend((*first..).zip(buffers.iter().copied()));
+            }
+            Command::BindIndexBuffer { buffer, offset, kind } => {
+                self.buffers.insert(*buffer);
+                self.draws.indices = Some((*buffer, *offset, *kind));
+            }
+            Command::Set(state) => self.draws.set[*state] = true,
+            Command::Label(begins) => self.labels = if *begins { self.labels + 1 } else { self.labels - 1 },
+            Command::Draw(draw) => self.buffers.extend(draw.counts.buffer()),
+            Command::ForgetBindings => {
+                self.descriptor_buffers.clear();
+                self.can_dispatch = false;
+                self.draws = DrawState::default();
+            }
+            Command::DispatchIndirect { buffer, .. } => {
+                self.buffers.insert(*buffer);
+            }
+            Command::PushDescriptors { .. }
+            | Command::PushConstants { .. }
+            | Command::PushData { .. }
+            | Command::SetOffsets { .. }
+            | Command::By(_)
+            | Command::Barrier(_)
+            | Command::SetEvent { .. }
+            | Command::ResetEvent { .. }
+            | Command::WaitEvents { .. }
+            | Command::Dispatch { .. } => {}
+        }
+    }
+}
+
+impl CommandBuffer {
+    pub(crate) fn is_secondary(&self) -> bool {
+        self.level == vk::CommandBufferLevel::SECONDARY
+    }
+
+    /// Returns it to the initial state.
+    pub(crate) fn clear(&mut self) {
+        self.phase = Phase::Initial;
+        self.commands = Arc::default();
+        self.uses = Uses::default();
+    }
+}
+
+impl CommandState {
+    /// The family of a command buffer's pool.
+    pub(crate) fn family(&self, command_buffer: vk::CommandBuffer) -> u32 {
+        let pool = self.buffers.get(&command_buffer).and_then(|buffer| self.pools.get(&buffer.pool));
+        pool.map_or(0, |pool| pool.family)
+    }
+
+    /// The layout of a subresource; `None` as long as no barrier has named it: UNDEFINED or PREINITIALIZED.
+    pub(crate) fn layout(&self, image: vk::Image, level: u32, layer: u32) -> Option<vk::ImageLayout> {
+        self.layouts.get(&image)?.get(&(level, layer)).copied()
+    }
+}

@@ -1,0 +1,89 @@
+//! Rendering: its attachments and its area.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use crate::objects::commands::{Command, Target};
+use crate::objects::passes::Formats;
+
+/// An attachment, or what one is resolved to.
+#[derive(Clone, Copy)]
+pub(crate) struct Attached {
+    pub(crate) target: Target,
+    /// One aspect of one level.
+    pub(crate) layers: vk::ImageSubresourceLayers,
+    /// That of the view.
+    pub(crate) format: vk::Format,
+}
+
+/// Which attachment one is: a color has a location.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Color(usize),
+    Depth,
+    Stencil,
+}
+
+#[derive(Clone)]
+pub(crate) struct Attachment {
+    pub(crate) slot: Slot,
+    pub(crate) to: Attached,
+    pub(crate) load: vk::AttachmentLoadOp,
+    pub(crate) store: vk::AttachmentStoreOp,
+    /// The bytes of a texel, if it is cleared, or if what is there need not be kept.
+    pub(crate) fill: Option<Vec<u8>>,
+    pub(crate) resolve: Option<Attached>,
+}
+
+/// Rendering, from its begin to its end.
+pub(crate) struct Rendering {
+    /// One for each view and attachment.
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) area: vk::Rect2D,
+    /// What pipelines have to be made for.
+    pub(crate) formats: Formats,
+    /// `None` in dynamic rendering.
+    pub(crate) pass: Option<Pass>,
+}
+
+/// A render pass that has begun.
+pub(crate) struct Pass {
+    pub(crate) pass: vk::RenderPass,
+    pub(crate) framebuffer: vk::Framebuffer,
+    /// What it does when it has ended.
+    pub(crate) behind: Vec<Command>,
+}
+
+/// The bytes of the largest texel.
+pub(crate) const LARGEST: usize = 32;
+
+impl Rendering {
+    /// All that is attached, also what others are resolved to.
+    pub(crate) fn attached(&self) -> impl Iterator<Item = &Attached> {
+        self.attachments
+            .iter()
+            .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))
+    }
+
+    /// Where what is rendered starts in each layer, and how large it is.
+    pub(crate) fn place(&self) -> (vk::Offset3D, vk::Extent3D) {
+        let vk::Rect2D { offset, extent } = self.area;
+        (vk::Offset3D { x: offset.x, y: offset.y, z: 0 }, extent.into())
+    }
+
+    /// What is resolved from an attachment when rendering ends.
+    pub(crate) fn resolved(
+        &self,
+        from: vk::ImageSubresourceLayers,
+        to: vk::ImageSubresourceLayers,
+    ) -> vk::ImageResolve {
+        let (offset, extent) = self.place();
+        vk::ImageResolve {
+            src_subresource: from,
+            src_offset: offset,
+            dst_subresource: to,
+            dst_offset: offset,
+            extent,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The form of an entry point, and the steps around the body of each: to find the object, to count, to fail on order.
+//!
+//! Each module that implements functions has a list `ENTRIES` of them. `driver` has the list of these lists. A function
+//! is counted, delayed and failed under its first name.
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use crate::facts::broken::Broken;
+use crate::objects::state::{Device, Hub};
+use crate::objects::{messages, registry, state};
+
+/// A C function whose type is known to whoever asks for it by name.
+pub(crate) type Function = unsafe extern "system" fn();
+
+/// What a function is called on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Global,
+    Instance,
+    Device,
+}
+
+/// When a program can get a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// From this minor version of Vulkan 1 on.
+    Core(u32),
+    /// With this extension.
+    Extension(&'static str),
+}
+
+/// The name of a function, and when a program can get it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    pub(crate) name: &'static str,
+    pub(crate) when: When,
+}
+
+/// One function of the driver.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EntryPoint {
+    /// Its names; the first one is what it is counted under.
+    pub(crate) offers: &'static [Offer],
+    pub(crate) level: Level,
+    /// Whether it returns a `VkResult`, so that it can be made to fail.
+    pub(crate) fallible: bool,
+    pub(crate) function: Function,
+}
+
+impl EntryPoint {
+    /// The name that it is counted under.
+    pub(crate) fn name(&self) -> &'static str {
+        self.offers[0].name
+    }
+
+    pub(crate) fn offered(&self, name: &str, mut to: impl FnMut(When) -> bool) -> bool {
+        self.offers.iter().any(|offer| offer.name == name && to(offer.when))
+    }
+}
+
+/// Makes the list of a module's entry points. The compiler checks each function against Vulkan's type of it.
+///
+/// ```text
+/// entries! {
+///     Device result vk::PFN_vkMapMemory = map_memory: core 0 "vkMapMemory";
+///     Device void vk::PFN_vkTrimCommandPool = trim: core 1 "vkTrimCommandPool", ext "VK_KHR_maintenance1" "vkTrimCommandPoolKHR";
+/// }
+/// ```
+macro_rules! entries {
+    ($($level:ident $outcome:ident $pfn:path = $function:path: $($kind:ident $when:literal $name:literal),+ ;)*) => {
+        /// The entry points of this module.
+        pub(crate) const ENTRIES: &[$crate::objects::entry::EntryPoint] = &[$(
+            $crate::objects::entry::EntryPoint {
+                offers: &[$($crate::objects::entry::Offer {
+                    name: $name,
+                    when: $crate::objects::entry::entries!(@when $kind $when),
+                }),+],
+                level: $crate::objects::entry::Level::$level,
+                fallible: $crate::objects::entry::entries!(@fallible $outcome),
+                function: {
+                    let typed: $pfn = $function;
+                    // SAFETY: both are pointers to functions. The program that gets this one by its name calls it with
+                    // the type that Vulkan gives that name, and `typed` above has that type.
+                    unsafe { std::mem::transmute::<$pfn, $crate::objects::entry::Function>(typed) }
+                },
+            },
+        )*];
+    };
+    (@when core $minor:literal) => { $crate::objects::entry::When::Core($minor) };
+    (@when ext $name:literal) => { $crate::objects::entry::When::Extension($name) };
+    (@fallible result) => { true };
+    (@fallible void) => { false };
+}
+pub(crate) use entries;
+
+/// The values that a function returns when it fails.
+pub(crate) trait Outcome {
+    /// The return value for `result`; for functions that return no `VkResult`, an empty one.
+    fn failed(result: vk::Result) -> Self;
+}
+
+impl Outcome for vk::Result {
+    fn failed(result: vk::Result) -> Self {
+        result
+    }
+}
+
+impl Outcome for () {
+    fn failed(_: vk::Result) -> Self {}
+}
+
+impl<T> Outcome for Option<T> {
+    fn failed(_: vk::Result) -> Self {
+        None
+    }
+}
+
+impl Outcome for u64 {
+    fn failed(_: vk::Result) -> Self {
+        0
+    }
+}
+
+/// Runs `body` as the entry point `call` of `hub`: counts it, waits as long as it is to be delayed, and answers with
+/// the fault that was ordered for it, if any. A panic in `body` is reported and becomes an error: it must not cross
+/// into C.
+pub(crate) fn run<R: Outcome>(hub: &Hub, call: &'static str, body: impl FnOnce() -> R) -> R {
+    if let Some(fault) = hub.faults.enter(call) {
+        return R::failed(fault);
+    }
+    messages::deferred(hub, || {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        hub.report_limit();
+        done.unwrap_or_else(|_| {
+            hub.report("SUBLET-internal", "the simulated driver itself failed; this is a bug in it");
+            R::failed(vk::Result::ERROR_UNKNOWN)
+        })
+    })
+}
+
+/// The calls that a lost device answers with an error.
+const LOST: [&str; 9] = [
+    "vkQueueSubmit",
+    "vkQueueSubmit2",
+    "vkQueueBindSparse",
+    "vkQueueWaitIdle",
+    "vkDeviceWaitIdle",
+    "vkWaitForFences",
+    "vkGetFenceStatus",
+    "vkWaitSemaphores",
+    "vkGetSemaphoreCounterValue",
+];
+
+/// Runs `body` unless the device is lost and the call has to say so.
+fn unless_lost<R: Outcome>(
+    device: &std::sync::Arc<Device>,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+) -> R {
+    if device.is_lost() && LOST.contains(&call) {
+        return R::failed(vk::Result::ERROR_DEVICE_LOST);
+    }
+    body(device)
+}
+
+/// Runs `body` as the entry point `call` on `device`, see [`run`].
+pub(crate) fn on_device<R: Outcome>(
+    device: vk::Device,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+) -> R {
+    match registry::device(device) {
+        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
+        None => unknown("VkDevice", device.as_raw()),
+    }
+}
+
+/// As [`on_device`], of a call that may break a rule, see [`settle`].
+pub(crate) fn checked<R: Outcome>(
+    device: vk::Device,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+) -> R {
+    on_device(device, call, |device| settle(&device.hub, body(device)))
+}
+
+/// The return value of a call. If the call breaks a rule, this reports it, and the call does nothing else.
+pub(crate) fn settle<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
+    result.unwrap_or_else(|(rule, text)| {
+        hub.report(rule, text);
+        R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
+    })
+}
+
+/// Runs `body` as the entry point `call` on the device of `queue`, see [`run`] and [`settle`].
+pub(crate) fn on_queue<R: Outcome>(
+    queue: vk::Queue,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+) -> R {
+    match registry::queue(queue) {
+        Some(owner) => {
+            run(&owner.hub, call, || unless_lost(&owner, call, |device| settle(&owner.hub, body(device))))
+        }
+        None => unknown("VkQueue", queue.as_raw()),
+    }
+}
+
+/// Runs `body` as the entry point `call` on the device of `command_buffer`, see [`run`].
+pub(crate) fn on_command_buffer<R: Outcome>(
+    command_buffer: vk::CommandBuffer,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+) -> R {
+    match registry::command_buffer(command_buffer) {
+        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        None => unknown("VkCommandBuffer", command_buffer.as_raw()),
+    }
+}
+
+/// As [`on_command_buffer`], of a call that may break a rule, see [`settle`].
+pub(crate) fn on_command_buffer_checked<R: Outcome>(
+    command_buffer: vk::CommandBuffer,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+) -> R {
+    on_command_buffer(command_buffer, call, |device| settle(&device.hub, body(device)))
+}
+
+/// Runs `body` as the entry point `call` on `instance`, see [`run`].
+pub(crate) fn on_instance<R: Outcome>(
+    instance: vk::Instance,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
+) -> R {
+    match registry::instance(instance) {
+        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        None => unknown("VkInstance", instance.as_raw()),
+    }
+}
+
+/// Runs `body` as the entry point `call` on the instance of `physical_device`, see [`run`].
+pub(crate) fn on_physical_device<R: Outcome>(
+    physical_device: vk::PhysicalDevice,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<state::Instance>) -> R,
+) -> R {
+    match registry::physical_device(physical_device) {
+        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        None => unknown("VkPhysicalDevice", physical_device.as_raw()),
+    }
+}
+
+/// As [`on_physical_device`], of a call that may break a rule, see [`settle`].
+pub(crate) fn on_physical_device_checked<R: Outcome>(
+    physical_device: vk::PhysicalDevice,
+    call: &'static str,
+    body: impl FnOnce(&std::sync::Arc<state::Instance>) -> Result<R, Broken>,
+) -> R {
+    on_physical_device(physical_device, call, |instance| settle(&instance.hub, body(instance)))
+}
+
+/// Answers for a dispatchable handle that no live object has. There is no GPU whose messages could take the report.
+fn unknown<R: Outcome>(kind: &str, raw: u64) -> R {
+    tracing::error!(
+        name: "unknown_handle", target: "sublet::sim", kind, handle = raw,
+        "{kind} {raw:#x} was never created, or is destroyed"
+    );
+    eprintln!("sublet::sim: {kind} {raw:#x} was never created, or is destroyed");
+    R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
+}

@@ -1,0 +1,58 @@
+//! The calls of `vkAllocateMemory` in their order, for tests that compare what two programs ask of a driver.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ash::vk;
+use parking_lot::Mutex;
+
+use crate::objects::memory::MemoryInfo;
+
+/// One call of `vkAllocateMemory`, and its result: an element of [`Gpu::take_log`](crate::Gpu::take_log).
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// gpu.log_allocations(true);
+/// let mut export = vk::ExportMemoryAllocateInfo::default().handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
+/// let info = vk::MemoryAllocateInfo::default().allocation_size(4096).push_next(&mut export);
+/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+/// unsafe { gpu.device().free_memory(memory, None) };
+/// let calls = gpu.take_log();
+/// assert_eq!(calls[0].asked.chain, [vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO]);
+/// assert_eq!((calls[0].asked.size, calls[0].result), (4096, vk::Result::SUCCESS));
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct AllocateCall {
+    /// Size, memory type, and everything in the `pNext` chain.
+    pub asked: MemoryInfo,
+    /// The driver's result. The log has those of ordered faults too.
+    pub result: vk::Result,
+}
+
+/// The list of calls, while the log is on.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    on: AtomicBool,
+    calls: Mutex<Vec<AllocateCall>>,
+}
+
+impl Log {
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn switch(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn push(&self, asked: MemoryInfo, result: vk::Result) {
+        self.calls.lock().push(AllocateCall { asked, result });
+    }
+
+    pub(crate) fn take(&self) -> Vec<AllocateCall> {
+        std::mem::take(&mut *self.calls.lock())
+    }
+}

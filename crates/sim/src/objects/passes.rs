@@ -1,0 +1,74 @@
+//! Render passes and framebuffers.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::objects::host::HostBytes;
+use crate::objects::state::DeviceState;
+
+/// Render passes and framebuffers of a device.
+#[derive(Default)]
+pub(crate) struct PassState {
+    pub(crate) passes: BTreeMap<vk::RenderPass, RenderPass>,
+    pub(crate) framebuffers: BTreeMap<vk::Framebuffer, Framebuffer>,
+}
+
+/// A `VkRenderPass`.
+pub(crate) struct RenderPass {
+    pub(crate) info: Arc<PassInfo>,
+    /// Submissions that are not done and begin it.
+    pub(crate) in_use: u32,
+    pub(crate) host: HostBytes,
+}
+
+/// A `VkFramebuffer`.
+pub(crate) struct Framebuffer {
+    /// What it was made for.
+    pub(crate) pass: Arc<PassInfo>,
+    pub(crate) views: Vec<vk::ImageView>,
+    pub(crate) extent: vk::Extent2D,
+    pub(crate) layers: u32,
+    /// Submissions that are not done and begin a pass with it.
+    pub(crate) in_use: u32,
+    pub(crate) host: HostBytes,
+}
+
+/// The attachments of a subpass, or those that a pipeline is for. Passes, or pipelines, are compatible if these are the
+/// same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Formats {
+    /// By location; `UNDEFINED` where there is none.
+    pub(crate) colors: Vec<vk::Format>,
+    pub(crate) depth: vk::Format,
+    pub(crate) stencil: vk::Format,
+    /// `None` if nothing is attached.
+    pub(crate) samples: Option<vk::SampleCountFlags>,
+    pub(crate) view_mask: u32,
+    /// Whether they are those of a render pass, and not of dynamic rendering.
+    pub(crate) in_pass: bool,
+}
+
+/// What a render pass of one subpass does.
+#[derive(Debug)]
+pub(crate) struct PassInfo {
+    pub(crate) attachments: Vec<vk::AttachmentDescription>,
+    /// Which attachments its subpass has: an index, and the layout meanwhile.
+    pub(crate) colors: Vec<Option<(usize, vk::ImageLayout)>>,
+    pub(crate) resolves: Vec<Option<(usize, vk::ImageLayout)>>,
+    pub(crate) depth_stencil: Option<(usize, vk::ImageLayout)>,
+    pub(crate) formats: Formats,
+    /// What the pass waits for, and what waits for the pass.
+    pub(crate) before: Vec<vk::SubpassDependency>,
+    pub(crate) behind: Vec<vk::SubpassDependency>,
+}
+
+impl DeviceState {
+    /// Render passes and framebuffers that are alive, in words.
+    pub(crate) fn pass_names(&self) -> impl Iterator<Item = String> {
+        let passes = self.passes.passes.keys().map(|&handle| self.name(handle));
+        passes.chain(self.passes.framebuffers.keys().map(|&handle| self.name(handle)))
+    }
+}

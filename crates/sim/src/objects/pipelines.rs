@@ -1,0 +1,112 @@
+//! Shader modules and pipelines.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::objects::descriptors::PipelineLayout;
+use crate::objects::heaps::Mapping;
+use crate::objects::host::HostBytes;
+use crate::objects::passes::Formats;
+use crate::objects::state::DeviceState;
+
+/// Shader modules, pipelines and pipeline caches of a device.
+#[derive(Default)]
+pub(crate) struct PipelineState {
+    pub(crate) modules: BTreeMap<vk::ShaderModule, HostBytes>,
+    pub(crate) pipelines: BTreeMap<vk::Pipeline, Pipeline>,
+    pub(crate) caches: BTreeMap<vk::PipelineCache, HostBytes>,
+}
+
+/// A `VkPipeline`.
+pub(crate) struct Pipeline {
+    pub(crate) program: Arc<Program>,
+    /// Submissions that are not done and bind it.
+    pub(crate) in_use: u32,
+    pub(crate) host: HostBytes,
+}
+
+/// What a pipeline runs.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) layout: Arc<PipelineLayout>,
+    /// Whether it takes its descriptors from descriptor buffers.
+    pub(crate) descriptor_buffer: bool,
+    /// Its shaders, in the order of their stages.
+    pub(crate) shaders: Vec<Shader>,
+    /// The state of a graphics pipeline; of a compute pipeline none.
+    pub(crate) drawing: Option<Drawing>,
+}
+
+/// A shader of a pipeline.
+#[derive(Debug)]
+pub(crate) struct Shader {
+    pub(crate) stage: vk::ShaderStageFlags,
+    /// The name of its entry point.
+    pub(crate) entry_point: String,
+    /// Where its sets and bindings are, if it takes its descriptors from heaps.
+    pub(crate) heap: Option<Vec<Mapping>>,
+    /// The values of specialization constants, by their numbers.
+    pub(crate) constants: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Program {
+    pub(crate) fn point(&self) -> vk::PipelineBindPoint {
+        match self.drawing {
+            Some(_) => vk::PipelineBindPoint::GRAPHICS,
+            None => vk::PipelineBindPoint::COMPUTE,
+        }
+    }
+}
+
+impl DeviceState {
+    /// Shader modules, pipelines and caches that are alive, in words.
+    pub(crate) fn pipeline_names(&self) -> impl Iterator<Item = String> {
+        let pipelines = self.pipelines.pipelines.keys().map(|&handle| self.name(handle));
+        let modules = self.pipelines.modules.keys().map(|&handle| self.name(handle));
+        let caches = self.pipelines.caches.keys().map(|&handle| self.name(handle));
+        pipelines.chain(modules).chain(caches)
+    }
+}
+
+/// What a graphics pipeline draws with.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    /// Its vertex buffers, by binding.
+    pub(crate) buffers: BTreeMap<u32, VertexBuffer>,
+    /// Whether viewports and scissors are set by commands.
+    pub(crate) sets: [bool; DYNAMIC.len()],
+    /// The attachments that it is for.
+    pub(crate) formats: Formats,
+    /// By location.
+    pub(crate) colors: Vec<Touch>,
+    pub(crate) depth: Touch,
+    pub(crate) stencil: Touch,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VertexBuffer {
+    /// Bytes from a vertex, or an instance, to the next.
+    pub(crate) stride: u32,
+    pub(crate) by_instance: bool,
+}
+
+/// What a draw does to an attachment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Touch {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// State that pipelines may leave to commands, with its name.
+pub(crate) const DYNAMIC: [(vk::DynamicState, &str); 7] = [
+    (vk::DynamicState::VIEWPORT, "viewport"),
+    (vk::DynamicState::SCISSOR, "scissor"),
+    (vk::DynamicState::DEPTH_BIAS, "depth bias"),
+    (vk::DynamicState::BLEND_CONSTANTS, "blend constants"),
+    (vk::DynamicState::STENCIL_REFERENCE, "stencil reference"),
+    (vk::DynamicState::CULL_MODE, "cull mode"),
+    (vk::DynamicState::FRONT_FACE, "front face"),
+];

@@ -1,0 +1,73 @@
+//! Submissions that are not done.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::hazards::SemaphoreUse;
+use crate::objects::commands::{Command, Uses};
+
+/// Submissions of a device's queues.
+#[derive(Default)]
+pub(crate) struct QueueState {
+    /// One for each queue.
+    pub(crate) lanes: Vec<Lane>,
+    /// The number of the last submission. Numbers are not used again.
+    pub(crate) last: u64,
+    /// The numbers of submissions that are not done.
+    pub(crate) unfinished: BTreeSet<u64>,
+}
+
+/// Submissions of one queue.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) waiting: VecDeque<Submission>,
+    /// Whether submissions are held back.
+    pub(crate) held: bool,
+    /// Whether a thread is running one. That thread goes on to the next, so that no other has to.
+    pub(crate) running: bool,
+}
+
+impl QueueState {
+    pub(crate) fn new(queues: usize) -> Self {
+        let lanes = std::iter::repeat_with(Lane::default).take(queues).collect();
+        Self { lanes, ..Self::default() }
+    }
+
+    /// The count of submissions that are not done.
+    pub(crate) fn pending(&self) -> usize {
+        self.lanes.iter().map(Lane::pending).sum()
+    }
+
+    pub(crate) fn running(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.running)
+    }
+}
+
+impl Lane {
+    pub(crate) fn pending(&self) -> usize {
+        self.waiting.len() + usize::from(self.running)
+    }
+}
+
+/// One batch of a submission.
+#[derive(Default)]
+pub(crate) struct Submission {
+    pub(crate) number: u64,
+    /// Values of timeline semaphores to wait for.
+    pub(crate) waits: Vec<(vk::Semaphore, u64)>,
+    /// The submissions that signal the binary semaphores that it waits for.
+    pub(crate) after: Vec<u64>,
+    pub(crate) signals: Vec<(vk::Semaphore, u64)>,
+    /// All semaphores that it names.
+    pub(crate) semaphores: Vec<vk::Semaphore>,
+    pub(crate) command_buffers: Vec<vk::CommandBuffer>,
+    pub(crate) commands: Vec<Arc<Vec<Command>>>,
+    pub(crate) uses: Vec<Uses>,
+    /// What it waits for and signals, each with its stages, if hazards are looked for.
+    pub(crate) ordered_by: [Vec<SemaphoreUse>; 2],
+    /// NULL, or signaled when it is done.
+    pub(crate) fence: vk::Fence,
+}

@@ -1,0 +1,64 @@
+//! `VK_EXT_descriptor_heap`: one heap of resources and one of samplers, of bytes that the program places itself.
+//!
+//! - [`ffi`]: the structures, which `ash` does not have yet.
+//! - [`mod@write`]: the bytes of descriptors. [`bind`]: heaps and push data in command buffers.
+//! - [`mapping`]: where shaders with sets and bindings find their descriptors. [`find`]: what is there.
+
+use crate::facts::ffi;
+pub(crate) mod find;
+pub(crate) mod mapping;
+#[cfg(test)]
+mod tests;
+pub(crate) mod write;
+
+use ash::vk;
+
+use crate::objects::entry::{entries, on_physical_device};
+use crate::objects::state::Hub;
+
+pub(crate) use find::{Asked, HeapView, Seen, at_offset, mapped};
+pub(crate) use mapping::read as read_mappings;
+
+entries! {
+    Instance void ffi::PFN_vkGetPhysicalDeviceDescriptorSizeEXT = size:
+        ext "VK_EXT_descriptor_heap" "vkGetPhysicalDeviceDescriptorSizeEXT";
+    Device result ffi::PFN_vkWriteSamplerDescriptorsEXT = write::samplers:
+        ext "VK_EXT_descriptor_heap" "vkWriteSamplerDescriptorsEXT";
+    Device result ffi::PFN_vkWriteResourceDescriptorsEXT = write::resources:
+        ext "VK_EXT_descriptor_heap" "vkWriteResourceDescriptorsEXT";
+}
+
+/// Fills the structure of the properties. Leaves it as it is if the GPU has no heaps.
+pub(crate) fn write_properties(hub: &Hub, out: &mut ffi::PhysicalDeviceDescriptorHeapPropertiesEXT) {
+    let Some(limits) = hub.descriptor_heap else { return };
+    out.sampler_heap_alignment = limits.sampler_heap_alignment;
+    out.resource_heap_alignment = limits.resource_heap_alignment;
+    out.max_sampler_heap_size = limits.max_sampler_heap;
+    out.max_resource_heap_size = limits.max_resource_heap;
+    out.min_sampler_heap_reserved_range = limits.sampler_reserved;
+    out.min_sampler_heap_reserved_range_with_embedded = limits.sampler_reserved_with_embedded;
+    out.min_resource_heap_reserved_range = limits.resource_reserved;
+    out.sampler_descriptor_size = limits.sampler;
+    out.image_descriptor_size = limits.image;
+    out.buffer_descriptor_size = limits.buffer;
+    out.sampler_descriptor_alignment = limits.sampler_alignment;
+    out.image_descriptor_alignment = limits.image_alignment;
+    out.buffer_descriptor_alignment = limits.buffer_alignment;
+    out.max_push_data_size = limits.max_push_data;
+    out.image_capture_replay_opaque_data_size = 0;
+    out.max_descriptor_heap_embedded_samplers = limits.max_embedded_samplers;
+    out.sampler_ycbcr_conversion_count = 1;
+    out.sparse_descriptor_heaps = vk::FALSE;
+    out.protected_descriptor_heaps = vk::FALSE;
+}
+
+unsafe extern "system" fn size(device: vk::PhysicalDevice, kind: vk::DescriptorType) -> vk::DeviceSize {
+    on_physical_device(device, "vkGetPhysicalDeviceDescriptorSizeEXT", |instance| {
+        let size = instance.hub.descriptor_heap.and_then(|limits| limits.size(kind));
+        size.unwrap_or_else(|| {
+            let text = format!("type is {kind:?}");
+            instance.hub.report("VUID-vkGetPhysicalDeviceDescriptorSizeEXT-type-11362", text);
+            0
+        })
+    })
+}
