@@ -44,8 +44,8 @@
 //! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for
 //!   what submissions still use. Pools refuse as the profile's driver does, which may be never:
 //!   [`DescriptorPoolPolicy`]; what a driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known
-//!   faults of drivers can be switched on, [`DescriptorQuirk`]. What sets hold and command buffers have bound can be
-//!   looked at: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//!   faults of drivers can be switched on, [`DescriptorQuirk`]. Tests can read the contents of sets and the
+//!   bindings of command buffers: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
 //! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
 //!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
 //!   are known again, so that one that was overwritten or never written is not taken for another.
@@ -57,7 +57,7 @@
 //!   loaded, stored and resolved: dynamic rendering, and render passes of one subpass, which change layouts besides.
 //! - **Shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch or a draw runs it in
 //!   its place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants,
-//!   device addresses. What a shader finds is checked when it looks, see [`Kernel`]. A draw has vertices, indices and
+//!   device addresses. Descriptors are checked when a shader reads them, see [`Kernel`]. A draw has vertices, indices and
 //!   attachments besides, see [`KernelDraw`], and no rasterizer.
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
 //!   what they use must not be destroyed before. There may be several queues, each with its own order, see

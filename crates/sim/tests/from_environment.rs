@@ -29,7 +29,7 @@ fn version() -> u32 {
     unsafe { entry().try_enumerate_instance_version() }.unwrap().unwrap_or(vk::API_VERSION_1_0)
 }
 
-/// Whether a MiB can be mapped.
+/// Returns whether a MiB can be mapped.
 fn maps_a_mib() -> bool {
     let instance = unsafe { entry().create_instance(&vk::InstanceCreateInfo::default(), None) }.unwrap();
     let physical_device = unsafe { instance.enumerate_physical_devices() }.unwrap()[0];
@@ -63,7 +63,7 @@ fn the_environment_chooses_profile_and_version() {
         set(default.name, asked);
         assert_eq!(version(), vk::make_api_version(0, 1, given, 0));
     }
-    // What nobody has is not chosen.
+    // A name that no profile has is not chosen.
     set("voodoo-2", "two");
     assert_eq!(device_name_and_version().0, default.device_name);
     assert_eq!(version(), default.api_version & !0xfff);

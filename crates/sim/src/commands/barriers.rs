@@ -89,9 +89,9 @@ pub(crate) unsafe extern "system" fn barrier2(
     });
 }
 
-/// What the barriers of a call are recorded as.
+/// The recorded form of a call's barriers.
 pub(crate) struct Barriers {
-    /// What they order, if hazards are looked for.
+    /// Their scopes, if hazards are looked for.
     pub(crate) bars: Option<Vec<Bar>>,
     /// The layouts that they change.
     pub(crate) changes: Vec<Command>,
@@ -198,7 +198,7 @@ unsafe fn arrays<'a>(info: &'a vk::DependencyInfo<'a>) -> Arrays<'a> {
     (memory, buffers, images)
 }
 
-/// Where barriers are recorded.
+/// The device and the command buffer that barriers are recorded for.
 struct Recorded<'a> {
     device: &'a Device,
     state: &'a DeviceState,
@@ -255,8 +255,8 @@ impl Recorded<'_> {
         Barriers { bars: state.hazards.is_some().then_some(bars), changes }
     }
 
-    /// Which half of a change of owner a barrier is. What another API or device gives or gets changes its owner whether
-    /// families share it here or not.
+    /// Which half of a change of owner a barrier is. A transfer with another API or device changes the owner, even of
+    /// resources that families share.
     fn half(
         &self,
         exclusive: bool,

@@ -130,7 +130,7 @@ fn check_copy(
     Ok(())
 }
 
-/// Whether any region's source overlaps any region's destination in memory.
+/// Returns whether any region's source overlaps any region's destination in memory.
 fn overlapping(state: &DeviceState, src: vk::Buffer, dst: vk::Buffer, regions: &[vk::BufferCopy]) -> bool {
     let place = |buffer| {
         let bound = state.buffers.get(&buffer)?.bound.as_ref()?;
@@ -211,7 +211,7 @@ pub(crate) unsafe extern "system" fn update(
     });
 }
 
-/// Whether `vkCmdUpdateBuffer` may write there; reports why not.
+/// Returns whether `vkCmdUpdateBuffer` may write there; reports why not.
 fn updatable(device: &Device, state: &DeviceState, dst: vk::Buffer, offset: u64, size: u64) -> bool {
     let rules = BufferRules {
         parameter: "VUID-vkCmdUpdateBuffer-dstBuffer-parameter",

@@ -20,7 +20,7 @@ use crate::pipelines::descriptor_buffer::layout::SetPlaces;
 struct Binding {
     address: u64,
     usage: Usage,
-    /// Whether it names the buffer of push descriptors.
+    /// True if it names the buffer of push descriptors.
     push_handle: bool,
 }
 

@@ -91,7 +91,7 @@ fn bound_sets(
     Ok(sets)
 }
 
-/// Whether dynamic offsets are aligned and stay within their buffers.
+/// Checks whether dynamic offsets are aligned and stay within their buffers.
 fn check_offsets(
     device: &Device,
     state: &DeviceState,
@@ -156,7 +156,7 @@ pub(crate) unsafe extern "system" fn push_set(
     });
 }
 
-/// What writes change in the push descriptors of a set, if they may.
+/// The changes that writes make to the push descriptors of a set.
 fn pushed(
     device: &Device,
     state: &DeviceState,

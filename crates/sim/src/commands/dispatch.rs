@@ -33,7 +33,7 @@ pub(crate) unsafe extern "system" fn bind_pipeline(
     });
 }
 
-/// Whether the commands so far have bound a compute pipeline.
+/// Checks whether the commands so far have bound a compute pipeline.
 fn check_pipeline(
     state: &DeviceState,
     command_buffer: vk::CommandBuffer,
@@ -58,7 +58,7 @@ pub(crate) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer,
     });
 }
 
-/// Whether this many workgroups may be started.
+/// Checks whether this many workgroups may be started.
 pub(crate) fn check_groups(groups: [u32; 3], rules: [&'static str; 3]) -> Result<(), Broken> {
     match groups.into_iter().zip(rules).find(|(count, _)| *count > MAX_GROUPS) {
         Some((count, rule)) => Err((rule, format!("{count} workgroups, and the most is {MAX_GROUPS}"))),

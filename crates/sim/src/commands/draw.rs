@@ -1,4 +1,4 @@
-//! Draws: recording, and its valid usage. What they draw is the affair of a closure, see `kernel`.
+//! Draws: recording, and its valid usage. A closure decides what they draw, see `kernel`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -292,7 +292,7 @@ fn made(
     Ok(vec![Command::Draw(Arc::new(draw))])
 }
 
-/// Whether a pipeline is for what is attached.
+/// Checks whether a pipeline is for what is attached.
 fn fits(own: &Formats, attached: &Formats, rules: &Rules) -> Result<(), Broken> {
     if attached.in_pass {
         refuse_if!(own != attached => rules.pass, "the pipeline is for {own:?}, and the pass has {attached:?}");

@@ -74,7 +74,7 @@ fn of_host(
     })
 }
 
-/// Whether an event is set.
+/// Checks whether an event is set.
 fn known(device: &Device, state: &DeviceState, event: vk::Event, rule: &'static str) -> Result<bool, Broken> {
     state.known(device, event, state.sync.events.get(&event).copied(), rule)
 }

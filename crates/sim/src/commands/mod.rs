@@ -164,7 +164,7 @@ pub(crate) fn record(
     });
 }
 
-/// What the family of a command buffer has to do for a call, if it is more than copies.
+/// The capabilities that a call needs of the family, if copies are not enough.
 const NEEDS: [(&str, vk::QueueFlags, &str); 10] = [
     ("vkCmdBeginRendering", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBeginRendering-commandBuffer-cmdpool"),
     ("vkCmdBeginRenderPass", vk::QueueFlags::GRAPHICS, "VUID-vkCmdBeginRenderPass-commandBuffer-cmdpool"),
@@ -203,7 +203,7 @@ macro_rules! outside {
     };
 }
 
-/// What is not recorded while rendering.
+/// The calls that are not allowed while rendering.
 const OUTSIDE: [(&str, &str); 26] = outside! {
     "vkCmdCopyBuffer" "renderpass", "vkCmdCopyBuffer2" "renderpass", "vkCmdFillBuffer" "renderpass",
     "vkCmdUpdateBuffer" "renderpass", "vkCmdCopyBufferToImage" "renderpass", "vkCmdCopyBufferToImage2" "renderpass",

@@ -92,7 +92,7 @@ pub(crate) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) {
     });
 }
 
-/// What a pass attaches, as dynamic rendering says it.
+/// The attachments of a pass, in the form of dynamic rendering.
 fn attachments<'a>(
     pass: &PassInfo,
     framebuffer: &Framebuffer,

@@ -13,9 +13,9 @@ use crate::objects::commands::{Command, Target};
 use crate::objects::passes::Formats;
 use crate::objects::state::{Device, DeviceState};
 
-/// What is asked for.
+/// The request for rendering.
 pub(crate) struct Asked<'a> {
-    /// What is attached, each with its rules.
+    /// The attachments, each with its rules.
     pub(crate) attachments: Vec<(Slot, vk::RenderingAttachmentInfo<'a>, &'static Rules)>,
     pub(crate) area: vk::Rect2D,
     pub(crate) layers: u32,
@@ -71,7 +71,8 @@ pub(crate) struct Rules {
     pub(crate) resolved_layout: &'static str,
 }
 
-/// What stands for contents that nobody wants. The device may leave anything there: nothing should look right by chance.
+/// The fill for contents that need not be kept. The device may leave anything there: nothing should look right by
+/// chance.
 pub(crate) const LOST: u8 = 0xa5;
 
 const COLOR: Rules = Rules {
@@ -220,7 +221,7 @@ pub(crate) fn resolve_mode(format: vk::Format) -> Option<vk::ResolveModeFlags> {
     Some(if average { vk::ResolveModeFlags::AVERAGE } else { vk::ResolveModeFlags::SAMPLE_ZERO })
 }
 
-/// What a view attaches, and its image.
+/// The attachment of a view, and its image.
 fn attached<'a>(
     device: &Device,
     state: &'a DeviceState,
@@ -250,7 +251,7 @@ fn attached<'a>(
     Ok((Attached { target, layers, format }, description))
 }
 
-/// Whether what is rendered lies in an attachment.
+/// Checks whether what is rendered lies in an attachment.
 fn check_area(
     state: &DeviceState,
     attached: &Attached,

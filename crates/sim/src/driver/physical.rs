@@ -363,7 +363,7 @@ unsafe extern "system" fn queues2(
     });
 }
 
-/// What every format that has a size can do: the simulated device copies it, and scales some.
+/// Features of every format that has a size. The simulated device copies it, and scales some.
 fn format_features(format: vk::Format) -> vk::FormatProperties {
     let Some(known) = FormatInfo::of(format) else {
         return vk::FormatProperties::default();

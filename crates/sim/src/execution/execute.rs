@@ -1,4 +1,4 @@
-//! What recorded commands do: bytes move in the device's view of memory.
+//! Runs recorded commands: bytes move in the device's view of memory.
 //!
 //! Two steps: [`resolve`] looks up, with the device locked, what a command touches, and follows the layouts of images;
 //! the [`Work`] that comes out of it moves the bytes without any lock.
@@ -400,7 +400,7 @@ struct Row {
     bytes: u64,
 }
 
-/// Copies `count` blocks. Where the source has fewer bytes to a block than the destination, the rest becomes 0.
+/// Copies `count` blocks. If a block of the source is smaller, the rest becomes 0.
 fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
     let whole = from.stride == from.bytes && to.stride == to.bytes && from.bytes == to.bytes;
     if whole {
@@ -421,7 +421,7 @@ fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
     })
 }
 
-/// Where a block of an image is. Units: blocks, slices and layers.
+/// The offset of a block in an image. Units: blocks, slices and layers.
 pub(crate) fn block_at(level: &Level, x: u64, y: u64, z: u64) -> u64 {
     level.offset + z * level.depth_pitch + y * level.row_pitch + x * level.plane.bytes
 }

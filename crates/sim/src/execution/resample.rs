@@ -1,4 +1,4 @@
-//! What blits and resolves do: texels are read, scaled or averaged, and written.
+//! Blits and resolves: texels are read, scaled or averaged, and written.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -89,7 +89,7 @@ fn average(
     let mut sum = [0.0_f32; 4];
     for texel in texels {
         let (texel, weight) = texel?;
-        // What has no weight may be no number.
+        // A texel without weight may be NaN.
         if weight > 0.0 {
             sum.iter_mut().zip(from.decode(&texel)).for_each(|(sum, channel)| *sum += weight * channel);
         }
@@ -146,7 +146,7 @@ fn narrow(share: f64) -> f32 {
     share as f32
 }
 
-/// What a region of a blit does, aspect by aspect.
+/// Runs a region of a blit, aspect by aspect.
 pub(crate) fn blit(
     profile: &'static Profile,
     (src, dst): (&Pixels, &Pixels),
@@ -236,7 +236,7 @@ pub(crate) fn fill(
     })
 }
 
-/// What a region of a resolve does. Numbers cannot be averaged: their first sample is taken.
+/// Runs a region of a resolve. Numbers cannot be averaged: their first sample is taken.
 pub(crate) fn resolve(
     profile: &'static Profile,
     (src, dst): (&Pixels, &Pixels),

@@ -3,7 +3,6 @@
 //! Pages are bound when the call is made, and not when the queue gets to it; its semaphores and its fence keep their
 //! order.
 
-
 use ash::vk;
 use ash::vk::Handle as _;
 

@@ -137,7 +137,7 @@ unsafe extern "system" fn wait_for_fences(
             if all == vk::TRUE { each.all(|yes| yes) } else { each.any(|yes| yes) }
         };
         let done = |state: &DeviceState| of(state, |fence| fence.signaled);
-        // Whether submitted work is going to signal enough fences: a fence that no submission has stays unsignaled.
+        // True if submitted work is going to signal enough fences: a fence that no submission has stays unsignaled.
         let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
         let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
         let names = names.join(", ");

@@ -44,7 +44,7 @@ pub(crate) const fn align_up(value: u64, alignment: u64) -> Option<u64> {
     }
 }
 
-/// Whether `value` is a multiple of `alignment`, a power of two.
+/// Returns whether `value` is a multiple of `alignment`, a power of two.
 #[inline]
 pub(crate) const fn is_aligned(value: u64, alignment: u64) -> bool {
     debug_assert!(alignment.is_power_of_two());

@@ -59,7 +59,7 @@ pub(crate) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Op
     Some(unsafe { &*found })
 }
 
-/// Where the first structure of type `T` in a chain is.
+/// The address of the first structure of type `T` in a chain.
 ///
 /// # Safety
 ///

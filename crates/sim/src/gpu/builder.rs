@@ -173,9 +173,9 @@ impl GpuBuilder {
         self
     }
 
-    /// Whether the GPU looks for hazards, as the validation layers' synchronization validation does: accesses that no
-    /// barrier, event or semaphore orders. By default it does not, because every barrier and access takes longer then.
-    /// What it sees is in the documentation of this crate.
+    /// Makes the GPU look for hazards, as the validation layers' synchronization validation does: accesses
+    /// that no barrier, event or semaphore orders. By default it does not, because every barrier and access takes
+    /// longer then. The documentation of this crate lists the accesses.
     ///
     /// # Complexity
     ///
@@ -330,7 +330,7 @@ pub(crate) fn create_device(
     expect(unsafe { instance.create_device(physical_device, &info, None) }, "vkCreateDevice")
 }
 
-/// What the driver made for its own use.
+/// The driver's own result, which must be a success.
 #[track_caller]
 pub(crate) fn expect<T>(result: Result<T, vk::Result>, call: &str) -> T {
     match result {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::gpu::Gpu;
 use crate::execution::queue::run::{Held, run, run_lane};
+use crate::gpu::Gpu;
 use crate::objects::queues::Lane;
 use crate::objects::registry;
 use crate::objects::state::Device;

@@ -1,4 +1,4 @@
-//! What a test can see of descriptors: the contents of sets, and what a command buffer has bound.
+//! Inspection of descriptors: the contents of sets, and the bindings of command buffers.
 
 use std::sync::Arc;
 

@@ -92,7 +92,7 @@ pub struct LiveObjects {
 }
 
 impl LiveObjects {
-    /// Whether no object is left.
+    /// Returns whether no object is left.
     pub fn is_empty(&self) -> bool {
         let objects = [self.memories, self.buffers, self.images, self.views];
         let work = [self.command_buffers, self.command_pools, self.fences, self.semaphores];

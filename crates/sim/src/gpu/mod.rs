@@ -239,7 +239,7 @@ impl Gpu {
         self.hub.log.take()
     }
 
-    /// Whether resources may share bytes of any memory without a report.
+    /// Lets resources share bytes of any memory without a report, or no longer.
     pub fn allow_aliasing(&self, allow: bool) {
         self.hub.aliasing.store(allow, Ordering::Relaxed);
     }
@@ -249,7 +249,7 @@ impl Gpu {
         self.hub.aliases.lock().push((memory, offset, offset.saturating_add(size)));
     }
 
-    /// What the program asked for when it allocated a memory. `None` if the memory was freed, or never allocated.
+    /// The request that a memory was allocated with. `None` if the memory was freed, or never allocated.
     pub fn memory_info(&self, memory: vk::DeviceMemory) -> Option<MemoryInfo> {
         self.state()?.state.lock().memories.get(&memory).map(|memory| memory.info.clone())
     }

@@ -21,35 +21,35 @@ pub struct FeedPart {
     pub resource: u64,
     /// The unit of memory that the first byte or subresource is in.
     pub base: u64,
-    /// What is meant, counted from the first.
+    /// The parts, counted from the first.
     pub ranges: Vec<Range<u64>>,
-    /// Whether one family of queues owns it at a time.
+    /// True if one family of queues owns it at a time.
     pub exclusive: bool,
 }
 
 /// A use by a command.
 #[derive(Debug, Clone)]
 pub struct FeedUse {
-    /// What is used.
+    /// The part that is accessed.
     pub part: FeedPart,
     /// The stages that use it.
     pub stages: Stages,
     /// How they do.
     pub access: Access,
-    /// Whether it needs what is there, also of what it does not touch.
+    /// True if it needs what is there, also of what it does not touch.
     pub keeps: bool,
-    /// Whether its writes need no order with others like it.
+    /// True if its writes need no order with others like it.
     pub unordered: bool,
 }
 
 /// A barrier.
 #[derive(Debug, Clone)]
 pub struct FeedBarrier {
-    /// What has to be done.
+    /// The first scope.
     pub src: (Stages, Access),
-    /// What has to wait.
+    /// The second scope.
     pub dst: (Stages, Access),
-    /// What it is about; everything if `None`.
+    /// The part that it covers; everything if `None`.
     pub on: Option<FeedPart>,
     /// The layout that it leads from and to.
     pub layouts: (vk::ImageLayout, vk::ImageLayout),
@@ -172,7 +172,7 @@ impl Feed {
     }
 }
 
-/// Whether an access writes.
+/// Returns whether an access writes.
 pub fn writes(access: Access) -> bool {
     WRITES.intersects(access)
 }

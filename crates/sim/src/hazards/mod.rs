@@ -13,7 +13,7 @@
 //! - A write is made available by a barrier that names its stage, its access and its bytes; it is made visible by a
 //!   barrier that comes after that, and only to the stages, accesses and bytes which that one names.
 //! - A read needs the writes before it to be visible; a write too, and it needs the reads before it to be over.
-//! - What is done to an attachment, from the beginning of rendering to its end, is in order by itself.
+//! - Accesses to an attachment between the beginning and the end of rendering are ordered implicitly.
 //! - A change of layout is a write between the two halves of its barrier. So are a release and an acquire: the acquire
 //!   comes after the semaphore, whatever its first stages are.
 #![forbid(unsafe_code)]
@@ -53,7 +53,7 @@ pub(crate) struct Actor {
     pub(crate) site: Site,
 }
 
-/// What a barrier in a command says.
+/// A barrier in a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Bar {
     pub(crate) first: Scope,
@@ -64,13 +64,13 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Whether it writes, as far as others can see: it changes a layout or an owner.
+    /// Returns true if others see it as a write: it changes a layout or an owner.
     pub(crate) fn changes(&self) -> bool {
         self.half.is_some() || matches!(self.on, On::Image { layouts: (old, new), .. } if old != new)
     }
 }
 
-/// What a barrier makes available and visible.
+/// The part that a barrier makes available and visible.
 #[derive(Debug, Clone)]
 pub(crate) enum On {
     All,
@@ -78,7 +78,7 @@ pub(crate) enum On {
     Image { image: vk::Image, range: vk::ImageSubresourceRange, layouts: (vk::ImageLayout, vk::ImageLayout) },
 }
 
-/// What an access is of.
+/// The resource of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Buffer(vk::Buffer),
@@ -91,10 +91,10 @@ pub(crate) struct Place {
     /// The handle of the memory, of the image, or of a sparse buffer.
     pub(crate) space: u64,
     pub(crate) of: Of,
-    /// Where the resource begins in its space.
+    /// The offset of the resource in its space.
     pub(crate) base: u64,
     pub(crate) ranges: Vec<Range<u64>>,
-    /// Whether one family of queues owns it at a time.
+    /// True if one family of queues owns it at a time.
     pub(crate) exclusive: bool,
 }
 
@@ -112,7 +112,7 @@ impl Of {
 pub(crate) struct Use {
     pub(crate) place: Place,
     pub(crate) access: Access1,
-    /// Whether it needs what is there, also of what it does not touch: its family has to own that.
+    /// True if it needs what is there, also of what it does not touch: its family has to own that.
     pub(crate) keeps: bool,
 }
 
@@ -122,7 +122,7 @@ impl Use {
     }
 }
 
-/// What the judge objects to.
+/// A violation that the judge reports.
 #[derive(Debug)]
 pub(crate) enum Finding {
     Hazard(Box<Hazard>),
@@ -136,7 +136,7 @@ pub(crate) struct Hazard {
     pub(crate) place: Place,
     pub(crate) range: Range<u64>,
     pub(crate) missing: Missing,
-    /// What comes after; `None` is a change of layout.
+    /// The later access; `None` is a change of layout.
     pub(crate) next: Option<Access1>,
 }
 
@@ -155,12 +155,12 @@ pub(crate) type SemaphoreUse = (vk::Semaphore, u64, vk::PipelineStageFlags2);
 /// The most signals that are remembered of one semaphore.
 pub(crate) const MOST_SIGNALS: usize = 64;
 
-/// What a device's queues have done and the host has not waited for.
+/// The accesses of a device's queues that the host has not waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     pub(crate) spaces: BTreeMap<u64, Space<History>>,
     pub(crate) owners: Owners,
-    /// Whether an acquire needs first stages that the semaphore's wait has.
+    /// True if an acquire needs first stages that the semaphore's wait has.
     pub(crate) strict: bool,
     /// The family of each queue.
     pub(crate) families: Vec<u32>,
@@ -176,7 +176,7 @@ impl Judge {
         Self { families, ..Self::default() }
     }
 
-    /// What a queue does to what a family owns. Nothing can be wrong where there is one family.
+    /// Checks an operation of a queue against the owner. Nothing can be wrong where there is one family.
     pub(crate) fn own(&mut self, lane: usize, place: &Place, act: Act) -> Option<Finding> {
         let family = *self.families.get(lane)?;
         if self.families.iter().all(|other| *other == family) {
@@ -374,7 +374,7 @@ pub(crate) fn satisfying(signals: &[Signal], value: u64) -> Option<Signal> {
     signals.iter().filter(|signal| signal.value >= value).min_by_key(|signal| signal.value).copied()
 }
 
-/// The name that the validation layer has for it. What two queues do at a time is a race.
+/// The name that the validation layer has for it. Unordered accesses of two queues are races.
 pub(crate) fn rule(actor: Actor, finding: &Finding) -> &'static str {
     let hazard = match finding {
         Finding::Hazard(hazard) => hazard,

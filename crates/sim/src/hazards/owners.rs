@@ -9,7 +9,7 @@ use ash::vk;
 use super::Place;
 use super::spaces::Space;
 
-/// What the two barriers of a change of owner have to agree on.
+/// The fields that both barriers of an ownership transfer must agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) from: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Transfer {
     pub(crate) layouts: (vk::ImageLayout, vk::ImageLayout),
 }
 
-/// Whether a family stands for another API or device, of which nothing is known here.
+/// Returns true for a family that stands for another API or device, whose accesses are unknown.
 pub(crate) fn is_outside(family: u32) -> bool {
     [vk::QUEUE_FAMILY_EXTERNAL, vk::QUEUE_FAMILY_FOREIGN_EXT].contains(&family)
 }
@@ -31,14 +31,14 @@ pub(crate) enum Half {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Whoever comes first gets it.
+    /// The first family that uses it becomes the owner.
     #[default]
     Nobody,
     Family(u32),
     Released(Transfer),
 }
 
-/// What a family does to bytes or subresources.
+/// An operation of a family on bytes or subresources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Needs what is there.
@@ -73,7 +73,7 @@ impl Owners {
             (Act::Use | Act::Half(Half::Release(_)), owner) => {
                 matches!(owner, Owner::Nobody) || owner == Owner::Family(family)
             }
-            // What comes from outside was released there, unseen, and came there from here or is new here.
+            // A resource from outside was released there, unseen. It came from this device before, or is new.
             (Act::Half(Half::Acquire(own)), owner) if is_outside(own.from) => match owner {
                 Owner::Nobody => true,
                 Owner::Released(away) => away.to == own.from,

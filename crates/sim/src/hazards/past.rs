@@ -25,7 +25,7 @@ impl Area {
     }
 }
 
-/// What somebody does with a resource. No area is all of it.
+/// An access to a resource. No area is all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access1 {
     pub(crate) stages: Stages,
@@ -54,7 +54,7 @@ impl Access1 {
         }
     }
 
-    /// Whether it is about all that `other` is about.
+    /// Returns whether it is about all that `other` is about.
     fn covers(&self, other: &Self) -> bool {
         match (&self.area, &other.area) {
             (None, _) => true,
@@ -64,7 +64,7 @@ impl Access1 {
     }
 }
 
-/// What a queue knows of an access.
+/// The order of an access, as a queue sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Order {
     lane: usize,
@@ -94,7 +94,7 @@ pub(crate) struct Past {
     marks: Vec<Mark>,
 }
 
-/// What two accesses lack.
+/// The missing link between two accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Semaphore,
@@ -107,9 +107,9 @@ pub(crate) enum Missing {
 pub(crate) struct Step {
     pub(crate) first: Scope,
     pub(crate) second: Scope,
-    /// Whether it makes what was written here available and visible.
+    /// True if it makes what was written here available and visible.
     pub(crate) here: bool,
-    /// Whether it acquires from another family: then it is after the semaphore, whatever its first stages are.
+    /// True if it acquires from another family: then it is after the semaphore, whatever its first stages are.
     pub(crate) acquires: bool,
 }
 
@@ -120,7 +120,7 @@ impl Past {
         Self { actor, of, access, available: false, orders: vec![own], marks: Vec::new() }
     }
 
-    /// What a barrier does that changes a layout: it is before all that the barrier lets wait.
+    /// The write of a barrier that changes a layout. It precedes the barrier's second scope.
     pub(crate) fn transition(actor: Actor, of: Of, second: Scope) -> Self {
         let access =
             Access1 { stages: Stages::NONE, access: Access::NONE, write: true, area: None, unordered: None };
@@ -159,10 +159,10 @@ impl Past {
         }
     }
 
-    /// What this lacks to be before `next`, which `actor` does. `seen` says whether somebody has read between the two
+    /// The missing link from this access to `next` of `actor`. `seen` says whether somebody has read between the two
     /// what this wrote.
     pub(crate) fn missing(&self, actor: Actor, next: &Access1, seen: bool) -> Option<Missing> {
-        // What the invocations of a shader do among themselves is its own affair.
+        // Accesses of one shader's invocations among themselves are not compared.
         if self.actor == actor {
             return None;
         }
@@ -193,13 +193,14 @@ impl Past {
         })
     }
 
-    /// Whether `next` leaves nothing of this to be remembered: a write that covers it, or a later read by the same.
+    /// Returns whether `next` leaves nothing of this to be remembered: a write that covers it, or a later read by the
+    /// same.
     pub(crate) fn is_over(&self, lane: usize, next: &Access1) -> bool {
         let same = !self.access.write && self.actor.lane == lane && next.stages.contains(self.access.stages);
         next.covers(&self.access) && (next.write || same)
     }
 
-    /// Whether this read follows a write and covers what `next` writes of it.
+    /// Returns whether this read follows a write and covers what `next` writes of it.
     pub(crate) fn shows(&self, write: &Access1) -> bool {
         !self.access.write && self.access.covers(write)
     }
@@ -212,7 +213,7 @@ impl Past {
             && step.first.access.intersects(self.access.access)
     }
 
-    /// What this lacks to be before the change of layout that a barrier of a call makes.
+    /// The missing link from this access to the layout change of a barrier.
     pub(crate) fn missing_before(
         &self,
         lane: usize,
@@ -241,7 +242,7 @@ impl Past {
         }
     }
 
-    /// What the barriers of one call do: all start from what was before the call, or before the event was set.
+    /// Applies the barriers of one call. All start from what was before the call, or before the event was set.
     pub(crate) fn wait(&mut self, lane: usize, steps: &[Step], events: Events<'_>) {
         let Some(reached) = self.reached_at(lane, events) else { return };
         self.available |= steps.iter().any(|step| self.makes_available(lane, step));
@@ -251,7 +252,7 @@ impl Past {
         }
     }
 
-    /// What waiting for a semaphore does to all that is before its signal.
+    /// Applies the wait for a semaphore to all accesses before its signal.
     pub(crate) fn wait_for(&mut self, signal: &super::Signal, actor: (usize, u64), second: Scope) {
         let before = self.order(signal.lane).is_some_and(|order| order.done <= signal.submission);
         if !before || !signal.first.order.intersects(self.reached(signal.lane)) && !self.is_transition() {
@@ -264,7 +265,7 @@ impl Past {
         }
     }
 
-    /// Whether it is over when a submission is.
+    /// Returns whether it is over when a submission is.
     pub(crate) fn is_done(&self, lane: usize, submission: u64) -> bool {
         self.order(lane).is_some_and(|order| order.done <= submission)
     }

@@ -17,7 +17,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// What has to be done: `srcStageMask` and `srcAccessMask`.
+    /// The first scope of a dependency: `srcStageMask` and `srcAccessMask`.
     pub(crate) fn first(stages: Stages, access: Access) -> Self {
         let mut named = stages_of(stages);
         if stages.contains(Stages::BOTTOM_OF_PIPE) {
@@ -32,7 +32,7 @@ impl Scope {
         Self { order: named, stages: named, access: accesses_of(access) }
     }
 
-    /// What has to wait: `dstStageMask` and `dstAccessMask`.
+    /// The second scope of a dependency: `dstStageMask` and `dstAccessMask`.
     pub(crate) fn second(stages: Stages, access: Access) -> Self {
         let mut named = stages_of(stages);
         if stages.contains(Stages::TOP_OF_PIPE) {
@@ -52,7 +52,7 @@ pub(crate) fn access2(access: vk::AccessFlags) -> vk::AccessFlags2 {
     vk::AccessFlags2::from_raw(u64::from(access.as_raw()))
 }
 
-/// What `ALL_COMMANDS` stands for: all but the host, and the two ends of the pipe, in which nothing happens.
+/// The stages of `ALL_COMMANDS`: all but the host, and the two ends of the pipe, in which nothing happens.
 const DEVICE: Stages = Stages::from_raw(
     !(Stages::HOST.as_raw() | Stages::TOP_OF_PIPE.as_raw() | Stages::BOTTOM_OF_PIPE.as_raw()),
 );

@@ -1,5 +1,5 @@
-//! What is known of the bytes of a memory, or of the subresources of an image: intervals that are split where
-//! something differs, and merged where it does not.
+//! The history of the bytes of a memory, or of the subresources of an image: intervals that are split where something
+//! differs, and merged where it does not.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::past::Past;
 /// than these the oldest is forgotten.
 const MOST: usize = 64;
 
-/// Intervals by their first unit, each with its end. Where there is none, nothing happened.
+/// Intervals by their first unit, each with its end. Gaps have no history.
 #[derive(Debug)]
 pub(crate) struct Space<T>(BTreeMap<u64, (u64, T)>);
 
@@ -21,7 +21,7 @@ impl<T> Default for Space<T> {
     }
 }
 
-/// What happened to all units of an interval.
+/// The accesses to all units of an interval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct History {
     pub(crate) past: Vec<Past>,
@@ -109,7 +109,7 @@ impl<T: Clone + Default + PartialEq> Space<T> {
 }
 
 impl Space<History> {
-    /// Forgets what is over. Whether anything is left.
+    /// Forgets what is over. Returns whether anything is left.
     pub(crate) fn retain(&mut self, keep: impl Fn(&Past) -> bool) -> bool {
         self.0.retain(|_, (_, history)| {
             history.past.retain(&keep);

@@ -100,7 +100,7 @@ unsafe extern "system" fn allocate(
     result
 }
 
-/// What the program asks for in an allocate-info, chain included.
+/// The request of an allocate-info, chain included.
 ///
 /// # Safety
 ///
@@ -242,7 +242,7 @@ fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> 
 }
 
 impl DeviceState {
-    /// Whether no memory has any of `size` bytes from this address on.
+    /// Returns whether no memory has any of `size` bytes from this address on.
     fn is_free_address(&self, address: u64, size: u64) -> bool {
         let end = address.saturating_add(size);
         let before = self.addresses.range(..end).next_back();

@@ -389,7 +389,7 @@ impl Memory {
 }
 
 impl crate::objects::state::Hub {
-    /// Whether resources may overlap in this range.
+    /// Returns whether resources may overlap in this range.
     fn may_alias(&self, memory: vk::DeviceMemory, from: u64, to: u64) -> bool {
         self.aliasing.load(Ordering::Relaxed)
             || self.aliases.lock().iter().any(|alias| alias.0 == memory && alias.1 <= from && to <= alias.2)

@@ -1,4 +1,4 @@
-//! What a create-info asks for, and the rules that it breaks.
+//! Reads create-infos, and checks their rules.
 
 use ash::vk;
 

@@ -133,7 +133,7 @@ mod descriptors {
         Some(fd)
     }
 
-    /// What a descriptor stands for.
+    /// The memory that a descriptor stands for.
     pub(crate) fn find(fd: c_int) -> Option<(Arc<Store>, MemoryInfo)> {
         let file = file_of(fd)?;
         let exports = EXPORTS.lock();

@@ -10,7 +10,7 @@ use crate::facts::chain;
 use crate::objects::memory::MemoryInfo;
 use crate::objects::state::Device;
 
-/// What a chain says that the rules are about, and [`MemoryInfo`] does not have.
+/// The facts of a chain that rules need and [`MemoryInfo`] does not have.
 #[derive(Debug, Default)]
 pub(crate) struct ChainFacts {
     /// `allocationSize`, as the program gave it.
@@ -83,12 +83,12 @@ impl ChainFacts {
         }
     }
 
-    /// Whether the parameters define an import operation.
+    /// Returns whether the parameters define an import operation.
     pub(crate) fn is_import(&self) -> bool {
         self.imports > 0
     }
 
-    /// Whether the driver decides on the size: an Android hardware buffer is made for one image.
+    /// Returns whether the driver decides on the size: an Android hardware buffer is made for one image.
     pub(crate) fn leaves_size(&self, asked: &MemoryInfo) -> bool {
         let is_android = exported(asked).contains(ANDROID);
         is_android && !asked.dedicated_image.is_null() && !self.is_import()
@@ -117,7 +117,7 @@ impl ChainFacts {
         self.check_flags(device, asked)
     }
 
-    /// Where the driver decides on the size it is 0, and else it is not.
+    /// The size is 0 exactly if the driver decides on it.
     fn check_size(&self, asked: &MemoryInfo) -> Result<(), Broken> {
         let Self { size, .. } = *self;
         if self.leaves_size(asked) {

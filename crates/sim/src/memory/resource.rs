@@ -204,7 +204,7 @@ unsafe extern "system" fn create_image_view(
     })
 }
 
-/// Whether a view shows something, and nothing that the image has not.
+/// Checks whether a view shows something, and nothing that the image has not.
 fn check_view(
     name: &Label,
     image: &ImageDescription,

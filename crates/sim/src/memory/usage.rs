@@ -18,7 +18,7 @@ pub(crate) fn no_heaps(rule: &'static str) -> Broken {
     (rule, "the feature descriptorHeap is not enabled".to_owned())
 }
 
-/// Whether a buffer may be created that is, or is not, for heaps.
+/// Checks whether a buffer may be created that is, or is not, for heaps.
 pub(crate) fn check_heap_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
     if buffer.usage.contains(ffi::BUFFER_USAGE_DESCRIPTOR_HEAP) && heap_limits(device).is_none() {
         // Vulkan has no rule for a usage that the device does not know.
@@ -36,7 +36,7 @@ pub(crate) fn no_descriptor_buffers(rule: &'static str) -> Broken {
     (rule, "the feature descriptorBuffer is not enabled".to_owned())
 }
 
-/// Whether a buffer may be created that is, or is not, for descriptors.
+/// Checks whether a buffer may be created that is, or is not, for descriptors.
 pub(crate) fn check_buffer_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
     let limits = buffer_limits(device);
     let (size, usage) = (buffer.size, buffer.usage);

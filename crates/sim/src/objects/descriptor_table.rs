@@ -1,4 +1,4 @@
-//! What the bytes of a descriptor are: a number in a table of the device, and a pattern that goes with it.
+//! The bytes of a descriptor: a number in a table of the device, and a pattern that goes with it.
 //!
 //! A driver is free to write what it likes into its descriptors. This one writes into the first four bytes the number
 //! of the description and a check of it, and into every later byte a value that follows from these two. So it notices
@@ -12,7 +12,7 @@ use ash::vk;
 use crate::facts::arithmetic::{index, narrow};
 use crate::objects::heaps::{HeapImage, SamplerState};
 
-/// What the bytes of a descriptor mean.
+/// The meaning of a descriptor's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Meaning {
     /// A range of a buffer, as the shader sees it.

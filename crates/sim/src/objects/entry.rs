@@ -13,7 +13,7 @@ use crate::objects::{messages, registry, state};
 /// A C function whose type is known to whoever asks for it by name.
 pub(crate) type Function = unsafe extern "system" fn();
 
-/// What a function is called on.
+/// The object that a function is called on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Global,
@@ -43,7 +43,7 @@ pub(crate) struct EntryPoint {
     /// Its names; the first one is what it is counted under.
     pub(crate) offers: &'static [Offer],
     pub(crate) level: Level,
-    /// Whether it returns a `VkResult`, so that it can be made to fail.
+    /// True if it returns a `VkResult`, so that it can be made to fail.
     pub(crate) fallible: bool,
     pub(crate) function: Function,
 }
@@ -64,8 +64,8 @@ impl EntryPoint {
 /// ```text
 /// entries! {
 ///     Device result vk::PFN_vkMapMemory = map_memory: core 0 "vkMapMemory";
-///     Device void vk::PFN_vkTrimCommandPool = trim: core 1 "vkTrimCommandPool", ext "VK_KHR_maintenance1" "vkTrimCommandPoolKHR";
-/// }
+/// Device void vk::PFN_vkTrimCommandPool = trim: core 1 "vkTrimCommandPool", ext "VK_KHR_maintenance1"
+/// "vkTrimCommandPoolKHR"; }
 /// ```
 macro_rules! entries {
     ($($level:ident $outcome:ident $pfn:path = $function:path: $($kind:ident $when:literal $name:literal),+ ;)*) => {

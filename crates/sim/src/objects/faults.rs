@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 pub(crate) struct FaultState {
     /// By the first name of the entry point.
     counts: RwLock<HashMap<&'static str, AtomicU64>>,
-    /// Whether `orders` holds anything that [`FaultState::enter`] has to look at: most runs order nothing.
+    /// True if `orders` holds anything that [`FaultState::enter`] has to look at: most runs order nothing.
     armed: AtomicBool,
     orders: Mutex<Orders>,
     /// Notified when calls that were held may go on.
@@ -62,7 +62,7 @@ impl FaultState {
         fault
     }
 
-    /// Whether an allocation of this size is to fail.
+    /// Returns whether an allocation of this size is to fail.
     pub(crate) fn refuses(&self, size: u64) -> bool {
         self.armed.load(Ordering::Acquire) && self.orders.lock().above.is_some_and(|above| size > above)
     }

@@ -12,7 +12,8 @@ use crate::objects::descriptors::features::DescriptorFeatures;
 use crate::objects::state::Hub;
 
 impl Features {
-    /// What a GPU can do. An extension that the test removed is gone with its feature, also where the feature is core.
+    /// The features of a GPU. An extension that the test removed is gone with its feature, also where the feature is
+    /// core.
     pub(crate) fn supported(hub: &Hub) -> Self {
         let FeaturesProfile {
             memory_priority,
@@ -49,7 +50,7 @@ impl Features {
         }
     }
 
-    /// Whether everything in `self` is in `supported`.
+    /// Returns whether everything in `self` is in `supported`.
     pub(crate) fn within(&self, supported: &Self) -> bool {
         let mut within = true;
         let mut asked = *self;
@@ -84,7 +85,7 @@ impl Features {
         }
     }
 
-    /// What the feature structures of a chain ask for.
+    /// The features that a chain requests.
     ///
     /// # Safety
     ///

@@ -71,7 +71,7 @@ impl SamplerState {
             .unnormalized_coordinates(plain != 0)
     }
 
-    /// Whether its border is a color of the program's own.
+    /// Returns whether its border is a color of the program's own.
     pub(crate) fn has_custom_border(&self) -> bool {
         let custom = [vk::BorderColor::FLOAT_CUSTOM_EXT, vk::BorderColor::INT_CUSTOM_EXT];
         custom.iter().any(|border| border.as_raw() == self.0[14])
@@ -98,7 +98,7 @@ pub(crate) struct HeapBinding {
     pub(crate) buffer: vk::Buffer,
     pub(crate) address: u64,
     pub(crate) size: u64,
-    /// Where the reserved range begins and ends, in bytes from the start of the heap.
+    /// The start and the end of the reserved range, in bytes from the start of the heap.
     pub(crate) reserved: (u64, u64),
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Mapping {
     pub(crate) source: Source,
 }
 
-/// Where descriptors or data are. Offsets are in bytes.
+/// The source of descriptors or data. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     Heap {
@@ -128,7 +128,7 @@ pub(crate) enum Source {
         /// Of a combined descriptor's sampler.
         sampler: Place,
         embedded: Option<SamplerState>,
-        /// Whether both indices are in one word.
+        /// True if both indices are in one word.
         combined: bool,
     },
     HeapData {
@@ -154,7 +154,7 @@ pub(crate) struct Place {
     pub(crate) array_stride: u32,
 }
 
-/// Where an index is.
+/// The source of an index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Index {
     Zero,
@@ -170,7 +170,7 @@ pub(crate) enum Index {
 }
 
 impl Mapping {
-    /// Whether it is for a variable of a type, at this set and binding.
+    /// Returns whether it is for a variable of a type, at this set and binding.
     pub(crate) fn fits(&self, set: u32, binding: u32, mask: u32) -> bool {
         let bindings = self.first..self.first.saturating_add(self.count);
         self.set == set && bindings.contains(&binding) && self.mask & mask != 0

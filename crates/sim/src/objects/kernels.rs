@@ -13,10 +13,10 @@ use crate::objects::commands::draw::{Draw, Span};
 use crate::objects::pipelines::{Program, Shader};
 use crate::objects::state::Device;
 
-/// What a shader does.
+/// The closure that stands for a shader.
 pub(crate) type Closure = dyn Fn(&mut Kernel<'_>) + Send + Sync;
 
-/// What shaders do, by the names of their entry points.
+/// Closures by the names of their entry points.
 #[derive(Default)]
 pub(crate) struct Kernels(pub(crate) RwLock<BTreeMap<String, Arc<Closure>>>);
 
@@ -32,7 +32,8 @@ impl Kernels {
     }
 }
 
-/// One dispatch or draw, as the closure that stands for its shader sees it. See [`Gpu::set_kernel`](crate::Gpu::set_kernel).
+/// One dispatch or draw, as the closure that stands for its shader sees it. See
+/// [`Gpu::set_kernel`](crate::Gpu::set_kernel).
 ///
 /// A wrong descriptor is reported, and reads through it give zeroes. In a draw `vkCmdDraw` takes the place of
 /// `vkCmdDispatch`, but for what concerns heaps:
@@ -69,9 +70,9 @@ pub struct Kernel<'a> {
     pub(crate) bindings: &'a Bindings,
     pub(crate) layouts: Layouts,
     pub(crate) groups: [u32; 3],
-    /// What is drawn, if anything is.
+    /// The draw; `None` in a dispatch.
     pub(crate) drawn: Option<Drawn<'a>>,
-    /// Whose accesses it has, if hazards are looked for.
+    /// The call that its accesses belong to, if hazards are looked for.
     pub(crate) actor: Option<Actor>,
 }
 

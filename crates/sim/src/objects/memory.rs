@@ -22,9 +22,9 @@ pub(crate) struct Memory {
     pub(crate) mapped: Option<(u64, u64)>,
     /// The resources that are bound to it, by offset and handle.
     pub(crate) bindings: BTreeMap<(u64, u64), Binding>,
-    /// Whether two of `bindings` overlap, or once did: then the order of their ends is not the order of their starts.
+    /// True if two of `bindings` overlap, or once did: then the order of their ends is not the order of their starts.
     pub(crate) overlaps: bool,
-    /// Where the memory is in the device's address space.
+    /// The device address of the memory.
     pub(crate) address: u64,
 }
 

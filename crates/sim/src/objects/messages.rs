@@ -24,7 +24,7 @@ use crate::objects::state::Hub;
 pub struct Message {
     /// The valid-usage identifier of the Vulkan specification, or `SUBLET-...` where the specification has none.
     pub vuid: &'static str,
-    /// What happened, with the objects and numbers.
+    /// The description, with the objects and numbers.
     pub text: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Message {
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     list: Mutex<Vec<Message>>,
-    /// Whether the program has read all of the list.
+    /// True if the program has read all of the list.
     read: AtomicBool,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct RenderPass {
 
 /// A `VkFramebuffer`.
 pub(crate) struct Framebuffer {
-    /// What it was made for.
+    /// The render pass that it was created with.
     pub(crate) pass: Arc<PassInfo>,
     pub(crate) views: Vec<vk::ImageView>,
     pub(crate) extent: vk::Extent2D,
@@ -47,11 +47,11 @@ pub(crate) struct Formats {
     /// `None` if nothing is attached.
     pub(crate) samples: Option<vk::SampleCountFlags>,
     pub(crate) view_mask: u32,
-    /// Whether they are those of a render pass, and not of dynamic rendering.
+    /// True if they are those of a render pass, and not of dynamic rendering.
     pub(crate) in_pass: bool,
 }
 
-/// What a render pass of one subpass does.
+/// A render pass of one subpass.
 #[derive(Debug)]
 pub(crate) struct PassInfo {
     pub(crate) attachments: Vec<vk::AttachmentDescription>,
@@ -60,7 +60,7 @@ pub(crate) struct PassInfo {
     pub(crate) resolves: Vec<Option<(usize, vk::ImageLayout)>>,
     pub(crate) depth_stencil: Option<(usize, vk::ImageLayout)>,
     pub(crate) formats: Formats,
-    /// What the pass waits for, and what waits for the pass.
+    /// The dependencies into the pass, and out of it.
     pub(crate) before: Vec<vk::SubpassDependency>,
     pub(crate) behind: Vec<vk::SubpassDependency>,
 }

@@ -28,11 +28,11 @@ pub(crate) struct Pipeline {
     pub(crate) host: HostBytes,
 }
 
-/// What a pipeline runs.
+/// The shaders and the layout of a pipeline.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) layout: Arc<PipelineLayout>,
-    /// Whether it takes its descriptors from descriptor buffers.
+    /// True if it takes its descriptors from descriptor buffers.
     pub(crate) descriptor_buffer: bool,
     /// Its shaders, in the order of their stages.
     pub(crate) shaders: Vec<Shader>,
@@ -46,7 +46,7 @@ pub(crate) struct Shader {
     pub(crate) stage: vk::ShaderStageFlags,
     /// The name of its entry point.
     pub(crate) entry_point: String,
-    /// Where its sets and bindings are, if it takes its descriptors from heaps.
+    /// The heap mappings of its sets and bindings, if it uses heaps.
     pub(crate) heap: Option<Vec<Mapping>>,
     /// The values of specialization constants, by their numbers.
     pub(crate) constants: BTreeMap<u32, Vec<u8>>,
@@ -71,12 +71,12 @@ impl DeviceState {
     }
 }
 
-/// What a graphics pipeline draws with.
+/// The state of a graphics pipeline.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     /// Its vertex buffers, by binding.
     pub(crate) buffers: BTreeMap<u32, VertexBuffer>,
-    /// Whether viewports and scissors are set by commands.
+    /// True if viewports and scissors are set by commands.
     pub(crate) sets: [bool; DYNAMIC.len()],
     /// The attachments that it is for.
     pub(crate) formats: Formats,
@@ -93,7 +93,7 @@ pub(crate) struct VertexBuffer {
     pub(crate) by_instance: bool,
 }
 
-/// What a draw does to an attachment.
+/// The access of a draw to an attachment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Touch {
     pub(crate) reads: bool,

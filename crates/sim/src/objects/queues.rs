@@ -24,9 +24,9 @@ pub(crate) struct QueueState {
 #[derive(Default)]
 pub(crate) struct Lane {
     pub(crate) waiting: VecDeque<Submission>,
-    /// Whether submissions are held back.
+    /// True if submissions are held back.
     pub(crate) held: bool,
-    /// Whether a thread is running one. That thread goes on to the next, so that no other has to.
+    /// True if a thread is running one. That thread goes on to the next, so that no other has to.
     pub(crate) running: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Submission {
     pub(crate) command_buffers: Vec<vk::CommandBuffer>,
     pub(crate) commands: Vec<Arc<Vec<Command>>>,
     pub(crate) uses: Vec<Uses>,
-    /// What it waits for and signals, each with its stages, if hazards are looked for.
+    /// Its waits and signals with their stages, if hazards are looked for.
     pub(crate) ordered_by: [Vec<SemaphoreUse>; 2],
     /// NULL, or signaled when it is done.
     pub(crate) fence: vk::Fence,

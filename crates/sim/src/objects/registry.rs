@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use crate::facts::arithmetic::widen;
 use crate::objects::state::{Device, Instance};
 
-/// What the loader checks for in the first word of a dispatchable handle (`ICD_LOADER_MAGIC`).
+/// The value that the loader expects in the first word of a dispatchable handle (`ICD_LOADER_MAGIC`).
 pub(crate) const LOADER_MAGIC: usize = 0x01CD_C0DE;
 
 /// A header is used again only after this many others were retired, so that a stale handle stays unknown for long.

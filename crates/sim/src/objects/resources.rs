@@ -10,7 +10,7 @@ use crate::facts::format::{BufferDescription, ImageDescription, Requirements};
 use crate::objects::host::HostBytes;
 use crate::objects::store::Store;
 
-/// Where a resource is bound.
+/// The memory and the offset that a resource is bound to.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) memory: vk::DeviceMemory,
@@ -30,14 +30,14 @@ pub(crate) struct Buffer {
     pub(crate) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
     pub(crate) external: u32,
-    /// Whether one family of queues owns it at a time.
+    /// True if one family of queues owns it at a time.
     pub(crate) exclusive: bool,
     /// The count of submissions that are not done and name this buffer.
     pub(crate) in_use: u32,
 }
 
 impl Buffer {
-    /// Whether it has memory, or is sparse and may have pages anywhere.
+    /// Returns whether it has memory, or is sparse and may have pages anywhere.
     pub(crate) fn is_backed(&self) -> bool {
         self.bound.is_some() || self.pages.is_some()
     }
@@ -52,7 +52,7 @@ pub(crate) struct Image {
     pub(crate) host: HostBytes,
     /// `VkExternalMemoryImageCreateInfo::handleTypes`, as bits.
     pub(crate) external: u32,
-    /// Whether one family of queues owns it at a time.
+    /// True if one family of queues owns it at a time.
     pub(crate) exclusive: bool,
     /// The count of submissions that are not done and name this image.
     pub(crate) in_use: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Image {
 /// A `VkBufferView`.
 pub(crate) struct BufferView {
     pub(crate) buffer: vk::Buffer,
-    /// Where it starts in the buffer, and how many bytes it has, or `VK_WHOLE_SIZE`.
+    /// Its offset in the buffer, and its size in bytes, or `VK_WHOLE_SIZE`.
     pub(crate) start: u64,
     pub(crate) size: u64,
 }

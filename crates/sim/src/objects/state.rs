@@ -33,7 +33,7 @@ use crate::objects::resources::{Bound, Buffer, BufferView, Image, ImageView, Pag
 use crate::objects::store::{HostMemoryLimit, Piece, Store};
 use crate::objects::sync::SyncState;
 
-/// What the first family can do.
+/// The capabilities of the first family.
 pub(crate) const ALL_WORK: vk::QueueFlags = vk::QueueFlags::from_raw(
     vk::QueueFlags::GRAPHICS.as_raw() | vk::QueueFlags::COMPUTE.as_raw() | vk::QueueFlags::TRANSFER.as_raw(),
 );
@@ -48,13 +48,13 @@ pub(crate) struct Hub {
     pub(crate) instance_minor: u32,
     /// Minor version of the physical device.
     pub(crate) device_minor: u32,
-    /// What the queues of each family can do, and how many there are.
+    /// The capabilities of each family, and its number of queues.
     pub(crate) families: Vec<(vk::QueueFlags, u32)>,
     /// The driver's identity and version.
     pub(crate) driver: (vk::DriverId, u32),
-    /// Whether devices do nothing, see the module `null`.
+    /// True if devices do nothing, see the module `null`.
     pub(crate) null: bool,
-    /// Whether devices look for hazards.
+    /// True if devices look for hazards.
     pub(crate) hazards: bool,
     /// The device extensions that the GPU has, sorted.
     pub(crate) extensions: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Hub {
     pub(crate) descriptors: Behaviour,
     /// The limits of descriptor heaps, if the GPU has them.
     pub(crate) descriptor_heap: Option<DescriptorHeapLimits>,
-    /// Whether resources may overlap without a report.
+    /// True if resources may overlap without a report.
     pub(crate) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
     pub(crate) aliases: Mutex<Vec<(vk::DeviceMemory, u64, u64)>>,
@@ -116,7 +116,7 @@ impl Hub {
         }
     }
 
-    /// Whether the GPU has a device extension.
+    /// Returns whether the GPU has a device extension.
     pub(crate) fn offers(&self, extension: &str) -> bool {
         self.extensions.iter().any(|offered| offered == extension)
     }
@@ -189,7 +189,7 @@ pub(crate) struct Instance {
     pub(crate) extensions: Vec<String>,
     /// Devices that are not destroyed yet.
     pub(crate) devices: AtomicU64,
-    /// Whether to print unread messages when the instance is destroyed: for programs without a `Gpu` to read them from.
+    /// True if unread messages are printed when the instance is destroyed: its program has no `Gpu` to read them from.
     pub(crate) orphan: bool,
 }
 
@@ -251,7 +251,7 @@ impl Device {
         queues.map(|(queue, _)| *queue).nth(crate::facts::arithmetic::index(index))
     }
 
-    /// Whether the device is lost. It stays so.
+    /// Returns whether the device is lost. It stays so.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
     }
@@ -264,12 +264,12 @@ impl Device {
         self.hub.profile
     }
 
-    /// Whether a device extension is enabled.
+    /// Returns whether a device extension is enabled.
     pub(crate) fn has(&self, extension: &str) -> bool {
         self.extensions.iter().any(|enabled| enabled == extension)
     }
 
-    /// Whether the program can query `maxBufferSize`, so that a larger buffer breaks a rule.
+    /// Returns whether the program can query `maxBufferSize`, so that a larger buffer breaks a rule.
     pub(crate) fn has_buffer_size_rule(&self) -> bool {
         self.minor >= 3 || self.has("VK_KHR_maintenance4")
     }
@@ -315,15 +315,15 @@ pub(crate) struct DeviceState {
     pub(crate) queue: QueueState,
     /// Fences and semaphores.
     pub(crate) sync: SyncState,
-    /// Who looks for hazards, if anybody does.
+    /// The hazard judge, if hazards are looked for.
     pub(crate) hazards: Option<Box<Judge>>,
 }
 
-/// Where the bytes of a resource are.
+/// The location of a resource's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Bytes {
     pub(crate) store: Arc<Store>,
-    /// Where the resource starts in `store`.
+    /// The offset of the resource in `store`.
     pub(crate) offset: u64,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct HostMemoryLimit {
     taken: AtomicU64,
     /// Bytes of the first view that there was no room for, until it is reported.
     refused: AtomicU64,
-    /// Whether it was reported: once is enough.
+    /// True if it was reported: once is enough.
     told: AtomicBool,
 }
 
@@ -50,7 +50,7 @@ struct View {
     /// The limit that its bytes count against, and their count.
     room: Arc<HostMemoryLimit>,
     size: u64,
-    /// What the allocator returned, and the layout it was asked for.
+    /// The allocator's pointer, and its layout.
     base: NonNull<u8>,
     layout: Layout,
     /// `base`, rounded up to [`ALIGNMENT`].

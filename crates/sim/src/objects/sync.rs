@@ -35,7 +35,7 @@ pub(crate) struct Semaphore {
 /// The two kinds of semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Whether it will be signaled when all that is submitted is done.
+    /// True if it will be signaled when all that is submitted is done.
     Binary { signaled: bool },
     /// Its value, and the largest value that a submission is to give it.
     Timeline { value: u64, scheduled: u64 },

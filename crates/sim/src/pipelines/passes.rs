@@ -113,7 +113,7 @@ impl PassInfo {
         })
     }
 
-    /// Whether the framebuffers of one are for the other: the same attachments, used alike.
+    /// Returns whether the framebuffers of one are for the other: the same attachments, used alike.
     pub(crate) fn is_compatible(&self, other: &Self) -> bool {
         let shape = |pass: &Self| {
             let each = pass.attachments.iter().map(|attachment| (attachment.format, attachment.samples));
@@ -150,7 +150,7 @@ impl PassInfo {
         all.filter(move |(at, _)| seen.insert(*at))
     }
 
-    /// What the pass waits for when it begins, or lets wait when it ends, with changes of layouts.
+    /// The barriers at the beginning or the end of the pass, with changes of layouts.
     pub(crate) fn bars(
         &self,
         begins: bool,
@@ -158,7 +158,7 @@ impl PassInfo {
     ) -> Vec<Bar> {
         let given = if begins { &self.before } else { &self.behind };
         let implicit = [implicit(begins)];
-        // Where a layout changes, and no dependency is given, there is an implicit one.
+        // A layout change without a dependency has an implicit one.
         let dependencies = if given.is_empty() && !changes.is_empty() { &implicit[..] } else { given };
         let mut bars: Vec<_> = dependencies.iter().map(|dependency| bar(dependency, On::All)).collect();
         let all = dependencies.iter().copied().reduce(|all, one| vk::SubpassDependency {
@@ -247,7 +247,7 @@ unsafe extern "system" fn create_framebuffer(
     })
 }
 
-/// Whether these views are what the pass has attachments for. What the pass does.
+/// Checks the views of a framebuffer against the attachments of its pass.
 fn check_framebuffer(
     device: &Device,
     info: &vk::FramebufferCreateInfo<'_>,

@@ -303,7 +303,7 @@ fn overlap() {
         assert!(!reports.is_empty(), "{offset} {size}");
         assert!(reports.iter().all(|vuid| *vuid == "SUBLET-overlap"), "{offset} {size}: {reports:?}");
     }
-    // Whatever lies there, the search still finds the long one that begins far before.
+    // The search finds the long one that begins far before, despite the others.
     place(3584, 64);
     assert_eq!(reports(&gpu), ["SUBLET-overlap"]);
     unsafe { device.destroy_buffer(first, None) };
@@ -370,7 +370,7 @@ fn a_granularity_page_for_linear_and_optimal() {
     assert!(beside < granularity);
     unsafe { device.bind_image_memory(optimal, memory, beside) }.unwrap();
     assert_eq!(reports(&gpu), ["SUBLET-granularity"]);
-    // Whichever of the two comes first.
+    // The order of the two does not matter.
     unsafe { device.destroy_buffer(first, None) };
     let first = storage(&gpu, 64);
     unsafe { device.bind_buffer_memory(first, memory, 0) }.unwrap();

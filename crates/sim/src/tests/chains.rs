@@ -54,7 +54,7 @@ fn one_import() {
     let gpu = simple();
     let several = "VUID-VkMemoryAllocateInfo-None-06657";
     assert_eq!(broken_by(&gpu, 64, &linked(host_pointer(), &dma_buf())), [several]);
-    // What names no handle type imports nothing.
+    // Structures without a handle type import nothing.
     let nothing = vk::ImportMemoryFdInfoKHR::default();
     assert_eq!(broken_by(&gpu, 64, &linked(host_pointer(), &nothing)), [""; 0]);
     let metal = vk::ImportMetalBufferInfoEXT::default();
@@ -194,7 +194,7 @@ fn a_driver_that_decides_on_the_size_is_told_none() {
     assert_eq!(gpu.finish(), []);
 }
 
-/// What is imported from a descriptor of Vulkan's is dedicated as it was exported, and lies in the same devices.
+/// Imported memory is dedicated as it was exported, and has the same device mask.
 #[cfg(unix)]
 #[test]
 fn an_import_is_dedicated_to_what_the_export_was() {

@@ -39,7 +39,7 @@ fn a_limit_on_host_memory() {
     assert_eq!(flush(second), Err(none));
     assert_eq!(map(&gpu, third, 0, vk::WHOLE_SIZE), Err(none));
     assert_eq!(reports(&gpu), ["SUBLET-memory-limit"], "the first time");
-    // What goes makes room for who failed.
+    // Freed memory serves the request that failed.
     unsafe { gpu.device().free_memory(first, None) };
     flush(second).unwrap();
     map(&gpu, third, 0, vk::WHOLE_SIZE).unwrap();

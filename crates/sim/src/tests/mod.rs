@@ -125,5 +125,5 @@ fn reports(gpu: &Gpu) -> Vec<&'static str> {
     gpu.take_messages().iter().map(|message: &Message| message.vuid).collect()
 }
 
-/// What a call that breaks a rule answers.
+/// The result of a call that breaks a rule.
 const WRONG: vk::Result = vk::Result::ERROR_VALIDATION_FAILED_EXT;

@@ -434,7 +434,7 @@ fn host_memory_comes_from_the_callbacks() {
     unsafe { gpu.device().destroy_image(image, Some(&callbacks)) };
     unsafe { gpu.device().free_memory(memory, Some(&callbacks)) };
     assert_eq!(LIVE.load(Ordering::Relaxed), 0);
-    // What the driver refuses takes nothing.
+    // A refused allocation takes nothing.
     let nothing = memory_info.allocation_size(0);
     assert!(unsafe { gpu.device().allocate_memory(&nothing, Some(&callbacks)) }.is_err());
     assert_eq!(LIVE.load(Ordering::Relaxed), 0);

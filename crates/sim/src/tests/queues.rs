@@ -177,7 +177,7 @@ fn a_lost_device_says_so_wherever_vulkan_lets_it() {
     let (semaphores, values) = ([time], [1]);
     let wait = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
     assert_eq!(unsafe { device.wait_semaphores(&wait, u64::MAX) }, Err(lost));
-    // What is there is destroyed as ever, and new things can be made.
+    // Existing objects can be destroyed, and new ones created.
     let buffer = storage(&gpu, 64);
     unsafe { device.destroy_buffer(buffer, None) };
     unsafe { device.destroy_fence(done, None) };

@@ -1,5 +1,5 @@
 //! The validation layer on a driver of this machine, with its synchronization validation and nothing else that matters
-//! here. Where there is neither, the test says so and goes on; with `SUBLET_REQUIRE_VULKAN=1` it fails.
+//! here. Without both, the test says so and passes; with `SUBLET_REQUIRE_VULKAN=1` it fails.
 
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -61,7 +61,7 @@ impl Layer {
         Ok(Self { _entry: entry, instance, debug, messenger, device, queue, messages })
     }
 
-    /// What the layer said since the last call.
+    /// The layer's messages since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.messages.lock().unwrap())
     }

@@ -176,7 +176,7 @@ fn the_host_orders_what_it_has_waited_for() {
     });
 }
 
-/// What was unordered is reported once: what comes later has to be ordered after the write that took its place alone.
+/// A hazard is reported once. Later accesses have to be ordered after the second write alone.
 #[test]
 fn a_write_takes_the_place_of_what_it_covers() {
     let bar = |stages| Op::Barrier(vec![Bar::memory((stages, W), (stages, R))]);
@@ -255,7 +255,7 @@ fn a_buffer_changes_hands_by_a_release_and_an_acquire() {
         let half = (0, 128);
         hand_over(two, &[fill(), release(half)], &[acquire(BYTES), Op::Copy(A, B, half)]);
     });
-    // Who has given it away has it no more.
+    // A family that released it does not own it.
     finds(&[UNOWNED], |two| {
         let ops = [fill(), release(BYTES), Op::Barrier(vec![Bar::memory((T, W), (T, R))]), copy()];
         let ordered = [Op::Barrier(vec![Bar::memory((ALL, W), (ALL, R | W))])];
@@ -297,7 +297,7 @@ fn an_image_changes_hands_and_its_layout_once() {
     finds(&[UNMATCHED], |two| {
         hand_over(two, &ops, &[get((dst, Layout::GENERAL)), Op::FromImage(B, first, Layout::GENERAL)]);
     });
-    // What is discarded need not be given.
+    // Discarded contents need no transfer.
     finds(&[], |two| {
         let again = Op::Barrier(vec![Bar::image(part, (fresh, dst), (T, NO), (T, W))]);
         hand_over(two, &ops[..2], &[again, Op::ToImage(A, first, dst, (0, 16))]);

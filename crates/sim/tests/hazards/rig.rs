@@ -175,7 +175,7 @@ impl<'a> Rig<'a> {
         Self { device, queue, pools, buffers, image, event, memories, painter: OnceCell::new() }
     }
 
-    /// Submits commands to some queue. What it waits for is a semaphore, its value, and the stages that wait.
+    /// Submits commands to some queue. It waits for a semaphore with a value, in some stages.
     pub(crate) fn batch(
         &self,
         (queue, family): (vk::Queue, usize),

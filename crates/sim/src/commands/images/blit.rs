@@ -15,7 +15,7 @@ struct BlitRules {
     recording: &'static str,
     src: ImageRules,
     dst: ImageRules,
-    /// What the formats have to be able to do, as source and as destination.
+    /// The features that formats need as source and as destination.
     able: [&'static str; 2],
     linear: &'static str,
     signed: &'static str,
@@ -172,7 +172,7 @@ fn check_blit(
     Ok(())
 }
 
-/// What lies between two corners, whichever of them comes first.
+/// The box between two corners in any order.
 pub(crate) fn between([a, b]: [vk::Offset3D; 2]) -> (vk::Offset3D, vk::Extent3D) {
     let offset = vk::Offset3D { x: a.x.min(b.x), y: a.y.min(b.y), z: a.z.min(b.z) };
     let extent =

@@ -117,7 +117,8 @@ pub(crate) fn usable_image<'a>(
 /// Two images, from which and to which a command goes, with the layouts that it names.
 type Images = [(vk::Image, vk::ImageLayout); 2];
 
-/// The descriptions of both images, as [`usable_image`] gives them; what the messages call them, and the command's targets.
+/// The descriptions of both images, as [`usable_image`] gives them; what the messages call them, and the command's
+/// targets.
 fn usable_images<'a>(
     device: &Device,
     state: &'a DeviceState,
@@ -132,7 +133,7 @@ fn usable_images<'a>(
     Some(([from?, to?], names, [target(src, rules[0]), target(dst, rules[1])]))
 }
 
-/// Whether a region lies within an image, in whole blocks, and where.
+/// Checks whether a region lies within an image, in whole blocks, and where.
 fn check_region(
     layout: Option<&ImageLayout<'_>>,
     image: &ImageDescription,

@@ -180,7 +180,7 @@ impl Bench {
         unsafe { self.device().cmd_pipeline_barrier(commands, stages, stages, none, &[], &[], &[barrier]) };
     }
 
-    /// What is reported since the last call, by name.
+    /// The rules reported since the last call.
     pub(crate) fn reports(&self) -> Vec<&'static str> {
         self.gpu.take_messages().into_iter().map(|message| message.vuid).collect()
     }

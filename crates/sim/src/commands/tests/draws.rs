@@ -17,7 +17,7 @@ use crate::objects::kernels::Kernel;
 
 const GRAPHICS: vk::PipelineBindPoint = vk::PipelineBindPoint::GRAPHICS;
 
-/// What a test chooses of a pipeline.
+/// The options of a test's pipeline.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) color: F,
@@ -180,7 +180,7 @@ impl Scene {
         unsafe { self.bench.device().cmd_copy_image_to_buffer(commands, image, layout, to, &[whole(4, 2)]) };
     }
 
-    /// What a command that fails reports.
+    /// The report of a command that fails.
     #[track_caller]
     fn refused(&self, rule: &str, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
         self.bench.begin();
@@ -457,7 +457,7 @@ fn what_a_closure_asks_for_and_is_not_there_is_reported() {
     assert_eq!(scene.bench.reports(), expected);
 }
 
-/// What the judge says of a frame in which `before` comes in front of rendering, and `behind` at its end.
+/// The judge's reports for a frame in which `before` comes in front of rendering, and `behind` at its end.
 fn judged(
     shape: &Shape,
     before: impl Fn(&Scene, vk::CommandBuffer),

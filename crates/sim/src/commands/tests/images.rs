@@ -71,7 +71,7 @@ fn round_trip(profile: &'static Profile, info: &vk::ImageCreateInfo<'_>) {
     let block = block(info.format);
     let mut regions = Vec::new();
     let mut end = 0_u64;
-    // What a buffer holds of depth with 24 bits, beside them, is undefined: here it is 0.
+    // The fourth byte of 24-bit depth in a buffer is undefined. Here it is 0.
     let mut padding = Vec::new();
     for (aspect, bytes) in aspects(info.format) {
         for level in 0..info.mip_levels {

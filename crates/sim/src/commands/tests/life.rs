@@ -105,7 +105,7 @@ fn recording_again_forgets_what_was_recorded() {
     unsafe { bench.device().cmd_fill_buffer(bench.commands, target.buffer, 4, 4, u32::MAX) };
     bench.end();
     bench.submit().unwrap();
-    // What only the first recording named is not in use, though the command buffer is.
+    // The buffer of the first recording is not in use, but the command buffer is.
     unsafe { bench.device().destroy_buffer(forgotten, None) };
     bench.gpu.hold_submissions(false);
     bench.expect_silence();

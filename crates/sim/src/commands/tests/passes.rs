@@ -209,7 +209,7 @@ fn wrong_passes_are_reported() {
     let framebuffer = scene.framebuffer(pass, &[scene.shown]);
     let other = scene.pass(plain.samples(vk::SampleCountFlags::TYPE_4), &[]);
     bench.expect_silence();
-    // What cannot be made.
+    // Create-infos that break a rule.
     let created = |described: &[vk::AttachmentDescription], subpasses: &[vk::SubpassDescription<'_>]| {
         let info = vk::RenderPassCreateInfo::default().attachments(described).subpasses(subpasses);
         assert!(unsafe { device.create_render_pass(&info, None) }.is_err());
@@ -232,7 +232,7 @@ fn wrong_passes_are_reported() {
     let large = vk::FramebufferCreateInfo::default().render_pass(pass).width(5).height(2).layers(1);
     assert!(unsafe { device.create_framebuffer(&large.attachments(&[scene.shown]), None) }.is_err());
     bench.expect("VUID-VkFramebufferCreateInfo-flags-04533");
-    // What cannot be begun.
+    // Passes that break a rule when they begin.
     bench.begin();
     unsafe { device.cmd_end_render_pass(bench.commands) };
     bench.expect("VUID-vkCmdEndRenderPass-None-06170");

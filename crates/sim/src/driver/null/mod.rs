@@ -18,7 +18,7 @@ use crate::facts::chain;
 use crate::facts::profiles::{DescriptorBufferLimits, Profile};
 use crate::objects::entry::{EntryPoint, Function};
 
-/// What a null device's handle points to.
+/// The target of a null device's handle.
 #[repr(C, align(16))]
 struct Header {
     /// The word that Vulkan's loader wants first.
@@ -30,8 +30,8 @@ struct Header {
     descriptors: DescriptorBufferLimits,
 }
 
-/// What the handles of null devices point to. It is never freed, so that a stale handle stays harmless; this list keeps
-/// it within reach of leak checkers.
+/// The targets of all handles of null devices. It is never freed, so that a stale handle stays harmless; this list
+/// keeps it within reach of leak checkers.
 static HEADERS: Mutex<Vec<&Header>> = Mutex::new(Vec::new());
 
 /// The handle of a null device for a profile, another one for each device.
@@ -149,7 +149,7 @@ do_nothing! {
 /// A resource's handle is its size with this bit set, so that no handle is NULL.
 const RESOURCE: u64 = 1 << 62;
 
-/// Where all memory is mapped: a page that nothing has, low enough for every offset.
+/// The address of all mappings: an unused page, low enough for every offset.
 const MAPPED_AT: usize = 1 << (usize::BITS - 8);
 
 unsafe extern "system" fn allocate(

@@ -1,4 +1,4 @@
-//! What a recorded command reads and writes.
+//! The accesses of recorded commands.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use crate::objects::state::{Device, DeviceState};
 const READ: (Access, bool) = (Access::TRANSFER_READ, false);
 const WRITE: (Access, bool) = (Access::TRANSFER_WRITE, true);
 
-/// What a command reads and writes. A command whose resources are gone does neither.
+/// The accesses of a command. A command whose resources are gone does neither.
 pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor: Actor) -> Vec<Use> {
     let mut uses = Vec::new();
     match command {
@@ -102,7 +102,7 @@ pub(crate) fn of(device: &Device, state: &DeviceState, command: &Command, actor:
     uses
 }
 
-/// What a shader reads or writes of a buffer: an offset and a size.
+/// The access of a shader to a buffer: an offset and a size.
 pub(crate) fn of_shader(
     state: &DeviceState,
     shader: vk::ShaderStageFlags,
@@ -119,7 +119,7 @@ pub(crate) fn of_shader(
     buffer(state, from, [range], stage_of(shader), (access, write))
 }
 
-/// What a shader reads or writes of an image.
+/// The access of a shader to an image.
 pub(crate) fn of_texels(
     state: &DeviceState,
     shader: vk::ShaderStageFlags,
@@ -136,7 +136,7 @@ pub(crate) fn of_texels(
     Some(Use::new(place, access(stage_of(shader), (kind, write), None)))
 }
 
-/// What a draw reads besides its descriptors: commands, indices and vertices.
+/// The reads of a draw besides its descriptors: commands, indices and vertices.
 fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<Use> {
     let mut uses = Vec::new();
     let given = match draw.counts {
@@ -169,7 +169,7 @@ fn of_inputs(state: &DeviceState, draw: &Draw) -> Vec<Use> {
     uses
 }
 
-/// What rendering does to its attachments.
+/// The accesses of rendering to its attachments.
 struct AttachmentUses<'a> {
     state: &'a DeviceState,
     rendering: &'a Arc<Rendering>,
@@ -247,7 +247,7 @@ fn stage_of(shader: vk::ShaderStageFlags) -> Stages {
     }
 }
 
-/// What a barrier is about; `None` if it is about everything, or its resource is gone.
+/// The part that a barrier covers; `None` for everything, or if its resource is destroyed.
 pub(crate) fn place(state: &DeviceState, on: &On) -> Option<Place> {
     match on {
         On::All => None,
@@ -370,7 +370,7 @@ fn part(
     Some(Use::new(place, access(stages, kind, area)))
 }
 
-/// The bytes that a copy to or from an image touches in the buffer: offset and size. What lies between its rows counts.
+/// The bytes that a copy to or from an image touches in the buffer: offset and size. Gaps between its rows count.
 fn in_buffer(
     device: &Device,
     state: &DeviceState,

@@ -1,4 +1,4 @@
-//! What the program is told of a hazard: both commands, what they touch, and what is missing between them.
+//! The text for a hazard: both commands, the part that both access, and the missing link between them.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;

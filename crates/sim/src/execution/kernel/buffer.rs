@@ -46,7 +46,7 @@ pub struct KernelBuffer<'a> {
     /// Its name in messages.
     pub(crate) name: String,
     pub(crate) source: BufferBytes,
-    /// Whose accesses it has, and in which stage, if hazards are looked for.
+    /// The call and the stage that its accesses belong to, if hazards are looked for.
     pub(crate) actor: Option<(Actor, vk::ShaderStageFlags)>,
 }
 
@@ -69,7 +69,7 @@ impl KernelBuffer<'_> {
         }
     }
 
-    /// Whether there are no bytes, for example because the descriptor was reported.
+    /// Returns whether there are no bytes, for example because the descriptor was reported.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,7 +135,8 @@ impl KernelBuffer<'_> {
         }
     }
 
-    /// Whether bytes may be read or written. If not, it reports why, unless the whole source was reported before.
+    /// Returns whether bytes may be read or written. If not, it reports why, unless the whole source was reported
+    /// before.
     fn contains(&self, offset: u64, len: usize, done: &str) -> bool {
         if matches!(self.source, BufferBytes::Nothing) {
             return false;

@@ -1,4 +1,4 @@
-//! What a shader of a draw sees besides its descriptors.
+//! The inputs of a draw's shader besides its descriptors.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -15,7 +15,8 @@ use crate::objects::commands::rendering::Slot;
 use crate::objects::kernels::Drawn;
 use crate::objects::state::Device;
 
-/// What is drawn: vertices, indices, instances and attachments. The result of [`Kernel::draw`](crate::objects::kernels::Kernel::draw).
+/// A draw: vertices, indices, instances and attachments. The result of
+/// [`Kernel::draw`](crate::objects::kernels::Kernel::draw).
 ///
 /// There is no rasterizer: a closure writes to the attachments what it likes. The draw itself reads and writes what the
 /// pipeline says, as the search for hazards sees it: commands, indices, vertices, and attachments.
@@ -62,7 +63,7 @@ impl<'a> KernelDraw<'a> {
         first_instance..first_instance.saturating_add(instances)
     }
 
-    /// What is added to each index: `vertexOffset`.
+    /// The offset that is added to each index: `vertexOffset`.
     pub fn vertex_offset(&self) -> i32 {
         self.drawn.span.vertex_offset
     }
@@ -115,7 +116,7 @@ impl<'a> KernelDraw<'a> {
         self.attachment(Slot::Stencil)
     }
 
-    /// What is rendered of the attachments.
+    /// The render area.
     pub fn area(&self) -> vk::Rect2D {
         self.drawn.draw.rendering.area
     }

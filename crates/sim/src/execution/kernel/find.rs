@@ -18,7 +18,7 @@ use crate::objects::state::{Device, DeviceState};
 use crate::pipelines::descriptor_heap::{Asked, HeapView, Seen};
 use crate::pipelines::{descriptor_buffer, descriptor_heap};
 
-/// What a descriptor describes.
+/// The resource of a descriptor.
 pub(crate) enum Found {
     Buffer(BufferBytes),
     /// A handle that the type lacks is NULL.
@@ -32,7 +32,7 @@ pub(crate) enum Found {
     HeapSampler(SamplerState),
 }
 
-/// What is in a heap: at an offset, or where the pipeline's mappings say.
+/// Looks up a heap, by offset or by the pipeline's mappings.
 pub(crate) fn in_heap(
     kernel: &Kernel<'_>,
     look: impl FnOnce(&HeapView<'_>) -> Result<Seen, Broken>,
@@ -58,7 +58,7 @@ pub(crate) fn in_heap(
     }
 }
 
-/// What is at a set's number, a binding and an element.
+/// Looks up a set's number, a binding and an element.
 pub(crate) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32), asked: Asked) -> Result<Found, Broken> {
     let (number, binding, element) = at;
     let (program, bindings, point) = (kernel.program, kernel.bindings, kernel.program.point());
@@ -141,7 +141,7 @@ fn unwritten() -> Broken {
     ("SUBLET-descriptor-unwritten", "nothing was written there".to_owned())
 }
 
-/// Whether a binding may have a descriptor of this type.
+/// Checks whether a binding may have a descriptor of this type.
 fn check_type(shape: &Binding, kind: Type) -> Result<(), Broken> {
     if shape.kind == kind || shape.mutable.contains(&kind) {
         return Ok(());
@@ -175,7 +175,7 @@ fn of_buffer(
     Ok(BufferBytes::Bytes { bytes, len, writable: is_writable(kind), of: Some((buffer, start)) })
 }
 
-/// Whether what a descriptor of an image or a sampler names is there.
+/// Checks whether what a descriptor of an image or a sampler names is there.
 fn image(
     device: &Device,
     state: &DeviceState,

@@ -73,14 +73,16 @@ impl Texels {
     }
 }
 
-/// Texels of an image that a shader reads and writes: those that the view of a storage image, a sampled image or an input
-/// attachment shows, or an attachment of rendering. The result of [`Kernel::texels`](crate::objects::kernels::Kernel::texels) and of
-/// [`KernelDraw`](crate::KernelDraw). Levels and layers count from the view's first, and places are in texels; in a
-/// compressed image, in blocks. Of several samples the first is read, and all of an attachment are written.
+/// Texels of an image that a shader reads and writes: those that the view of a storage image, a sampled image or an
+/// input attachment shows, or an attachment of rendering. The result of
+/// [`Kernel::texels`](crate::objects::kernels::Kernel::texels) and of [`KernelDraw`](crate::KernelDraw). Levels and
+/// layers count from the view's first, and places are in texels; in a compressed image, in blocks. Of several samples
+/// the first is read, and all of an attachment are written.
 ///
-/// What is outside of the view is reported as `SUBLET-descriptor-range`, and a write to what is no storage image as
-/// `SUBLET-descriptor-read-only`; then zeroes are read, and nothing is written. An image that is not in the layout of its
-/// descriptor is reported as `VUID-vkCmdDraw-None-09600`, by which the validation layer calls it for dispatches too.
+/// An access outside of the view is reported as `SUBLET-descriptor-range`, and a write to an image that is no storage
+/// image as `SUBLET-descriptor-read-only`. Then zeroes are read, and nothing is written. An image that is not in the
+/// layout of its descriptor is reported as `VUID-vkCmdDraw-None-09600`, for dispatches too, as the validation layer
+/// does.
 ///
 /// ```
 /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
@@ -103,7 +105,7 @@ pub struct KernelImage<'a> {
     pub(crate) source: Option<Texels>,
     /// As they were when the dispatch began.
     pub(crate) layouts: Layouts,
-    /// Whose accesses it has, and in which stage, if hazards are looked for.
+    /// The call and the stage that its accesses belong to, if hazards are looked for.
     pub(crate) actor: Option<(Actor, vk::ShaderStageFlags)>,
 }
 

@@ -1,9 +1,9 @@
 //! Shaders as Rust closures: what a dispatch or a draw does, and what it finds through its descriptors.
 //!
-//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`](crate::Gpu::set_kernel). When the queue reaches a dispatch
-//! it calls the closure once, for all workgroups together, with a [`Kernel`]; at a draw that of each shader of the
-//! pipeline, in the order of their stages. Descriptors are looked up when the closure asks for them: as with shaders,
-//! descriptors that it does not use need not be there.
+//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`](crate::Gpu::set_kernel). When the
+//! queue reaches a dispatch it calls the closure once, for all workgroups together, with a [`Kernel`]; at a draw that
+//! of each shader of the pipeline, in the order of their stages. Descriptors are looked up when the closure asks for
+//! them: as with shaders, descriptors that it does not use need not be there.
 
 pub(crate) mod buffer;
 pub(crate) mod draw;
@@ -55,7 +55,7 @@ impl<'a> Kernel<'a> {
         self.shader.stage
     }
 
-    /// What is drawn; `None` in a dispatch.
+    /// The draw; `None` in a dispatch.
     pub fn draw(&self) -> Option<KernelDraw<'a>> {
         let drawn = self.drawn?;
         Some(KernelDraw {

@@ -58,7 +58,7 @@ pub(crate) fn draw(
     actor: Option<Actor>,
 ) -> Option<Work> {
     let closures = closures(device, &draw.program)?;
-    // Where the numbers are: the bytes and the offset of each command.
+    // The bytes and the offset of each command.
     let mut places = Vec::new();
     if let Counts::At { buffer: from, offset, count, stride } = draw.counts {
         let bytes = execute::buffer(device, state, from)?;
@@ -87,7 +87,7 @@ fn span((bytes, offset): &(Bytes, u64), indexed: bool) -> Option<Span> {
     Some(Span::from_words(words, indexed))
 }
 
-/// What the shaders of a program do. What nobody has said is reported.
+/// The closures of a program's shaders. A missing closure is reported.
 fn closures(device: &Device, program: &Program) -> Option<Vec<Arc<Closure>>> {
     let known = |shader: &Shader| {
         let name = &shader.entry_point;

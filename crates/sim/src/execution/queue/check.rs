@@ -61,7 +61,7 @@ pub(crate) const SECOND: Rules = Rules {
     signal_value: "VUID-VkSubmitInfo2-semaphore-03882",
 };
 
-/// Whether batches and fence keep the rules. It checks everything before anything is changed.
+/// Checks whether batches and fence keep the rules. It checks everything before anything is changed.
 pub(crate) fn check(
     device: &Device,
     state: &DeviceState,

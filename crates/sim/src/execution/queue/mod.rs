@@ -344,7 +344,7 @@ impl DeviceState {
         signals.filter(|(named, _)| *named == semaphore).map(|&(_, value)| value).min()
     }
 
-    /// Whether the next submission of a queue can run now.
+    /// Returns whether the next submission of a queue can run now.
     fn ready(&self, lane: &Lane, held: Held) -> bool {
         if lane.running || lane.held && held == Held::Back {
             return false;
@@ -371,7 +371,7 @@ impl DeviceState {
         lane.waiting.pop_front()
     }
 
-    /// What is ordered before a submission that runs now.
+    /// Orders the submission that runs now after its waits.
     fn judge_begin(&mut self, lane: usize, submission: &Submission) {
         let sync = &self.sync;
         if let Some(judge) = &mut self.hazards {

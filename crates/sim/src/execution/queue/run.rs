@@ -13,7 +13,7 @@ use crate::objects::messages;
 use crate::objects::queues::Lane;
 use crate::objects::state::{Device, DeviceState};
 
-/// Whether work that is held back runs too.
+/// The treatment of submissions that are held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     Back,

@@ -1,4 +1,4 @@
-//! What the bytes of a texel mean, for formats whose channels are whole bytes.
+//! The meaning of the bytes of a texel, for formats whose channels are whole bytes.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -76,7 +76,7 @@ impl Channels {
         matches!(self.number, Number::Unsigned(_))
     }
 
-    /// Whether the channels can be averaged.
+    /// Returns whether the channels can be averaged.
     pub(crate) fn is_float(&self) -> bool {
         !self.is_signed() && !self.is_unsigned()
     }

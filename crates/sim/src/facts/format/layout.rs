@@ -1,4 +1,4 @@
-//! Where the levels and layers of an image lie within its bytes.
+//! The positions of levels and layers in the bytes of an image.
 //!
 //! ```text
 //! image = plane, plane, ...            plane = layer, layer, ...
@@ -22,7 +22,7 @@ const MAX_LEVELS: u32 = 32;
 /// One level of one layer of one plane. Units: bytes, and blocks of texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// Where it starts within the image.
+    /// Its offset in the image.
     pub(crate) offset: u64,
     /// Its size.
     pub(crate) size: u64,

@@ -17,7 +17,7 @@ pub(crate) use layout::tile_of;
 pub(crate) use layout::{ImageLayout, Level, level_size};
 pub(crate) use texel::{Aspect, FormatInfo};
 
-/// What a resource needs, as the driver reports it. Sizes and alignments are in bytes.
+/// The memory requirements of a resource, as the driver reports them. Sizes and alignments are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requirements {
     /// `VkMemoryRequirements::size`.
@@ -32,7 +32,7 @@ pub struct Requirements {
     pub requires_dedicated: bool,
 }
 
-/// What the requirements of a buffer depend on: its create-info without pointers. Made with `from(&info)`.
+/// The input for the requirements of a buffer: its create-info without pointers. Made with `from(&info)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BufferDescription {
     /// Size in bytes.
@@ -41,11 +41,11 @@ pub struct BufferDescription {
     pub usage: vk::BufferUsageFlags,
     /// Creation flags.
     pub flags: vk::BufferCreateFlags,
-    /// Whether the create-info has a `VkExternalMemoryBufferCreateInfo` with a handle type.
+    /// True if the create-info has a `VkExternalMemoryBufferCreateInfo` with a handle type.
     pub external: bool,
 }
 
-/// What the requirements of an image depend on: its create-info without pointers. Made with `from(&info)`.
+/// The input for the requirements of an image: its create-info without pointers. Made with `from(&info)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ImageDescription {
     /// Creation flags.
@@ -66,7 +66,7 @@ pub struct ImageDescription {
     pub tiling: vk::ImageTiling,
     /// Usage flags.
     pub usage: vk::ImageUsageFlags,
-    /// Whether the create-info has a `VkExternalMemoryImageCreateInfo` with a handle type.
+    /// True if the create-info has a `VkExternalMemoryImageCreateInfo` with a handle type.
     pub external: bool,
 }
 
@@ -105,7 +105,7 @@ const DESCRIPTOR_BUFFER: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
         | vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT.as_raw(),
 );
 
-/// What a buffer needs, as `profile`'s driver reports it.
+/// The memory requirements of a buffer, as `profile`'s driver reports them.
 ///
 /// A pure function: buffers of the same size, usage and flags have the same requirements, as Vulkan promises
 /// (section "Resource Memory Association"). A further usage can only raise the alignment.
@@ -146,7 +146,8 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
     }
 }
 
-/// What an image needs, as `profile`'s driver reports it. All zero if the driver does not know the format.
+/// The memory requirements of an image, as `profile`'s driver reports them. All zero if the driver does not know the
+/// format.
 ///
 /// A pure function. The memory types depend, as Vulkan demands, on no more than format, tiling, the usage
 /// TRANSIENT_ATTACHMENT and the creation flag PROTECTED.
@@ -218,7 +219,7 @@ pub(crate) fn bare_size(image: &ImageDescription) -> Option<u64> {
     Some(layout::bare_size(&FormatInfo::of(image.format)?, image))
 }
 
-/// Where a subresource lies within its image. Optimal images have an answer too, which Vulkan does not give, because
+/// The position of a subresource in its image. Optimal images have an answer too, which Vulkan does not give, because
 /// the simulated device stores their texels in rows as well. `None` if the image has no such aspect, level or layer.
 ///
 /// ```
@@ -243,7 +244,7 @@ pub fn subresource_layout(
     subresource: vk::ImageSubresource,
 ) -> Option<vk::SubresourceLayout> {
     let layout = ImageLayout::new(profile, image)?;
-    // What the program calls the color of an image of several planes is its first plane.
+    // COLOR of an image with several planes means its first plane.
     let mut aspect = subresource.aspect_mask;
     if aspect == vk::ImageAspectFlags::COLOR && layout.info().planes().len() > 1 {
         aspect = vk::ImageAspectFlags::PLANE_0;

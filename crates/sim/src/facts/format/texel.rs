@@ -14,7 +14,7 @@ pub(crate) struct Plane {
     pub(crate) divisor: (u32, u32),
 }
 
-/// Where an aspect is within a texel block, and what a buffer holds of it.
+/// The position of an aspect in a texel block, and its size in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aspect {
     /// Index of the plane.
@@ -27,7 +27,7 @@ pub(crate) struct Aspect {
     pub(crate) buffer_bytes: u64,
 }
 
-/// What the driver knows of a format.
+/// The facts about a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FormatInfo {
     planes: [Plane; 3],
@@ -91,7 +91,7 @@ const ASTC: [(u32, u32); 14] = [
 ];
 
 impl FormatInfo {
-    /// What is known of a format; `None` for UNDEFINED and for formats that the driver does not have.
+    /// The facts about a format; `None` for UNDEFINED and for formats that the driver does not have.
     pub(crate) fn of(format: vk::Format) -> Option<Self> {
         use DepthStencil::{Both, Depth, Stencil};
         // The core formats are numbered without gaps, in families of one texel size.
@@ -142,12 +142,12 @@ impl FormatInfo {
         &self.planes[..self.count]
     }
 
-    /// Whether it has one plane, and one texel to a block.
+    /// Returns whether it has one plane, and one texel to a block.
     pub(crate) fn is_plain(&self) -> bool {
         self.count == 1 && self.planes[0].block == WHOLE
     }
 
-    /// Whether the format has depth or stencil.
+    /// Returns whether the format has depth or stencil.
     pub(crate) fn is_depth_stencil(&self) -> bool {
         self.depth_stencil != DepthStencil::None
     }
@@ -170,7 +170,7 @@ impl FormatInfo {
         }
     }
 
-    /// Where one aspect is. `None` if the format has no such aspect, or `aspect` is not exactly one.
+    /// The position of one aspect. `None` if the format has no such aspect, or `aspect` is not exactly one.
     pub(crate) fn aspect(&self, aspect: vk::ImageAspectFlags) -> Option<Aspect> {
         if aspect.as_raw().count_ones() != 1 || !self.aspects().contains(aspect) {
             return None;

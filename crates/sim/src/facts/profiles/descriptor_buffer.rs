@@ -3,7 +3,7 @@
 
 use ash::vk;
 
-/// What `VkPhysicalDeviceDescriptorBufferPropertiesEXT` says. Units: bytes, but for the counts.
+/// The fields of `VkPhysicalDeviceDescriptorBufferPropertiesEXT`. Units: bytes, but for the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorBufferLimits {

@@ -3,7 +3,7 @@
 
 use ash::vk;
 
-/// What `VkPhysicalDeviceDescriptorHeapPropertiesEXT` says. Units: bytes, but for the count.
+/// The fields of `VkPhysicalDeviceDescriptorHeapPropertiesEXT`. Units: bytes, but for the count.
 ///
 /// Profiles of drivers that have the extension have it in
 /// [`LimitsProfile::descriptor_heap`](super::LimitsProfile::descriptor_heap);
@@ -64,9 +64,9 @@ impl DescriptorHeapLimits {
         max_embedded_samplers: 2048,
     };
 
-    /// NVIDIA's driver on a GeForce RTX 5090, as a public repository noted it in 2026. It reserves much. The note leaves
-    /// out the alignments of descriptors, which are taken to be their sizes, and the reservation with embedded samplers,
-    /// which is taken to be that without them and a descriptor for each.
+    /// NVIDIA's driver on a GeForce RTX 5090, as a public repository noted it in 2026. It reserves much. The note
+    /// leaves out the alignments of descriptors, which are taken to be their sizes, and the reservation with embedded
+    /// samplers, which is taken to be that without them and a descriptor for each.
     pub const NVIDIA: Self = Self {
         sampler_heap_alignment: 32,
         resource_heap_alignment: 32,

@@ -108,7 +108,7 @@ pub struct LimitsProfile {
     pub max_memory_allocation_count: u32,
     /// `VkPhysicalDeviceMaintenance3Properties::maxMemoryAllocationSize`.
     pub max_memory_allocation_size: u64,
-    /// Whether `vkAllocateMemory` gives more than `max_memory_allocation_size` all the same, as NVIDIA's driver does.
+    /// True if `vkAllocateMemory` gives more than `max_memory_allocation_size` all the same, as NVIDIA's driver does.
     /// Documents of older versions do not mention it: then it refuses.
     #[serde(default)]
     pub grants_above_max_memory_allocation_size: bool,
@@ -241,7 +241,7 @@ pub struct ImageRules {
     pub prefers_dedicated_target_from: Option<u64>,
     /// Images of at least this many bytes prefer a dedicated allocation, whatever their usage.
     pub prefers_dedicated_from: Option<u64>,
-    /// Whether images that are shared with another API need a dedicated allocation.
+    /// True if images that are shared with another API need a dedicated allocation.
     pub external_requires_dedicated: bool,
 }
 

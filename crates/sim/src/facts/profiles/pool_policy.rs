@@ -1,11 +1,11 @@
-//! Where descriptor pools end, and the faults that some of them have.
+//! The limits at which descriptor pools refuse, and the faults that some of them have.
 #![forbid(unsafe_code)]
 
-/// Where a descriptor pool ends: what a driver checks before it allocates from the pool.
+/// The limits that a driver checks before it allocates from a descriptor pool.
 ///
 /// Vulkan lets a driver go past what a pool was made for (section "Allocation of Descriptor Sets"), and so a program
-/// that waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. What a driver lets
-/// through is counted: [`Gpu::descriptor_pool_overruns`].
+/// that waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. The excess is
+/// counted: [`Gpu::descriptor_pool_overruns`](crate::Gpu::descriptor_pool_overruns).
 ///
 /// ```
 /// use sublet_sim::{DescriptorPoolPolicy, profiles::Profile};

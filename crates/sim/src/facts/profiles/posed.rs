@@ -106,7 +106,7 @@ impl Profile {
     }
 }
 
-/// Whether all that [`pose`] sets is equal.
+/// Returns whether all that [`pose`] sets is equal.
 fn is_same(one: &Profile, other: &Profile) -> bool {
     let key = |profile: &Profile| {
         let identity = (profile.device_type, profile.vendor_id, profile.device_id, profile.driver_version);

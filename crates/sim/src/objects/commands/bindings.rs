@@ -1,4 +1,4 @@
-//! What a command buffer has bound at a moment: descriptor sets, push descriptors and push constants.
+//! The bindings of a command buffer: descriptor sets, push descriptors and push constants.
 //!
 //! Commands run one after another, and [`Bindings::apply`] follows them. A command that starts a shader asks for what
 //! is in force then, as seen from the layout of its pipeline: [`Bindings::descriptor`], [`Bindings::inline`],
@@ -18,7 +18,7 @@ use crate::objects::heaps::HeapBinding;
 use crate::objects::pipelines::Program;
 use crate::objects::state::DeviceState;
 
-/// What is bound.
+/// The bindings of a command buffer at one command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bindings {
     points: BTreeMap<vk::PipelineBindPoint, BTreeMap<u32, Slot>>,
@@ -32,7 +32,7 @@ pub(crate) struct Bindings {
     push_data: Pushed,
 }
 
-/// What is bound at the number of a set.
+/// The binding at one set number.
 #[derive(Debug, Clone)]
 struct Slot {
     /// The layout of the command that bound it, or disturbed it.
@@ -49,7 +49,7 @@ pub(crate) enum Bound {
         offsets: Vec<u32>,
     },
     Pushed(Contents),
-    /// What lies at an address, in a descriptor buffer.
+    /// An address in a descriptor buffer.
     At(u64),
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct BoundSet {
 }
 
 impl Bindings {
-    /// What a command does to what is bound.
+    /// Applies a command.
     pub(crate) fn apply(&mut self, command: &Command) {
         // Heaps undo sets, descriptor buffers and push constants, and the other way round: "Using Heaps".
         match command {
@@ -158,7 +158,7 @@ impl Bindings {
         }
     }
 
-    /// What binding the sets from `first` to `last` does to the others: those below stay if they were bound with a
+    /// Disturbs other sets when those from `first` to `last` are bound: those below stay if they were bound with a
     /// compatible layout, and those above if also the last one was (section "Pipeline Layout Compatibility").
     fn disturb(
         &mut self,
@@ -179,13 +179,13 @@ impl Bindings {
         slots
     }
 
-    /// What a pipeline of this kind runs, if one is bound.
+    /// The program of the bound pipeline of this kind.
     pub(crate) fn program(&self, point: vk::PipelineBindPoint) -> Option<&Arc<Program>> {
         self.programs.get(&point)
     }
 
-    /// What is bound at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout
-    /// that is not compatible.
+    /// The binding at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout that
+    /// is not compatible.
     pub(crate) fn bound(
         &self,
         point: vk::PipelineBindPoint,

@@ -9,7 +9,7 @@ use ash::vk;
 use crate::objects::commands::rendering::Rendering;
 use crate::objects::pipelines::{DYNAMIC, Drawing, Program};
 
-/// What a draw finds bound and set.
+/// The state for a draw: bindings and dynamic state.
 #[derive(Clone, Default)]
 pub(crate) struct DrawState {
     /// The graphics pipeline.
@@ -83,7 +83,7 @@ pub(crate) fn indirect_size(indexed: bool) -> u64 {
 }
 
 impl Span {
-    /// What is in a buffer: a `VkDrawIndirectCommand`, or with indices a `VkDrawIndexedIndirectCommand`.
+    /// Decodes a command of a buffer: a `VkDrawIndirectCommand`, or with indices a `VkDrawIndexedIndirectCommand`.
     pub(crate) fn from_words(words: [u32; 5], indexed: bool) -> Self {
         let [count, instances, first, fourth, fifth] = words;
         if indexed {

@@ -54,7 +54,7 @@ pub(crate) struct CommandBuffer {
     pub(crate) level: vk::CommandBufferLevel,
     pub(crate) phase: Phase,
     pub(crate) usage: vk::CommandBufferUsageFlags,
-    /// What is recorded, shared with the submissions that run it.
+    /// The recorded commands, shared with the submissions that run them.
     pub(crate) commands: Arc<Vec<Command>>,
     /// The resources that the commands name.
     pub(crate) uses: Uses,
@@ -85,11 +85,11 @@ pub(crate) struct Uses {
     pub(crate) descriptor_buffers: Vec<u64>,
     /// The heaps that were bound, each with its reserved range.
     pub(crate) heaps: Vec<HeapBinding>,
-    /// What has begun and not ended.
+    /// The rendering that has begun and not ended.
     pub(crate) rendering: Option<Arc<Rendering>>,
-    /// Whether a compute pipeline is bound after the last command.
+    /// True if a compute pipeline is bound after the last command.
     pub(crate) can_dispatch: bool,
-    /// What a draw would find after the last command.
+    /// The state for a draw after the last command.
     pub(crate) draws: DrawState,
     /// Labels that were begun and not ended.
     pub(crate) labels: u32,

@@ -40,7 +40,7 @@ pub(crate) struct Rendering {
     /// One for each view and attachment.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) area: vk::Rect2D,
-    /// What pipelines have to be made for.
+    /// The formats that pipelines must be created for.
     pub(crate) formats: Formats,
     /// `None` in dynamic rendering.
     pub(crate) pass: Option<Pass>,
@@ -50,7 +50,7 @@ pub(crate) struct Rendering {
 pub(crate) struct Pass {
     pub(crate) pass: vk::RenderPass,
     pub(crate) framebuffer: vk::Framebuffer,
-    /// What it does when it has ended.
+    /// The commands to run when it has ended.
     pub(crate) behind: Vec<Command>,
 }
 
@@ -65,13 +65,13 @@ impl Rendering {
             .flat_map(|attachment| std::iter::once(&attachment.to).chain(&attachment.resolve))
     }
 
-    /// Where what is rendered starts in each layer, and how large it is.
+    /// The offset and the size of the render area in each layer.
     pub(crate) fn place(&self) -> (vk::Offset3D, vk::Extent3D) {
         let vk::Rect2D { offset, extent } = self.area;
         (vk::Offset3D { x: offset.x, y: offset.y, z: 0 }, extent.into())
     }
 
-    /// What is resolved from an attachment when rendering ends.
+    /// The region that is resolved when rendering ends.
     pub(crate) fn resolved(
         &self,
         from: vk::ImageSubresourceLayers,

@@ -18,7 +18,7 @@ pub enum Descriptor {
         kind: vk::DescriptorType,
         /// The buffer.
         buffer: vk::Buffer,
-        /// Where it starts in the buffer, in bytes.
+        /// Its offset in the buffer, in bytes.
         offset: u64,
         /// Its bytes, or `VK_WHOLE_SIZE`.
         range: u64,
@@ -91,7 +91,7 @@ impl Change {
 }
 
 impl Contents {
-    /// What a set holds when it is allocated: its immutable samplers.
+    /// The initial contents of a set: its immutable samplers.
     pub(crate) fn new(layout: &SetLayout) -> Self {
         let mut contents = Self::default();
         for (&number, binding) in &layout.bindings {

@@ -39,7 +39,7 @@ macro_rules! features {
         ];
 
         impl DescriptorFeatures {
-            /// What a GPU can do.
+            /// The features of a GPU.
             pub(crate) fn supported(hub: &Hub) -> Self {
                 let profile = &hub.profile.features;
                 let indexing = profile.descriptor_indexing && hub.offers(INDEXING);
@@ -112,7 +112,7 @@ features!(
 );
 
 impl DescriptorFeatures {
-    /// Whether descriptors of a type may be updated after they are bound.
+    /// Returns whether descriptors of a type may be updated after they are bound.
     pub(crate) fn update_after_bind(&self, kind: Type) -> bool {
         match kind {
             Type::UNIFORM_BUFFER => self.descriptor_binding_uniform_buffer_update_after_bind,

@@ -52,13 +52,13 @@ impl DeviceState {
         pools.chain(templates).chain(pipelines).chain(layouts).chain(samplers)
     }
 
-    /// Whether a set is of a pool that is only for the host.
+    /// Returns whether a set is of a pool that is only for the host.
     pub(crate) fn is_host_only(&self, set: vk::DescriptorSet) -> bool {
         let pool = self.descriptors.sets.get(&set).and_then(|set| self.descriptors.pools.get(&set.pool));
         pool.is_some_and(|pool| pool.flags.contains(vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT))
     }
 
-    /// What a write to a set goes to: `None` for a set that is freed.
+    /// The contents of a set; `None` if it is freed.
     pub(crate) fn set_contents(&self, set: vk::DescriptorSet) -> Option<&Contents> {
         Some(&self.descriptors.sets.get(&set)?.contents)
     }
@@ -87,7 +87,7 @@ pub(crate) struct Binding {
     pub(crate) flags: Flags,
     /// One for each element, or none at all.
     pub(crate) immutable: Vec<vk::Sampler>,
-    /// What a mutable binding may become, sorted.
+    /// The types that a mutable binding may have, sorted.
     pub(crate) mutable: Vec<Type>,
 }
 
@@ -131,13 +131,13 @@ impl PipelineLayout {
         self.sets.get(index(number))?.as_ref()
     }
 
-    /// Whether the two are "compatible for push constants".
+    /// Returns whether the two are "compatible for push constants".
     pub(crate) fn same_constants(&self, other: &Self) -> bool {
         self.push_constants == other.push_constants
     }
 
-    /// Whether the two are "compatible for set `number`" (section "Pipeline Layout Compatibility"): identically defined
-    /// layouts for the sets up to it, and the same push constants.
+    /// Returns whether the two are "compatible for set `number`" (section "Pipeline Layout Compatibility"): identically
+    /// defined layouts for the sets up to it, and the same push constants.
     pub(crate) fn compatible(&self, other: &Self, number: u32) -> bool {
         let sets = index(number) + 1;
         self.flags == other.flags
@@ -207,7 +207,7 @@ pub(crate) struct Template {
     pub(crate) host: HostBytes,
 }
 
-/// What a template updates.
+/// The target of a template.
 pub(crate) enum Target {
     Set(Arc<SetLayout>),
     Push { point: vk::PipelineBindPoint, layout: Arc<PipelineLayout>, set: u32 },

@@ -1,4 +1,4 @@
-//! What kinds of descriptors there are, and how messages call them.
+//! The kinds of descriptors, and their names in messages.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,7 +6,7 @@ use ash::vk::DescriptorType as Type;
 
 use crate::facts::profiles::LimitsProfile;
 
-/// What a descriptor of a type is made of.
+/// The parts of a descriptor of each type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     Buffer,
@@ -53,7 +53,7 @@ pub(crate) fn buffer_needs(kind: Type, limits: &LimitsProfile) -> (vk::BufferUsa
     }
 }
 
-/// Whether a descriptor of this type has a sampler.
+/// Returns whether a descriptor of this type has a sampler.
 pub(crate) fn has_sampler(kind: Type) -> bool {
     kind == Type::SAMPLER || kind == Type::COMBINED_IMAGE_SAMPLER
 }

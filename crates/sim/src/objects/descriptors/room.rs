@@ -13,7 +13,7 @@ use crate::facts::profiles::pool_policy::DescriptorPoolPolicy;
 #[derive(Debug)]
 struct Kind {
     kind: Type,
-    /// What mutable descriptors of this entry may become; `None` for everything, and for other types.
+    /// The types that mutable descriptors of this entry may have; `None` for all, and for other types.
     list: Option<Vec<Type>>,
     capacity: u64,
     used: u64,
@@ -94,14 +94,14 @@ impl PoolCapacity {
         }
     }
 
-    /// All descriptors that it was made for, of every type. An inline uniform block is one for its binding; its bytes are
-    /// memory.
+    /// All descriptors that it was made for, of every type. An inline uniform block is one for its binding; its bytes
+    /// are memory.
     pub(crate) fn capacity(&self) -> u64 {
         let kinds = self.kinds.iter().filter(|kind| kind.kind != Type::INLINE_UNIFORM_BLOCK);
         kinds.map(|kind| kind.capacity).sum::<u64>() + self.inline_bindings
     }
 
-    /// Whether a set is left of those that the pool was made for.
+    /// Returns whether a set is left of those that the pool was made for.
     pub(crate) fn has_set(&self) -> bool {
         self.sets < self.max_sets
     }

@@ -79,7 +79,7 @@ pub(crate) fn descriptor(
     }
 }
 
-/// What the bytes of a descriptor mean.
+/// The meaning of a descriptor's bytes.
 fn decode(
     limits: &DescriptorBufferLimits,
     state: &DeviceState,

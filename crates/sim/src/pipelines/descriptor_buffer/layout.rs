@@ -1,4 +1,4 @@
-//! Where the bindings of a set lie in a descriptor buffer.
+//! The positions of a set's bindings in a descriptor buffer.
 #![forbid(unsafe_code)]
 
 use ash::vk;

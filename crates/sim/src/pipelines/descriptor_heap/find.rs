@@ -1,4 +1,4 @@
-//! What a shader finds in the heaps that are bound, and in push data.
+//! Looks descriptors and data up in the heaps that are bound, and in push data.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -13,7 +13,7 @@ use crate::objects::descriptors::names::buffer_needs;
 use crate::objects::heaps::{HeapBinding, HeapImage, Index, Mapping, Place, SamplerState, Source};
 use crate::objects::state::{Bytes, Device, DeviceState};
 
-/// What a shader looks for.
+/// The kind of descriptor that a shader requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Buffer,
@@ -37,7 +37,7 @@ impl Asked {
     }
 }
 
-/// What a shader has found.
+/// The result of a lookup.
 pub(crate) enum Seen {
     /// A range of a buffer.
     Buffer {
@@ -214,12 +214,12 @@ impl HeapView<'_> {
     }
 }
 
-/// What is at an offset of a heap: for shaders that were written for heaps.
+/// Looks up an offset of a heap, for shaders that were written for heaps.
 pub(crate) fn at_offset(view: &HeapView<'_>, sampler: bool, offset: u64) -> Result<Seen, Broken> {
     view.descriptor(sampler, offset)
 }
 
-/// What is at a set's number, a binding and an element, as the pipeline's mappings say.
+/// Looks up a set's number, a binding and an element through the pipeline's mappings.
 pub(crate) fn mapped(
     view: &HeapView<'_>,
     mappings: &[Mapping],
@@ -301,7 +301,7 @@ pub(crate) fn mapped(
     }
 }
 
-/// What a mapping out of the shader's record leads to.
+/// The error for a mapping through the shader's record.
 fn no_record<T>() -> Result<T, Broken> {
     Err(("SUBLET-descriptor-binding", "compute shaders have no shader records".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Where shaders with sets and bindings find their descriptors: what a pipeline is created with, and its valid usage.
+//! The heap mappings that a pipeline is created with, and their valid usage.
 
 use ash::vk;
 

@@ -1,4 +1,4 @@
-//! What a `VkCopyDescriptorSet` does.
+//! Applies a `VkCopyDescriptorSet`.
 #![forbid(unsafe_code)]
 
 use ash::vk;

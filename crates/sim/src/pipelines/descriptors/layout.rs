@@ -23,7 +23,7 @@ use crate::objects::state::{Device, DeviceState};
 ///
 /// # Safety
 ///
-/// 1. What `info` points to is valid.
+/// 1. `info` points to a valid structure.
 /// 2. Its chain is valid, and so is what the chain points to.
 unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout, Broken> {
     // SAFETY: 1 of `read` (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
@@ -328,7 +328,7 @@ pub(crate) unsafe extern "system" fn support(
     });
 }
 
-/// Whether a set of a layout can be made, and the most descriptors that its variable binding may have.
+/// Checks whether a set of a layout can be made, and the most descriptors that its variable binding may have.
 fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
     // The limits are for sets, not for descriptor buffers.
     if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {

@@ -4,7 +4,7 @@
 //! descriptors costs nothing until a program writes them. The driver that the GPU poses as decides when a pool refuses,
 //! see [`DescriptorPoolPolicy`].
 //!
-//! What a command buffer has bound is in `commands::descriptors`; what a shader finds there is [`Descriptor`].
+//! `objects::commands::bindings` has the bindings of command buffers.
 
 pub(crate) mod copy;
 pub(crate) mod layout;

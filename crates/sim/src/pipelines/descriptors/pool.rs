@@ -130,7 +130,7 @@ impl DeviceState {
         true
     }
 
-    /// Whether a submission that is not done uses a set of a pool.
+    /// Returns whether a submission that is not done uses a set of a pool.
     fn pool_in_use(&self, pool: &Pool) -> bool {
         let mut sets = pool.sets.iter().filter_map(|set| self.descriptors.sets.get(set));
         sets.any(|set| set.in_use > 0)

@@ -77,7 +77,7 @@ unsafe fn read(
     Ok(wanted)
 }
 
-/// Whether sets of a layout may come from a pool. The text of the error follows the layout's name.
+/// Checks whether sets of a layout may come from a pool. The text of the error follows the layout's name.
 fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
     let after = pool.flags.contains(PoolFlags::UPDATE_AFTER_BIND);
     let host_only = pool.flags.contains(PoolFlags::HOST_ONLY_EXT);

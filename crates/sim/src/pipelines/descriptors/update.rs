@@ -72,7 +72,7 @@ fn set_changes(
     Ok(changes)
 }
 
-/// Whether a set may change now: its layout is alive, and no submission reads what changes.
+/// Checks whether a set may change now: its layout is alive, and no submission reads what changes.
 fn updatable(
     device: &Device,
     state: &DeviceState,

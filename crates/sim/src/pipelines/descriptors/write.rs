@@ -1,4 +1,4 @@
-//! What a `VkWriteDescriptorSet` says, and what it does to the contents of a set.
+//! Reads a `VkWriteDescriptorSet`, and applies it to the contents of a set.
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;
@@ -36,7 +36,7 @@ pub(crate) enum Values {
     Missing,
 }
 
-/// What a write goes to: a set, or push descriptors with a layout.
+/// The target of a write: a set, or push descriptors with a layout.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteTarget<'a> {
     pub(crate) layout: &'a SetLayout,
@@ -58,7 +58,7 @@ impl<'a> WriteTarget<'a> {
     }
 }
 
-/// What the structure says.
+/// The write that the structure describes.
 ///
 /// # Safety
 ///
@@ -140,7 +140,7 @@ pub(crate) fn run(
     Ok(runs)
 }
 
-/// Whether an update may go on from one binding into another.
+/// Checks whether an update may go on from one binding into another.
 fn consecutive(first: &Binding, next: &Binding, number: u32) -> Result<(), Broken> {
     let rule = if first.kind != next.kind || first.stages != next.stages {
         "VUID-VkWriteDescriptorSet-descriptorCount-00317"

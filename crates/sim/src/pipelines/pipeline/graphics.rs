@@ -38,7 +38,7 @@ pub(crate) unsafe extern "system" fn create(
     })
 }
 
-/// What a graphics pipeline of this create-info runs.
+/// The program of a graphics pipeline.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ unsafe fn drawing(device: &Device, info: &vk::GraphicsPipelineCreateInfo<'_>) ->
     Ok(drawing)
 }
 
-/// What a draw does to colors.
+/// The accesses of a draw to colors.
 ///
 /// # Safety
 ///

@@ -58,7 +58,7 @@ unsafe extern "system" fn create_module(
     })
 }
 
-/// Whether the code of a module looks like SPIR-V: whole words, the first of which is the magic number.
+/// Checks whether the code of a module looks like SPIR-V: whole words, the first of which is the magic number.
 ///
 /// # Safety
 ///
@@ -163,7 +163,7 @@ fn check_cache(
     Ok(())
 }
 
-/// What a compute pipeline of this create-info runs.
+/// The program of a compute pipeline.
 ///
 /// # Safety
 ///
@@ -191,7 +191,7 @@ unsafe fn all_flags(flags: vk::PipelineCreateFlags, next: *const c_void) -> u64 
     newer.map_or(u64::from(flags.as_raw()), |newer| newer.flags.as_raw())
 }
 
-/// What these shaders run with. The rules are those of a layout where there are heaps, and of one that is unknown.
+/// The program of these shaders. The rules are those of a layout where there are heaps, and of one that is unknown.
 ///
 /// # Safety
 ///

@@ -178,7 +178,7 @@ impl Bench {
         self.submit(commands).unwrap();
     }
 
-    /// What the device sees in a buffer.
+    /// The device's view of a buffer.
     pub(crate) fn bytes(&self, buffer: Buffer, size: usize) -> Vec<u8> {
         unsafe { self.gpu.read_memory(buffer.memory, 0, size) }.unwrap()
     }

@@ -1,4 +1,4 @@
-//! What shaders see of images.
+//! Images in shaders.
 
 use vk::ImageLayout as Layout;
 
@@ -98,8 +98,8 @@ fn write_image(
     unsafe { bench.device().update_descriptor_sets(&[write.image_info(&infos)], &[]) };
 }
 
-/// A dispatch writes an image, and, after a barrier with these accesses, another one reads it with this layout. Then it is
-/// copied to a buffer. The texels, and what is reported.
+/// A dispatch writes an image, and, after a barrier with these accesses, another one reads it with this layout. Then it
+/// is copied to a buffer. The texels, and what is reported.
 fn written_and_read(
     accesses: (vk::AccessFlags, vk::AccessFlags),
     read_in: Layout,

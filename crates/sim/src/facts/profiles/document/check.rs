@@ -127,7 +127,7 @@ fn descriptor_buffer(limits: &DescriptorBufferLimits) -> Checked {
 }
 
 /// Section "Required Limits": heaps are aligned to 65,536 bytes at most, descriptors have 256 at most, and push data at
-/// least. What is reserved lies in the heap.
+/// least. The reserved range lies in the heap.
 fn descriptor_heap(limits: &DescriptorHeapLimits) -> Checked {
     for alignment in [limits.sampler_heap_alignment, limits.resource_heap_alignment] {
         power_of_two("a heap's alignment in limits.descriptor_heap", alignment, 1 << 16)?;

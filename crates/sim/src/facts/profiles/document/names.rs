@@ -1,7 +1,7 @@
 //! Vulkan's names for flags, formats, kinds of device and drivers, and back.
 //!
-//! `ash` prints the names; to read one, the values that there are are printed until one matches. What has no name is a
-//! number: in decimal, and of flags in hexadecimal digits, as a string.
+//! `ash` prints the names; to read one, the values that there are are printed until one matches. Values without a name
+//! are numbers: decimal, and for flags a string of hexadecimal digits.
 #![forbid(unsafe_code)]
 
 use std::fmt::Debug;
@@ -125,11 +125,11 @@ macro_rules! named {
 }
 
 named!(
-    /// What a device is.
+    /// The type of a device.
     device_type: PhysicalDeviceType in 0..=4
 );
 named!(
-    /// Whose driver it is.
+    /// The driver's identity.
     driver_id: DriverId in 0..=63
 );
 named!(

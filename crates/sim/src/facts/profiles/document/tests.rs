@@ -179,7 +179,7 @@ fn lists_that_are_empty_or_too_long_are_refused() {
     assert_eq!(refused("types", vec![kind; 33].into()), InvalidProfile::TypeCount { count: 33 });
 }
 
-/// Whatever one byte is exchanged for, the reader answers, and what it takes makes a GPU.
+/// Any exchange of one byte gives an error or a profile, and the profile makes a GPU.
 #[test]
 fn damaged_text_never_panics() {
     let text = text();

@@ -1,4 +1,4 @@
-//! What a physical device reports without the creation of a device.
+//! The facts that a physical device reports before a device is created.
 
 use std::ffi::CStr;
 
@@ -113,7 +113,7 @@ impl MoreFeatures {
         more
     }
 
-    /// Whether the device has the features of descriptor indexing that descriptor heaps need.
+    /// Returns whether the device has the features of descriptor indexing that descriptor heaps need.
     fn has_indexing(&self) -> bool {
         let indexing = &self.indexing;
         [
@@ -236,7 +236,7 @@ impl Facts {
         }
     }
 
-    /// Whether the device has an extension.
+    /// Returns whether the device has an extension.
     pub(crate) fn has(&self, name: &CStr) -> bool {
         self.extensions.iter().any(|offered| offered.extension_name_as_c_str() == Ok(name))
     }

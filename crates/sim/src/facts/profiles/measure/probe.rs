@@ -99,8 +99,8 @@ impl<'a> Probe<'a> {
         self.asked.get()
     }
 
-    /// Whether a driver may be asked for more than a pool was made for: since VK_KHR_maintenance1, which is core in
-    /// 1.1.
+    /// Returns whether a driver may be asked for more than a pool was made for: since VK_KHR_maintenance1, which is
+    /// core in 1.1.
     pub(crate) fn may_overfill_pools(&self) -> bool {
         self.has_1_1
     }
@@ -187,7 +187,7 @@ impl<'a> Probe<'a> {
         Some(answer(plain, &dedicated))
     }
 
-    /// Whether the driver says that it has such images.
+    /// Returns whether the driver says that it has such images.
     fn takes(&self, image: &ImageDescription) -> bool {
         let limits = if image.external { self.shared_limits(image) } else { self.limits(image) };
         limits.is_some_and(|limits| {

@@ -167,7 +167,7 @@ fn images() -> Vec<ImageDescription> {
     images
 }
 
-/// Whether there is such an image, and a way to ask about it.
+/// Returns whether there is such an image, and a way to ask about it.
 fn comparable(profile: &Profile, image: &ImageDescription) -> bool {
     !image.external || profile.features.external_memory && profile.api_version >= vk::API_VERSION_1_1
 }

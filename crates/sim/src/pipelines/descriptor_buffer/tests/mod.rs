@@ -245,7 +245,7 @@ fn a_shader_finds_images_and_samplers() {
         };
         bench.run(dispatch);
         bench.gpu.assert_silent();
-        // What a descriptor in memory describes may be gone, and nobody knows until a shader looks.
+        // The resource of a descriptor in memory may be destroyed. Only a shader's access shows it.
         unsafe { device.destroy_sampler(sampler, None) };
         unsafe { device.destroy_image_view(view, None) };
         bench.gpu.set_kernel("main", |kernel| {

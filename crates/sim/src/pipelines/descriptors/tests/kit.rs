@@ -359,7 +359,7 @@ impl Kit {
         self.submit().unwrap();
     }
 
-    /// What is reported since the last call, by name.
+    /// The rules reported since the last call.
     pub(super) fn reports(&self) -> Vec<&'static str> {
         self.gpu.take_messages().into_iter().map(|message| message.vuid).collect()
     }

@@ -27,7 +27,7 @@ use crate::facts::profiles::{ALL, Profile};
 use crate::objects::descriptors::contents::Descriptor;
 use kit::{Kit, at, many};
 
-/// What a call that breaks a rule answers.
+/// The result of a call that breaks a rule.
 const WRONG: vk::Result = vk::Result::ERROR_VALIDATION_FAILED_EXT;
 const FULL: vk::Result = vk::Result::ERROR_OUT_OF_POOL_MEMORY;
 

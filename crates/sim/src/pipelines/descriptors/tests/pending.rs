@@ -95,8 +95,8 @@ fn a_set_that_waits_in_two_submissions_is_in_use_until_both_are_done() {
     unsafe { kit.device().destroy_semaphore(semaphore, None) };
 }
 
-/// What is reported when a set is written before and after a command buffer with it is submitted, and whether that can
-/// be submitted.
+/// Reports for a set that is written before and after a command buffer with it is submitted, and whether that can be
+/// submitted.
 fn updates(flags: Flags) -> (bool, Vec<&'static str>) {
     let mut kit = strict();
     let layout = kit.flagged(&[at(0, STORAGE)], &[flags]);

@@ -7,7 +7,7 @@ use super::*;
 
 const TYPES: [Type; 3] = [Type::UNIFORM_BUFFER, Type::STORAGE_BUFFER, Type::SAMPLED_IMAGE];
 
-/// What a pool was made for, and what is taken of it.
+/// The capacity of a pool, and the used part.
 #[derive(Clone, Copy, Default)]
 struct Model {
     max: [u64; 4],
