@@ -1,4 +1,4 @@
-//! Many descriptors of one set, as the writes of one call.
+//! Many descriptors of one set, combined into the writes of one call.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -7,8 +7,7 @@ use super::counts::DescriptorKind;
 use super::descriptor::{Descriptor, DescriptorWrite};
 use crate::base::cast::index;
 
-/// Descriptors that are gathered for one `vkUpdateDescriptorSets`. Those of one type in consecutive slots are one
-/// write.
+/// Descriptors for one `vkUpdateDescriptorSets`. Descriptors of one type in consecutive slots form one write.
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
     runs: Vec<Run>,
@@ -25,11 +24,11 @@ struct Run {
     binding: u32,
     element: u32,
     count: u32,
-    /// Where its data begin, in the array for its type. They lie side by side: whatever comes between ends the run.
+    /// The start of its data in the array for its type. The data is contiguous: a descriptor in between ends the run.
     data: usize,
 }
 
-/// Adds a value, and says where it is.
+/// Adds a value, and returns its index.
 fn add<T>(all: &mut Vec<T>, value: T) -> usize {
     all.push(value);
     all.len() - 1
@@ -59,7 +58,7 @@ impl WriteBatch {
         self.runs.is_empty()
     }
 
-    /// Forgets all, and keeps the memory.
+    /// Removes all descriptors, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.runs.clear();
         self.images.clear();
@@ -68,7 +67,7 @@ impl WriteBatch {
         self.structures.clear();
     }
 
-    /// Shows the writes of all of it into `set`.
+    /// Calls `then` with the writes of all descriptors into `set`.
     pub(super) fn show<R>(
         &self,
         set: vk::DescriptorSet,
@@ -143,7 +142,7 @@ mod tests {
         Descriptor::AccelerationStructure(AccelerationStructureDescriptor { handle, address: None })
     }
 
-    /// What the writes say: binding, element, count.
+    /// Returns the content of the writes: binding, element, count.
     fn shown(batch: &WriteBatch) -> Vec<(u32, u32, u32)> {
         batch.show(vk::DescriptorSet::null(), |writes| {
             writes
@@ -160,7 +159,7 @@ mod tests {
         (0..4).for_each(|at| batch.push(3, 10 + at, &buffer(at.into())));
         batch.push(0, 14, &image(7));
         batch.push(0, 15, &image(8));
-        // A hole, another binding, another type, and back again.
+        // A gap, another binding, another type, and back again.
         batch.push(0, 17, &image(9));
         batch.push(1, 18, &image(9));
         batch.push(1, 19, &texels(1));

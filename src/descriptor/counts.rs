@@ -1,4 +1,4 @@
-//! How many descriptors of each type: what a set needs, and what a pool has left.
+//! The number of descriptors of each type: the need of a set, or the remainder of a pool.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -41,7 +41,7 @@ pub enum DescriptorKind {
     StorageBufferDynamic,
     /// `VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT`.
     InputAttachment,
-    /// `VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK`: its count is in bytes, as Vulkan has it.
+    /// `VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK`: counted in bytes, as in Vulkan.
     InlineUniformBlock,
     /// `VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR`.
     AccelerationStructure,
@@ -50,7 +50,7 @@ pub enum DescriptorKind {
 }
 
 impl DescriptorKind {
-    /// All of them, in the order of Vulkan's numbers.
+    /// All types, in the order of Vulkan's numbers.
     pub const ALL: [Self; 14] = [
         Self::Sampler,
         Self::CombinedImageSampler,
@@ -68,7 +68,7 @@ impl DescriptorKind {
         Self::Mutable,
     ];
 
-    /// Vulkan's number for it.
+    /// Returns the Vulkan value.
     #[must_use]
     pub const fn to_vk(self) -> vk::DescriptorType {
         match self {
@@ -89,13 +89,13 @@ impl DescriptorKind {
         }
     }
 
-    /// The kind of a type; `None` for types of vendors' extensions.
+    /// Returns the kind of a type; `None` for types of vendor extensions.
     #[must_use]
     pub fn from_vk(descriptor_type: vk::DescriptorType) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.to_vk() == descriptor_type)
     }
 
-    /// Position in [`Self::ALL`].
+    /// Returns the index in [`Self::ALL`].
     pub(super) const fn index(self) -> usize {
         match self {
             Self::Sampler => 0,
@@ -116,15 +116,15 @@ impl DescriptorKind {
     }
 }
 
-/// Slots of the array: a number that the processor compares in a few instructions.
+/// The length of the array: a number that the processor compares in a few instructions.
 const SLOTS: usize = 16;
-/// The slot for bindings of inline uniform blocks, which pools count beside their bytes.
+/// The slot for the number of inline uniform block bindings, which pools count in addition to their bytes.
 const INLINE_BINDINGS: usize = 14;
 const _: () = assert!(DescriptorKind::ALL.len() <= INLINE_BINDINGS && INLINE_BINDINGS < SLOTS);
 
-/// How many descriptors of each type.
+/// The number of descriptors of each type.
 ///
-/// Inline uniform blocks are counted in bytes, as Vulkan counts them, and their bindings beside that.
+/// Inline uniform blocks are counted in bytes, as in Vulkan, and their bindings separately.
 ///
 /// ```
 /// use sublet::descriptor::{DescriptorCounts, DescriptorKind};
@@ -141,13 +141,13 @@ pub struct DescriptorCounts {
 }
 
 impl DescriptorCounts {
-    /// Nothing of anything.
+    /// Returns counts that are all zero.
     #[must_use]
     pub const fn new() -> Self {
         Self { slots: [0; SLOTS] }
     }
 
-    /// The same with `count` more of one kind; it stops at `u32::MAX`.
+    /// Adds `count` of one kind; saturates at `u32::MAX`.
     #[must_use]
     pub const fn with(mut self, kind: DescriptorKind, count: u32) -> Self {
         let slot = kind.index();
@@ -155,32 +155,32 @@ impl DescriptorCounts {
         self
     }
 
-    /// The same with so many more bindings of inline uniform blocks.
+    /// Adds bindings of inline uniform blocks; saturates.
     #[must_use]
     pub const fn with_inline_uniform_bindings(mut self, bindings: u32) -> Self {
         self.slots[INLINE_BINDINGS] = self.slots[INLINE_BINDINGS].saturating_add(bindings);
         self
     }
 
-    /// How many of one kind.
+    /// Returns the count of one kind.
     #[must_use]
     pub const fn get(&self, kind: DescriptorKind) -> u32 {
         self.slots[kind.index()]
     }
 
-    /// How many bindings of inline uniform blocks.
+    /// Returns the number of inline uniform block bindings.
     #[must_use]
     pub const fn inline_uniform_bindings(&self) -> u32 {
         self.slots[INLINE_BINDINGS]
     }
 
-    /// Whether there is nothing of anything.
+    /// Returns true if all counts are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.slots == [0; SLOTS]
     }
 
-    /// Descriptors of all types; an inline uniform block is one for each binding, whatever its bytes.
+    /// Returns the number of descriptors of all types; an inline uniform block counts as one for each binding.
     #[must_use]
     pub fn total(&self) -> u64 {
         let inline = DescriptorKind::InlineUniformBlock.index();
@@ -188,7 +188,7 @@ impl DescriptorCounts {
         self.slots.iter().enumerate().map(of).sum()
     }
 
-    /// Whether all of this can be taken out of `room`. O(1), a few instructions.
+    /// Returns true if `room` contains all of these counts. O(1), a few instructions.
     #[inline]
     #[must_use]
     pub fn fits(&self, room: &Self) -> bool {
@@ -199,7 +199,7 @@ impl DescriptorCounts {
         fits
     }
 
-    /// Takes `counts` out; what is not there is taken as far as it goes.
+    /// Subtracts `counts`; saturates at zero.
     #[inline]
     pub fn take(&mut self, counts: &Self) {
         for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
@@ -208,7 +208,7 @@ impl DescriptorCounts {
         }
     }
 
-    /// Puts `counts` back, or adds them; sums stop at `u32::MAX`.
+    /// Adds `counts`; saturates at `u32::MAX`.
     #[inline]
     pub fn put(&mut self, counts: &Self) {
         for (have, put) in self.slots.iter_mut().zip(&counts.slots) {
@@ -216,7 +216,7 @@ impl DescriptorCounts {
         }
     }
 
-    /// Each count times `factor`; products stop at `u32::MAX`.
+    /// Multiplies each count by `factor`; saturates at `u32::MAX`.
     #[must_use]
     pub fn times(mut self, factor: u32) -> Self {
         for slot in &mut self.slots {
@@ -225,7 +225,7 @@ impl DescriptorCounts {
         self
     }
 
-    /// What is left of each kind without `counts`; none where there is less.
+    /// Returns the difference of each count; saturates at zero.
     #[must_use]
     pub(crate) fn minus(mut self, counts: &Self) -> Self {
         for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
@@ -234,7 +234,7 @@ impl DescriptorCounts {
         self
     }
 
-    /// For each kind what `choose` makes of the two counts.
+    /// Combines each pair of counts with `choose`.
     #[must_use]
     pub(crate) fn zip(mut self, other: &Self, choose: impl Fn(u32, u32) -> u32) -> Self {
         for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
@@ -243,7 +243,7 @@ impl DescriptorCounts {
         self
     }
 
-    /// The larger count of each kind.
+    /// Returns the larger count of each kind.
     #[must_use]
     pub fn max(mut self, other: &Self) -> Self {
         for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
@@ -252,7 +252,7 @@ impl DescriptorCounts {
         self
     }
 
-    /// The kinds that are there, with their counts, in the order of [`DescriptorKind::ALL`].
+    /// Iterates over the kinds with non-zero counts, in the order of [`DescriptorKind::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (DescriptorKind, u32)> + '_ {
         DescriptorKind::ALL.into_iter().map(|kind| (kind, self.get(kind))).filter(|&(_, count)| count != 0)
     }
@@ -266,7 +266,7 @@ impl Counts for DescriptorCounts {
         self.fits(room)
     }
 
-    /// Without the stop at zero: the engine has asked whether they fit.
+    /// Does not saturate: the engine checked that the counts fit.
     #[inline]
     fn take(&mut self, counts: &Self) {
         for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
@@ -294,7 +294,7 @@ impl fmt::Debug for DescriptorCounts {
     }
 }
 
-/// As an error says it: `3 SampledImage, 1 Sampler`.
+/// The format for error messages: `3 SampledImage, 1 Sampler`.
 impl fmt::Display for DescriptorCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;

@@ -1,4 +1,4 @@
-//! One descriptor, as it is written: into a set, or as bytes into a descriptor buffer.
+//! One descriptor, for writing into a set, or as bytes into a descriptor buffer.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,8 +11,7 @@ use super::counts::DescriptorKind;
 
 /// A range of a buffer that shaders read or write.
 ///
-/// Sets want the buffer, descriptor buffers its address. Who has both gives both, and need not know which of the two it
-/// is for.
+/// Sets need the buffer, descriptor buffers its address. Code that provides both works with either.
 ///
 /// ```
 /// use ash::vk;
@@ -23,39 +22,39 @@ use super::counts::DescriptorKind;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BufferDescriptor {
-    /// The buffer. Sets want it; descriptor buffers do not look at it.
+    /// The buffer. Sets need it; descriptor buffers ignore it.
     pub buffer: vk::Buffer,
-    /// Where the range starts in the buffer, in bytes.
+    /// The start of the range in the buffer, in bytes.
     pub offset: vk::DeviceSize,
-    /// Bytes of the range. `VK_WHOLE_SIZE` for the rest of the buffer, in sets only.
+    /// The size of the range in bytes. `VK_WHOLE_SIZE` means the rest of the buffer, in sets only.
     pub range: vk::DeviceSize,
-    /// Device address of the range's first byte: that of the buffer plus `offset`. Descriptor buffers want it.
+    /// The device address of the range's first byte: that of the buffer plus `offset`. Descriptor buffers need it.
     pub address: Option<vk::DeviceAddress>,
 }
 
 impl BufferDescriptor {
-    /// A range without an address: for sets.
+    /// Creates a range without an address, for sets.
     #[must_use]
     pub const fn new(buffer: vk::Buffer, offset: vk::DeviceSize, range: vk::DeviceSize) -> Self {
         Self { buffer, offset, range, address: None }
     }
 
-    /// The same with the address, given that of the buffer's first byte (`vkGetBufferDeviceAddress`). No address if the
-    /// sum is none.
+    /// Adds the address of the range, given the address of the buffer's first byte (`vkGetBufferDeviceAddress`). No
+    /// address if the sum overflows.
     #[must_use]
     pub const fn with_buffer_address(mut self, buffer: vk::DeviceAddress) -> Self {
         self.address = buffer.checked_add(self.offset);
         self
     }
 
-    /// The null descriptor: reads of it give zeros. For devices with `nullDescriptor` enabled.
+    /// Returns the null descriptor, from which reads return zeros. Requires `nullDescriptor`.
     #[must_use]
     pub const fn null() -> Self {
         Self::new(vk::Buffer::null(), 0, vk::WHOLE_SIZE)
     }
 }
 
-/// A texel buffer. Sets want the view, descriptor buffers the rest.
+/// A texel buffer. Sets need the view, descriptor buffers the other fields.
 ///
 /// ```
 /// use ash::vk;
@@ -66,24 +65,24 @@ impl BufferDescriptor {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TexelBufferDescriptor {
-    /// The view. Descriptor buffers do not look at it.
+    /// The view. Descriptor buffers ignore it.
     pub view: vk::BufferView,
-    /// Device address of the first byte.
+    /// The device address of the first byte.
     pub address: Option<vk::DeviceAddress>,
-    /// Bytes, not `VK_WHOLE_SIZE`. Sets do not look at it.
+    /// The size in bytes, not `VK_WHOLE_SIZE`. Sets ignore it.
     pub range: vk::DeviceSize,
-    /// Format of a texel. Sets do not look at it.
+    /// The texel format. Sets ignore it.
     pub format: vk::Format,
 }
 
 impl TexelBufferDescriptor {
-    /// A view without an address: for sets.
+    /// Creates a view without an address, for sets.
     #[must_use]
     pub const fn new(view: vk::BufferView) -> Self {
         Self { view, address: None, range: 0, format: vk::Format::UNDEFINED }
     }
 
-    /// The same with what descriptor buffers want.
+    /// Adds the data for descriptor buffers.
     #[must_use]
     pub const fn with_range(
         mut self,
@@ -98,7 +97,7 @@ impl TexelBufferDescriptor {
     }
 }
 
-/// A view of an image, in the layout in which shaders meet it.
+/// A view of an image, with the image layout at the time of access.
 ///
 /// ```
 /// use ash::vk;
@@ -111,12 +110,12 @@ impl TexelBufferDescriptor {
 pub struct ImageDescriptor {
     /// The view.
     pub view: vk::ImageView,
-    /// The layout that the image is in when shaders get at it.
+    /// The layout of the image when shaders access it.
     pub layout: vk::ImageLayout,
 }
 
 impl ImageDescriptor {
-    /// A view and a layout.
+    /// Creates a descriptor from a view and a layout.
     #[must_use]
     pub const fn new(view: vk::ImageView, layout: vk::ImageLayout) -> Self {
         Self { view, layout }
@@ -127,18 +126,18 @@ impl ImageDescriptor {
     }
 }
 
-/// An acceleration structure. Sets want the handle, descriptor buffers the address.
+/// An acceleration structure. Sets need the handle, descriptor buffers the address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AccelerationStructureDescriptor {
-    /// The handle. Descriptor buffers do not look at it.
+    /// The handle. Descriptor buffers ignore it.
     pub handle: vk::AccelerationStructureKHR,
-    /// What `vkGetAccelerationStructureDeviceAddressKHR` says.
+    /// The result of `vkGetAccelerationStructureDeviceAddressKHR`.
     pub address: Option<vk::DeviceAddress>,
 }
 
-/// One descriptor: its type, and what it describes.
+/// One descriptor: its type and its data.
 ///
-/// Nothing is kept alive by it. A null handle is the null descriptor, for devices with `nullDescriptor` enabled.
+/// It keeps no object alive. A null handle is the null descriptor, which requires `nullDescriptor`.
 ///
 /// ```
 /// use ash::vk;
@@ -154,34 +153,34 @@ pub enum Descriptor {
     Sampler(vk::Sampler),
     /// An image and the sampler for it.
     CombinedImageSampler {
-        /// The sampler; of no meaning where the layout has immutable ones.
+        /// The sampler; ignored if the layout has immutable samplers.
         sampler: vk::Sampler,
         /// The image.
         image: ImageDescriptor,
     },
-    /// An image that is sampled.
+    /// A sampled image.
     SampledImage(ImageDescriptor),
-    /// An image that is read and written.
+    /// A storage image.
     StorageImage(ImageDescriptor),
-    /// Texels that are read.
+    /// A read-only texel buffer.
     UniformTexelBuffer(TexelBufferDescriptor),
-    /// Texels that are read and written.
+    /// A storage texel buffer.
     StorageTexelBuffer(TexelBufferDescriptor),
-    /// Uniforms.
+    /// A uniform buffer.
     UniformBuffer(BufferDescriptor),
-    /// A buffer that is read and written.
+    /// A storage buffer.
     StorageBuffer(BufferDescriptor),
-    /// Uniforms, with an offset that is given when the set is bound. In sets only.
+    /// A uniform buffer with an offset that is given when the set is bound. In sets only.
     UniformBufferDynamic(BufferDescriptor),
-    /// A buffer that is read and written, with an offset that is given when the set is bound. In sets only.
+    /// A storage buffer with an offset that is given when the set is bound. In sets only.
     StorageBufferDynamic(BufferDescriptor),
-    /// An attachment that is read at the fragment's place.
+    /// An attachment that is read at the fragment's position.
     InputAttachment(ImageDescriptor),
     /// An acceleration structure.
     AccelerationStructure(AccelerationStructureDescriptor),
 }
 
-/// What a write into a set says of a descriptor, by value: one of the arrays of `VkWriteDescriptorSet` points to it.
+/// The data of a write into a set, by value: one of the arrays of `VkWriteDescriptorSet` points to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DescriptorWrite {
     Image(vk::DescriptorImageInfo),
@@ -191,7 +190,7 @@ pub(crate) enum DescriptorWrite {
 }
 
 impl Descriptor {
-    /// Its type.
+    /// Returns the type.
     #[must_use]
     pub const fn kind(&self) -> DescriptorKind {
         match self {
@@ -210,7 +209,7 @@ impl Descriptor {
         }
     }
 
-    /// What a write into a set says of it.
+    /// Returns the data of a write into a set.
     #[inline]
     pub(crate) fn write_data(&self) -> DescriptorWrite {
         match *self {
@@ -241,7 +240,7 @@ impl Descriptor {
         }
     }
 
-    /// Shows the `VkWriteDescriptorSet` that writes this one descriptor.
+    /// Calls `then` with the `VkWriteDescriptorSet` that writes this descriptor.
     #[inline]
     pub(crate) fn with_write<R>(
         &self,
@@ -268,11 +267,11 @@ impl Descriptor {
         }
     }
 
-    /// Where the data of a buffer, of texels or of an acceleration structure is. An address of 0 stands for the null
-    /// descriptor, and a format for texels.
+    /// Returns the address data of a buffer, a texel buffer or an acceleration structure. An address of 0 means the
+    /// null descriptor. Only texel buffers have a format.
     ///
     /// # Errors
-    /// [`DescriptorDataError`] if it does not say what is wanted, or is none of these.
+    /// [`DescriptorDataError`] if the required data is missing, or for other types.
     pub(crate) fn address(&self) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
         let kind = self.kind();
         match *self {
@@ -292,17 +291,17 @@ impl Descriptor {
         }
     }
 
-    /// Shows the `VkDescriptorGetInfoEXT` that makes the bytes of this descriptor.
+    /// Calls `then` with the `VkDescriptorGetInfoEXT` that returns the bytes of this descriptor.
     ///
     /// # Errors
-    /// [`DescriptorDataError`] if it does not say what descriptor buffers want.
+    /// [`DescriptorDataError`] if data for descriptor buffers is missing.
     #[inline]
     pub(crate) fn with_get_info<R>(
         &self,
         then: impl FnOnce(&vk::DescriptorGetInfoEXT<'_>) -> R,
     ) -> Result<R, DescriptorDataError> {
         let kind = self.kind();
-        // Each pointer is to something that lives until `then` has returned.
+        // Each pointer refers to a value that lives until `then` has returned.
         let (sampler, image, address);
         let data = match *self {
             Self::Sampler(handle) => {
@@ -356,12 +355,12 @@ impl Descriptor {
     }
 }
 
-/// A pointer to the value, or null for the null descriptor.
+/// Returns a pointer to the value, or null for the null descriptor.
 fn pointer<T>(value: &T, is_null: bool) -> *const T {
     if is_null { ptr::null() } else { value }
 }
 
-/// An address of zero: what the functions below say of the null descriptor.
+/// Returns true for an address of zero, which the functions below return for the null descriptor.
 fn is_no_address(address: &vk::DescriptorAddressInfoEXT<'_>) -> bool {
     address.address == 0
 }
@@ -399,30 +398,30 @@ fn address_info(
     }
 }
 
-/// A descriptor does not say what descriptor buffers want. Nothing was written.
+/// The descriptor lacks data for descriptor buffers. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DescriptorDataError {
-    /// Descriptor buffers want device addresses: make the buffer with `VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT`, and
-    /// say its address.
+    /// Descriptor buffers need device addresses: create the buffer with `VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT`,
+    /// and provide its address.
     NoAddress {
         /// The type of the descriptor.
         kind: DescriptorKind,
     },
-    /// Descriptor buffers want the range in bytes, which is neither 0 nor `VK_WHOLE_SIZE`.
+    /// Descriptor buffers need the range in bytes, which is neither 0 nor `VK_WHOLE_SIZE`.
     Range {
         /// The type of the descriptor.
         kind: DescriptorKind,
-        /// What was said.
+        /// The given range.
         range: vk::DeviceSize,
     },
-    /// Heaps of `VK_EXT_descriptor_heap` want what the view or the sampler was created from: write it with
+    /// Heaps of `VK_EXT_descriptor_heap` need the create-info of the view or the sampler: write it with
     /// [`DescriptorHeap::write_source`](super::DescriptorHeap::write_source).
     NoCreateInfo {
         /// The type of the descriptor.
         kind: DescriptorKind,
     },
-    /// There are no dynamic offsets in descriptor buffers: give the shader the offset in push constants.
+    /// Descriptor buffers have no dynamic offsets: pass the offset to the shader in push constants.
     Dynamic {
         /// The type of the descriptor.
         kind: DescriptorKind,

@@ -1,4 +1,4 @@
-//! The descriptor abilities of a device, shared by everything that is made for it.
+//! The descriptor capabilities of a device, shared by all allocators of the device.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::quirks::DescriptorQuirks;
 use crate::device::descriptors::{DescriptorDriver, DescriptorExtensions};
 use crate::device::{MissingFunction, VulkanFunctions};
 
-/// How a [`DescriptorDevice`] is made.
+/// The parameters of a [`DescriptorDevice`].
 ///
 /// ```
 /// # use sublet::{descriptor::*, sim};
@@ -28,24 +28,25 @@ use crate::device::{MissingFunction, VulkanFunctions};
 pub struct DescriptorDeviceCreateInfo {
     /// The instance.
     pub instance: vk::Instance,
-    /// The physical device that [`Self::device`] was made from.
+    /// The physical device of [`Self::device`].
     pub physical_device: vk::PhysicalDevice,
     /// The device.
     pub device: vk::Device,
     /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`.
     pub api_version: u32,
-    /// What was enabled on the device.
+    /// The features and extensions that are enabled on the device.
     pub features: DescriptorFeatures,
-    /// How shaders get at descriptors. [`BindingModel::Auto`] takes what the driver is known to be best at.
+    /// The binding model. [`BindingModel::Auto`] selects the best model for the driver.
     pub model: BindingModel,
-    /// Faults of the driver to work around; `None` for those that are known of it.
+    /// Driver faults to work around; `None` for the known faults of the driver.
     pub quirks: Option<DescriptorQuirks>,
-    /// Functions of the program's own; those that it leaves out are looked up.
+    /// Functions that the program gives; the others are looked up.
     pub functions: VulkanFunctions,
 }
 
 impl DescriptorDeviceCreateInfo {
-    /// For a program that uses `ash`. `api_version` is the version that the **instance** was made for.
+    /// Returns the parameters for a program that uses `ash`. `api_version` is the version that the **instance** was
+    /// created for.
     #[must_use]
     pub fn new(
         instance: &ash::Instance,
@@ -65,7 +66,7 @@ impl DescriptorDeviceCreateInfo {
         }
     }
 
-    /// For a simulated GPU, with everything that it has enabled.
+    /// Returns the parameters for a simulated GPU, with everything that it has enabled.
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {
@@ -97,12 +98,12 @@ struct Inner {
     features: DescriptorFeatures,
     quirks: DescriptorQuirks,
     model: BindingModel,
-    /// Descriptors in all pools that are updated after they are bound, of everything made from this value.
+    /// The number of descriptors in update-after-bind pools, over all objects of this value.
     update_after_bind: AtomicU64,
 }
 
-/// What a device can do with descriptors: its functions, limits, enabled features and faults. Cheap to clone, and
-/// shared by everything that is made from it.
+/// The capabilities of a device for descriptors: its functions, limits, enabled features and faults. It is cheap to
+/// clone; all objects that are created from it share it.
 ///
 /// ```
 /// use sublet::{descriptor::*, sim};
@@ -118,18 +119,17 @@ pub struct DescriptorDevice {
 }
 
 impl DescriptorDevice {
-    /// Asks the device for its descriptor limits, and looks up the functions.
+    /// Queries the descriptor limits of the device, and looks up the functions.
     ///
     /// # Errors
-    /// [`CreateDescriptorDeviceError`] if a function that is needed is missing, or descriptor buffers are to be used
-    /// and are not enabled.
+    /// [`CreateDescriptorDeviceError`] if a required function is missing, or the model needs an extension that is not
+    /// enabled.
     ///
     /// # Safety
-    /// 1. Instance, physical device and device are live, belong together, and outlive everything that is made from the
-    ///    value.
-    /// 2. `info.functions` are theirs.
-    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is
-    ///    enabled.
+    /// 1. Instance, physical device and device are live, belong together, and outlive everything that is created from
+    ///    the value.
+    /// 2. `info.functions` belong to them.
+    /// 3. `info.api_version` is at most the version of the instance, and everything in `info.features` is enabled.
     pub unsafe fn new(info: &DescriptorDeviceCreateInfo) -> Result<Self, CreateDescriptorDeviceError> {
         let &DescriptorDeviceCreateInfo { instance, physical_device, device, .. } = info;
         let enabled = DescriptorExtensions {
@@ -137,8 +137,8 @@ impl DescriptorDevice {
             descriptor_buffer: info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER),
             descriptor_heap: info.features.contains(DescriptorFeatures::DESCRIPTOR_HEAP),
         };
-        // SAFETY: clauses 1 and 2: the handles are live and belong together, and the functions are theirs; clause 3: what
-        // is said to be enabled is.
+        // SAFETY: clauses 1 and 2: the handles are live and belong together, and the functions belong to them; clause
+        // 3: the given features are enabled.
         let driver =
             unsafe { DescriptorDriver::new(&info.functions, instance, physical_device, device, enabled) }?;
         let api_version = info.api_version.min(driver.facts.properties.api_version);
@@ -176,103 +176,103 @@ impl DescriptorDevice {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The Vulkan version in use: the program's, as far as the device has it.
+    /// Returns the Vulkan version in use: the lower of the program's and the device's.
     #[must_use]
     pub fn api_version(&self) -> u32 {
         self.inner.api_version
     }
 
-    /// What is enabled, and what came with the version.
+    /// Returns the enabled features, including those of the version.
     #[must_use]
     pub fn features(&self) -> DescriptorFeatures {
         self.inner.features
     }
 
-    /// Faults of the driver that the library works around.
+    /// Returns the driver faults that the library works around.
     #[must_use]
     pub fn quirks(&self) -> DescriptorQuirks {
         self.inner.quirks
     }
 
-    /// How shaders get at descriptors: never [`BindingModel::Auto`].
+    /// Returns the binding model: never [`BindingModel::Auto`].
     #[must_use]
     pub fn model(&self) -> BindingModel {
         self.inner.model
     }
 
-    /// The device's limits.
+    /// Returns the device's limits.
     pub fn limits(&self) -> &vk::PhysicalDeviceLimits {
         &self.inner.driver.facts.properties.limits
     }
 
-    /// `maxUpdateAfterBindDescriptorsInAllPools`; 0 where sets cannot be updated after they are bound. Beyond it the
-    /// driver may refuse a pool, and need not.
+    /// Returns `maxUpdateAfterBindDescriptorsInAllPools`; 0 if the device has no update-after-bind. A driver may, but
+    /// need not, reject a pool that exceeds it.
     #[must_use]
     pub fn max_update_after_bind(&self) -> u64 {
         self.inner.driver.facts.indexing.max_update_after_bind_descriptors_in_all_pools.into()
     }
 
-    /// Descriptors in the update-after-bind pools of everything that was made from this value. An inline uniform block
-    /// is one, whatever its bytes.
+    /// Returns the number of descriptors in the update-after-bind pools of everything that was created from this value.
+    /// An inline uniform block counts as one.
     #[must_use]
     pub fn update_after_bind_used(&self) -> u64 {
         self.inner.update_after_bind.load(Ordering::Relaxed)
     }
 
-    /// What the limit leaves for update-after-bind pools.
+    /// Returns the remaining descriptors for update-after-bind pools.
     pub(crate) fn update_after_bind_left(&self) -> u64 {
         self.max_update_after_bind().saturating_sub(self.update_after_bind_used())
     }
 
-    /// Counts the descriptors of a pool with update after bind.
+    /// Adds the descriptors of an update-after-bind pool to the count.
     pub(crate) fn take_update_after_bind(&self, descriptors: u64) {
         self.inner.update_after_bind.fetch_add(descriptors, Ordering::Relaxed);
     }
 
-    /// Ends what [`Self::take_update_after_bind`] began.
+    /// Subtracts descriptors that [`Self::take_update_after_bind`] added.
     pub(crate) fn release_update_after_bind(&self, descriptors: u64) {
         self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
     }
 
-    /// `maxPushDataSize`, in bytes; 0 where [`DescriptorFeatures::DESCRIPTOR_HEAP`] is not enabled.
+    /// Returns `maxPushDataSize` in bytes; 0 if [`DescriptorFeatures::DESCRIPTOR_HEAP`] is not enabled.
     #[must_use]
     pub fn max_push_data_size(&self) -> u64 {
         self.inner.driver.facts.heap.max_push_data_size
     }
 
-    /// Sets bytes that shaders of pipelines with descriptor heaps read as push constants (`vkCmdPushDataEXT`), from
-    /// byte `offset` on. They need no pipeline layout. Nothing happens where `VK_EXT_descriptor_heap` is not enabled.
+    /// Sets bytes from `offset` on that shaders read as push constants in pipelines with descriptor heaps
+    /// (`vkCmdPushDataEXT`). This needs no pipeline layout. Does nothing if `VK_EXT_descriptor_heap` is not enabled.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone. `offset` and the length are multiples of 4, not
-    /// zero, and end within [`Self::max_push_data_size`] (VUID-VkPushDataInfoEXT-offset-11243, -offset-11418,
-    /// -data-11419).
+    /// The command buffer is being recorded by this thread alone. `offset` and the length are multiples of 4, the
+    /// length is not zero, and the end is within [`Self::max_push_data_size`] (VUID-VkPushDataInfoEXT-offset-11243,
+    /// -offset-11418, -data-11419).
     pub unsafe fn cmd_push_data(&self, commands: vk::CommandBuffer, offset: u32, data: &[u8]) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { self.inner.driver.cmd_push_data(commands, offset, data) };
     }
 
-    /// Whether it is a clone of the other.
+    /// Returns true if both are clones of the same value.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The calls.
+    /// Returns the driver calls.
     #[inline]
     pub(crate) fn driver(&self) -> &DescriptorDriver {
         &self.inner.driver
     }
 }
 
-/// Why there is no [`DescriptorDevice`].
+/// The [`DescriptorDevice`] could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorDeviceError {
-    /// A function is neither given nor found: the handles are not of one device, or a feature is not enabled.
+    /// A function was neither given nor found: the handles do not belong together, or a feature is not enabled.
     Missing(MissingFunction),
     /// [`BindingModel::Buffer`] without [`DescriptorFeatures::DESCRIPTOR_BUFFER`].
     NoDescriptorBuffer,
-    /// The program asked for [`BindingModel::Heap`] without [`DescriptorFeatures::DESCRIPTOR_HEAP`].
+    /// [`BindingModel::Heap`] without [`DescriptorFeatures::DESCRIPTOR_HEAP`].
     NoDescriptorHeap,
 }
 

@@ -1,5 +1,5 @@
-//! Events about descriptor pools. They are emitted while no lock is held, because a subscriber may ask for sets. Events
-//! that happen under a lock are kept until it is released.
+//! Events about descriptor pools. They are emitted while no lock is held, because a subscriber may allocate sets.
+//! Events under a lock are collected and emitted after it is released.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -7,16 +7,16 @@ use std::cell::RefCell;
 use super::pool::CreateDescriptorPoolError;
 use crate::device::DriverError;
 
-/// What has happened to a pool.
+/// The kind of a pool event.
 #[derive(Debug)]
 pub(super) enum What {
-    /// The driver has made it, in `nanoseconds`.
+    /// The driver created the pool, in `nanoseconds`.
     Created { nanoseconds: u64 },
-    /// The driver did not make it.
+    /// The driver failed to create the pool.
     Refused(CreateDescriptorPoolError),
-    /// The driver gave no set out of it, although it should have had one.
+    /// The driver failed to allocate a set, although the pool should have had one.
     Exhausted(DriverError),
-    /// It was destroyed.
+    /// The pool was destroyed.
     Destroyed,
 }
 
@@ -29,16 +29,16 @@ pub(super) struct PoolEvent {
 }
 
 thread_local! {
-    /// What happened on this thread under a lock.
+    /// The events of this thread under a lock.
     static KEPT: RefCell<Option<Vec<PoolEvent>>> = const { RefCell::new(None) };
 }
 
-/// Whether a subscriber listens.
+/// Returns true if a subscriber is interested.
 pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::descriptor", tracing::Level::DEBUG)
 }
 
-/// Emits the kept events when it is dropped, also if the work under the lock panics.
+/// Emits the collected events on drop, even if the work under the lock panics.
 struct Keeping;
 
 impl Drop for Keeping {
@@ -48,7 +48,7 @@ impl Drop for Keeping {
     }
 }
 
-/// Runs `work`, which takes a lock and releases it, and then emits the events that happened meanwhile.
+/// Runs `work`, which takes and releases a lock, and then emits the events that occurred in it.
 pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
     if !is_heard() {
         return work();
@@ -63,7 +63,7 @@ pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
 }
 
 impl PoolEvent {
-    /// Emits it now, or once the lock that is held is released.
+    /// Emits the event now, or after the current lock is released.
     #[cold]
     pub(super) fn happened(self) {
         if !is_heard() {

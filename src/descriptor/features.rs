@@ -1,4 +1,4 @@
-//! What of a device's abilities the program has enabled.
+//! The device features that the program has enabled.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -7,10 +7,10 @@ use bitflags::bitflags;
 use super::counts::DescriptorKind;
 
 bitflags! {
-    /// What was enabled on the device: Vulkan cannot be asked for it.
+    /// The features and extensions that are enabled on the device. Vulkan has no query for them.
     ///
-    /// What came with the version in use need not be said: [`Self::MAINTENANCE1`] and [`Self::UPDATE_TEMPLATE`] with
-    /// Vulkan 1.1.
+    /// Features of the Vulkan version in use are included automatically: [`Self::MAINTENANCE1`] and
+    /// [`Self::UPDATE_TEMPLATE`] with Vulkan 1.1.
     ///
     /// ```
     /// use sublet::descriptor::DescriptorFeatures;
@@ -19,7 +19,7 @@ bitflags! {
     /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DescriptorFeatures: u32 {
-        /// `VK_KHR_maintenance1`: a pool that is exhausted says so and is not an error.
+        /// `VK_KHR_maintenance1`: an exhausted pool returns an error code, and allocating from it is valid.
         const MAINTENANCE1 = 1;
         /// `VK_KHR_descriptor_update_template`.
         const UPDATE_TEMPLATE = 1 << 1;
@@ -35,11 +35,11 @@ bitflags! {
         const DESCRIPTOR_BUFFER = 1 << 6;
         /// `descriptorBufferPushDescriptors`.
         const DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS = 1 << 7;
-        /// `VK_EXT_debug_utils`, an extension of the instance: pools and buffers get names.
+        /// `VK_EXT_debug_utils`, an instance extension: pools and buffers get names.
         const DEBUG_UTILS = 1 << 8;
         /// `descriptorBindingUniformBufferUpdateAfterBind`.
         const UNIFORM_BUFFER_UPDATE_AFTER_BIND = 1 << 9;
-        /// `descriptorBindingSampledImageUpdateAfterBind`: samplers and combined image samplers, too.
+        /// `descriptorBindingSampledImageUpdateAfterBind`: also covers samplers and combined image samplers.
         const SAMPLED_IMAGE_UPDATE_AFTER_BIND = 1 << 10;
         /// `descriptorBindingStorageImageUpdateAfterBind`.
         const STORAGE_IMAGE_UPDATE_AFTER_BIND = 1 << 11;
@@ -59,11 +59,11 @@ bitflags! {
         const INLINE_UNIFORM_BLOCK_UPDATE_AFTER_BIND = 1 << 18;
         /// `descriptorBindingAccelerationStructureUpdateAfterBind`.
         const ACCELERATION_STRUCTURE_UPDATE_AFTER_BIND = 1 << 19;
-        /// `robustBufferAccess`: descriptors of buffers may be larger for it.
+        /// `robustBufferAccess`: may enlarge the descriptors of buffers.
         const ROBUST_BUFFER_ACCESS = 1 << 20;
         /// `descriptorHeap`, of `VK_EXT_descriptor_heap`.
         const DESCRIPTOR_HEAP = 1 << 21;
-        /// All that a bindless set of buffers and images wants of `VK_EXT_descriptor_indexing`.
+        /// All features of `VK_EXT_descriptor_indexing` that a bindless set of buffers and images needs.
         const UPDATE_AFTER_BIND = Self::UNIFORM_BUFFER_UPDATE_AFTER_BIND.bits()
             | Self::SAMPLED_IMAGE_UPDATE_AFTER_BIND.bits()
             | Self::STORAGE_IMAGE_UPDATE_AFTER_BIND.bits()
@@ -77,7 +77,8 @@ bitflags! {
 }
 
 impl DescriptorFeatures {
-    /// The features that lets descriptors of a kind be written after their set is bound; `None` where Vulkan has none.
+    /// Returns the feature that allows writing descriptors of a kind after their set is bound; `None` if Vulkan has
+    /// none.
     #[must_use]
     pub const fn update_after_bind_of(kind: DescriptorKind) -> Option<Self> {
         match kind {
@@ -91,7 +92,7 @@ impl DescriptorFeatures {
             DescriptorKind::StorageBuffer => Some(Self::STORAGE_BUFFER_UPDATE_AFTER_BIND),
             DescriptorKind::InlineUniformBlock => Some(Self::INLINE_UNIFORM_BLOCK_UPDATE_AFTER_BIND),
             DescriptorKind::AccelerationStructure => Some(Self::ACCELERATION_STRUCTURE_UPDATE_AFTER_BIND),
-            // And the features of all types on its list.
+            // The features of all types on its list are needed as well.
             DescriptorKind::Mutable => Some(Self::MUTABLE_DESCRIPTOR_TYPE),
             DescriptorKind::UniformBufferDynamic
             | DescriptorKind::StorageBufferDynamic
@@ -99,7 +100,7 @@ impl DescriptorFeatures {
         }
     }
 
-    /// What comes with this version of Vulkan.
+    /// Returns the features that are part of this Vulkan version.
     pub(super) fn of_version(api_version: u32) -> Self {
         if api_version >= vk::API_VERSION_1_1 {
             Self::MAINTENANCE1 | Self::UPDATE_TEMPLATE

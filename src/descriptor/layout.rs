@@ -1,4 +1,4 @@
-//! A descriptor set layout, and what the library has to know of it.
+//! A descriptor set layout, with the properties that the library needs.
 
 use std::error::Error;
 use std::fmt;
@@ -30,11 +30,11 @@ pub struct SetLayoutBinding {
     pub binding: u32,
     /// The type of its descriptors.
     pub kind: DescriptorKind,
-    /// How many; bytes of an inline uniform block; the most that there can be if the count is variable.
+    /// The number of descriptors; the number of bytes of an inline uniform block; the maximum if the count is variable.
     pub count: u32,
-    /// The stages that see it.
+    /// The stages that use it.
     pub stages: vk::ShaderStageFlags,
-    /// Its samplers are part of the layout.
+    /// True if its samplers are immutable.
     pub immutable_samplers: bool,
     /// `VkDescriptorBindingFlags`.
     pub flags: vk::DescriptorBindingFlags,
@@ -42,15 +42,15 @@ pub struct SetLayoutBinding {
     pub mutable_types: Box<[vk::DescriptorType]>,
 }
 
-/// Tells layouts apart: handles come again once a layout is destroyed.
+/// Distinguishes layouts: handles are reused after a layout is destroyed.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Where sets of a layout come from.
+/// The pools for sets of a layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SetSource {
     /// Any pool.
     Plain,
-    /// A pool whose sets are updated after they are bound.
+    /// An update-after-bind pool.
     AfterBind,
     /// The slow path decides: the layout has a variable count, mutable types, host-only pools, or no sets at all.
     Special,
@@ -59,23 +59,23 @@ pub(crate) enum SetSource {
 #[derive(Debug)]
 struct Inner {
     id: u64,
-    /// Where an allocator last found its bucket for this layout. Any allocator may overwrite it, so it is checked before
-    /// it is used.
+    /// The bucket in which an allocator last found this layout. Any allocator may overwrite it, so it is checked before
+    /// use.
     hint: AtomicU64,
     flags: vk::DescriptorSetLayoutCreateFlags,
-    /// Without the binding whose count is variable.
+    /// The counts without the variable binding.
     fixed: DescriptorCounts,
-    /// With the most that there can be in it.
+    /// The counts with the maximum of the variable binding.
     most: DescriptorCounts,
     source: SetSource,
     variable: Option<(DescriptorKind, u32)>,
-    /// By number of the binding.
+    /// Sorted by binding number.
     bindings: Box<[SetLayoutBinding]>,
 }
 
-/// A `VkDescriptorSetLayout` of the program's, with its bindings: Vulkan does not report them.
+/// A `VkDescriptorSetLayout` of the program with its bindings, which Vulkan cannot report.
 ///
-/// Made once beside the layout, and cheap to clone. It does not own the layout.
+/// Create it once, next to the layout. Cloning is cheap. It does not own the layout.
 ///
 /// ```
 /// # use ash::vk; use sublet::descriptor::*;
@@ -99,16 +99,16 @@ pub struct SetLayout {
 }
 
 impl SetLayout {
-    /// What `layout` was made from.
+    /// Describes `layout` by its create-info.
     ///
-    /// Structures of the chain that are known: `VkDescriptorSetLayoutBindingFlagsCreateInfo` and
-    /// `VkMutableDescriptorTypeCreateInfoEXT`. Others are stepped over: they do not change what pools have to hold.
+    /// Reads `VkDescriptorSetLayoutBindingFlagsCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT` in the chain, and
+    /// ignores other structures, which do not affect the need for pools.
     ///
     /// # Errors
-    /// [`SetLayoutError`] for descriptors of vendors' types.
+    /// [`SetLayoutError`] for vendor descriptor types.
     ///
     /// # Safety
-    /// The create-info and its chain are valid, and `layout` was made from it.
+    /// The create-info and its chain are valid, and `layout` was created from it.
     pub unsafe fn new(
         layout: vk::DescriptorSetLayout,
         info: &vk::DescriptorSetLayoutCreateInfo<'_>,
@@ -116,7 +116,7 @@ impl SetLayout {
         // SAFETY: the create-info is valid: `bindingCount` bindings
         // (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
         let given = unsafe { slice(info.p_bindings, info.binding_count) };
-        // SAFETY: the chain is valid: the caller's promise.
+        // SAFETY: the caller promises that the chain is valid.
         let chain = unsafe { Chain::read(info.p_next) };
         let mut bindings = Vec::with_capacity(given.len());
         for (at, binding) in given.iter().enumerate() {
@@ -163,8 +163,9 @@ impl SetLayout {
         Ok(Self { handle: layout, inner: Arc::new(inner) })
     }
 
-    /// Whether both are defined the same way, so that sets of the one fit where the other is wanted ("Pipeline Layout
-    /// Compatibility"). Samplers that are in a layout cannot be compared: with such, only clones of one value are.
+    /// Returns true if both have the same definition, so that sets of one are compatible with the other ("Pipeline
+    /// Layout Compatibility"). Immutable samplers cannot be compared: with those, only clones of one value are
+    /// identical.
     #[must_use]
     pub fn is_identical(&self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.inner, &other.inner) && self.handle == other.handle {
@@ -176,20 +177,20 @@ impl SetLayout {
             && !one.bindings.iter().any(|binding| binding.immutable_samplers)
     }
 
-    /// The layout itself.
+    /// Returns the handle.
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::DescriptorSetLayout {
         self.handle
     }
 
-    /// No other layout has it or will have it; clones share it.
+    /// Returns an id that is unique to this layout and its clones.
     #[inline]
     pub(super) fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// What [`Self::set_hint`] was given last, by anybody; 0 at first.
+    /// Returns the last value of [`Self::set_hint`] from any caller; 0 initially.
     #[inline]
     pub(super) fn hint(&self) -> u64 {
         self.inner.hint.load(Ordering::Relaxed)
@@ -199,19 +200,19 @@ impl SetLayout {
         self.inner.hint.store(hint, Ordering::Relaxed);
     }
 
-    /// The flags that it was made with.
+    /// Returns the flags of its creation.
     #[must_use]
     pub fn flags(&self) -> vk::DescriptorSetLayoutCreateFlags {
         self.inner.flags
     }
 
-    /// What a set of it takes out of a pool: as much as there can be, if a count is variable.
+    /// Returns the counts that a set needs; the maximum, if a count is variable.
     #[must_use]
     pub fn counts(&self) -> DescriptorCounts {
         self.inner.most
     }
 
-    /// [`Self::counts`] where they are.
+    /// Returns a reference to [`Self::counts`].
     #[inline]
     pub(crate) fn most(&self) -> &DescriptorCounts {
         &self.inner.most
@@ -222,8 +223,8 @@ impl SetLayout {
         self.inner.source
     }
 
-    /// What a set of it takes with `count` descriptors in the binding whose count is variable. Without such a binding
-    /// `count` says nothing.
+    /// Returns the counts that a set needs with `count` descriptors in the variable binding. Without such a binding,
+    /// `count` is ignored.
     #[must_use]
     pub fn counts_with(&self, count: u32) -> DescriptorCounts {
         match self.inner.variable {
@@ -232,49 +233,49 @@ impl SetLayout {
         }
     }
 
-    /// The most descriptors that the binding with a variable count takes; `None` if there is none.
+    /// Returns the maximum count of the variable binding; `None` if there is none.
     #[must_use]
     pub fn max_variable_count(&self) -> Option<u32> {
         self.inner.variable.map(|(_, most)| most)
     }
 
-    /// The bindings, by number.
+    /// Returns the bindings, sorted by number.
     #[must_use]
     pub fn bindings(&self) -> &[SetLayoutBinding] {
         &self.inner.bindings
     }
 
-    /// One binding. O(log n) in the number of bindings.
+    /// Returns one binding. O(log n) in the number of bindings.
     #[must_use]
     pub fn binding(&self, binding: u32) -> Option<&SetLayoutBinding> {
         let at = self.inner.bindings.binary_search_by_key(&binding, |binding| binding.binding).ok()?;
         self.inner.bindings.get(at)
     }
 
-    /// Sets of it come out of pools that may be updated after they are bound.
+    /// Returns true if its sets come from update-after-bind pools.
     #[must_use]
     pub fn is_update_after_bind(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL)
     }
 
-    /// Its descriptors are pushed: there are no sets of it.
+    /// Returns true if its descriptors are pushed: it has no sets.
     #[must_use]
     pub fn is_push_descriptor(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
     }
 
-    /// Its descriptors are in a descriptor buffer: there are no sets of it.
+    /// Returns true if its descriptors are in a descriptor buffer: it has no sets.
     #[must_use]
     pub fn is_descriptor_buffer(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT)
     }
 }
 
-/// What is read of a layout's chain.
+/// The relevant structures of a layout's chain.
 struct Chain<'a> {
-    /// By position of the binding; may be shorter.
+    /// Indexed by position of the binding; may be shorter.
     flags: &'a [vk::DescriptorBindingFlags],
-    /// By position of the binding; may be shorter.
+    /// Indexed by position of the binding; may be shorter.
     mutable: &'a [vk::MutableDescriptorTypeListEXT<'a>],
 }
 
@@ -285,19 +286,19 @@ impl Chain<'_> {
         let mut chain = Self { flags: &[], mutable: &[] };
         let mut next = next.cast::<vk::BaseInStructure<'_>>();
         while !next.is_null() {
-            // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
+            // SAFETY: the chain is valid, so every link begins with a type and a pointer to the next one.
             let link = unsafe { &*next };
             match link.s_type {
                 vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO => {
                     let info = next.cast::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>();
-                    // SAFETY: its type says that it is this structure.
+                    // SAFETY: the type tag identifies this structure.
                     let info = unsafe { &*info };
                     // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter.
                     chain.flags = unsafe { slice(info.p_binding_flags, info.binding_count) };
                 }
                 vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
                     let info = next.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
-                    // SAFETY: its type says that it is this structure.
+                    // SAFETY: the type tag identifies this structure.
                     let info = unsafe { &*info };
                     let lists = info.p_mutable_descriptor_type_lists;
                     // SAFETY: VUID-VkMutableDescriptorTypeCreateInfoEXT-pMutableDescriptorTypeLists-parameter.
@@ -310,7 +311,7 @@ impl Chain<'_> {
         chain
     }
 
-    /// The types of the mutable binding at this position.
+    /// Returns the types of the mutable binding at this position.
     fn mutable_types(&self, at: usize, kind: DescriptorKind) -> Box<[vk::DescriptorType]> {
         match self.mutable.get(at) {
             Some(list) if kind == DescriptorKind::Mutable => {
@@ -323,7 +324,7 @@ impl Chain<'_> {
     }
 }
 
-/// An array of C as a slice.
+/// Converts a C array into a slice.
 ///
 /// # Safety
 /// `first` is null, or points to `count` values that live for `'a`.
@@ -335,11 +336,11 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(first, index(count)) }
 }
 
-/// A layout has something that cannot be counted.
+/// The layout cannot be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SetLayoutError {
-    /// A type of descriptor that the library does not know.
+    /// The library does not support this descriptor type.
     UnknownType {
         /// The number of the binding.
         binding: u32,
@@ -389,7 +390,7 @@ mod tests {
             vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
         let info =
             vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut binding_flags);
-        // SAFETY: the create-info is valid; the layout is only looked at.
+        // SAFETY: the create-info is valid; the layout is only inspected.
         let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
         assert_eq!(layout.max_variable_count(), Some(1000));
         assert_eq!(layout.counts().get(DescriptorKind::SampledImage), 1000);
@@ -412,7 +413,7 @@ mod tests {
         let mut mutable =
             vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
-        // SAFETY: the create-info is valid; the layout is only looked at.
+        // SAFETY: the create-info is valid; the layout is only inspected.
         let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
         assert_eq!(*layout.binding(1).unwrap().mutable_types, types);
         assert!(layout.binding(0).unwrap().mutable_types.is_empty());

@@ -1,15 +1,15 @@
-//! Descriptors: sets, heaps and what binds them.
+//! Descriptors: sets, heaps and the binder.
 //!
-//! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared
-//! by all that is made from it. When something may be used again, a [`Clock`](crate::retire::Clock) says. Which of
-//! these to take, and why, is in [the guide](crate::guide::descriptors).
+//! Everything here starts from a [`DescriptorDevice`]: the descriptor capabilities of a device, queried once and shared
+//! by all objects created from it. A [`Clock`](crate::retire::Clock) reports when a resource may be reused. [The
+//! guide](crate::guide::descriptors) explains which of these to choose.
 //!
-//! | | for | threads | comes back |
+//! | | for | threads | reused |
 //! |---|---|---|---|
 //! | [`TransientSets`] | sets of one recording | one | all at once, when the recording is done |
-//! | [`PersistentSets`] | sets that stay | any | one by one, when they are freed or what they were retired with is done |
-//! | [`DescriptorHeap`] | ranges of indices in one array for shaders | any | as ranges, likewise |
-//! | [`Binder`] | staging by set and binding, and binding what has changed | one | all at once, when the recording is done |
+//! | [`PersistentSets`] | sets with arbitrary lifetimes | any | one by one, when freed, or when their ticket is done |
+//! | [`DescriptorHeap`] | ranges of indices in one array for shaders | any | one range at a time, likewise |
+//! | [`Binder`] | staging by set and binding, and binding of changes | one | all at once, when the recording is done |
 //!
 //! ```text
 //! Binder ----> TransientSets ----> pools ----+
@@ -18,8 +18,8 @@
 //!    +----> pages of an upload arena, where descriptors are in buffers
 //! ```
 //!
-//! A set is as long as its layout says, and Vulkan does not tell what that was made from: a [`SetLayout`] does. A
-//! [`Descriptor`] is what is written, as a value that goes for sets and for descriptor buffers alike.
+//! The layout determines the size of a set, and Vulkan cannot report the bindings of a layout: a [`SetLayout`] can. A
+//! [`Descriptor`] is a value to write, for sets and for descriptor buffers.
 
 mod batch;
 mod binder;

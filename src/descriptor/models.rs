@@ -1,11 +1,12 @@
-//! How shaders get at descriptors, and which way each driver is best at.
+//! The binding models, and the best model for each driver.
 #![forbid(unsafe_code)]
 
 use std::ops::RangeInclusive;
 
 use ash::vk;
 
-/// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
+/// The way in which shaders access descriptors. There is one for each device, because bound sets and descriptor buffers
+/// invalidate each other.
 ///
 /// ```
 /// use ash::vk::DriverId;
@@ -17,19 +18,19 @@ use ash::vk;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum BindingModel {
-    /// [`Self::of_driver`], or [`Self::Sets`] where the program has not enabled what that needs.
+    /// [`Self::of_driver`], or [`Self::Sets`] if the program has not enabled the required extension.
     #[default]
     Auto,
-    /// `VkDescriptorSet`s, and push descriptors where they are enabled.
+    /// `VkDescriptorSet`s, and push descriptors if they are enabled.
     Sets,
     /// `VK_EXT_descriptor_buffer`.
     Buffer,
-    /// `VK_EXT_descriptor_heap`, for heaps alone: pipelines have no sets then. Only programs that ask for it get it. **It
-    /// has run on the simulated driver alone, on no hardware.**
+    /// `VK_EXT_descriptor_heap`, for heaps only: pipelines then have no sets. Only chosen if the program requests it.
+    /// **Tested only on the simulated driver, not on hardware.**
     Heap,
 }
 
-/// What is known of a driver on some of its devices.
+/// The best model of a driver for a range of devices.
 struct Known {
     driver: vk::DriverId,
     /// `VkPhysicalDeviceProperties::deviceID`.
@@ -41,45 +42,45 @@ const fn known(driver: vk::DriverId, devices: RangeInclusive<u32>, model: Bindin
     Known { driver, devices, model }
 }
 
-/// Device numbers below this one are of cards before Turing.
+/// Lower device ids are of cards before Turing.
 const TURING: u32 = 0x1e00;
-/// Device numbers below this one are of cards before RDNA 3, or of processors with graphics.
+/// Lower device ids are of cards before RDNA 3, or of integrated graphics.
 const RDNA3: u32 = 0x7440;
 const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 
-/// Each row has its source above it: a measurement of this repository, or a pull request of DXVK, which chooses by
-/// driver too. Drivers that are not listed get sets, which every driver is tuned for.
+/// Each row has its source above it: a measurement of this repository, or a pull request of DXVK, which also chooses by
+/// driver. Other drivers get sets, for which every driver is tuned.
 ///
-/// No row says heaps. The library has run there on no hardware, and no source names a driver on which they are better:
-/// NVIDIA's 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK, which takes
-/// them from 595.84 on, says that they were slower with the first such drivers.
+/// No row selects heaps. The library has not run with them on hardware, and no source names a driver on which they are
+/// better: NVIDIA's 595.71 lists the extension without its feature (HansKristian-Work/vkd3d-proton#3127), and DXVK,
+/// which uses them from 595.84 on, reports that they were slower with the first such drivers.
 const TABLE: [Known; 8] = [
-    // Fewer cycles of the processor by half (H200, driver 580: `benches/RESULTS.md`). On the GPU's side nothing, or up
-    // to 5 % slower: doitsujin/dxvk#4964.
+    // Half the CPU cycles (H200, driver 580: `benches/RESULTS.md`). GPU time is equal, or up to 5 % higher:
+    // doitsujin/dxvk#4964.
     known(vk::DriverId::NVIDIA_PROPRIETARY, TURING..=u32::MAX, BindingModel::Buffer),
     // 40 % slower: doitsujin/dxvk#5044.
     known(vk::DriverId::NVIDIA_PROPRIETARY, 0..=TURING - 1, BindingModel::Sets),
-    // 10 % faster where the processor is the limit: doitsujin/dxvk#4948.
+    // 10 % faster if the CPU is the limit: doitsujin/dxvk#4948.
     known(vk::DriverId::MESA_RADV, ALL, BindingModel::Buffer),
     known(vk::DriverId::AMD_PROPRIETARY, RDNA3..=u32::MAX, BindingModel::Buffer),
-    // 90 % slower before RDNA 3, where multisampling loses its compression (GPUOpen-Drivers/AMDVLK#410), which
-    // was carried over to the driver for Windows: doitsujin/dxvk#5045.
+    // 90 % slower before RDNA 3, where multisampling loses its compression (GPUOpen-Drivers/AMDVLK#410). The Windows
+    // driver inherited this: doitsujin/dxvk#5045.
     known(vk::DriverId::AMD_OPEN_SOURCE, ALL, BindingModel::Sets),
     // 2 to 4 % slower: doitsujin/dxvk#5009.
     known(vk::DriverId::INTEL_OPEN_SOURCE_MESA, ALL, BindingModel::Sets),
     // Faults: doitsujin/dxvk#5497.
     known(vk::DriverId::INTEL_PROPRIETARY_WINDOWS, ALL, BindingModel::Sets),
-    // Descriptors are read by the processor either way: doitsujin/dxvk#4964.
+    // The CPU reads descriptors either way: doitsujin/dxvk#4964.
     known(vk::DriverId::MESA_LLVMPIPE, ALL, BindingModel::Buffer),
 ];
 
 impl BindingModel {
-    /// The model that a driver is known to be best at, on a device with this number
-    /// (`VkPhysicalDeviceProperties::deviceID`). [`Self::Sets`] for drivers of which nothing is known. Never
-    /// [`Self::Auto`], and not [`Self::Heap`] yet: no source has a driver on which that is better.
+    /// Returns the best known model of a driver, on a device with this id (`VkPhysicalDeviceProperties::deviceID`).
+    /// [`Self::Sets`] for unknown drivers. Never [`Self::Auto`], and not [`Self::Heap`] yet: no source names a driver
+    /// on which that is better.
     ///
-    /// [The guide](crate::guide::descriptors#which-driver-gets-what) has the table, with sources. A program that has
-    /// measured better sets [`DescriptorDeviceCreateInfo::model`](super::DescriptorDeviceCreateInfo::model).
+    /// [The guide](crate::guide::descriptors#which-driver-gets-what) has the table with its sources. A program with
+    /// better measurements sets [`DescriptorDeviceCreateInfo::model`](super::DescriptorDeviceCreateInfo::model).
     #[must_use]
     pub fn of_driver(driver: vk::DriverId, device_id: u32) -> Self {
         let row = TABLE.iter().find(|known| known.driver == driver && known.devices.contains(&device_id));
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(of(vk::DriverId::ARM_PROPRIETARY, 0), BindingModel::Sets, "not listed");
     }
 
-    /// A row needs a source, and hardware that the library has run on.
+    /// A row needs a source, and hardware on which the library was tested.
     #[test]
     fn no_driver_gets_heaps_unasked() {
         assert!(TABLE.iter().all(|known| known.model != BindingModel::Heap));

@@ -1,4 +1,4 @@
-//! One `VkDescriptorPool`: made from counts, reset, destroyed. Its owner decides which sets it holds.
+//! One `VkDescriptorPool`: created from counts, reset, destroyed. Its owner decides which sets it holds.
 
 use std::error::Error;
 use std::ffi::CString;
@@ -15,34 +15,34 @@ use crate::base::watch::Watch;
 use crate::device::DriverError;
 use crate::device::descriptors::NewDescriptorPool;
 
-/// What a [`DescriptorPool`] is to hold.
+/// The parameters of a [`DescriptorPool`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DescriptorPoolInfo<'a> {
     pub(crate) max_sets: u32,
     pub(crate) counts: DescriptorCounts,
-    /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`, `..._UPDATE_AFTER_BIND_BIT` and what else the program
-    /// wants. What the driver's faults ask for is added.
+    /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`, `..._UPDATE_AFTER_BIND_BIT` and other flags of the program.
+    /// Flags for driver faults are added.
     pub(crate) flags: vk::DescriptorPoolCreateFlags,
-    /// The types that mutable descriptors may have, those of all layouts together; with none, all types.
+    /// The types that mutable descriptors may have, over all layouts; empty means all types.
     pub(crate) mutable_types: &'a [vk::DescriptorType],
-    /// What debuggers show, and the number after it.
+    /// The name for debuggers, followed by `ordinal`.
     pub(crate) name: &'a str,
     pub(crate) ordinal: u64,
 }
 
-/// A live `VkDescriptorPool`, with what it can hold. Not destroyed when it is dropped.
+/// A live `VkDescriptorPool` with its capacity. Dropping it does not destroy the pool.
 #[derive(Debug)]
 #[must_use = "a pool lives until it is destroyed"]
 pub(crate) struct DescriptorPool {
     handle: vk::DescriptorPool,
     max_sets: u32,
     counts: DescriptorCounts,
-    /// Descriptors that count for the device's limit for update after bind.
+    /// The descriptors that count towards the device's update-after-bind limit.
     after_bind: u64,
 }
 
 impl DescriptorPool {
-    /// Makes one, if the driver does. On failure nothing stays counted.
+    /// Creates a pool. On failure, nothing remains counted.
     pub(crate) fn create(
         device: &DescriptorDevice,
         info: &DescriptorPoolInfo<'_>,
@@ -64,7 +64,7 @@ impl DescriptorPool {
             flags |= vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
         }
         let mut sizes = [vk::DescriptorPoolSize::default(); DescriptorKind::ALL.len()];
-        // One list for each size, empty but for mutable descriptors (VkMutableDescriptorTypeCreateInfoEXT).
+        // One list for each size, empty except for mutable descriptors (VkMutableDescriptorTypeCreateInfoEXT).
         let mut lists = [vk::MutableDescriptorTypeListEXT::default(); DescriptorKind::ALL.len()];
         let mut used = 0;
         for ((size, list), (kind, count)) in sizes.iter_mut().zip(&mut lists).zip(counts.iter()) {
@@ -101,14 +101,14 @@ impl DescriptorPool {
         Ok(pool)
     }
 
-    /// Destroys it, and its sets with it.
+    /// Destroys the pool with its sets.
     ///
     /// # Safety
-    /// The pool is of this device, and the device is done with all sets of it
+    /// The pool belongs to this device, and the device is done with all its sets
     /// (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
     pub(crate) unsafe fn destroy(self, device: &DescriptorDevice) {
-        // SAFETY: this value made the pool and goes with it; the caller promises that the pool is of this device, which
-        // is done with its sets.
+        // SAFETY: this consumes the value that created the pool; the caller promises that the pool belongs to this
+        // device, which is done with its sets.
         unsafe { device.driver().destroy_pool(self.handle) };
         device.release_update_after_bind(self.after_bind);
         self.happened(What::Destroyed);
@@ -119,22 +119,21 @@ impl DescriptorPool {
         PoolEvent { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
 
-    /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it
-    /// instead.
+    /// Frees all sets and restores the full capacity. With [`DescriptorQuirks::RESET_LEAKS`], destroy the pool instead.
     ///
     /// # Safety
-    /// As for [`Self::destroy`] (VUID-vkResetDescriptorPool-descriptorPool-00313).
+    /// Same as [`Self::destroy`] (VUID-vkResetDescriptorPool-descriptorPool-00313).
     pub(crate) unsafe fn reset(&mut self, device: &DescriptorDevice) -> Result<(), DriverError> {
-        // SAFETY: the pool is live and borrowed exclusively; the caller promises that it is of this device, which is
-        // done with its sets.
+        // SAFETY: the pool is live and borrowed exclusively; the caller promises that it belongs to this device, which
+        // is done with its sets.
         unsafe { device.driver().reset_pool(self.handle) }
     }
 
-    /// Allocates one set; `variable` is the count of the binding that has a variable one.
+    /// Allocates one set; `variable` is the count of the variable binding.
     ///
     /// # Safety
-    /// 1. Nobody else uses the pool meanwhile, and it is of this device.
-    /// 2. The layout is live, of this device, and has sets in pools with these flags
+    /// 1. Nobody else uses the pool meanwhile, and it belongs to this device.
+    /// 2. The layout is live, belongs to this device, and its sets may come from pools with these flags
     ///    (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044).
     /// 3. The layout allows the variable count
     ///    (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
@@ -157,12 +156,12 @@ impl DescriptorPool {
         self.handle
     }
 
-    /// Sets that it was made for.
+    /// The number of sets that it was created for.
     pub(crate) fn max_sets(&self) -> u32 {
         self.max_sets
     }
 
-    /// Descriptors that it was made for: what was asked for, and more where Vulkan wants it rounded.
+    /// The descriptors that it was created for: the request, rounded up if Vulkan requires it.
     pub(crate) fn counts(&self) -> &DescriptorCounts {
         &self.counts
     }
@@ -171,33 +170,32 @@ impl DescriptorPool {
         if info.name.is_empty() || !device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
             return;
         }
-        // C cannot show a name with a zero in it.
+        // A C string cannot contain a zero byte.
         let Ok(name) = CString::new(format!("{} {}", info.name, info.ordinal)) else { return };
-        // SAFETY: the pool is live and known to nobody else; the create-info of the device
-        // says that VK_EXT_debug_utils is enabled.
+        // SAFETY: the pool is live and nothing else has its handle; the create-info of the device says that
+        // VK_EXT_debug_utils is enabled.
         unsafe { device.driver().set_name(self.handle, &name) };
     }
 }
 
-/// Whether the driver's answer to a request for sets is that the pool is full.
+/// Returns true if the error says that the pool is full.
 pub(super) fn is_exhausted(error: DriverError) -> bool {
     matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
 
-/// Descriptors of a pool that count for `maxUpdateAfterBindDescriptorsInAllPools`, "the maximum number of descriptors
-/// (summed over all descriptor types)": an inline uniform block is one, for its binding. Its bytes are memory: Mesa's
-/// `anv_CreateDescriptorPool` only adds them to the size of a buffer, and `anv_GetDescriptorSetLayoutSupport` leaves such
-/// bindings out.
+/// Returns the descriptors of a pool that count towards `maxUpdateAfterBindDescriptorsInAllPools`, "the maximum number
+/// of descriptors (summed over all descriptor types)". An inline uniform block counts as one, for its binding. Its
+/// bytes are memory: Mesa's `anv_CreateDescriptorPool` only adds them to the size of a buffer, and
+/// `anv_GetDescriptorSetLayoutSupport` skips such bindings.
 fn after_bind(counts: &DescriptorCounts, flags: vk::DescriptorPoolCreateFlags) -> u64 {
     if flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND) { counts.total() } else { 0 }
 }
 
-/// Whether a pool of these counts leaves the device within its limit for update after bind.
+/// Returns true if a pool of these counts stays within the device's update-after-bind limit.
 ///
-/// Beyond it the pool can still be made. Vulkan only lets a driver refuse: pool creation "may fail with the error
-/// `VK_ERROR_FRAGMENTATION`" (`VkDescriptorPoolCreateInfo`, `VkPhysicalDeviceDescriptorIndexingProperties`), and Mesa's
-/// `anv_CreateDescriptorPool` does not look at the limit. So the limit decides which size is tried first, and the
-/// driver decides what is refused.
+/// A pool beyond the limit may still succeed: Vulkan only permits the driver to fail with `VK_ERROR_FRAGMENTATION`
+/// (`VkDescriptorPoolCreateInfo`, `VkPhysicalDeviceDescriptorIndexingProperties`), and Mesa's
+/// `anv_CreateDescriptorPool` ignores the limit. So the limit only decides which size is tried first.
 pub(super) fn keeps_limit(
     device: &DescriptorDevice,
     counts: &DescriptorCounts,
@@ -207,21 +205,21 @@ pub(super) fn keeps_limit(
     needed == 0 || needed <= device.update_after_bind_left()
 }
 
-/// The counts as a pool may have them.
+/// Adjusts the counts to valid ones.
 fn holdable(mut counts: DescriptorCounts) -> DescriptorCounts {
-    // Bytes are in fours (VUID-VkDescriptorPoolSize-type-02218).
+    // Bytes must be a multiple of 4 (VUID-VkDescriptorPoolSize-type-02218).
     let over = counts.get(DescriptorKind::InlineUniformBlock) % 4;
     if over != 0 {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::InlineUniformBlock, 4 - over));
     }
-    // A layout without descriptors has sets too, and until 2024 Vulkan required pools to have at least one size.
+    // A layout without descriptors has sets too, and until 2024 Vulkan required at least one size for each pool.
     if counts.iter().next().is_none() {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::Sampler, 1));
     }
     counts
 }
 
-/// Types that extensions bring.
+/// Checks the types of extensions.
 fn check_features(
     device: &DescriptorDevice,
     counts: &DescriptorCounts,
@@ -234,32 +232,32 @@ fn check_features(
     if missing.is_empty() { Ok(()) } else { Err(CreateDescriptorPoolError::Unsupported { missing }) }
 }
 
-/// Why a `VkDescriptorPool` was not made. Nothing was changed.
+/// The `VkDescriptorPool` could not be created. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorPoolError {
-    /// The driver's answer.
+    /// The driver failed.
     Driver {
-        /// Sets of the pool.
+        /// The number of sets in the pool.
         sets: u32,
-        /// Its descriptors, of all types.
+        /// The number of descriptors of all types.
         descriptors: u64,
-        /// What it was.
+        /// The driver's error.
         source: DriverError,
     },
-    /// The driver refused more descriptors in pools whose sets are updated after they are bound
-    /// (`maxUpdateAfterBindDescriptorsInAllPools`). Smaller pools may help, or trimming what is idle.
+    /// The driver rejected more descriptors in update-after-bind pools (`maxUpdateAfterBindDescriptorsInAllPools`).
+    /// Smaller pools, or trimming idle ones, may help.
     UpdateAfterBindLimit {
-        /// Descriptors of the pool.
+        /// The number of descriptors in the pool.
         needed: u64,
-        /// What the limit leaves.
+        /// The remaining descriptors below the limit.
         left: u64,
-        /// The driver's answer.
+        /// The driver's error.
         source: DriverError,
     },
-    /// The pool is to hold descriptors of a type that comes with features that are not enabled.
+    /// The pool needs a descriptor type whose features are not enabled.
     Unsupported {
-        /// Those features.
+        /// The missing features.
         missing: DescriptorFeatures,
     },
 }

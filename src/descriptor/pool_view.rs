@@ -1,4 +1,4 @@
-//! One descriptor pool, as whoever allocates from it shows it.
+//! The view of one descriptor pool, for debugging.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -6,37 +6,37 @@ use ash::vk;
 use super::counts::DescriptorCounts;
 
 /// One `VkDescriptorPool` of [`PersistentSets`](super::PersistentSets) or [`TransientSets`](super::TransientSets), as
-/// their `walk_pools` shows it.
+/// `walk_pools` reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DescriptorPoolView {
-    /// The pool, for naming alone.
+    /// The pool. Use the handle only for identification.
     pub handle: vk::DescriptorPool,
-    /// Sets that it was made for.
+    /// The number of sets that it was created for.
     pub sets: u32,
-    /// Descriptors that it was made for.
+    /// The descriptors that it was created for.
     pub counts: DescriptorCounts,
-    /// Sets that were allocated and not freed. Those that wait for the GPU are among them, and in a pool of recordings
-    /// all since its last reset.
+    /// Sets that are allocated and not freed. Includes sets that wait for the GPU; in a transient pool, all sets since
+    /// its last reset.
     pub live_sets: u32,
-    /// Sets that it still gives.
+    /// The number of sets that it can still provide.
     pub free_sets: u32,
-    /// Descriptors that are left for those.
+    /// The descriptors that remain for those sets.
     pub left: DescriptorCounts,
-    /// What it waits for.
+    /// The state of the pool.
     pub state: DescriptorPoolState,
 }
 
-/// What a descriptor pool does.
+/// The state of a descriptor pool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum DescriptorPoolState {
-    /// Sets come from it, or it is full.
+    /// It provides sets, or is full.
     Open,
-    /// It has no live sets, and is kept.
+    /// It has no live sets, and is kept for reuse.
     Idle,
-    /// Nothing comes from it until it is empty.
+    /// It provides no sets until it is empty.
     Sealed,
-    /// A pool of recordings, which waits for the GPU as a whole.
+    /// A transient pool that waits for the GPU as a whole.
     Waiting,
 }

@@ -1,12 +1,12 @@
-//! What drivers do that they should not, and what is done about it.
+//! Driver faults and their workarounds.
 #![forbid(unsafe_code)]
 
 use ash::vk;
 use bitflags::bitflags;
 
 bitflags! {
-    /// Faults of drivers that the library works around. [`DescriptorDevice`](super::DescriptorDevice) knows them by
-    /// driver and version; a program that knows better says so in
+    /// Driver faults that the library works around. [`DescriptorDevice`](super::DescriptorDevice) selects them by
+    /// driver and version; a program can override them with
     /// [`DescriptorDeviceCreateInfo::quirks`](super::DescriptorDeviceCreateInfo::quirks).
     ///
     /// ```
@@ -15,16 +15,16 @@ bitflags! {
     /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DescriptorQuirks: u32 {
-        /// `vkResetDescriptorPool` forgets to lower the number of sets, unless the pool was made with
-        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: such pools get that flag. Seen with Intel's driver for
-        /// Windows 31.0.101.4502.
+        /// `vkResetDescriptorPool` does not reset the number of sets, unless the pool has
+        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: pools get that flag. Seen with Intel's Windows driver
+        /// 31.0.101.4502.
         const RESET_KEEPS_SET_COUNT = 1;
-        /// `vkResetDescriptorPool` leaks: pools are destroyed and made anew instead. Seen with Qualcomm's drivers 512.597
-        /// to 512.671 for Adreno 730.
+        /// `vkResetDescriptorPool` leaks: pools are destroyed and recreated instead. Seen with Qualcomm's drivers
+        /// 512.597 to 512.671 for Adreno 730.
         const RESET_LEAKS = 1 << 1;
-        /// `VK_ERROR_FRAGMENTED_POOL` comes although the specification rules it out: pools are left to drain once they
-        /// have answered so, instead of being asked again. Seen with Arm's drivers for Mali G76. It is handled without
-        /// this switch as well; with it a pool from which sets were freed gives no more sets before it is empty.
+        /// The driver returns `VK_ERROR_FRAGMENTED_POOL` where the specification excludes it. With this flag, the
+        /// library never frees single sets in the driver. Without it, the error is handled as well: the pool provides
+        /// no more sets until it is empty. Seen with Arm's drivers for Mali G76.
         const FRAGMENTS = 1 << 2;
     }
 }
@@ -32,11 +32,11 @@ bitflags! {
 /// Qualcomm's `driverVersion` is Vulkan's encoding; these are the versions seen to leak.
 const QUALCOMM_LEAKS: std::ops::RangeInclusive<u32> =
     vk::make_api_version(0, 512, 597, 0)..=vk::make_api_version(0, 512, 671, 4095);
-/// Intel's drivers for Windows encode a version as `major << 14 | minor`, of the last two numbers that are written.
+/// Intel's Windows drivers encode a version as `major << 14 | minor`, from the last two numbers of the written version.
 const INTEL_KEEPS_COUNT: u32 = 101 << 14 | 4502;
 
 impl DescriptorQuirks {
-    /// What is known of a driver.
+    /// Returns the known faults of a driver version.
     #[must_use]
     pub fn of_driver(driver: vk::DriverId, version: u32) -> Self {
         match driver {

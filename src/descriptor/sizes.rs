@@ -1,4 +1,4 @@
-//! How large descriptors are as bytes.
+//! The sizes of descriptors in bytes.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -7,10 +7,10 @@ use super::counts::DescriptorKind;
 use super::device::DescriptorDevice;
 use super::features::DescriptorFeatures;
 
-/// The most bytes that a descriptor can have: `VK_EXT_descriptor_buffer` promises it of every size.
+/// The maximum size of a descriptor in bytes, which `VK_EXT_descriptor_buffer` guarantees.
 pub(crate) const MAX_DESCRIPTOR_BYTES: usize = 256;
 
-/// Bytes of one descriptor in a descriptor buffer, by type: each device has its own.
+/// The size in bytes of one descriptor in a descriptor buffer, by type, for one device.
 ///
 /// ```
 /// # use sublet::{descriptor::*, sim};
@@ -24,12 +24,12 @@ pub(crate) const MAX_DESCRIPTOR_BYTES: usize = 256;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DescriptorSizes {
-    /// By [`DescriptorKind::index`]; 0 for none. At most [`MAX_DESCRIPTOR_BYTES`].
+    /// Indexed by [`DescriptorKind::index`]; 0 for none. At most [`MAX_DESCRIPTOR_BYTES`].
     bytes: [u16; DescriptorKind::ALL.len()],
 }
 
 impl DescriptorSizes {
-    /// What the device says, with [`DescriptorFeatures::ROBUST_BUFFER_ACCESS`] taken into account.
+    /// Reads the sizes of the device, which depend on [`DescriptorFeatures::ROBUST_BUFFER_ACCESS`].
     #[must_use]
     pub fn of(device: &DescriptorDevice) -> Self {
         let features = device.features();
@@ -45,8 +45,8 @@ impl DescriptorSizes {
         Self { bytes }
     }
 
-    /// Bytes of a descriptor of this type. `None` where there are no descriptor buffers, for types that cannot be in
-    /// one, and for what a device must not answer: 0, and more than 256.
+    /// Returns the size of a descriptor of this type in bytes. `None` without descriptor buffers, for types that they
+    /// do not support, and for invalid reported sizes: 0, or more than 256.
     #[inline]
     #[must_use]
     pub fn get(&self, kind: DescriptorKind) -> Option<u64> {
@@ -54,8 +54,8 @@ impl DescriptorSizes {
         (bytes != 0).then(|| bytes.into())
     }
 
-    /// Bytes of a mutable descriptor that takes these types: those of the largest. `None` if one of them has no size,
-    /// or there is none.
+    /// Returns the size of a mutable descriptor that takes these types: that of the largest. `None` if one of them has
+    /// no size, or the list is empty.
     #[must_use]
     pub fn largest(&self, kinds: &[DescriptorKind]) -> Option<u64> {
         let mut largest = None;
@@ -66,7 +66,7 @@ impl DescriptorSizes {
     }
 }
 
-/// What the device says, whether it can be or not.
+/// Returns the reported size, which may be invalid.
 fn said(
     all: &vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>,
     kind: DescriptorKind,

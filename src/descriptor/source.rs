@@ -1,13 +1,13 @@
-//! A descriptor with what its view or sampler was created from.
+//! A descriptor with the create-info of its view or sampler.
 #![forbid(unsafe_code)]
 
 use ash::vk;
 
 use super::descriptor::{Descriptor, ImageDescriptor};
 
-/// A descriptor for any heap: the handle, which sets and descriptor buffers take, and what it was created from, which
-/// heaps of `VK_EXT_descriptor_heap` take instead. Such a heap looks at no handle: programs for it alone may leave the
-/// views and samplers out, and give null handles.
+/// A descriptor for any heap: the handle, for sets and descriptor buffers, and its create-info, for heaps of
+/// `VK_EXT_descriptor_heap`. Such a heap ignores handles, so programs that use only it may pass null handles and create
+/// no views or samplers.
 ///
 /// ```
 /// use ash::vk;
@@ -23,29 +23,29 @@ pub enum DescriptorSource<'a> {
     Sampler {
         /// The handle.
         sampler: vk::Sampler,
-        /// What it was created from.
+        /// The create-info of the sampler.
         info: &'a vk::SamplerCreateInfo<'a>,
     },
-    /// An image that is sampled.
+    /// A sampled image.
     SampledImage {
         /// View and layout.
         image: ImageDescriptor,
-        /// What the view was created from.
+        /// The create-info of the view.
         info: &'a vk::ImageViewCreateInfo<'a>,
     },
-    /// An image that is read and written.
+    /// A storage image.
     StorageImage {
         /// View and layout.
         image: ImageDescriptor,
-        /// What the view was created from.
+        /// The create-info of the view.
         info: &'a vk::ImageViewCreateInfo<'a>,
     },
-    /// A descriptor that says all that every heap wants: one of a buffer with its address.
+    /// A descriptor that needs no create-info in any heap: for example a buffer with its address.
     Other(Descriptor),
 }
 
 impl DescriptorSource<'_> {
-    /// What sets and descriptor buffers take of it.
+    /// Returns the descriptor for sets and descriptor buffers.
     #[must_use]
     pub const fn descriptor(&self) -> Descriptor {
         match *self {

@@ -1,4 +1,4 @@
-//! One set: from the current pool, or from the next one.
+//! Allocates one set: from the current pool, or from the next one.
 
 use ash::vk;
 
@@ -16,17 +16,17 @@ use crate::metadata::RegionId;
 #[derive(Clone, Copy)]
 struct Want<'a> {
     layout: vk::DescriptorSetLayout,
-    /// The count of the variable binding, where there is one.
+    /// The count of the variable binding, if there is one.
     variable: Option<u32>,
     need: &'a DescriptorCounts,
 }
 
-/// A pool's answer.
+/// The result of one pool.
 enum Attempt {
     Set(vk::DescriptorSet),
-    /// The counts of this list leave no room. The driver was not asked.
+    /// The counts of this list leave no room; no driver call was made.
     NoRoom,
-    /// The driver says that the pool is full.
+    /// The driver reports that the pool is full.
     Refused(DriverError),
     Failed(DriverError),
 }
@@ -37,15 +37,16 @@ fn not_allocated(want: Want<'_>, source: DriverError) -> TransientError {
 }
 
 impl TransientSets {
-    /// Allocates a set. A binding with a variable count gets as many descriptors as the layout allows.
+    /// Allocates a set. A variable binding gets the maximum number of descriptors.
     ///
     /// # Errors
     /// See [`TransientError`].
     ///
     /// # Safety
-    /// 1. The layout's handle is live, and of this value's device (VUID-VkDescriptorSetAllocateInfo-commonparent).
-    /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device
-    ///    does not use it after that ticket is done according to the clock of any later [`collect`](Self::collect)
+    /// 1. The layout's handle is live, and belongs to this value's device
+    ///    (VUID-VkDescriptorSetAllocateInfo-commonparent).
+    /// 2. Only recordings of the next [`flush`](Self::flush)'s ticket use the set: the device does not use it after
+    ///    that ticket is done according to the clock of any later [`collect`](Self::collect)
     ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
     #[inline]
     #[doc(alias = "request_descriptor_set")]
@@ -54,7 +55,7 @@ impl TransientSets {
             SetSource::Plain => self.plain,
             SetSource::AfterBind => AFTER_BIND,
             SetSource::Special => {
-                // SAFETY: the caller makes the promises of this function; the layout has as many as its maximum.
+                // SAFETY: the caller keeps the promises of this function; the count is the layout's maximum.
                 return unsafe { self.allocate_special(layout, layout.max_variable_count()) };
             }
         };
@@ -62,27 +63,26 @@ impl TransientSets {
         let (open, need) = (list.current, layout.most());
         let mut failed = None;
         if list.engine.allocate_in(open.region, need) {
-            // SAFETY: the pool is live and this value's alone, and it is for update after bind if the layout is
-            // (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044). The layout is live: the caller's promise; and it is
-            // not one without sets, which would be `Special`.
+            // SAFETY: the pool is live and only this value uses it. It is an update-after-bind pool if the layout
+            // requires one (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044). The caller promises that the layout is
+            // live; a layout without sets would be `Special`.
             match unsafe { self.device.driver().allocate_set(open.handle, layout.handle()) } {
                 Ok(set) => return Ok(set),
                 Err(error) => failed = Some(self.undo(which, open.region, need, error)),
             }
         }
         let want = Want { layout: layout.handle(), variable: None, need };
-        // SAFETY: the caller makes the promises of this function. A plain layout has sets in pools of this list.
+        // SAFETY: the caller keeps the promises of this function. Pools of this list support sets of a plain layout.
         unsafe { self.allocate_slow(which, want, failed) }
     }
 
-    /// Allocates a set whose binding with a variable count gets `count` descriptors. No more than these are taken from
-    /// the pool.
+    /// Allocates a set with `count` descriptors in its variable binding. It uses no more than these of the pool.
     ///
     /// # Errors
-    /// [`TransientError::VariableCount`] if the layout does not allow so many; for the rest see [`TransientError`].
+    /// [`TransientError::VariableCount`] if the count exceeds the layout's maximum; otherwise see [`TransientError`].
     ///
     /// # Safety
-    /// As for [`Self::allocate`].
+    /// Same as [`Self::allocate`].
     ///
     /// ```
     /// # use sublet::{descriptor::*, sim}; use ash::vk;
@@ -105,14 +105,14 @@ impl TransientSets {
         if count > max || layout.max_variable_count().is_none() {
             return Err(TransientError::VariableCount { count, max });
         }
-        // SAFETY: the promises of `Self::allocate`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::allocate`.
         unsafe { self.allocate_special(layout, Some(count)) }
     }
 
     /// Allocates a set of a [`SetSource::Special`] layout.
     ///
     /// # Safety
-    /// As for [`Self::allocate`]; `variable` is there if the layout has a variable count, which allows so many.
+    /// Same as [`Self::allocate`]; `variable` is given if the layout has a variable count, and within its maximum.
     #[inline(never)]
     unsafe fn allocate_special(
         &mut self,
@@ -124,17 +124,17 @@ impl TransientSets {
         let need = variable.map_or(*layout.most(), |count| layout.counts_with(count));
         let want = Want { layout: layout.handle(), variable, need: &need };
         let open = self.lists[which].current;
-        // SAFETY: the caller makes the promises of `Self::allocate`; `check_layout` has seen that there are such sets.
+        // SAFETY: the caller keeps the promises of `Self::allocate`; `check_layout` verified that there are such sets.
         let failed = match unsafe { self.attempt(which, open.region, want) } {
             Attempt::Set(set) => return Ok(set),
             Attempt::NoRoom => None,
             Attempt::Refused(error) | Attempt::Failed(error) => Some(error),
         };
-        // SAFETY: the caller makes the promises of `Self::allocate`; `check_layout` has seen that there are such sets.
+        // SAFETY: the caller keeps the promises of `Self::allocate`; `check_layout` verified that there are such sets.
         unsafe { self.allocate_slow(which, want, failed) }
     }
 
-    /// Whether there are sets of a layout in these pools.
+    /// Checks that these pools support sets of a layout.
     fn check_layout(&self, layout: &SetLayout) -> Result<(), TransientError> {
         use vk::DescriptorSetLayoutCreateFlags as Flags;
         let flags = layout.flags();
@@ -153,7 +153,7 @@ impl TransientSets {
         }
     }
 
-    /// Gives the counts back of a set that the driver did not make.
+    /// Returns the counts of a set that the driver failed to allocate.
     #[cold]
     fn undo(
         &mut self,
@@ -167,18 +167,19 @@ impl TransientSets {
         error
     }
 
-    /// Asks one pool.
+    /// Tries one pool.
     ///
     /// # Safety
-    /// As for [`Self::allocate`]; the region is of this list, and the layout has sets in pools of this list.
+    /// Same as [`Self::allocate`]; the region belongs to this list, and the layout has sets in pools of this list.
     unsafe fn attempt(&mut self, which: usize, region: RegionId, want: Want<'_>) -> Attempt {
         let list = &mut self.lists[which];
         if !list.engine.allocate_in(region, want.need) {
             return Attempt::NoRoom;
         }
         let Some(slot) = list.slot(region) else { return Attempt::NoRoom };
-        // SAFETY: the pool is live and this value's alone, and it is for update after bind if the layout is. The caller
-        // promises that the layout is live, has sets in such pools, and allows the variable count.
+        // SAFETY: the pool is live and only this value uses it, and it is an update-after-bind pool if the layout
+        // requires one. The caller promises that the layout is live, has sets in such pools, and allows the variable
+        // count.
         match unsafe { slot.pool.allocate(&self.device, want.layout, want.variable) } {
             Ok(set) => Attempt::Set(set),
             Err(error) => {
@@ -188,13 +189,13 @@ impl TransientSets {
         }
     }
 
-    /// The current pool has no room, or the driver did not give a set from it.
+    /// Slow path: the current pool has no room, or the driver failed to allocate from it.
     ///
-    /// Tries the second open pool, then a free one, then a new one, and no more: a driver that refuses a set out of a
-    /// new pool is not asked for another pool.
+    /// Tries the second open pool, then a free one, then a new one. If the driver fails to allocate from a new pool,
+    /// the function stops.
     ///
     /// # Safety
-    /// As for [`Self::attempt`].
+    /// Same as [`Self::attempt`].
     #[cold]
     #[inline(never)]
     unsafe fn allocate_slow(
@@ -217,11 +218,11 @@ impl TransientSets {
             let (need, capacity) = (Box::new(*want.need), Box::new(*capacity));
             return Err(TransientError::TooLarge { need, capacity });
         }
-        // After a refusal the second pool is the current one.
+        // After a failure, the second pool has become the current one.
         let Open { region: current, .. } = self.lists[which].current;
         let Open { region: second, .. } = self.lists[which].second;
         let second = if failed.is_some() { current } else { second };
-        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::attempt`.
         match unsafe { self.attempt(which, second, want) } {
             Attempt::Set(set) => {
                 if failed.is_none() {
@@ -236,14 +237,14 @@ impl TransientSets {
             }
             Attempt::Failed(source) => return Err(not_allocated(want, source)),
         }
-        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::attempt`.
         unsafe { self.allocate_in_next(which, want) }
     }
 
     /// Allocates from a pool without sets: a free one, or a new one.
     ///
     /// # Safety
-    /// As for [`Self::attempt`].
+    /// Same as [`Self::attempt`].
     unsafe fn allocate_in_next(
         &mut self,
         which: usize,
@@ -252,13 +253,13 @@ impl TransientSets {
         let free = self.lists[which].take_free(want.need);
         let mut worn = None;
         if let Some(region) = free {
-            // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
+            // SAFETY: the caller keeps the promises of `Self::attempt`.
             match unsafe { self.attempt(which, region, want) } {
                 Attempt::Set(set) => {
                     self.lists[which].open(region);
                     return Ok(set);
                 }
-                // It had sets before: perhaps this driver's resets do not give everything back. Try a new pool.
+                // The pool had sets before: the driver's resets may not restore the full capacity. Try a new pool.
                 Attempt::Refused(source)
                     if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) =>
                 {
@@ -275,7 +276,7 @@ impl TransientSets {
                 return Err(error);
             }
         };
-        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
+        // SAFETY: the caller keeps the promises of `Self::attempt`.
         match unsafe { self.attempt(which, region, want) } {
             Attempt::Set(set) => {
                 self.lists[which].open(region);
@@ -291,7 +292,7 @@ impl TransientSets {
         }
     }
 
-    /// The driver gave no set out of a pool that should have had one.
+    /// Counts a failure of the driver to allocate from a pool that should have a set.
     fn count_refusal(&mut self, which: usize, region: RegionId, error: DriverError) {
         self.refusals += 1;
         if let Some(slot) = self.lists[which].slot(region) {
@@ -299,7 +300,7 @@ impl TransientSets {
         }
     }
 
-    /// A pool without sets gave none: it is free for other layouts.
+    /// Frees a pool without sets that failed to provide one, for use by other layouts.
     fn put_aside(
         &mut self,
         which: usize,
@@ -316,12 +317,12 @@ impl TransientSets {
                 TransientError::Refused { need, capacity, source }
             }
             Attempt::Failed(source) => TransientError::Driver { need, source },
-            // A pool is made for what it is to hold: this is not reached.
+            // Unreachable: a new pool has room for the set.
             Attempt::Set(_) | Attempt::NoRoom => TransientError::TooLarge { need, capacity },
         }
     }
 
-    /// Makes a pool with room for `need`. At the limit it replaces a free pool, the worn one first.
+    /// Creates a pool with room for `need`. At the limit it replaces a free pool, the worn one first.
     fn make_pool(
         &mut self,
         which: usize,
@@ -341,8 +342,8 @@ impl TransientSets {
         }
         let size = self.next_size(which, need);
         let fits = |sets: &Self, size: &Size| keeps_limit(&sets.device, &size.counts, sets.flags_of(which));
-        // The device's limit counts free pools too, and room for later: both are given up before the limit is passed,
-        // and before a driver's refusal is an error.
+        // Free pools and spare room also count towards the device's limit. Both are given up before the limit is
+        // exceeded, and before a driver failure becomes an error.
         let mut first = size;
         let kept = fits(self, &size);
         if !kept {

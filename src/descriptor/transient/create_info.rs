@@ -1,4 +1,4 @@
-//! How transient sets are made, also from what a program would make one pool from.
+//! The parameters of transient sets, also derived from the create-info of a pool.
 
 use std::error::Error;
 use std::ffi::c_void;
@@ -9,32 +9,32 @@ use ash::vk;
 use crate::descriptor::layout::slice;
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
 
-/// How large pools are.
+/// The sizes of pools.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum PoolSizing {
-    /// After what recent recordings took of each type, so that none runs out long before the others. The sizes of the
-    /// create-info are for the time before something was learned.
+    /// Derived from the use of each type in recent recordings, so that no type runs out long before the others. The
+    /// sizes in the create-info apply until there is data.
     #[default]
     Learned,
-    /// As the create-info says, all of them.
+    /// The sizes in the create-info.
     Fixed,
 }
 
-/// What becomes of a set that needs more descriptors than the create-info's counts.
+/// The handling of a set that needs more descriptors than the create-info's counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum LargeSets {
     /// It gets a pool that is large enough.
     #[default]
     Grow,
-    /// It is refused: [`TransientError::TooLarge`](super::TransientError::TooLarge). Without counts nothing is too
+    /// It is rejected: [`TransientError::TooLarge`](super::TransientError::TooLarge). Without counts nothing is too
     /// large.
     Refuse,
 }
 
-/// How [`TransientSets`](super::TransientSets) are made. The default suits most programs: it learns everything from
-/// what is asked.
+/// The parameters of [`TransientSets`](super::TransientSets). The default suits most programs: it learns the sizes from
+/// the requests.
 ///
 /// ```
 /// use sublet::descriptor::{DescriptorCounts, DescriptorKind, PoolSizing, TransientSetsCreateInfo};
@@ -48,31 +48,31 @@ pub enum LargeSets {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TransientSetsCreateInfo {
-    /// Sets of a pool; not zero. 64 by default.
+    /// The number of sets in a pool; not zero. 64 by default.
     pub sets_per_pool: u32,
-    /// Descriptors of a pool, of each type. None by default: then the layouts say it.
+    /// The number of descriptors of each type in a pool. Zero by default: derived from the layouts.
     pub counts: DescriptorCounts,
-    /// How large pools are.
+    /// The sizes of pools.
     pub sizing: PoolSizing,
-    /// The most sets of a pool whose size was learned. 1,024 by default.
+    /// The maximum number of sets in a pool with a learned size. 1,024 by default.
     pub max_sets_per_pool: u32,
-    /// What becomes of a set that needs more than `counts`.
+    /// The handling of a set that needs more than `counts`.
     pub large_sets: LargeSets,
-    /// Pools that are made at the start, if there are counts, and that [`trim`](super::TransientSets::trim) keeps. 2 by
-    /// default: the current one, and a spare.
+    /// The number of pools that are created at the start, if there are counts, and that
+    /// [`trim`](super::TransientSets::trim) keeps. 2 by default: the current one and a spare.
     pub min_pools: usize,
-    /// Pools at once. No limit by default but 2^20, above which there never are any.
+    /// The maximum number of pools. Unlimited by default, except for the fixed maximum of 2^20.
     pub max_pools: usize,
-    /// Pools are used on for the next recording after [`flush`](super::TransientSets::flush), and are reset when all
-    /// recordings that used them are done. Otherwise each recording has pools of its own, which is the default: they
-    /// come back sooner.
+    /// If true, the next recording continues to use the pools after [`flush`](super::TransientSets::flush), and a pool
+    /// is reset when all its recordings are done. By default, each recording has its own pools, which are reusable
+    /// sooner.
     pub share_pools: bool,
-    /// Flags of the pools. `UPDATE_AFTER_BIND` here has all sets come from such pools; without it only those that need
-    /// it do.
+    /// The flags of the pools. With `UPDATE_AFTER_BIND`, all sets come from such pools; otherwise only sets that need
+    /// it.
     pub flags: vk::DescriptorPoolCreateFlags,
-    /// The types that mutable descriptors may have in any layout. With none, all types, which may take more memory.
+    /// The types that mutable descriptors may have in any layout. Empty means all types, which may take more memory.
     pub mutable_types: Vec<vk::DescriptorType>,
-    /// What debuggers show, followed by a number for each pool.
+    /// The name for debuggers, followed by a number for each pool.
     pub name: String,
 }
 
@@ -95,11 +95,11 @@ impl Default for TransientSetsCreateInfo {
 }
 
 impl TransientSetsCreateInfo {
-    /// Pools of one size: so many sets, with so many descriptors in all of them. A set that needs more is refused.
+    /// Uses pools of one size, with `max_sets` sets and these descriptors in total. A set that needs more is rejected.
     ///
     /// # Errors
-    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or a type that is not known; and if the counts of a
-    /// type add up to more than a pool can be asked for.
+    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or an unknown type; and if the counts of a type add
+    /// up to more than a pool can hold.
     pub fn from_sizes(
         max_sets: u32,
         sizes: &[vk::DescriptorPoolSize],
@@ -134,17 +134,17 @@ impl TransientSetsCreateInfo {
         })
     }
 
-    /// Pools like the one that the program would have made itself. A set that does not fit one is refused.
+    /// Uses pools like the one that the program would create itself. A set that does not fit one is rejected.
     ///
-    /// `VkDescriptorPoolInlineUniformBlockCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT` may be in the chain.
+    /// The chain may contain `VkDescriptorPoolInlineUniformBlockCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT`.
     ///
     /// # Errors
-    /// As [`Self::from_sizes`], and [`PoolTemplateError::UnknownStructure`] for everything else in the chain: there is
-    /// no telling what it would mean for the pools that are made later.
+    /// Same as [`Self::from_sizes`], and [`PoolTemplateError::UnknownStructure`] for all other structures in the chain,
+    /// because their effect on later pools is unknown.
     ///
     /// # Safety
-    /// The create-info and its chain are valid (VUID-vkCreateDescriptorPool-pCreateInfo-parameter), but for sizes,
-    /// counts and structures that are refused.
+    /// The create-info and its chain are valid (VUID-vkCreateDescriptorPool-pCreateInfo-parameter), except for sizes,
+    /// counts and structures that are rejected.
     ///
     /// ```
     /// use ash::vk;
@@ -163,7 +163,7 @@ impl TransientSetsCreateInfo {
         // (VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter).
         let sizes = unsafe { slice(info.p_pool_sizes, info.pool_size_count) };
         let mut made = Self::from_sizes(info.max_sets, sizes, info.flags)?;
-        // SAFETY: the chain is valid: the caller's promise.
+        // SAFETY: the caller promises that the chain is valid.
         unsafe { made.read_chain(info.p_next, sizes) }?;
         Ok(made)
     }
@@ -182,14 +182,14 @@ impl TransientSetsCreateInfo {
             match link.s_type {
                 vk::StructureType::DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO => {
                     let inline = next.cast::<vk::DescriptorPoolInlineUniformBlockCreateInfo<'_>>();
-                    // SAFETY: its type says that it is this structure.
+                    // SAFETY: the type tag identifies this structure.
                     let inline = unsafe { &*inline };
                     let bindings = inline.max_inline_uniform_block_bindings;
                     self.counts = self.counts.with_inline_uniform_bindings(bindings);
                 }
                 vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
                     let mutable = next.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
-                    // SAFETY: its type says that it is this structure.
+                    // SAFETY: the type tag identifies this structure.
                     let mutable = unsafe { &*mutable };
                     // SAFETY: VUID-VkMutableDescriptorTypeCreateInfoEXT-pMutableDescriptorTypeLists-parameter.
                     unsafe { self.read_mutable_types(mutable, sizes) };
@@ -208,7 +208,7 @@ impl TransientSetsCreateInfo {
         mutable: &vk::MutableDescriptorTypeCreateInfoEXT<'_>,
         sizes: &[vk::DescriptorPoolSize],
     ) {
-        // SAFETY: the structure is valid: the caller's promise.
+        // SAFETY: the caller promises that the structure is valid.
         let lists = unsafe {
             slice(mutable.p_mutable_descriptor_type_lists, mutable.mutable_descriptor_type_list_count)
         };
@@ -216,7 +216,7 @@ impl TransientSetsCreateInfo {
         for (at, _) in sizes.iter().enumerate().filter(|(_, size)| size.ty == vk::DescriptorType::MUTABLE_EXT)
         {
             let Some(list) = lists.get(at).filter(|list| list.descriptor_type_count != 0) else {
-                // One that takes all types.
+                // A size without a list accepts all types.
                 self.mutable_types = Vec::new();
                 return;
             };
@@ -231,7 +231,7 @@ impl TransientSetsCreateInfo {
     }
 }
 
-/// Why a pool's create-info is no template for pools.
+/// The create-info of a pool cannot be a template for pools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PoolTemplateError {
@@ -239,24 +239,24 @@ pub enum PoolTemplateError {
     NoSets,
     /// There are no sizes.
     NoSizes,
-    /// A size is of no descriptors.
+    /// A size has no descriptors.
     ZeroSize {
-        /// Which one.
+        /// The index of the size.
         index: usize,
     },
-    /// A size is of a type that the library does not know.
+    /// A size has a type that the library does not support.
     UnknownType {
-        /// Which one.
+        /// The index of the size.
         index: usize,
         /// Its type.
         descriptor_type: vk::DescriptorType,
     },
-    /// The sizes of one type are together more than Vulkan can be asked for.
+    /// The sizes of one type exceed the range of Vulkan's count.
     TooMany {
         /// The type.
         descriptor_type: vk::DescriptorType,
     },
-    /// A structure in the chain that the library does not know, and could not give to the pools that are made later.
+    /// The chain has a structure that the library does not support, so it cannot be passed to later pools.
     UnknownStructure {
         /// Its type.
         s_type: vk::StructureType,

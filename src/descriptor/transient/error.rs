@@ -1,4 +1,4 @@
-//! Why there is no set, and why there are no transient sets at all.
+//! Errors of transient sets.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,68 +10,68 @@ use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, DescriptorF
 use crate::device::DriverError;
 use crate::retire::OtherClock;
 
-/// Why a set was not allocated. Nothing that was allocated before is touched.
+/// The set was not allocated. Existing sets are unaffected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TransientError {
-    /// The set needs more than the create-info's pools hold, and [`LargeSets::Refuse`](super::LargeSets::Refuse) was
-    /// chosen. Vulkan was not called.
+    /// The set needs more than a pool of the create-info holds, and [`LargeSets::Refuse`](super::LargeSets::Refuse) is
+    /// set. Vulkan was not called.
     TooLarge {
-        /// What the set needs.
+        /// The counts of the set.
         need: Box<DescriptorCounts>,
-        /// What a pool holds.
+        /// The capacity of a pool.
         capacity: Box<DescriptorCounts>,
     },
-    /// There are no sets of such a layout, or not from these pools: its descriptors are pushed, or are in a descriptor
-    /// buffer, or are the host's only.
+    /// Such a layout has no sets, or none in these pools: its descriptors are pushed, are in a descriptor buffer, or
+    /// are host-only.
     NoSetsOfLayout {
         /// The layout's flags.
         flags: vk::DescriptorSetLayoutCreateFlags,
     },
-    /// A variable count above what the layout allows.
+    /// The variable count exceeds the layout's maximum.
     VariableCount {
-        /// What was asked for.
+        /// The requested count.
         count: u32,
-        /// The most that there can be; 0 for a layout without such a binding.
+        /// The maximum; 0 for a layout without a variable binding.
         max: u32,
     },
-    /// The layout has mutable descriptors of a type that the create-info does not name.
+    /// The layout has mutable descriptors of a type that is not in the create-info.
     MutableType {
         /// The type.
         descriptor_type: vk::DescriptorType,
     },
-    /// All pools are in use, and there may not be more ([`max_pools`](super::TransientSetsCreateInfo::max_pools)).
-    /// `collect` helps once recordings are done.
+    /// All pools are in use, and the limit ([`max_pools`](super::TransientSetsCreateInfo::max_pools)) is reached. Call
+    /// `collect` once recordings are done.
     PoolLimit {
-        /// The most that there may be.
+        /// The maximum number of pools.
         max_pools: usize,
     },
-    /// More free pools were asked for than there may be ([`max_pools`](super::TransientSetsCreateInfo::max_pools)).
+    /// The requested number of free pools exceeds the limit ([`max_pools`](super::TransientSetsCreateInfo::max_pools)).
     TooManyPools {
-        /// Free pools that were asked for.
+        /// The requested number of free pools.
         asked: usize,
-        /// The most pools that there may be.
+        /// The maximum number of pools.
         max_pools: usize,
     },
-    /// There was no pool for it, and none could be made.
+    /// No pool had room, and none could be created.
     Pool {
-        /// Why.
+        /// The error of the creation.
         source: CreateDescriptorPoolError,
     },
-    /// A pool that has room for the set, and no other set in it, refused. It is kept, for other layouts.
+    /// An empty pool with room for the set failed to provide it. The pool is kept for other layouts.
     Refused {
-        /// What the set needs.
+        /// The counts of the set.
         need: Box<DescriptorCounts>,
-        /// What the pool holds.
+        /// The capacity of the pool.
         capacity: Box<DescriptorCounts>,
-        /// What the driver said.
+        /// The driver's error.
         source: DriverError,
     },
-    /// The driver failed for another reason than that a pool is full.
+    /// The driver failed for another reason than a full pool.
     Driver {
-        /// What the set needs.
+        /// The counts of the set.
         need: Box<DescriptorCounts>,
-        /// What it said.
+        /// The driver's error.
         source: DriverError,
     },
 }
@@ -114,28 +114,28 @@ impl Error for TransientError {
     }
 }
 
-/// Why there are no [`TransientSets`](super::TransientSets). Nothing was made.
+/// The [`TransientSets`](super::TransientSets) could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateTransientSetsError {
-    /// Without Vulkan 1.1 or `VK_KHR_maintenance1` a pool that is full may not say so, and asking it is invalid.
+    /// Without Vulkan 1.1 or `VK_KHR_maintenance1`, a full pool may not report it, and allocating from it is invalid.
     Unsupported {
-        /// What is not enabled.
+        /// The missing features.
         missing: DescriptorFeatures,
     },
     /// [`sets_per_pool`](super::TransientSetsCreateInfo::sets_per_pool) or
     /// [`max_sets_per_pool`](super::TransientSetsCreateInfo::max_sets_per_pool) is zero.
     NoSets,
-    /// More pools at the start than there may be.
+    /// The number of initial pools exceeds the limit.
     MinPools {
-        /// Pools at the start.
+        /// The number of initial pools.
         min_pools: usize,
-        /// The most that there may be.
+        /// The maximum number of pools.
         max_pools: usize,
     },
-    /// The pools for the start could not be made.
+    /// The initial pools could not be created.
     Pool {
-        /// Why.
+        /// The error of the creation.
         source: CreateDescriptorPoolError,
     },
 }
@@ -167,18 +167,18 @@ impl Error for CreateTransientSetsError {
     }
 }
 
-/// Some pools are not free although they might be: the driver did not reset them, and they are kept as they are for the
-/// next [`collect`](super::TransientSets::collect); or they wait for tickets of another clock. All others that were
-/// done were reset.
+/// Some pools that could be free are not. Either the driver failed to reset them, and the next
+/// [`collect`](super::TransientSets::collect) retries; or they wait for tickets of another clock. All other completed
+/// pools were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectError {
-    /// Pools that are free again.
+    /// The number of pools that became free.
     pub collected: usize,
-    /// Pools that are done, and not reset.
+    /// The number of completed pools that were not reset.
     pub left: usize,
-    /// The driver's first answer that was an error.
+    /// The driver's first error.
     pub source: Option<DriverError>,
-    /// Sets wait for tickets of another clock, which alone says that they are done.
+    /// Set if sets wait for tickets of another clock. Only that clock can report them as done.
     pub other_clock: Option<OtherClock>,
 }
 

@@ -1,7 +1,7 @@
-//! How large the next pool is to be: what recent recordings took says it.
+//! Chooses the size of the next pool from the use of recent recordings.
 //!
-//! A pool that is made is for what the recording still wants, if it is like those before it. So all kinds are as many
-//! as were used together, and none runs out long before the others.
+//! A new pool is sized for the remainder of the recording, assuming that it resembles earlier ones. The mix of types
+//! follows past use, so that no type runs out long before the others.
 #![forbid(unsafe_code)]
 
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
@@ -10,42 +10,42 @@ use crate::metadata::CountedCapacity;
 /// Sets and descriptors.
 pub(super) type Size = CountedCapacity<DescriptorCounts>;
 
-/// Recordings that are remembered.
+/// The number of recordings in the history.
 const REMEMBERED: usize = 8;
-/// Before anything was learned a pool holds so many descriptors of a layout, or one set if that has more.
+/// The number of descriptors in a pool without history; one set, if a set has more.
 const FIRST_DESCRIPTORS: u64 = 4096;
-/// So many bytes of inline uniform blocks are as much as a descriptor.
+/// The number of inline uniform block bytes that count as one descriptor.
 const BYTES_OF_ONE: u64 = 32;
-/// A pool is larger than what was learned by this part, so that a little more than before still fits.
+/// The reciprocal of the margin above the learned size, so that slightly larger recordings still fit.
 const MARGIN: u32 = 8;
 
-/// The limits of what is learned.
+/// The limits of learned sizes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Of a pool before anything was learned.
+    /// The number of sets in a pool without history.
     pub(super) sets: u32,
     pub(super) max_sets: u32,
-    /// Before anything was learned; `None`: by the layouts.
+    /// The counts without history; `None` means derived from the layouts.
     pub(super) template: Option<DescriptorCounts>,
-    /// Pools outlive recordings: one recording's use is not what they are for.
+    /// Pools outlive recordings, so their size is not the use of one recording.
     pub(super) shared: bool,
 }
 
-/// What was learned.
+/// The learned data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Learned {
-    /// What recordings took, the oldest of them at `next` once there are as many as are remembered.
+    /// The use of past recordings; once the history is full, the oldest is at `next`.
     history: [Size; REMEMBERED],
     known: usize,
     next: usize,
-    /// For the layouts that were seen.
+    /// The counts derived from the layouts so far.
     guess: DescriptorCounts,
-    /// Of what found no room in this recording: the largest of each kind.
+    /// The largest request of each kind that found no room in this recording.
     largest: DescriptorCounts,
 }
 
 impl Learned {
-    /// A recording took `used`, and is over.
+    /// Records that a recording ended after using `used`.
     pub(super) fn remember(&mut self, used: &Size) {
         self.largest = DescriptorCounts::new();
         if used.grants == 0 {
@@ -56,13 +56,13 @@ impl Learned {
         self.known = (self.known + 1).min(REMEMBERED);
     }
 
-    /// What a recording takes: for each kind the second of the remembered, so that a single one that was large says
-    /// nothing.
+    /// Returns the expected use of a recording: the second largest of each kind in the history, so that one large
+    /// recording has no effect.
     fn expected(&self) -> Option<Size> {
         let mut most = self.history[..self.known].first().copied()?;
         let mut second = most;
         for (at, size) in self.history[..self.known].iter().enumerate().skip(1) {
-            // The second of two is the smaller one.
+            // The second largest of two is the smaller one.
             let lower = most.counts.zip(&size.counts, u32::min);
             second.counts = if at == 1 { lower } else { second.counts.max(&lower) };
             most.counts = most.counts.max(&size.counts);
@@ -73,9 +73,9 @@ impl Learned {
         Some(second)
     }
 
-    /// What a pool is to hold that is made for `need`, in a recording that took `used` so far.
+    /// Returns the size of a pool that is created for `need`, in a recording that has used `used` so far.
     pub(super) fn pool_size(&mut self, bounds: &Bounds, used: &Size, need: &DescriptorCounts) -> Size {
-        // Without its largest: what was asked for once is no reason to think that it will be again.
+        // Excludes the largest request, which may be a single occurrence.
         let again = Size {
             grants: used.grants.saturating_sub(1),
             counts: used.counts.minus(&self.largest.zip(&used.counts, u32::min)),
@@ -109,7 +109,7 @@ impl Learned {
         size
     }
 
-    /// Before anything was learned.
+    /// Returns the counts without history.
     fn first(&mut self, bounds: &Bounds, need: &DescriptorCounts) -> DescriptorCounts {
         if let Some(template) = bounds.template {
             return template;
@@ -120,21 +120,21 @@ impl Learned {
     }
 }
 
-/// How often the counts fit what a pool holds that is not known to be needed.
+/// Returns how often the counts fit into the size of a pool without history.
 fn times_that_fit(counts: &DescriptorCounts) -> u32 {
     let bytes = u64::from(counts.get(DescriptorKind::InlineUniformBlock));
     let descriptors = counts.total() + bytes / BYTES_OF_ONE;
     u32::try_from(FIRST_DESCRIPTORS / descriptors.max(1)).unwrap_or(u32::MAX)
 }
 
-/// The same mix for at least so many sets, where that does not make it large.
+/// Scales the size to at least this many sets, while it stays small.
 fn stretched(size: &Size, sets: u32) -> Size {
     let by_sets = sets.div_ceil(size.grants.max(1));
     let factor = by_sets.min(times_that_fit(&size.counts)).max(1);
     Size { grants: size.grants.saturating_mul(factor), counts: size.counts.times(factor) }
 }
 
-/// Each count times `part / whole`, rounded up.
+/// Multiplies each count by `part / whole`, rounded up.
 fn scaled(counts: &DescriptorCounts, part: u32, whole: u32) -> DescriptorCounts {
     let of = |count: u32, _| {
         let exact = (u64::from(count) * u64::from(part)).div_ceil(u64::from(whole.max(1)));
@@ -169,7 +169,7 @@ mod tests {
         let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
         assert!((300..=340).contains(&size.grants), "{size:?}");
         assert!((600..=680).contains(&images_of(&size)), "{size:?}");
-        // Half of it is there already.
+        // Half of the expected use is already there.
         let size = learned.pool_size(&BOUNDS, &of(280, 560), &images(2));
         assert!((279..=320).contains(&size.grants), "what was used may be used again: {size:?}");
     }

@@ -1,4 +1,4 @@
-//! The pools of one kind: which one gives sets, which wait for the device, which are free. It never calls the driver.
+//! The pools of one kind and their states: open, waiting for the device, free. Makes no driver calls.
 //!
 //! ```text
 //!              take            no room, or flush            its tickets are done          reset
@@ -8,10 +8,10 @@
 //!
 //! Invariants:
 //! - T1: a pool is in one place: open (`current` or `second`), closed, waiting, ready or free.
-//! - T2: a pool that is open, ready or free waits for no ticket, except that an open one may where pools are shared.
-//! - T3: a free pool has no sets. A pool that is not open and is not free is sealed.
-//! - T4: a waiting pool has as many `pending` as there are entries of it in `retired`.
-//! - T5: an open pool has sets: it is opened when it has given one, and closed before it is reset.
+//! - T2: a pool that is open, ready or free waits for no ticket, except an open one if pools are shared.
+//! - T3: a free pool has no sets. A pool that is neither open nor free is sealed.
+//! - T4: a waiting pool has as many `pending` tickets as entries in `retired`.
+//! - T5: an open pool has sets: it is opened after its first set, and closed before it is reset.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -29,15 +29,15 @@ pub(super) const NONE: RegionId = RegionId(u32::MAX);
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) pool: DescriptorPool,
-    /// Tickets that it waits for.
+    /// The number of tickets that it waits for.
     pending: u32,
-    /// What was granted at the last flush.
+    /// The granted counts at the last flush.
     flushed: Size,
-    /// It was never reset: if it refuses, that is not because of what was in it before.
+    /// True if it was never reset, so a failure cannot come from an incomplete reset.
     pub(super) fresh: bool,
 }
 
-/// A pool that sets come from.
+/// A pool that provides sets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     pub(super) region: RegionId,
@@ -46,10 +46,10 @@ pub(super) struct Open {
 
 const CLOSED: Open = Open { region: NONE, handle: vk::DescriptorPool::null() };
 
-/// Sums for statistics.
+/// Totals for statistics.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sums {
-    /// Sets of pools that were reset or destroyed since.
+    /// The number of sets in pools that were reset or destroyed.
     pub(super) recycled_sets: u64,
     pub(super) sealed: u64,
     pub(super) wasted_sets: u64,
@@ -61,15 +61,15 @@ pub(super) struct Sums {
 pub(super) struct List {
     pub(super) engine: Counted<DescriptorCounts>,
     pub(super) slots: Vec<Option<Slot>>,
-    /// Asked first.
+    /// Tried first.
     pub(super) current: Open,
-    /// Had room when another was opened. Asked when the current one has none.
+    /// It still had room when another pool was opened. Tried when the current one is full.
     pub(super) second: Open,
     closed: Vec<RegionId>,
     retired: Retire<RegionId>,
     pub(super) ready: Vec<RegionId>,
     pub(super) free: Vec<RegionId>,
-    /// Of closed pools, in this recording.
+    /// The use of closed pools in this recording.
     used: Size,
     pub(super) learned: Learned,
     pub(super) sums: Sums,
@@ -77,7 +77,7 @@ pub(super) struct List {
 }
 
 impl Slot {
-    /// For the device.
+    /// Returns true if it waits for the device.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending != 0
     }
@@ -110,7 +110,7 @@ impl List {
         let at = index(region.0);
         if at == self.slots.len() {
             self.slots.push(None);
-            // So that nothing has to grow when pools only change places.
+            // Reserves now, so that moving pools between places allocates nothing.
             let slots = self.slots.len();
             for places in [&mut self.closed, &mut self.ready, &mut self.free] {
                 places.reserve(slots - places.len());
@@ -121,7 +121,7 @@ impl List {
         region
     }
 
-    /// Takes a pool out that is in no place any more. Its sets are forgotten.
+    /// Removes a pool that is in no place. Its sets are dropped.
     pub(super) fn remove(&mut self, region: RegionId) -> Option<DescriptorPool> {
         let slot = self.slots.get_mut(index(region.0))?.take()?;
         self.sums.recycled_sets += u64::from(self.engine.region_grants(region));
@@ -150,13 +150,13 @@ impl List {
         Size { grants: usage.grants, counts: usage.capacity.counts.minus(&usage.room.counts) }
     }
 
-    /// What was granted since the last flush.
+    /// Returns the counts that were granted since the last flush.
     fn granted_since(&self, region: RegionId) -> Size {
         let (now, then) = (self.granted(region), self.slot(region).map_or(NOTHING, |slot| slot.flushed));
         Size { grants: now.grants - then.grants, counts: now.counts.minus(&then.counts) }
     }
 
-    /// What this recording took so far.
+    /// Returns the use of this recording so far.
     pub(super) fn used(&self) -> Size {
         let mut used = self.used;
         for open in [self.current, self.second] {
@@ -167,13 +167,13 @@ impl List {
         used
     }
 
-    /// Takes out the last free pool that has room for `need`. It is in no place then.
+    /// Takes the last free pool that has room for `need`. It is then in no place.
     pub(super) fn take_free(&mut self, need: &DescriptorCounts) -> Option<RegionId> {
         let at = self.free.iter().rposition(|&region| self.engine.fits(region, need))?;
         Some(self.free.remove(at))
     }
 
-    /// Opens a pool that is in no place. Of those that were open the one with more sets left stays so.
+    /// Opens a pool that is in no place. Of the two open ones, the one with more sets left stays open.
     pub(super) fn open(&mut self, region: RegionId) {
         let Some(slot) = self.slot(region) else { return };
         let new = Open { region, handle: slot.pool.handle() };
@@ -198,12 +198,12 @@ impl List {
         }
     }
 
-    /// Asks the second pool first from now on.
+    /// Swaps the two open pools.
     pub(super) fn swap(&mut self) {
         std::mem::swap(&mut self.current, &mut self.second);
     }
 
-    /// No more sets come from an open pool.
+    /// Closes an open pool.
     pub(super) fn shut(&mut self, region: RegionId) {
         if self.current.region == region {
             self.current = std::mem::replace(&mut self.second, CLOSED);
@@ -215,7 +215,7 @@ impl List {
         self.close(region);
     }
 
-    /// Finds the place of a pool that is no longer open.
+    /// Moves a pool that is no longer open to its place.
     fn close(&mut self, region: RegionId) {
         let Some(slot) = self.slot(region) else { return };
         let pending = slot.pending;
@@ -233,8 +233,8 @@ impl List {
         }
     }
 
-    /// Everything that was granted since the last flush belongs to `ticket`. Unless pools are shared, the open ones are
-    /// closed.
+    /// Assigns everything that was granted since the last flush to `ticket`. Closes the open pools, unless pools are
+    /// shared.
     pub(super) fn flush(&mut self, ticket: Ticket, shared: bool) {
         let used = self.used();
         if used.grants == 0 {
@@ -251,8 +251,8 @@ impl List {
                 self.shut(open.region);
             }
         }
-        // In the order in which they were closed: later ones were made when more was known of the recording, and come
-        // back last, to be used first.
+        // In closing order: later pools were sized with more knowledge of the recording. They return last, and are used
+        // first.
         for at in 0..self.closed.len() {
             self.retire(self.closed[at], ticket);
         }
@@ -269,7 +269,7 @@ impl List {
         }
     }
 
-    /// Whether what waits is of the ticket's clock.
+    /// Checks that the pending tickets belong to the same clock as `ticket`.
     pub(super) fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
         self.retired.check(ticket)
     }
@@ -281,7 +281,7 @@ impl List {
             let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };
             slot.pending = slot.pending.saturating_sub(1);
             let is_open = current.region == region || second.region == region;
-            // Where pools are shared, it may have been closed with sets that were not flushed yet.
+            // A shared pool may have been closed with sets that are not flushed yet.
             let flushed = engine.region_grants(region) == slot.flushed.grants;
             if slot.pending == 0 && !is_open && flushed {
                 ready.push(region);
@@ -290,7 +290,7 @@ impl List {
         collected.err()
     }
 
-    /// The driver has reset a pool, which is in no place: it is free.
+    /// Frees a pool in no place, after the driver has reset it.
     pub(super) fn recycle(&mut self, region: RegionId) {
         self.sums.resets += 1;
         self.sums.recycled_sets += u64::from(self.engine.region_grants(region));
@@ -302,7 +302,7 @@ impl List {
         self.free.push(region);
     }
 
-    /// Closes the open pools that nothing was taken from since the last flush.
+    /// Closes the open pools that provided no set since the last flush.
     pub(super) fn close_idle(&mut self) {
         for open in [self.current, self.second] {
             if open.region != NONE && self.granted_since(open.region).grants == 0 {
@@ -311,7 +311,7 @@ impl List {
         }
     }
 
-    /// All pools, wherever they are; none is left.
+    /// Removes all pools in any state.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = DescriptorPool> {
         self.leave_places();
         (0..self.slots.len()).filter_map(|at| self.remove(RegionId(crate::base::cast::narrow(at))))
@@ -326,12 +326,12 @@ impl List {
         self.used = NOTHING;
     }
 
-    /// Pools that no ticket and no recording of the program keeps.
+    /// Returns true if neither a ticket nor the current recording uses the pool.
     pub(super) fn is_idle(&self, region: RegionId) -> bool {
         self.slot(region).is_some_and(|slot| slot.pending == 0) && self.granted_since(region).grants == 0
     }
 
-    /// Pools that wait for the device.
+    /// Returns the number of pools that wait for the device.
     pub(super) fn waiting(&self) -> usize {
         self.slots.iter().flatten().filter(|slot| slot.pending != 0).count()
     }
@@ -341,7 +341,7 @@ impl List {
         live.map(|(at, _)| RegionId(crate::base::cast::narrow(at)))
     }
 
-    /// Holds the invariants to the letter.
+    /// Asserts all invariants.
     #[cfg(test)]
     pub(super) fn validate(&self) {
         self.engine.validate();

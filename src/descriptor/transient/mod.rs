@@ -1,12 +1,12 @@
-//! Descriptor sets that live for one recording: allocated one by one, taken back by the pool.
+//! Descriptor sets that live for one recording: allocated one by one, freed with their pool.
 //!
-//! [`TransientSets`] shows many `VkDescriptorPool`s as one. Sets come from the current pool until it has no room; then
-//! the next one is opened. [`flush`](TransientSets::flush) says which recording uses what was allocated, and
-//! [`collect`](TransientSets::collect) resets, with one call each, the pools whose recordings the device is done with.
+//! [`TransientSets`] combines many `VkDescriptorPool`s. Sets come from the current pool until it is full; then the next
+//! one is opened. [`flush`](TransientSets::flush) assigns the allocated sets to a recording, and
+//! [`collect`](TransientSets::collect) resets the pools of completed recordings, with one call for each.
 //!
-//! - `learn.rs`: how large the next pool is to be.
-//! - `list.rs`: where each pool is in its life. Safe code, no calls.
-//! - `allocate.rs`, `recycle.rs`: the calls.
+//! - `learn.rs`: the size of the next pool.
+//! - `list.rs`: the state of each pool. Safe code, no driver calls.
+//! - `allocate.rs`, `recycle.rs`: the driver calls.
 
 mod allocate;
 mod create_info;
@@ -36,29 +36,29 @@ pub use statistics::TransientSetsStatistics;
 use learn::{Bounds, Learned, Size};
 use list::List;
 
-/// The most pools at once, whatever the create-info says: far above what drivers have, so that a number that was given
-/// by mistake is an error, and not a program that makes pools until there is no memory.
+/// The maximum number of pools, independent of the create-info. It is far above the limits of drivers, so that an
+/// absurd number is an error and does not exhaust the memory.
 const MOST_POOLS: usize = 1 << 20;
 
-/// Pools for sets of any layout that is not for update after bind.
+/// Pools for sets of layouts without update-after-bind.
 const PLAIN: usize = 0;
 const AFTER_BIND: usize = 1;
 
-/// Descriptor sets that live for one recording. One value for each thread that records: it is [`Send`], not [`Sync`],
-/// and has no lock.
+/// Allocates descriptor sets that live for one recording. Each recording thread has its own value: it is [`Send`], not
+/// [`Sync`], and has no lock.
 ///
-/// A set is not freed: it goes when its pool is reset, after the recording is done. For sets that live longer there are
-/// other allocators.
+/// A set is not freed: it ends when its pool is reset, after the recording is done. Use another allocator for sets that
+/// live longer.
 ///
-/// The library counts for itself what a pool has left, of sets and of every type, and never waits for a driver to say
-/// that a pool is full: many do not, and grow the pool instead. If a driver says so earlier than the counts do, another
-/// pool is taken.
+/// The library counts the remaining sets and descriptors of a pool itself. It does not rely on the driver to report a
+/// full pool: many do not, and grow the pool instead. If a driver reports it earlier than the counts do, the library
+/// takes another pool.
 ///
-/// Pools are made until there are enough for what is recorded at once, and no more after that.
+/// Pools are created until there are enough for the recordings in flight; after that, the number stays constant.
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate) is O(1) while the pool has room: one comparison of counts, and the driver's call. It
-/// takes no memory from the host. Where the pool has no room it is O(free pools).
+/// [`allocate`](Self::allocate) is O(1) while the pool has room: one comparison of counts, and the driver call. It
+/// allocates no host memory. When the pool is full, it is O(free pools).
 ///
 /// ```
 /// use ash::vk;
@@ -97,7 +97,7 @@ const AFTER_BIND: usize = 1;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Threads do not share one:
+/// Threads cannot share a value:
 ///
 /// ```compile_fail
 /// fn shared<T: Sync>() {}
@@ -111,23 +111,23 @@ pub struct TransientSets {
     device: DescriptorDevice,
     info: TransientSetsCreateInfo,
     bounds: Bounds,
-    /// [`PLAIN`] and [`AFTER_BIND`].
+    /// Indexed by [`PLAIN`] and [`AFTER_BIND`].
     lists: [List; 2],
-    /// Where layouts without needs of their own go: the other one, if all pools are to be for update after bind.
+    /// The list for layouts without special needs: the other one, if all pools have update-after-bind.
     plain: usize,
     pools_created: u64,
     peak_pools: usize,
     refusals: u64,
-    /// What has no lock is not shared.
+    /// Makes the value `!Sync`, since it has no lock.
     not_sync: PhantomData<Cell<()>>,
 }
 
 impl TransientSets {
-    /// Makes the pools for the start, if the create-info has counts; else there is none before the first set.
+    /// Creates the initial pools, if the create-info has counts; otherwise the first set creates the first pool.
     ///
     /// # Errors
-    /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info
-    /// contradicts itself, or the driver does not make the pools. Nothing is left behind.
+    /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info is
+    /// inconsistent, or the driver fails to create the pools. Nothing is left behind.
     pub fn new(
         device: &DescriptorDevice,
         info: &TransientSetsCreateInfo,
@@ -161,19 +161,18 @@ impl TransientSets {
             refusals: 0,
             not_sync: PhantomData,
         };
-        // What fails on the way drops the value, and with it the pools, which nobody has used.
+        // An error drops the value, which destroys its unused pools.
         sets.make_free(min_pools).map_err(|source| CreateTransientSetsError::Pool { source })?;
         Ok(sets)
     }
 
-    /// Sees to it that there are so many free pools, if it is known how large they have to be: from the create-info, or
-    /// from what was recorded.
+    /// Ensures that this many pools are free, if their size is known from the create-info or from earlier recordings.
     ///
     /// # Errors
-    /// [`TransientError::TooManyPools`] if that is more than [`max_pools`](TransientSetsCreateInfo::max_pools): nothing
-    /// is made.
-    /// [`TransientError::Pool`]: pools that were made before the failure stay. If pools are in use, there are as many free ones as the
-    /// limit leaves.
+    /// [`TransientError::TooManyPools`] if that exceeds [`max_pools`](TransientSetsCreateInfo::max_pools): nothing is
+    /// created.
+    /// [`TransientError::Pool`]: pools that were created before the failure stay. If pools are in use, the limit may
+    /// leave fewer free pools.
     pub fn reserve(&mut self, free_pools: usize) -> Result<(), TransientError> {
         let max_pools = self.info.max_pools;
         if free_pools > max_pools {
@@ -195,7 +194,7 @@ impl TransientSets {
         Ok(())
     }
 
-    /// What the next pool of a list is to hold.
+    /// Returns the size of the next pool of a list.
     fn next_size(&mut self, which: usize, need: &DescriptorCounts) -> Size {
         let list = &mut self.lists[which];
         match self.bounds.template {
@@ -209,7 +208,7 @@ impl TransientSets {
         }
     }
 
-    /// Makes a pool, which is in no place of its list yet.
+    /// Creates a pool, which is in no place of its list yet.
     fn create_pool(&mut self, which: usize, size: &Size) -> Result<RegionId, CreateDescriptorPoolError> {
         let info = DescriptorPoolInfo {
             max_sets: size.grants,
@@ -226,7 +225,7 @@ impl TransientSets {
         Ok(region)
     }
 
-    /// The flags of a list's pools.
+    /// Returns the flags of a list's pools.
     fn flags_of(&self, which: usize) -> vk::DescriptorPoolCreateFlags {
         let more = match which {
             AFTER_BIND => vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,

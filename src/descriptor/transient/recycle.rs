@@ -1,4 +1,4 @@
-//! Pools wait for the device, are reset, and are destroyed at the end.
+//! Flushes, resets and destroys pools.
 
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
@@ -6,13 +6,13 @@ use crate::metadata::RegionId;
 use crate::retire::{ClockView, MixedClocks, OtherClock, Ticket};
 
 impl TransientSets {
-    /// Assigns all sets that were allocated since the last call to the recording that `ticket` stands for.
+    /// Assigns all sets that were allocated since the last call to the recording of `ticket`.
     ///
-    /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a
-    /// frame. Without sets since the last call it does nothing.
+    /// Call it when a recording is complete, before or after its submission: once for each command buffer, or once per
+    /// frame. Without new sets it does nothing.
     ///
     /// # Errors
-    /// [`MixedClocks`] if sets wait for tickets of another clock: no clock would say that all of them are done. Nothing
+    /// [`MixedClocks`] if sets wait for tickets of another clock, so that no clock would report all as done. Nothing
     /// was changed.
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), MixedClocks> {
         if self.lists.iter().all(|list| list.used().grants == 0) {
@@ -27,11 +27,11 @@ impl TransientSets {
         Ok(())
     }
 
-    /// Resets the pools whose recordings are done, and returns how many that were. Their sets are gone.
+    /// Resets the pools whose recordings are done. Returns their number. Their sets are freed.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset some, which are tried again next time, or if sets wait for tickets
-    /// of another clock. All others are free.
+    /// [`CollectError`] if the driver failed to reset some, which the next call retries, or if sets wait for tickets of
+    /// another clock. All others are free.
     ///
     /// ```
     /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
@@ -77,8 +77,8 @@ impl TransientSets {
                 }
                 let list = &mut self.lists[which];
                 let Some(slot) = list.slot_mut(region) else { continue };
-                // SAFETY: the pool is this value's alone. The device is done with its sets: all tickets that they were
-                // flushed with are done, which is what callers of `allocate` promised.
+                // SAFETY: only this value uses the pool. The device is done with its sets: all tickets of its flushes
+                // are done, and callers of `allocate` promised the rest.
                 match unsafe { slot.pool.reset(&self.device) } {
                     Ok(()) => {
                         list.recycle(region);
@@ -104,9 +104,9 @@ impl TransientSets {
     }
 
     /// Destroys free pools, the longest unused first, until [`min_pools`](super::TransientSetsCreateInfo::min_pools)
-    /// are left or none is free. Returns how many it destroyed.
+    /// are left or none is free. Returns the number of destroyed pools.
     ///
-    /// Call it when a level is over or memory is short: a pool that stays free over many frames is not needed.
+    /// Call it at the end of a level or when memory is short: a pool that stays free for many frames is not needed.
     pub fn trim(&mut self) -> usize {
         let before = self.pools();
         for which in 0..self.lists.len() {
@@ -127,23 +127,22 @@ impl TransientSets {
         before - self.pools()
     }
 
-    /// Destroys a pool that is in no place, and that the device does not use: it has no sets, or the tickets of all of
-    /// them are done.
+    /// Destroys a pool that is in no place and not in use by the device: it has no sets, or all their tickets are done.
     pub(super) fn destroy_free(&mut self, which: usize, region: RegionId) {
         debug_assert!(self.lists[which].is_idle(region), "the device may use it");
         if let Some(pool) = self.lists[which].remove(region) {
-            // SAFETY: the device is done with its sets, as callers of `allocate` promised: see above.
+            // SAFETY: the device is done with its sets, as callers of `allocate` promised (see above).
             unsafe { pool.destroy(&self.device) };
         }
     }
 
-    /// Destroys all pools, and all sets with them. Nothing needs to be flushed or collected before.
+    /// Destroys all pools with all their sets. No flush or collect is required before.
     ///
-    /// A value that is dropped instead destroys the pools that the device is known to be done with. The device may
-    /// still use others: they are left alone, and a `tracing` warning says so.
+    /// Dropping the value destroys only the pools that the device is known to be done with. It leaks the others, which
+    /// may be in use, with a `tracing` warning.
     ///
     /// # Safety
-    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), for example after
     /// `vkDeviceWaitIdle`.
     pub unsafe fn destroy(mut self) {
         for list in &mut self.lists {
@@ -161,11 +160,11 @@ impl Drop for TransientSets {
         for list in &mut self.lists {
             let busy: Vec<RegionId> = list.regions().filter(|&region| !list.is_idle(region)).collect();
             for region in busy {
-                // The handle is forgotten, not the pool destroyed.
+                // Drops the handle without destroying the pool.
                 left += usize::from(list.remove(region).is_some());
             }
             for pool in list.take_all() {
-                // SAFETY: the device is done with its sets: it has none, or the tickets of all of them are done, as
+                // SAFETY: the device is done with the pool's sets: it has none, or all their tickets are done, as
                 // callers of `allocate` promised.
                 unsafe { pool.destroy(&self.device) };
             }

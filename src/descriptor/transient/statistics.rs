@@ -1,43 +1,43 @@
-//! How transient sets do.
+//! Figures of transient sets.
 #![forbid(unsafe_code)]
 
 use super::TransientSets;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};
 use crate::metadata::CountedCapacity;
 
-/// How [`TransientSets`] do, over their life.
+/// The figures of [`TransientSets`] over their lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TransientSetsStatistics {
-    /// Pools that there are.
+    /// The current number of pools.
     pub pools: usize,
-    /// The most that there were at once.
+    /// The maximum number of pools so far.
     pub peak_pools: usize,
-    /// Pools that were ever made. If it goes on rising while the work stays the same, `collect` is not called, or the
-    /// clock is not told.
+    /// The number of pools ever created. If it keeps rising under a constant load, `collect` is not called, or the
+    /// clock does not learn of completed work.
     pub pools_created: u64,
-    /// Pools without sets, ready to be used.
+    /// Pools without sets, ready for use.
     pub free_pools: usize,
     /// Pools that wait for the device.
     pub waiting_pools: usize,
-    /// Sets that were ever allocated.
+    /// The number of sets ever allocated.
     pub sets_allocated: u64,
     /// Sets in pools that were not reset since.
     pub live_sets: u64,
-    /// Pools that were closed because they had no room, or because the recording was over.
+    /// Pools that were closed because they were full, or because the recording ended.
     pub sealed: u64,
-    /// Sets that closed pools still had room for, added up.
+    /// The total number of sets that closed pools still had room for.
     pub wasted_sets: u64,
-    /// Descriptors that closed pools still had room for, added up.
+    /// The total number of descriptors that closed pools still had room for.
     pub wasted_descriptors: u64,
     /// Calls of `vkResetDescriptorPool`.
     pub resets: u64,
-    /// Times that a driver said that a pool is full which was not, by its counts.
+    /// The number of times that a driver reported a full pool although the counts left room.
     pub refusals: u64,
 }
 
 impl TransientSets {
-    /// How they do. O(pools).
+    /// Returns the figures. O(pools).
     #[must_use]
     pub fn statistics(&self) -> TransientSetsStatistics {
         let mut sum = TransientSetsStatistics {
@@ -60,7 +60,7 @@ impl TransientSets {
         sum
     }
 
-    /// Shows all pools: for debugging.
+    /// Calls `visit` for all pools, for debugging.
     ///
     /// # Complexity
     /// O(pools).

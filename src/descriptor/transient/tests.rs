@@ -1,4 +1,4 @@
-//! The books of the pools, after every operation.
+//! Checks the state of the pools after every operation.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;
@@ -17,7 +17,7 @@ fn layout(gpu: &Gpu, kind: DescriptorKind, count: u32) -> SetLayout {
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
     // SAFETY: the create-info is valid.
     let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
+    // SAFETY: the layout was created from this create-info.
     unsafe { SetLayout::new(handle, &info) }.unwrap()
 }
 
@@ -39,7 +39,7 @@ fn the_books_are_right_after_every_operation() {
         let quirks = [DescriptorQuirks::empty(), DescriptorQuirks::RESET_LEAKS][random.usize(..2)];
         let info =
             DescriptorDeviceCreateInfo { quirks: Some(quirks), ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive everything that is created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let layouts = [
             layout(&gpu, DescriptorKind::UniformBuffer, 1),
@@ -93,7 +93,7 @@ fn the_books_are_right_after_every_operation() {
             assert!(statistics.pools <= info.max_pools, "seed {seed}: {statistics:?}");
             assert_eq!(u64::try_from(statistics.pools).unwrap(), gpu.live().descriptor_pools, "seed {seed}");
         }
-        // A driver whose resets do not give sets back counts them as too many: the library was not told of the fault.
+        // With an unreported fault, a driver whose resets do not restore sets counts an overrun.
         assert!(!fault.is_empty() || gpu.descriptor_pool_overruns() == 0);
         // SAFETY: the device is idle.
         unsafe { sets.destroy() };
