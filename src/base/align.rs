@@ -1,11 +1,11 @@
-//! Alignments, and the arithmetic with them on `u64`: overflow is `None`.
+//! Alignments and their arithmetic on `u64`. Overflow gives `None`.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 
-/// What an offset has to be a multiple of. Always a power of two.
+/// The alignment of an offset, always a power of two.
 ///
-/// Source: the specification of Vulkan promises a power of two for `VkMemoryRequirements::alignment`.
+/// Source: Vulkan guarantees that `VkMemoryRequirements::alignment` is a power of two.
 ///
 /// ```
 /// use sublet::metadata::Alignment;
@@ -19,7 +19,7 @@ use std::num::NonZeroU64;
 pub struct Alignment(NonZeroU64);
 
 impl Alignment {
-    /// One: every offset has it.
+    /// One: every offset is aligned to it.
     pub const ONE: Self = Self(NonZeroU64::MIN);
 
     /// `None` if `alignment` is not a power of two.
@@ -29,7 +29,7 @@ impl Alignment {
         if alignment == 0 { None } else { Self::of_both(alignment, 0) }
     }
 
-    /// The larger of two that a program gave, where zero stands for one. `None` if one of them is not a power of two.
+    /// The larger of two alignments from a program, where zero means one. Returns `None` if one is not a power of two.
     #[inline(always)]
     pub(crate) const fn of_both(one: u64, other: u64) -> Option<Self> {
         if one & one.wrapping_sub(1) != 0 || other & other.wrapping_sub(1) != 0 {
@@ -41,8 +41,8 @@ impl Alignment {
         }
     }
 
-    /// The least alignment that is not below `limit`, which a driver gave and which may be no power of two. The largest
-    /// alignment where that would be 2^64.
+    /// The least alignment that is at least `limit`, a driver's value that need not be a power of two. Returns the
+    /// largest alignment if that would be 2^64.
     pub(crate) fn at_least(limit: u64) -> Self {
         Self::from_log2(limit.max(1).checked_next_power_of_two().map_or(63, u64::trailing_zeros))
     }
@@ -63,20 +63,20 @@ impl Alignment {
         self.0.get()
     }
 
-    /// The larger of two. [`Ord::max`] of a derived order takes more instructions, and every allocation comes here.
+    /// The larger of two. [`Ord::max`] of a derived order takes more instructions, and every allocation calls this.
     #[inline]
     #[must_use]
     pub const fn max(self, other: Self) -> Self {
         if self.get() > other.get() { self } else { other }
     }
 
-    /// The bits that are zero in every multiple. As a number, the most units that aligning can skip.
+    /// The bits that are zero in every multiple. Also the most units that aligning can skip.
     #[inline]
     pub(crate) const fn mask(self) -> u64 {
         self.0.get() - 1
     }
 
-    /// The least multiple that is not below `value`; `None` if it is above `u64::MAX`.
+    /// The least multiple that is at least `value`; `None` if it exceeds `u64::MAX`.
     #[inline]
     #[must_use]
     pub const fn align_up(self, value: u64) -> Option<u64> {
@@ -86,7 +86,7 @@ impl Alignment {
         }
     }
 
-    /// The greatest multiple that is not above `value`.
+    /// The greatest multiple that is at most `value`.
     #[inline]
     #[must_use]
     pub const fn align_down(self, value: u64) -> u64 {

@@ -6,17 +6,17 @@ use super::sync::atomic::{AtomicUsize, OnceLock, Ordering};
 
 /// Elements in the first segment; each further segment holds twice as many as the one before.
 const FIRST: u32 = 8;
-/// With 29 segments the indices of all `u32` elements but the last few are covered.
+/// 29 segments cover all `u32` indices but the last few.
 const SEGMENTS: usize = 29;
 
-/// See the module's documentation. Elements are made by `make` a whole segment at a time.
+/// See the module's documentation. `make` creates the elements of a whole segment at once.
 pub(crate) struct AppendTable<V> {
     segments: [OnceLock<Box<[V]>>; SEGMENTS],
-    /// No segment from this one on was made.
+    /// All existing segments have lower indices.
     end: AtomicUsize,
 }
 
-/// The segment that `at` is in, and the index in it.
+/// The segment that contains `at`, and the index in it.
 #[inline]
 fn locate(at: u32) -> Option<(usize, usize)> {
     let from_first = at.checked_add(FIRST)?;
@@ -29,7 +29,7 @@ impl<V> AppendTable<V> {
         Self { segments: std::array::from_fn(|_| OnceLock::new()), end: AtomicUsize::new(0) }
     }
 
-    /// The element at `at`, if its segment was made. Two loads.
+    /// The element at `at`, if its segment exists. Two loads.
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&V> {
         if at < FIRST {
@@ -39,7 +39,7 @@ impl<V> AppendTable<V> {
         self.segments.get(segment)?.get()?.get(position)
     }
 
-    /// The element at `at`, made now if it is not there; `None` beyond the last segment.
+    /// The element at `at`, created if it does not exist; `None` beyond the last segment.
     pub(crate) fn get_or_make(&self, at: u32, make: impl Fn(u32) -> V) -> Option<&V> {
         let (segment, position) = locate(at)?;
         let elements = self.segments.get(segment)?.get_or_init(|| {
@@ -50,9 +50,9 @@ impl<V> AppendTable<V> {
         elements.get(position)
     }
 
-    /// Every element that was made, in the order of their indices.
+    /// Every existing element, in the order of indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
-        // Who knows of an element sees an end behind it: that was written before the segment was.
+        // A thread that knows an element sees an end behind it, because the end is written before the segment.
         let segments = self.segments.iter().take(self.end.load(Ordering::Relaxed));
         segments.filter_map(OnceLock::get).flat_map(|elements| elements.iter())
     }

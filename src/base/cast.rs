@@ -1,4 +1,4 @@
-//! The integer conversions that cannot lose anything on the targets that Vulkan runs on, in one place.
+//! Integer conversions that are lossless on all targets that Vulkan supports.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,

@@ -1,4 +1,4 @@
-//! What every floor may use: alignment arithmetic, index conversions, the two forms of lock, a stopwatch.
+//! Utilities for every layer: alignment arithmetic, index conversions, the two kinds of lock, a stopwatch.
 
 pub(crate) mod align;
 pub(crate) mod append_table;

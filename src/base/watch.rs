@@ -1,11 +1,11 @@
-//! A stopwatch for the events that report calls of the driver.
+//! A stopwatch for events that report driver calls.
 #![forbid(unsafe_code)]
 
 use std::time::Instant;
 
 use super::cast::nanoseconds;
 
-/// Measures a call of the driver, if an event will report it.
+/// Measures a driver call, if an event will report it.
 #[derive(Debug)]
 pub(crate) struct Watch(Option<Instant>);
 
@@ -15,7 +15,7 @@ impl Watch {
         Self(is_heard.then(Instant::now))
     }
 
-    /// Nanoseconds since the start; `None` if nothing will report them.
+    /// Nanoseconds since the start; `None` if no event will report them.
     pub(crate) fn nanoseconds(&self) -> Option<u64> {
         self.0.map(|started| nanoseconds(started.elapsed()))
     }

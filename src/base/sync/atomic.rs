@@ -1,7 +1,8 @@
-//! What a model checker has to see: the standard library's in every build, loom's in the tests that `.ci/loom` runs.
+//! The atomics that a model checker must see: the standard library's in ordinary builds, loom's in the tests that
+//! `.ci/loom` runs.
 //!
-//! Code that threads share without a lock takes its atomics from here and from nowhere else. Add what is missing to
-//! both halves. loom's types cannot be made in a `const`, and neither can a type that contains one.
+//! Code that shares data between threads without a lock must use the atomics of this module. Add missing ones to both
+//! halves. loom's types cannot be created in a `const`, and neither can a type that contains one.
 #![forbid(unsafe_code)]
 #![allow(unused_imports, reason = "one set for all; not every build uses the whole of it")]
 
@@ -25,8 +26,8 @@ pub(crate) use super::model::{OnceLock, Turn, Wait};
 #[cfg(not(all(loom, test)))]
 pub(crate) use super::wait::Wait;
 
-/// Marks that the caller has something for itself, which only an order of atomics ensures. Does nothing outside of a
-/// model; a model fails if the order does not show that the other threads' turns are over.
+/// Marks exclusive access that only the order of atomics ensures. Does nothing outside a model. A model fails if the
+/// order does not show that the other threads' turns are over.
 #[cfg(not(all(loom, test)))]
 #[derive(Debug)]
 pub(crate) struct Turn;

@@ -1,5 +1,5 @@
-//! The two locks. A [`CoreMutex`] guards a few hundred nanoseconds of bookkeeping and nothing else; a [`Mutex`] may be
-//! held while the driver is called.
+//! The two locks. A [`CoreMutex`] protects sections of a few hundred nanoseconds; a [`Mutex`] may be held over driver
+//! calls.
 
 pub(crate) mod atomic;
 mod brief_mutex;
@@ -20,7 +20,7 @@ pub(crate) use parking_lot::Mutex;
 
 /// A mutex for short sections that call no foreign code: see [`BriefMutex`].
 ///
-/// A type of its own and no alias, because under a model checker its lock cannot be made in a constant.
+/// A separate type instead of an alias, because a model checker's lock cannot be created in a constant.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct CoreMutex<V>(lock_api::Mutex<BriefMutex, V>);
@@ -29,7 +29,7 @@ pub struct CoreMutex<V>(lock_api::Mutex<BriefMutex, V>);
 pub type CoreGuard<'a, V> = lock_api::MutexGuard<'a, BriefMutex, V>;
 
 impl<V> CoreMutex<V> {
-    /// Guards `value`.
+    /// Creates a lock around `value`.
     #[inline]
     pub fn new(value: V) -> Self {
         Self(lock_api::Mutex::const_new(BriefMutex::default(), value))
@@ -41,7 +41,7 @@ impl<V> CoreMutex<V> {
         self.0.lock()
     }
 
-    /// `None` if the lock is held.
+    /// Returns `None` if the lock is held.
     #[inline]
     pub fn try_lock(&self) -> Option<CoreGuard<'_, V>> {
         self.0.try_lock()

@@ -1,7 +1,7 @@
-//! How to test code that threads share with loom. It runs a test once for every order in which the threads' atomic
-//! operations can happen, with every value that the memory model lets a load return.
+//! Testing concurrent code with loom. loom runs a test once for every order in which the threads' atomic operations can
+//! happen, with every value that the memory model lets a load return.
 //!
-//! `.ci/loom` runs all tests whose names begin with `loom_`. A new one stands in the `tests.rs` of what it tests:
+//! `.ci/loom` runs all tests whose names begin with `loom_`. Put a new one into the `tests.rs` of the tested module:
 //!
 //! ```text
 //! #[cfg(loom)]
@@ -29,15 +29,15 @@
 //! }
 //! ```
 //!
-//! - Make everything inside of `check`: loom's atomics live for one run of it. So does a `CoreMutex`. loom does not see
-//!   the `Mutex` of `parking_lot`: a thread that has to wait for one waits for ever.
-//! - Atomics come from [`super::atomic`]. Plain data that only an order of atomics protects goes into a [`Watched`], or
-//!   has a [`Turn`] beside it; else loom cannot see that two threads touch it at once. loom also assumes that two
-//!   stores to one place happen in the order in which they ran. Only a [`Turn`] shows whether the atomics enforce that.
-//! - Two threads with two or three operations each are enough for nearly every fault, and done in seconds. A loop that
-//!   waits must do so with [`super::atomic::Wait`], as `CoreMutex` does.
-//! - loom 0.7 compares a store with the last access alone. Where one thread loads, and another then loads and stores,
-//!   it does not try the store before the first load. So count the outcomes with [`Outcomes`]: an outcome that never
+//! - Create everything inside `check`: loom's atomics, and a `CoreMutex`, live for one run of it. loom does not see the
+//!   `Mutex` of `parking_lot`: a thread that must wait for one waits for ever.
+//! - Use the atomics of [`super::atomic`]. Put plain data that only an order of atomics protects into a [`Watched`], or
+//!   a [`Turn`] beside it; otherwise loom cannot see concurrent accesses. loom also assumes that two stores to one
+//!   place happen in the order in which they ran. Only a [`Turn`] shows if the atomics enforce that.
+//! - Two threads with two or three operations each find nearly every fault within seconds. A loop that waits must use
+//!   [`super::atomic::Wait`], as `CoreMutex` does.
+//! - loom 0.7 compares a store only with the last access. If one thread loads, and another then loads and stores, it
+//!   does not try the store before the first load. So count the outcomes with [`Outcomes`]: an outcome that never
 //!   happened was not tested.
 //! - Threads have token 0 unless they call `thread_token::pretend`. Real tokens would add their own atomics to the
 //!   model.
@@ -50,18 +50,17 @@ use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{Builder, JoinHandle, yield_now};
 
-/// Runs `test` in every order, but with no more than three switches between threads that can both go on.
-/// `LOOM_MAX_PREEMPTIONS` asks for more or fewer.
+/// Runs `test` in every order with at most three preemptions. `LOOM_MAX_PREEMPTIONS` changes that limit.
 pub(crate) fn check(test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(3);
     builder.check(test);
 }
 
-/// Bytes of stack that a thread of [`check_deep`] has; others have 32 KiB.
+/// Stack size of the threads of [`check_deep`] in bytes; others have 32 KiB.
 const DEEP: usize = 1 << 20;
 
-/// As [`check`], for tests that need more stack than loom gives its threads.
+/// [`check`] for tests that need more stack than loom gives its threads.
 pub(crate) fn check_deep(test: impl Fn() + Sync + Send + 'static) {
     let test = std::sync::Arc::new(test);
     check(move || {
@@ -92,8 +91,7 @@ impl Outcomes {
     }
 }
 
-/// A value that panics when two threads use it at once, or when the memory order does not make one thread's use visible
-/// to the next.
+/// A value that panics on concurrent use, or if the memory order does not make one thread's use visible to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<V> {
     watch: UnsafeCell<()>,
@@ -114,11 +112,11 @@ impl<V: Copy> Watched<V> {
     }
 }
 
-/// Exclusive use by one thread at a time. Panics when two threads have it at once, or when the memory order does not
-/// make the end of one turn visible to the next.
+/// Exclusive use by one thread at a time. Panics on concurrent use, or if the memory order does not make the end of one
+/// turn visible to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(
-    // A lock that loom does not see: it only makes this `Sync`.
+    // A lock that loom does not see, only to make this `Sync`.
     std::sync::Mutex<UnsafeCell<()>>,
 );
 
@@ -132,11 +130,11 @@ impl Turn {
     }
 }
 
-/// Rounds that one wait may last before loom gives up that order of events: threads that wait can give way to one
-/// another for ever, and each time is another order.
+/// Rounds of one wait before loom abandons that order of events: waiting threads can yield to one another for ever, and
+/// each time is another order.
 const ROUNDS: u32 = 3;
 
-/// Waiting in a model, which knows no time: another thread goes on.
+/// Waiting in a model, which has no time: lets another thread continue.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     round: u32,
@@ -152,8 +150,8 @@ impl Wait {
     }
 }
 
-/// The standard library's `OnceLock`, as its documentation describes it, made of what loom can see. The tests trust the
-/// original and check the code that uses it.
+/// The standard library's `OnceLock`, rebuilt from primitives that loom sees. The tests check the code that uses it,
+/// not the original.
 #[derive(Debug)]
 pub(crate) struct OnceLock<V> {
     made: AtomicBool,
@@ -166,14 +164,14 @@ impl<V> OnceLock<V> {
         Self { made: AtomicBool::new(false), making: Mutex::new(()), value: std::sync::OnceLock::new() }
     }
 
-    /// `None` until the value is made, also while a thread makes it. Does not wait.
+    /// `None` until the value exists, even while a thread creates it. Does not wait.
     pub(crate) fn get(&self) -> Option<&V> {
         if self.made.load(Ordering::Acquire) { self.value.get() } else { None }
     }
 
-    /// Of all threads that ask at once, one makes the value, and the others wait for it.
+    /// If several threads call this at once, one creates the value, and the others wait for it.
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> V) -> &V {
-        // Does not look at `made` first: that would hide the accesses of other threads from loom.
+        // Does not check `made` first: that would hide the accesses of other threads from loom.
         let making = self.making.lock().unwrap();
         self.value.get_or_init(make);
         self.made.store(true, Ordering::Release);

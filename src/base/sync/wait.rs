@@ -1,4 +1,4 @@
-//! How a thread waits for something that will not wake it.
+//! Waiting without being woken.
 #![forbid(unsafe_code)]
 
 use std::thread::sleep;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::atomic::{spin_loop, yield_now};
 
-/// Rounds of spinning, each twice as long as the one before: 63 pauses in all, some 1 to 3 microseconds.
+/// Rounds of spinning, each twice as long as the previous one: 63 pauses in total, some 1 to 3 microseconds.
 const SPIN_ROUNDS: u32 = 6;
 /// Rounds that yield the processor. Only threads of the same or a higher priority then run.
 const YIELD_ROUNDS: u32 = 10;
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// How one thread waits: from round to round it uses less of the processor's time and reacts later.
+/// The state of one wait: from round to round it uses less of the processor's time and reacts later.
 ///
 /// The sleeps let threads of a lower priority run. Each one is bounded: a millisecond, and the system's own delay.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Waits for one round. The caller has just looked in vain.
+    /// Waits for one round, after the caller has checked in vain.
     pub(crate) fn once(&mut self) {
         let round = self.round;
         self.round = round.saturating_add(1);

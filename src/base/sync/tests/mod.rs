@@ -1,4 +1,4 @@
-//! The locks and the tokens under real threads, and under loom.
+//! Tests of the locks and the tokens, with real threads and with loom.
 #![forbid(unsafe_code)]
 
 #[cfg(loom)]

@@ -1,4 +1,4 @@
-//! The lock, the map of tokens and the append table in every order of their atomic operations. See `sync::model`.
+//! Model checks of the lock, the map of tokens and the append table. See `sync::model`.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ fn spawn(lock: &Arc<Lock>, run: impl FnOnce(&Lock) + 'static) -> thread::JoinHan
     thread::spawn(move || run(&lock))
 }
 
-/// One thread at a time is inside, sees what the threads before have written, and gets out.
+/// One thread at a time is inside, sees the writes of the threads before, and leaves.
 #[test]
 fn loom_two_threads_enter_twice_each() {
     check(|| {
@@ -46,7 +46,7 @@ fn loom_three_threads_enter() {
     });
 }
 
-/// A try that succeeds is a lock like any other; one that fails leaves no trace.
+/// A successful `try_lock` excludes others; a failed one has no effect.
 #[test]
 fn loom_tries_exclude_one_another() {
     let outcomes = Outcomes::default();
@@ -71,7 +71,7 @@ fn loom_tries_exclude_one_another() {
     outcomes.expect(&[1, 2]);
 }
 
-/// A try beside a lock: the lock is always had in the end, whether the try succeeded or failed.
+/// A `try_lock` concurrent with a `lock`: the lock is always acquired in the end.
 #[test]
 fn loom_a_try_does_not_take_an_unlock_away() {
     let outcomes = Outcomes::default();
@@ -104,7 +104,7 @@ fn loom_threads_have_the_tokens_they_pretend_to_have() {
     });
 }
 
-/// A thread that sees an element sees it whole, and all threads see the same one.
+/// A visible element is complete, and all threads see the same one.
 #[test]
 fn loom_an_element_is_seen_whole_or_not_at_all() {
     const NOT_SEEN: u32 = 0;
@@ -121,7 +121,7 @@ fn loom_an_element_is_seen_whole_or_not_at_all() {
             });
             element.unwrap().store(100, Ordering::Relaxed);
         });
-        // An atomic of loom's cannot be touched before it was made: this load is the check.
+        // Loom forbids using an atomic before its creation: this load checks that.
         outcome.happened(table.get(9).map_or(NOT_SEEN, |element| element.load(Ordering::Relaxed)));
         assert!(table.get(0).is_none(), "another segment");
         other.join().unwrap();

@@ -1,4 +1,4 @@
-//! More threads than processors, each in short sections: counts must be exact and everybody must get done.
+//! More threads than processors in short sections: counts must be exact, and every thread must finish.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use crate::base::sync::CoreMutex;
 
 const THREADS: u64 = 8;
 const ROUNDS: u64 = 20_000;
-/// One in so many sections loses its processor while it is inside.
+/// One in this many sections yields its processor while it is inside.
 const LOSES: u64 = 64;
 /// Far more than any of these tests takes on a busy machine.
 const PROMPTLY: Duration = Duration::from_secs(60);
 
-/// What only the lock keeps right: a plain count, and a flag that says when the lock has failed.
+/// Data that only the lock protects: a plain count, and a flag that detects two threads inside.
 #[derive(Default)]
 struct Books {
     count: u64,
@@ -76,7 +76,7 @@ fn tries_and_waits_mix() {
     assert!(count >= THREADS * ROUNDS / 2);
 }
 
-/// Waiting threads must not starve a thread that holds the lock for longer than they spin, and all of them must get it.
+/// Waiting threads must not starve a holder that sleeps longer than they spin, and all of them must get the lock.
 #[test]
 fn a_holder_that_sleeps_stops_nobody_for_good() {
     let lock = Lock::new(Books::default());
@@ -150,7 +150,7 @@ fn one_thread_makes_a_segment_and_all_see_it() {
             })
             .collect();
         let results: Vec<_> = makers.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        // Before anything panics here, or the reader reads for ever.
+        // Before a panic here could leave the reader running for ever.
         stop.store(true, Ordering::Relaxed);
         results.into_iter().for_each(|result| result.unwrap());
         reader.join().unwrap();

@@ -1,4 +1,5 @@
-//! Tokens of threads that come and go. Other tests of the same process take tokens too, so nothing is said about which.
+//! Tokens of short-lived threads. Other tests of the same process take tokens too, so the tests do not expect specific
+//! ones.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -33,7 +34,7 @@ fn living_threads_have_tokens_of_their_own() {
 #[test]
 fn ten_thousand_short_lives_do_not_use_up_the_tokens() {
     let seen: BTreeSet<u32> = (0..10_000).map(|_| thread::spawn(current).join().unwrap()).collect();
-    // One at a time; the others are those of tests that run beside this one.
+    // One at a time; the others belong to tests that run concurrently.
     assert!(seen.len() < 200, "{} tokens", seen.len());
     assert!(seen.iter().all(|token| *token < 400), "{:?}", seen.last());
 }
@@ -60,7 +61,7 @@ fn a_thread_that_is_torn_down_still_gets_an_answer() {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let late = Arc::clone(&answers);
         thread::spawn(move || {
-            // The destructors run in one order or the other: one before that of the token, one after it.
+            // The order of destructors is unspecified: one runs before that of the token, one after it.
             FIRST.with(|first| first.0.set(Some(Arc::clone(&late))));
             if asks_early {
                 current();

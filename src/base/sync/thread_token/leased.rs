@@ -1,4 +1,4 @@
-//! The tokens of real threads: a thread has one from its first call of [`current`] to its end.
+//! The tokens of real threads. A thread has a token from its first call of [`current`] to its end.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -14,19 +14,19 @@ const UNKNOWN: u32 = u32::MAX;
 const LAST: u32 = 0;
 
 thread_local! {
-    // Without a destructor: it can be read at any time, and the compiler knows its address.
+    // Without a destructor, it can be read at any time, and the compiler knows its address.
     static TOKEN: Cell<u32> = const { Cell::new(UNKNOWN) };
-    // Only touched once in a thread's life, which is when its destructor is registered.
+    // Accessed once in a thread's life, when its destructor is registered.
     static LEASE: Lease = const { Lease { token: Cell::new(UNKNOWN) } };
 }
 
 static TAKEN: Taken<{ index(TOKENS / IN_A_WORD) }> = Taken::new();
-/// How many threads found all tokens taken.
+/// The number of threads that found all tokens taken.
 static SHARED: AtomicU32 = AtomicU32::new(0);
 
 /// The calling thread's token, less than [`TOKENS`].
 ///
-/// Never panics, not even while the thread's locals are destroyed. The answer may then be another thread's token.
+/// Never panics, even while the thread's locals are destroyed. It may then return another thread's token.
 #[inline]
 pub(crate) fn current() -> u32 {
     let token = TOKEN.try_with(Cell::get).unwrap_or(LAST);
@@ -39,27 +39,27 @@ fn first() -> u32 {
     let token = LEASE.try_with(|lease| {
         let token = TAKEN.take();
         lease.token.set(token.unwrap_or(UNKNOWN));
-        // All are taken. The threads that share tokens are spread over all of them.
+        // All are taken. Sharing threads are spread over all tokens.
         token.unwrap_or_else(shared)
     });
     let token = token.unwrap_or(LAST);
-    // Fails only where every local of a thread has a destructor, and this one's has run.
+    // Fails only on platforms where every thread-local has a destructor, after this one's has run.
     let _ = TOKEN.try_with(|known| known.set(token));
     token
 }
 
-/// A token that another thread has as well. The tokens take turns.
+/// A token that another thread has as well, in rotation.
 fn shared() -> u32 {
     SHARED.fetch_add(1, Ordering::Relaxed) % TOKENS
 }
 
-/// Gives the calling thread that token.
+/// Sets the token of the calling thread.
 #[cfg(test)]
 pub(crate) fn pose_as(token: u32) {
     let _ = TOKEN.try_with(|known| known.set(token));
 }
 
-/// Gives the token back when the thread ends.
+/// Releases the token when the thread ends.
 struct Lease {
     token: Cell<u32>,
 }

@@ -1,4 +1,4 @@
-//! The tokens of modelled threads: what the test says they are.
+//! The tokens of modelled threads, set by the test.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -7,12 +7,12 @@ loom::thread_local! {
     static TOKEN: Cell<u32> = Cell::new(0);
 }
 
-/// The token that the calling thread pretends to have; 0 if it said nothing.
+/// The token that the test set for the calling thread; 0 by default.
 pub(crate) fn current() -> u32 {
     TOKEN.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Lets the calling thread have `token`.
+/// Sets the token of the calling thread.
 pub(crate) fn pretend(token: u32) {
     TOKEN.with(|known| known.set(token));
 }

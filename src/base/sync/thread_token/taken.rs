@@ -1,4 +1,4 @@
-//! Which tokens are taken.
+//! The map of taken tokens.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::index;
