@@ -1,4 +1,4 @@
-//! Errors of mapping and binding, and of handles that are another allocator's.
+//! Errors of mapping and binding, and of handles that belong to another allocator.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,7 +8,7 @@ use ash::vk;
 
 use crate::device::DriverError;
 
-/// A pool or an allocation was given to an allocator that did not make it, or that has destroyed its pool already.
+/// A pool or an allocation was passed to an allocator that did not create it, or that has already destroyed its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ForeignHandle {
@@ -29,7 +29,7 @@ impl fmt::Display for ForeignHandle {
 
 impl Error for ForeignHandle {}
 
-/// Why an allocation cannot be mapped, flushed, or copied to or from.
+/// The reason why an allocation cannot be mapped, flushed, or copied to or from.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -51,18 +51,18 @@ pub enum MapError {
     },
     /// The allocation was made with an `Auto` usage and no `HOST_ACCESS` flag.
     NoHostAccess,
-    /// The range is not inside the allocation. `vk::WHOLE_SIZE` stands for everything after the offset.
+    /// The range is not inside the allocation. `vk::WHOLE_SIZE` means everything after the offset.
     OutOfRange {
-        /// Where the range begins, in bytes from the start of the allocation.
+        /// Start of the range, in bytes from the start of the allocation.
         offset: u64,
         /// Its length in bytes.
         size: u64,
         /// Bytes of the allocation.
         allocation_size: u64,
     },
-    /// The allocation is of another allocator, or its pool was destroyed.
+    /// The allocation belongs to another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
-    /// The allocation is not mapped, or not any more.
+    /// The allocation is not mapped, or no longer mapped.
     NotMapped,
     /// The driver's call failed.
     Driver(DriverError),
@@ -122,7 +122,7 @@ impl From<ForeignHandle> for MapError {
     }
 }
 
-/// Why a resource could not be bound.
+/// The reason why a resource could not be bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BindError {
@@ -133,9 +133,9 @@ pub enum BindError {
         /// Bytes of the allocation.
         allocation_size: u64,
     },
-    /// The allocation is of another allocator.
+    /// The allocation belongs to another allocator.
     Foreign(ForeignHandle),
-    /// A chain was given, but the device has neither Vulkan 1.1 nor VK_KHR_bind_memory2, which take one.
+    /// There is a chain, but the device has neither Vulkan 1.1 nor VK_KHR_bind_memory2.
     ExtensionNotPresent,
     /// The driver's call failed.
     Driver(DriverError),

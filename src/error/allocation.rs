@@ -23,13 +23,13 @@ pub enum Contradiction {
     DedicatedUpperAddress,
     /// Both `HOST_ACCESS_SEQUENTIAL_WRITE` and `HOST_ACCESS_RANDOM`.
     TwoHostAccesses,
-    /// `HOST_ACCESS_ALLOW_TRANSFER_INSTEAD` without either of them.
+    /// `HOST_ACCESS_ALLOW_TRANSFER_INSTEAD` without one of the `HOST_ACCESS` flags.
     TransferInsteadOfNothing,
-    /// `MAPPED` with an `Auto` usage and without either of them.
+    /// `MAPPED` with an `Auto` usage and without one of the `HOST_ACCESS` flags.
     MappedWithoutHostAccess,
     /// More than one strategy.
     SeveralStrategies,
-    /// A `pNext` chain for memory in a pool that has one itself.
+    /// A `pNext` chain for memory in a pool that has a chain too.
     TwoMemoryAllocateChains,
     /// Both a pool and a scope.
     PoolAndScope,
@@ -59,7 +59,7 @@ impl fmt::Display for Contradiction {
 
 impl Error for Contradiction {}
 
-/// Why an allocation failed.
+/// The reason why an allocation failed.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -72,16 +72,16 @@ impl Error for Contradiction {}
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum AllocationError {
-    /// Zero bytes were asked for.
+    /// The requested size is zero.
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {
-        /// The alignment that was given, in bytes.
+        /// The requested alignment, in bytes.
         alignment: u64,
     },
     /// The priority is not between 0.0 and 1.0.
     Priority {
-        /// The priority that was given.
+        /// The requested priority.
         priority: f32,
     },
     /// The flags exclude each other.
@@ -92,43 +92,43 @@ pub enum AllocationError {
     PoolMemoryType {
         /// The pool's memory type.
         memory_type: u32,
-        /// The types that the resource can be in.
+        /// The types that suit the resource.
         memory_type_bits: u32,
     },
-    /// The pool is of another allocator, or was destroyed.
+    /// The pool belongs to another allocator, or was destroyed.
     ForeignPool,
     /// `UPPER_ADDRESS` outside of a linear pool that may have only one block.
     UpperAddress {
         /// The pool's algorithm.
         algorithm: Algorithm,
-        /// The most blocks that it may have; 0 means no limit.
+        /// The maximum number of blocks; 0 means no limit.
         max_block_count: u32,
     },
     /// `UPPER_ADDRESS` while the pool is in use as a ring buffer.
     UpperAddressInRing,
     /// The allocation is larger than a block of the pool.
     BlockTooSmall {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// Bytes of a block.
         block_size: u64,
     },
     /// No block has room, and no further block is allowed.
     Full {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
-        /// The alignment asked for, in bytes.
+        /// The requested alignment, in bytes.
         alignment: u64,
         /// Free bytes in all blocks together.
         free: u64,
-        /// The largest free range in bytes. Where several are about as large, it may be too small by less than 1/64.
+        /// The largest free range in bytes. If several are about as large, it may be too small by less than 1/64.
         largest_free: u64,
-        /// How many blocks there are, with the dedicated allocations that count as blocks.
+        /// The number of blocks, including dedicated allocations that count as blocks.
         block_count: u32,
-        /// The most blocks that are allowed; 0 if `NEVER_ALLOCATE` forbids another one.
+        /// The maximum number of blocks; 0 if `NEVER_ALLOCATE` forbids another one.
         max_block_count: u32,
     },
-    /// There is no `VkDeviceMemory` for it.
+    /// No `VkDeviceMemory` could be allocated.
     Memory(MemoryError),
     /// The memory could not be mapped.
     Map(DriverError),
@@ -152,7 +152,7 @@ impl AllocationError {
         }
     }
 
-    /// Whether another memory type may succeed.
+    /// Returns true if another memory type may succeed.
     pub(crate) fn is_shortage(&self) -> bool {
         match self {
             Self::Memory(error) => error.is_shortage(),
@@ -164,7 +164,7 @@ impl AllocationError {
         }
     }
 
-    /// The same for a request of `size` bytes: to a vector the debug margin is a part of it.
+    /// Replaces the size with that of the original request: the request to a vector includes the debug margin.
     pub(crate) fn asked_for(mut self, size: u64) -> Self {
         if let Self::Full { size: told, .. } | Self::BlockTooSmall { size: told, .. } = &mut self {
             *told = size;
@@ -172,9 +172,9 @@ impl AllocationError {
         self
     }
 
-    /// Of two places that refused a request, the error that says more about why it failed: this one, unless the other
-    /// place came closer to granting it. A place that can never hold the request says least. A failed call of the
-    /// driver says most: the program knows its own limits, and not what the driver answers.
+    /// Chooses between the errors of two places that refused a request: this one, unless the other place came closer to
+    /// granting it. The error of a place that can never hold the request is the least useful. A failed driver call is
+    /// the most useful, because the program knows its own limits but not the driver's answer.
     pub(crate) fn or_closer(self, other: Self) -> Self {
         if other.closeness() > self.closeness() { other } else { self }
     }
@@ -261,7 +261,7 @@ impl From<Contradiction> for AllocationError {
     }
 }
 
-/// Why pages were not allocated. After an error none of them is.
+/// The reason why pages were not allocated. None of them stays allocated.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum AllocatePagesError {

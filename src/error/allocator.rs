@@ -1,4 +1,4 @@
-//! Errors of making an allocator.
+//! Errors of creating an allocator.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,7 +8,7 @@ use ash::vk;
 
 use crate::device::MissingFunction;
 
-/// Why an allocator could not be made.
+/// The reason why an allocator could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateAllocatorError {
@@ -16,35 +16,35 @@ pub enum CreateAllocatorError {
     MissingFunction(MissingFunction),
     /// The version is not 1.0 to 1.4.
     ApiVersion {
-        /// The version that was given.
+        /// The given version.
         api_version: u32,
     },
-    /// A flag needs a Vulkan function that was neither given nor found.
+    /// A flag needs a Vulkan function that was neither passed nor found.
     ExtensionNotPresent {
         /// The function.
         function: &'static str,
     },
     /// The list of heap limits is longer than the list of heaps.
     HeapLimits {
-        /// How many limits were given.
+        /// The number of limits.
         limits: usize,
-        /// How many heaps there are.
+        /// The number of heaps.
         heaps: usize,
     },
-    /// [`detect_corruption`](crate::DebugSettings::detect_corruption) was asked for, and the margin is 0.
+    /// [`detect_corruption`](crate::DebugSettings::detect_corruption) is set, but the margin is 0.
     NoMargin,
     /// The list of external memory handle types is longer than the list of memory types.
     ExternalMemoryHandleTypes {
-        /// How many handle types were given.
+        /// The number of handle types.
         handle_types: usize,
-        /// How many memory types there are.
+        /// The number of memory types.
         types: usize,
     },
     /// The list of block sizes is longer than the list of memory types.
     BlockSizes {
-        /// How many block sizes were given.
+        /// The number of block sizes.
         sizes: usize,
-        /// How many memory types there are.
+        /// The number of memory types.
         types: usize,
     },
 }

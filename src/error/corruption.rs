@@ -1,4 +1,4 @@
-//! Damage that was found in margins.
+//! Errors of checking margins.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -16,21 +16,21 @@ use crate::device::DriverError;
 pub struct DamagedAllocation {
     /// Its name.
     pub name: Option<Box<str>>,
-    /// Its user data, where that is tracked: see [`Tracking`](crate::Tracking).
+    /// Its user data, if tracked: see [`Tracking`](crate::Tracking).
     pub user_data: Option<u64>,
-    /// Where it was allocated, where that is tracked.
+    /// The code location of the allocation, if tracked.
     pub caller: Option<&'static Location<'static>>,
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// The device memory that it is in, or was.
+    /// The device memory that contains, or contained, it.
     pub memory: vk::DeviceMemory,
     /// Bytes from the start of that memory.
     pub offset: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// Where the first wrong byte is, in bytes from the end of the allocation.
+    /// The position of the first wrong byte, in bytes from the end of the allocation.
     pub bytes_past_end: u64,
-    /// Whether it was freed meanwhile, or a defragmentation moved it.
+    /// True if it was freed meanwhile, or moved by a defragmentation.
     pub freed: bool,
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for DamagedAllocation {
     }
 }
 
-/// Why a check of the margins did not find everything in order.
+/// The result of a failed check of margins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CorruptionError {
     /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or none of the memory
     /// types is host-visible and host-coherent.
     NotDetected,
-    /// The pool is of another allocator, or was destroyed.
+    /// The pool belongs to another allocator, or was destroyed.
     Foreign(ForeignHandle),
     /// Something has written beyond the end of these allocations.
     Damaged(Box<[DamagedAllocation]>),

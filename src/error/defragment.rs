@@ -9,11 +9,11 @@ use ash::vk;
 use super::access::ForeignHandle;
 use crate::metadata::Algorithm;
 
-/// Why a defragmentation could not begin. Nothing was changed.
+/// The reason why a defragmentation could not begin. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BeginDefragmentationError {
-    /// The pool is of another allocator, or was destroyed.
+    /// The pool belongs to another allocator, or was destroyed.
     Foreign(ForeignHandle),
     /// Nothing can be moved in a pool with this algorithm. A [`Linear`](Algorithm::Linear) pool depends on the order of
     /// its allocations. In a [`Buddy`](Algorithm::Buddy) pool a range only has neighbours of its own size.
@@ -21,11 +21,11 @@ pub enum BeginDefragmentationError {
         /// The pool's algorithm.
         algorithm: Algorithm,
     },
-    /// Another defragmentation works on the same memory type or pool, or the pool is in the list twice.
+    /// Another defragmentation is active on the same memory type or pool, or the pool is in the list twice.
     InProgress {
         /// Index of the memory type.
         memory_type: u32,
-        /// Whether it is a pool, and not the default memory.
+        /// True if it is a pool, and not the default memory.
         is_pool: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Errors of getting memory from the driver.
+//! Errors of allocating memory from the driver.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -8,33 +8,33 @@ use ash::vk;
 
 use crate::device::DriverError;
 
-/// Why there is no `VkDeviceMemory`.
+/// The reason why no `VkDeviceMemory` could be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The size exceeds the whole heap, or the program's limit on it. The driver was not asked.
+    /// The size exceeds the whole heap, or the program's limit on it. The driver was not called.
     HeapTooSmall {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// Index of the heap.
         heap: u32,
         /// Its size in bytes.
         heap_size: u64,
     },
-    /// The heap would exceed the program's limit. The driver was not asked.
+    /// The heap would exceed the program's limit. The driver was not called.
     HeapLimit {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// Index of the heap.
         heap: u32,
-        /// Bytes taken already.
+        /// Bytes already in use.
         used: u64,
         /// The limit in bytes.
         limit: u64,
     },
-    /// The heap would exceed its budget, and `WITHIN_BUDGET` was asked for. The driver was not asked.
+    /// The heap would exceed its budget, and the request had `WITHIN_BUDGET`. The driver was not called.
     OverBudget {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// Index of the heap.
         heap: u32,
@@ -43,14 +43,14 @@ pub enum MemoryError {
         /// Bytes that may be in use.
         budget: u64,
     },
-    /// The device allows no more `VkDeviceMemory` objects. The driver was not asked.
+    /// The device allows no more `VkDeviceMemory` objects. The driver was not called.
     TooManyAllocations {
         /// `maxMemoryAllocationCount`.
         limit: u32,
     },
     /// The driver's call failed.
     Driver {
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
         /// Index of the memory type.
         memory_type: u32,
@@ -71,12 +71,12 @@ impl MemoryError {
         }
     }
 
-    /// Whether another memory type or a smaller block may succeed.
+    /// Returns true if another memory type or a smaller block may succeed.
     pub(crate) fn is_shortage(&self) -> bool {
         !matches!(self, Self::Driver { error, .. } if !error.is_out_of_memory())
     }
 
-    /// Whether the heap can never hold so many bytes under the limits that were asked for, even with nothing in it.
+    /// Returns true if the heap can never hold so many bytes under the requested limits, even if it is empty.
     pub(crate) fn is_permanent(&self) -> bool {
         match *self {
             Self::HeapTooSmall { .. } => true,

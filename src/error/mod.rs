@@ -1,6 +1,6 @@
-//! Errors, one type for each kind of operation. Each error says what was asked and what was there. If a driver's call
-//! failed, its result is at the end of the chain of sources. An operation that fails changes nothing, but for empty
-//! memory that may have gone back to the driver.
+//! Errors, one type for each kind of operation. Each error reports what was requested and what was available. If a
+//! driver call failed, its result is at the end of the chain of sources. An operation that fails changes nothing,
+//! except that it may have freed empty memory.
 #![forbid(unsafe_code)]
 
 mod access;

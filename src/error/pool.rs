@@ -8,42 +8,42 @@ use ash::vk;
 
 use super::memory::MemoryError;
 
-/// Why a pool could not be created. Nothing is left behind.
+/// The reason why a pool could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreatePoolError {
-    /// There is no such memory type, or the allocator may not use it.
+    /// The memory type does not exist, or the allocator may not use it.
     MemoryType {
-        /// What was given.
+        /// The given memory type.
         memory_type: u32,
         /// A bit for each memory type that the allocator may use.
         allowed: u32,
     },
-    /// The least number of blocks exceeds the greatest.
+    /// The minimum number of blocks exceeds the maximum.
     BlockCounts {
         /// `min_block_count`.
         min: u32,
         /// `max_block_count`.
         max: u32,
     },
-    /// The block size exceeds the heap, or what an engine can divide.
+    /// The block size exceeds the heap, or an engine's limit.
     BlockSize {
-        /// The block size that was given, in bytes.
+        /// The given block size, in bytes.
         block_size: u64,
-        /// The most that is possible, in bytes.
+        /// The largest possible size, in bytes.
         max: u64,
     },
     /// The minimum alignment is not a power of two.
     Alignment {
-        /// The alignment that was given, in bytes.
+        /// The given alignment, in bytes.
         alignment: u64,
     },
     /// The priority is not between 0.0 and 1.0.
     Priority {
-        /// What was given.
+        /// The given priority.
         priority: f32,
     },
-    /// There are 2^32 pools, as many as can be numbered.
+    /// All 2^32 pool numbers are in use.
     TooMany,
     /// There is no memory for the first blocks.
     Memory(MemoryError),

@@ -11,7 +11,7 @@ use super::sharing::AliasError;
 use crate::device::DriverError;
 use crate::memory_type::NoMemoryType;
 
-/// Why a buffer or image could not be created. Nothing is left behind.
+/// The reason why a buffer or image could not be created. Nothing is left behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -20,12 +20,12 @@ pub enum CreateError {
     /// The buffer is larger than `maxBufferSize` of the device
     /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)). Remedy: divide it.
     BufferTooLarge {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         size: u64,
-        /// The most bytes that a buffer may have.
+        /// The maximum size of a buffer, in bytes.
         max: u64,
     },
-    /// The buffer has the usage `SHADER_DEVICE_ADDRESS`, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
+    /// The buffer has the usage `SHADER_DEVICE_ADDRESS`, but the allocator was created without `BUFFER_DEVICE_ADDRESS`.
     DeviceAddress,
     /// The resource is sparse (`VK_BUFFER_CREATE_SPARSE_BINDING_BIT` or `VK_IMAGE_CREATE_SPARSE_BINDING_BIT`):
     /// `vkQueueBindSparse` binds its pages. Remedy: create it, allocate pages for it with
@@ -110,7 +110,7 @@ impl From<AliasError> for CreateError {
     }
 }
 
-/// Why no memory type was found.
+/// The reason why no memory type was found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum FindMemoryTypeError {
@@ -123,12 +123,12 @@ pub enum FindMemoryTypeError {
     /// The buffer is larger than `maxBufferSize` of the device
     /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
     BufferTooLarge {
-        /// Bytes that were asked for.
+        /// Requested bytes.
         size: u64,
-        /// The most bytes that a buffer may have.
+        /// The maximum size of a buffer, in bytes.
         max: u64,
     },
-    /// The driver did not create the resource whose requirements were to be read.
+    /// The driver did not create the resource for the query of requirements.
     Resource(DriverError),
 }
 

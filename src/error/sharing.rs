@@ -9,36 +9,36 @@ use ash::vk;
 use super::access::ForeignHandle;
 use crate::device::DriverError;
 
-/// Why a buffer or image cannot be created in the memory of an allocation.
+/// The reason why a buffer or image cannot be created in the memory of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AliasError {
-    /// The resource would reach beyond the allocation.
+    /// The resource would extend beyond the allocation.
     OutOfRange {
-        /// Where it would begin, in bytes from the start of the allocation.
+        /// Its start, in bytes from the start of the allocation.
         offset: u64,
-        /// Bytes that it requires.
+        /// Required bytes.
         size: u64,
         /// Bytes of the allocation.
         allocation_size: u64,
     },
-    /// It would not be aligned as it requires.
+    /// The place does not have the required alignment.
     Alignment {
-        /// Where it would begin, in bytes from the start of the device memory.
+        /// Its start, in bytes from the start of the device memory.
         offset: u64,
-        /// The alignment that it requires, in bytes.
+        /// The required alignment, in bytes.
         alignment: u64,
     },
-    /// The resource cannot be in this memory type.
+    /// The memory type does not suit the resource.
     MemoryType {
         /// The allocation's memory type.
         memory_type: u32,
-        /// The types that the resource can be in.
+        /// The types that suit the resource.
         memory_type_bits: u32,
     },
     /// The driver requires dedicated memory for the resource.
     RequiresDedicated,
-    /// The allocation is of another allocator, or its pool was destroyed.
+    /// The allocation belongs to another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
 }
 
@@ -64,22 +64,22 @@ impl fmt::Display for AliasError {
 
 impl Error for AliasError {}
 
-/// Why a priority could not be changed. Nothing was changed.
+/// The reason why a priority could not be changed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum PriorityError {
-    /// The allocator was made without
+    /// The allocator was created without
     /// [`EXT_PAGEABLE_DEVICE_LOCAL_MEMORY`](crate::AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY), or
-    /// `vkSetDeviceMemoryPriorityEXT` was neither given nor found.
+    /// `vkSetDeviceMemoryPriorityEXT` was neither passed nor found.
     NotEnabled,
     /// The priority is not between 0.0 and 1.0.
     Priority {
-        /// What was given.
+        /// The given priority.
         priority: f32,
     },
-    /// The allocation is not dedicated: the priority of its neighbours would change as well.
+    /// The allocation is not dedicated: a change would also affect its neighbours.
     NotDedicated,
-    /// The pool or the allocation is of another allocator, or was destroyed.
+    /// The pool or the allocation belongs to another allocator, or was destroyed.
     Foreign(ForeignHandle),
 }
 
@@ -106,13 +106,13 @@ impl From<ForeignHandle> for PriorityError {
     }
 }
 
-/// Why memory could not be exported to another API or process.
+/// The reason why memory could not be exported to another API or process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The function of the extension was neither given nor found, or the flag for the extension is missing.
+    /// The extension's function was neither passed nor found, or its flag is missing.
     NotEnabled,
-    /// The allocation is of another allocator, or its pool was destroyed.
+    /// The allocation belongs to another allocator, or its pool was destroyed.
     Foreign(ForeignHandle),
     /// The driver's call failed: the memory was not allocated for export of this kind, or there are too many handles.
     Driver(DriverError),
