@@ -1,12 +1,12 @@
-//! Which memory types an allocation may take, and in which order they are tried.
+//! Selection and order of the memory types for an allocation.
 //!
-//! The rule is VMA's: usage and flags become three sets of properties: required, preferred and not preferred. A type
-//! that lacks a required property is out. The cost of a type is the number of preferred properties that it lacks
-//! plus the number of not preferred ones that it has. The lowest cost goes first, and among equals the lowest index.
+//! The rule is VMA's. Usage and flags become three sets of properties: required, preferred and not preferred. A type
+//! that lacks a required property is excluded. The cost of a type is the number of preferred properties that it lacks
+//! plus the number of not preferred ones that it has. Types are ordered by cost, then by index.
 //!
-//! Without explicit `required_flags` and `preferred_flags`, which is the usual case, the sets depend on nothing but
-//! usage, host-access flags and whether the device accesses the resource. That makes 55 cases for one GPU. They are
-//! ranked once, so that a choice is an index computation and a few bit operations:
+//! Usually there are no explicit `required_flags` and `preferred_flags`. Then the sets depend only on usage,
+//! host-access flags and the device's access to the resource. That makes 55 cases for one GPU. They are ranked once, so
+//! that a choice is an index computation and a few bit operations:
 //!
 //! ```text
 //! case (usage, host access, device access)  ->  levels[0]  types of cost 0   0b0000_0010
@@ -29,17 +29,17 @@ use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsag
 #[cfg(test)]
 mod tests;
 
-/// What one allocation asks of its memory type.
+/// The request of one allocation for a memory type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) usage: MemoryUsage,
-    /// Only the host-access flags count.
+    /// Only the host-access flags matter.
     pub(crate) flags: AllocationCreateFlags,
     pub(crate) required: vk::MemoryPropertyFlags,
     pub(crate) preferred: vk::MemoryPropertyFlags,
     /// The types that the resource and the caller both allow; 0 allows none.
     pub(crate) memory_type_bits: u32,
-    /// Whether the device does more with the resource than copy it; `None` if the resource is not known.
+    /// True if the device does more with the resource than copy it; `None` if the resource is unknown.
     pub(crate) device_access: Option<bool>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Wish {
 pub enum NoMemoryType {
     /// Every allowed type lacks a required property. Remedy: require less, or allow more types.
     NoneFits {
-        /// The usage that was asked for.
+        /// The requested usage.
         usage: MemoryUsage,
         /// The properties that the caller or the usage requires.
         required: vk::MemoryPropertyFlags,
@@ -59,7 +59,7 @@ pub enum NoMemoryType {
     /// The three `Auto` usages depend on the usage of the buffer or image, which is not known. Remedy: another
     /// usage, or a method that takes the resource's create-info.
     AutoWithoutResource {
-        /// The usage that was asked for.
+        /// The requested usage.
         usage: MemoryUsage,
     },
 }
@@ -102,7 +102,7 @@ struct Ranking {
     levels: [u32; LEVELS],
 }
 
-/// Costs run from 0 to 4: no usage prefers and disfavours more than four properties together.
+/// Costs range from 0 to 4: no usage has more than four preferred and not preferred properties together.
 const LEVELS: usize = 5;
 /// Usages before the first `Auto` one.
 const PLAIN_USAGES: usize = 7;
@@ -138,7 +138,7 @@ impl MemoryTypeTable {
             }
         }
         for &usage in MemoryUsage::ALL {
-            // A plain usage is one case, whatever the flags and the resource.
+            // A plain usage is one case, for any flags and resource.
             for access in 0..if usage.is_auto() { 16 } else { 1 } {
                 let flags = AllocationCreateFlags::from_bits_retain(access >> 1 << HOST_ACCESS_SHIFT);
                 let wish = Wish {
@@ -157,10 +157,10 @@ impl MemoryTypeTable {
         table
     }
 
-    /// The types in the order in which to try them: the best, and the others.
+    /// Returns the types in the order of preference: the best, and the others.
     ///
     /// # Errors
-    /// If no allowed type has the required properties, or if an `Auto` usage meets an unknown resource.
+    /// Fails if no allowed type has the required properties, or if an `Auto` usage meets an unknown resource.
     ///
     /// # Complexity
     /// O(1); the first candidate costs O(1) too. With explicit `required` or `preferred` properties both are O(types).
@@ -185,8 +185,7 @@ impl MemoryTypeTable {
         Ok(Candidates { remaining, order })
     }
 
-    /// The first type that [`Self::choose`] would return; `None` if the caller gave explicit properties, or no type
-    /// fits.
+    /// The best type of [`Self::choose`]; `None` if there are explicit properties, or no type fits.
     #[inline]
     pub(crate) fn best(&self, wish: &Wish) -> Option<u32> {
         if !(wish.required | wish.preferred).is_empty() {
@@ -216,7 +215,7 @@ impl MemoryTypeTable {
         }
     }
 
-    /// Ranks all types at once: each property that counts moves those that lack it, or that have it, to the next level.
+    /// Ranks all types at once: each property moves the types that lack it, or that have it, to the next level.
     fn rank(&self, wish: &Wish, having: &[u32; 32]) -> Ranking {
         let Preferences { required, preferred, not_preferred } = Preferences::new(wish, self.integrated);
         let of = |properties: Properties| bits(properties.as_raw()).map(|property| having[index(property)]);
@@ -235,7 +234,7 @@ impl MemoryTypeTable {
     }
 }
 
-/// Memory types in the order in which to try them.
+/// Memory types in the order of preference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidates<'table> {
     remaining: u32,
@@ -279,7 +278,7 @@ impl Iterator for Candidates<'_> {
 impl ExactSizeIterator for Candidates<'_> {}
 impl std::iter::FusedIterator for Candidates<'_> {}
 
-/// The properties that a wish means on one GPU.
+/// The property sets of a wish on one GPU.
 #[derive(Clone, Copy, Debug)]
 struct Preferences {
     required: vk::MemoryPropertyFlags,
@@ -288,11 +287,11 @@ struct Preferences {
 }
 
 impl Preferences {
-    /// An unknown resource counts as accessed by the device here; [`case`] has refused it where that matters.
+    /// An unknown resource counts as accessed by the device; [`case`] has rejected it where that matters.
     fn new(wish: &Wish, integrated: bool) -> Self {
         let mut sets =
             Self { required: wish.required, preferred: wish.preferred, not_preferred: Properties::empty() };
-        // On an integrated GPU all memory is in effect device-local, so a caller's HOST_VISIBLE counts for more.
+        // On an integrated GPU all memory is in effect device-local, so the caller's HOST_VISIBLE matters more.
         let keeps_host = integrated && wish.preferred.contains(Properties::HOST_VISIBLE);
         match wish.usage {
             MemoryUsage::Unknown => {}
@@ -312,7 +311,7 @@ impl Preferences {
                 sets.add_auto(wish, integrated);
             }
         }
-        // AMD's uncached types are slow for the device: only for callers that name them.
+        // AMD's uncached types are slow for the device, so only callers that name them get them.
         let amd = Properties::DEVICE_COHERENT_AMD | Properties::DEVICE_UNCACHED_AMD;
         if !(wish.required | wish.preferred).intersects(amd) {
             sets.not_preferred |= Properties::DEVICE_UNCACHED_AMD;
@@ -324,14 +323,14 @@ impl Preferences {
         let device_access = wish.device_access.unwrap_or(true);
         let transfer = wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD);
         let prefers_host = wish.usage == MemoryUsage::AutoPreferHost;
-        // A copy pays where it makes device memory possible: only on a GPU with memory of its own.
+        // A copy is worthwhile only if it makes device memory possible, on a GPU with its own memory.
         let device_first = !integrated && device_access && transfer && !prefers_host;
 
         if wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM) {
             self.preferred |= Properties::HOST_CACHED;
             if device_first {
-                // HOST_VISIBLE is left out on purpose: a type with all three wins anyway, and one that is only
-                // device-local must not lose to one that is only host-visible.
+                // Without HOST_VISIBLE on purpose: a type with all three wins anyway, and a device-local type must not
+                // lose to one that is only host-visible.
                 self.preferred |= Properties::DEVICE_LOCAL;
             } else {
                 self.want_host_visible(transfer);
@@ -343,7 +342,7 @@ impl Preferences {
                 self.preferred |= Properties::DEVICE_LOCAL | Properties::HOST_VISIBLE;
             } else {
                 self.want_host_visible(transfer);
-                // A resource that the device works on belongs near the device, one that it only copies does not.
+                // A resource that the device works on belongs in device memory; one that it only copies does not.
                 self.weigh_device_local(match wish.usage {
                     MemoryUsage::AutoPreferHost => false,
                     MemoryUsage::AutoPreferDevice => true,
@@ -396,7 +395,7 @@ const _: () = assert!(
         == 0b111 << HOST_ACCESS_SHIFT
 );
 
-/// The case of a wish, below [`CASES`], apart from its explicit properties; `None` for `Auto` without a resource.
+/// The index of a wish's case, below [`CASES`], ignoring explicit properties; `None` for `Auto` without a resource.
 #[inline]
 fn case(wish: &Wish) -> Option<usize> {
     let number = index(wish.usage.number());
@@ -418,7 +417,7 @@ fn existing(memory: &vk::PhysicalDeviceMemoryProperties) -> u32 {
     types(memory).fold(0, |bits, _| bits << 1 | 1)
 }
 
-/// The indices of the bits that are set, lowest first.
+/// The indices of the set bits, lowest first.
 #[inline]
 fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -428,7 +427,7 @@ fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// A bit for each memory type that an allocator made with `flags` may use: all but AMD's device-coherent types, which
+/// A bit for each memory type that an allocator with `flags` may use: all except AMD's device-coherent types, which
 /// need an enabled feature.
 ///
 /// Source: VUID-vkAllocateMemory-deviceCoherentMemory-02790.
@@ -453,8 +452,8 @@ const _: () = assert!(
         && vk::ImageUsageFlags::TRANSFER_DST.as_raw() == 2
 );
 
-/// Whether the device does more with a buffer or image of this usage than copy it; `None` if the usage is empty, which
-/// means that it is unknown.
+/// Returns true if the device does more with a buffer or image of this usage than copy it; `None` if the usage is
+/// empty, that is, unknown.
 ///
 /// The usage of a buffer has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
 #[inline]

@@ -1,5 +1,5 @@
-//! Two checks: a slow oracle that was written straight from the rule, over everything; and a table of choices that were
-//! worked out by hand, because an oracle shares its author's misunderstandings.
+//! Two checks: a slow oracle derived directly from the rule, over all cases, and a table of hand-computed choices,
+//! because an oracle shares its author's misunderstandings.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -30,7 +30,7 @@ struct Layout {
     types: Vec<u32>,
 }
 
-/// Layouts in the shape that the vendors' drivers report. `synthetic` ones have what no driver has yet.
+/// Layouts like those of the vendors' drivers. `synthetic` ones have features of no existing driver.
 fn layouts() -> Vec<Layout> {
     let layout = |name: &str, device_type, types: &[u32]| Layout {
         name: name.to_owned(),
@@ -68,7 +68,7 @@ fn layouts() -> Vec<Layout> {
     layouts
 }
 
-/// The layouts of the simulated device, which were read from real drivers.
+/// The layouts of the simulated device, which come from real drivers.
 fn simulated() -> impl Iterator<Item = Layout> {
     sublet_sim::profiles::ALL.iter().map(|profile| Layout {
         name: format!("profile {}", profile.name),
@@ -104,7 +104,7 @@ fn wish(usage: MemoryUsage, flags: AllocationCreateFlags) -> Wish {
     }
 }
 
-/// The rule, word by word and as slowly as can be: required, preferred and not preferred properties.
+/// The rule, word by word and unoptimized: required, preferred and not preferred properties.
 fn oracle_sets(device_type: vk::PhysicalDeviceType, wish: &Wish) -> Option<(u32, u32, u32)> {
     let (user_required, user_preferred) = (wish.required.as_raw(), wish.preferred.as_raw());
     let integrated = device_type == INTEGRATED;
@@ -149,7 +149,7 @@ fn oracle_sets(device_type: vk::PhysicalDeviceType, wish: &Wish) -> Option<(u32,
     Some((user_required | required, user_preferred | preferred, not_preferred))
 }
 
-/// The types in order: search for the best one, strike it out, search again. `None` if the resource must be known.
+/// The types in order: finds the best one, removes it, and repeats. `None` if the resource must be known.
 fn oracle(layout: &Layout, allowed: u32, wish: &Wish) -> Option<Vec<u32>> {
     let (required, preferred, not_preferred) = oracle_sets(layout.device_type, wish)?;
     let mut left = wish.memory_type_bits & allowed;
@@ -173,7 +173,7 @@ fn oracle(layout: &Layout, allowed: u32, wish: &Wish) -> Option<Vec<u32>> {
     }
 }
 
-/// A small generator, so that the subsets are the same on every run.
+/// A deterministic generator, so that the subsets are the same on every run.
 struct Random(u64);
 
 impl Random {
@@ -185,7 +185,7 @@ impl Random {
     }
 }
 
-/// All subsets of a few types; of many: all of them, none, a few alone, a few left out, and random ones.
+/// All subsets of a few types. For many types: all of them, none, a few alone, all but a few, and random ones.
 fn subsets(count: usize, random: &mut Random) -> Vec<u32> {
     if count <= 4 {
         return (0..1 << count).collect();
@@ -198,7 +198,7 @@ fn subsets(count: usize, random: &mut Random) -> Vec<u32> {
     subsets
 }
 
-/// Each with both kinds of explicit properties, so that the slow path meets everything that the fast one does.
+/// Combinations of explicit properties, so that the slow path meets the same cases as the fast one.
 const EXPLICIT: [(u32, u32); 16] = [
     (0, 0),
     (DL, 0),
@@ -265,12 +265,12 @@ fn every_choice_is_the_oracles() {
             }
         }
     }
-    // The loops did run, and had something to order.
+    // Checks that the loops ran and had something to order.
     assert!(compared > 1_000_000 && several > 100_000, "{compared} compared, {several} with a choice");
 }
 
 impl MemoryTypeTable {
-    /// The best one, and the others behind it.
+    /// The best type, followed by the others.
     fn choose_all(&self, wish: &Wish) -> Result<Candidates<'_>, NoMemoryType> {
         self.choose(wish)?;
         self.candidates(wish)
@@ -298,8 +298,8 @@ fn check(layout: &Layout, table: &MemoryTypeTable, wish: &Wish, expected: Option
     }
 }
 
-/// What a row of the table below asks for. Resources: `Some(true)` a buffer or image that the device works on,
-/// `Some(false)` one that is only copied from or to.
+/// A row of the table below. Resources are `Some(true)` for a buffer or image that the device works on, `Some(false)`
+/// for one that is only copied from or to.
 type Row = (&'static str, MemoryUsage, AllocationCreateFlags, Option<bool>, &'static [u32]);
 
 #[rustfmt::skip]
@@ -308,14 +308,14 @@ const BY_HAND: &[Row] = {
     const WORK: Option<bool> = Some(true);
     const COPY: Option<bool> = Some(false);
     &[
-        // Lazily allocated attachments: only where there is such memory, and never by accident.
+        // Lazily allocated attachments: only if such memory exists, and never by accident.
         ("mali",   GpuLazilyAllocated, NONE, WORK, &[3]),
         ("adreno", GpuLazilyAllocated, NONE, WORK, &[4]),
         ("apple",  GpuLazilyAllocated, NONE, None, &[3]),
         ("nvidia", GpuLazilyAllocated, NONE, WORK, &[]),
         ("adreno", Auto,               NONE, WORK, &[0, 1, 2, 3, 4, 5]),
 
-        // Readback: cached, coherent or not. A type that is cached only without coherence comes by its index.
+        // Readback: cached, coherent or not. The index orders types that are cached only without coherence.
         ("nvidia",       Auto,     RANDOM, COPY, &[3, 2, 4]),
         ("adreno",       Auto,     RANDOM, COPY, &[2, 3, 1]),
         ("mali",         Auto,     RANDOM, COPY, &[1, 2, 0]),
@@ -325,14 +325,14 @@ const BY_HAND: &[Row] = {
         ("intel arc",    GpuToCpu, NONE,   None, &[1, 2]),
         ("raspberry pi", Auto,     RANDOM, COPY, &[0]),
 
-        // Random access with a transfer allowed: device memory and cached memory weigh the same, so the index decides;
-        // for a host-preferring caller, or where the device only copies, the host's side alone counts.
+        // Random access with a transfer allowed: device memory and cached memory weigh the same, so the index decides.
+        // For a host-preferring caller, or if the device only copies, only the host's side counts.
         ("nvidia", Auto,           RANDOM.union(TRANSFER), WORK, &[1, 3, 4, 0, 2]),
         ("nvidia", AutoPreferHost, RANDOM.union(TRANSFER), WORK, &[3, 2, 4, 0, 1]),
         ("nvidia", Auto,           RANDOM.union(TRANSFER), COPY, &[3, 2, 4, 0, 1]),
         ("mali",   Auto,           RANDOM.union(TRANSFER), WORK, &[1, 2, 0, 3, 4]),
 
-        // Staging: plain host memory, with and without a window onto device memory.
+        // Staging: plain host memory, with and without a window to device memory.
         ("nvidia",             Auto,    WRITE, COPY, &[2, 3, 4]),
         ("nvidia without bar", Auto,    WRITE, COPY, &[2, 3]),
         ("nvidia without bar", CpuOnly, NONE,  None, &[2, 3]),
@@ -340,7 +340,7 @@ const BY_HAND: &[Row] = {
         ("intel arc",          Auto,    WRITE, COPY, &[1, 2]),
         ("nvidia", AutoPreferDevice,    WRITE, COPY, &[4, 2, 3]),
 
-        // Data that the host writes and the device reads: the window if there is one.
+        // Data that the host writes and the device reads: the window, if there is one.
         ("nvidia",             Auto,           WRITE, WORK, &[4, 2, 3]),
         ("nvidia without bar", Auto,           WRITE, WORK, &[2, 3]),
         ("nvidia",             AutoPreferHost, WRITE, WORK, &[2, 3, 4]),
@@ -348,7 +348,7 @@ const BY_HAND: &[Row] = {
         ("nvidia",             Auto, WRITE.union(TRANSFER), WORK, &[4, 1, 2, 0, 3]),
         ("nvidia without bar", Auto, WRITE.union(TRANSFER), WORK, &[1, 2, 0, 3]),
 
-        // Device memory, then what the driver keeps in the host's memory.
+        // Device memory, then the driver's types in host memory.
         ("nvidia",   Auto,             NONE, WORK, &[1, 4, 0, 2, 3]),
         ("nvidia",   GpuOnly,          NONE, None, &[1, 4, 0, 2, 3]),
         ("nvidia",   AutoPreferHost,   NONE, WORK, &[0, 2, 3, 1, 4]),
@@ -356,13 +356,13 @@ const BY_HAND: &[Row] = {
         ("nvidia, older driver", AutoPreferDevice, NONE, WORK, &[7, 8, 0, 1, 2, 3, 4, 5, 6, 9, 10]),
         ("nvidia",   Unknown,          NONE, None, &[0, 1, 2, 3, 4]),
 
-        // Without the flag of the allocator AMD's device-coherent types do not exist.
+        // Without the allocator's flag, AMD's device-coherent types are excluded.
         ("amd",  Auto,    NONE,   WORK, &[0, 1, 2, 3]),
         ("amd",  Auto,    RANDOM, COPY, &[3, 1, 2]),
         ("radv", Auto,    WRITE,  WORK, &[3, 4, 2, 5, 6]),
         ("radv", GpuOnly, NONE,   None, &[0, 1, 3, 4, 2, 5, 6]),
 
-        // An integrated GPU: a transfer buys nothing.
+        // An integrated GPU: a transfer gains nothing.
         ("intel, integrated", Auto, WRITE,                 WORK, &[1, 2]),
         ("intel, integrated", Auto, WRITE.union(TRANSFER), WORK, &[1, 0, 2, 3]),
         ("intel, integrated", Auto, RANDOM,                WORK, &[2, 1]),
@@ -377,7 +377,7 @@ const BY_HAND: &[Row] = {
         ("cpu with two types", Auto, WRITE.union(TRANSFER),  WORK, &[1, 0]),
         ("cpu with two types", Auto, WRITE,                  COPY, &[0, 1]),
 
-        // The same on what real drivers report.
+        // The same on the layouts of real drivers.
         ("profile qualcomm-adreno-620", GpuLazilyAllocated, NONE,   WORK, &[4]),
         ("profile qualcomm-adreno-620", Auto,               RANDOM, COPY, &[1, 2, 3]),
         ("profile arm-mali-g52",        GpuLazilyAllocated, NONE,   WORK, &[2]),
@@ -415,7 +415,7 @@ fn amd_types_come_last_unless_named() {
     let table = table(&amd, AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
     let choose = |wish: &Wish| table.choose_all(wish).unwrap().collect::<Vec<_>>();
 
-    // Uncached costs as much as not being device-local.
+    // Uncached costs as much as not device-local.
     let plain = wish(MemoryUsage::Auto, NONE);
     assert_eq!(choose(&plain), [0, 1, 2, 3, 4, 5, 6, 7]);
     let upload = wish(MemoryUsage::Auto, WRITE);
@@ -425,7 +425,7 @@ fn amd_types_come_last_unless_named() {
     let preferred = Wish { preferred: Properties::DEVICE_UNCACHED_AMD, ..upload };
     assert_eq!(choose(&preferred), [5, 1, 6, 2, 7, 3]);
 
-    // Without the allocator's flag not even a caller who requires them gets them.
+    // Without the allocator's flag, even a caller that requires them does not get them.
     let without = super::tests::table(&amd, AllocatorCreateFlags::empty());
     assert_eq!(
         without.choose_all(&named).unwrap_err(),
@@ -514,7 +514,7 @@ fn the_mask_knows_only_types_that_exist() {
     let odd = memory(&[DL | AMD_UNCACHED, DL | AMD_COHERENT, DL]);
     assert_eq!(global_mask(&odd, AllocatorCreateFlags::empty()), 0b101);
 
-    // A driver that claims more types than there can be.
+    // A driver that reports more types than Vulkan allows.
     let mut liar = memory(&[DL]);
     liar.memory_type_count = 1000;
     assert_eq!(global_mask(&liar, AllocatorCreateFlags::empty()), u32::MAX);
@@ -537,7 +537,7 @@ fn device_access_is_any_usage_but_copies() {
     assert_eq!(device_access(Buffer::TRANSFER_SRC.as_raw()), Some(false));
     assert_eq!(device_access((Buffer::TRANSFER_SRC | Buffer::TRANSFER_DST).as_raw()), Some(false));
     assert_eq!(device_access((Buffer::TRANSFER_DST | Buffer::UNIFORM_BUFFER).as_raw()), Some(true));
-    // Beyond 32 bits, which is why there is such a usage.
+    // Beyond 32 bits, the reason for the 64-bit usage.
     assert_eq!(device_access(Buffer::from_raw(1 << 33).as_raw()), Some(true));
     assert_eq!(device_access(u64::from(Image::empty().as_raw())), None);
     assert_eq!(device_access(u64::from(Image::TRANSFER_DST.as_raw())), Some(false));
