@@ -4,7 +4,6 @@
 //! `cargo bench --bench descriptors`. Times are for one set. `driver` calls `vkAllocateDescriptorSets` through the
 //! function pointer, as a program without any library would; `transient` allocates from transient sets. `alone` never
 //! resets; `with_reset` has recordings of 1,000 sets, and gives their pools back after each.
-#![allow(unsafe_code, reason = "Vulkan is called")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that meets the unexpected is to fail")]
 
 use ash::vk;

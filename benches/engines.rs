@@ -10,7 +10,6 @@
 //!
 //! Other figures are printed first: what is reserved for what is live at the peak, the engine's host memory for each
 //! allocation, and the latencies of single calls.
-#![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
 use std::fmt;

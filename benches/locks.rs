@@ -3,7 +3,6 @@
 //! `cargo bench --bench locks`. Times are for one lock with its unlock and what is done between them. `alone` is one
 //! thread, which is what a thread that has a core to itself pays. In `together` the threads share one lock and do
 //! nothing else, which is worse than any program: it shows what contention costs, not how often it happens.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 

@@ -2,7 +2,6 @@
 //!
 //! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One
 //! item is one ticket, one query, or one retired item pushed and collected.
-#![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
 use divan::Bencher;

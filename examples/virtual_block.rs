@@ -1,7 +1,6 @@
 //! One large buffer, shared by many users: a virtual block divides its bytes among them. It needs no GPU.
 //!
 //! `cargo run --example virtual_block`
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 

@@ -1,5 +1,4 @@
 //! The caller's handle of one allocation.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::ffi::c_void;

@@ -1,5 +1,4 @@
 //! Flags, usages and create-infos, with VMA's names.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The settings, results and errors of a defragmentation.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -55,6 +55,7 @@
 //! # What it does not do
 //!
 //! [`guide::limits`] lists what is missing, and the drawbacks of what there is.
+#![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod allocation;

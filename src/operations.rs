@@ -16,7 +16,6 @@
 //! | `size` | number, one more than the bytes; 0 for all of the rest | `u64` |
 //! | `float` | float | `f32` |
 //! | `text` | text or none | `Option<Box<str>>` |
-#![forbid(unsafe_code)]
 
 macro_rules! operations {
     ($then:ident) => {

@@ -12,7 +12,6 @@
 //! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
 //! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file argues all integer conversions, those of C's numbers too |
 //! | [`virtual_handle`], [`virtual_allocation`] | C names ranges by numbers |
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 use std::ptr::NonNull;

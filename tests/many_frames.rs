@@ -1,6 +1,5 @@
 //! Ten thousand frames of everything together cost at the end what they cost at the beginning: calls of the driver,
 //! host allocations, live chunks. Counted, because times differ from run to run.
-#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]

@@ -1,5 +1,4 @@
 //! Engines that have held as much before allocate no host memory. A global allocator of this binary counts.
-#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "test code on 64-bit hosts")]
 
 #[allow(unreachable_pub, reason = "shared with other binaries")]

@@ -1,6 +1,5 @@
 //! A warm allocator asks the host for no memory. A global allocator of this binary counts. The device's calls do
 //! nothing, and so take no memory either.
-#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, reason = "shared with other binaries")]

@@ -1,4 +1,5 @@
 //! Buffers and images that share allocated memory.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

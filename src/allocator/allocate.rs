@@ -1,14 +1,15 @@
 //! Memory that the program binds itself: allocated for given requirements, or for an existing resource.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::panic::Location;
 
 use ash::vk;
 
 use super::{Allocator, Resource};
-use crate::allocation::{Allocation, FreeError, ResourceKind};
+use crate::allocation::{Allocation, FreeError, ResourceKind, allocation_flags};
 use crate::create_info::AllocationCreateInfo;
 use crate::device::{BufferOrImage, Requirements};
-use crate::error::{AllocatePagesError, AllocationError};
+use crate::error::{AllocatePagesError, AllocationError, ForeignHandle};
 
 impl Allocator {
     /// Allocates memory for requirements, without a resource.
@@ -185,6 +186,49 @@ impl Allocator {
             Ok(()) => Ok(()),
             Err(source) => Err(FreeError { allocation: allocation.copied(), source }),
         }
+    }
+
+    /// [`Self::free_memory`] by reference, for programs that keep allocations in a table or free them in `Drop`.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the allocation belongs to another allocator, or if its pool was destroyed.
+    ///
+    /// # Safety
+    /// See [`Self::free_memory`]. After a successful call the allocation is not used again.
+    #[inline]
+    pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+        self.before_free(allocation);
+        self.take_back(allocation)
+    }
+
+    /// Informs recordings and debug settings of an allocation that is about to be freed.
+    #[inline(always)]
+    pub(super) fn before_free(&self, allocation: &Allocation) {
+        self.record_free(allocation);
+        if allocation.has(allocation_flags::WATCHED) {
+            self.unwatch(&allocation.copied());
+        }
+    }
+
+    /// Returns the range to its vector.
+    #[inline(always)]
+    pub(super) fn take_back(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+        let vector = self.vector_of(allocation)?;
+        vector.free(&self.inner.context, allocation.live(), allocation.has(allocation_flags::MAPPED))
+    }
+
+    /// Frees an allocation for an operation that failed. Also frees a block that was made for it.
+    ///
+    /// # Safety
+    /// See [`Self::free_memory`].
+    #[cold]
+    pub(crate) unsafe fn undo_memory(&self, allocation: &Allocation) {
+        self.before_free(allocation);
+        let mapped = allocation.has(allocation_flags::MAPPED);
+        let undone = self
+            .vector_of(allocation)
+            .and_then(|vector| vector.undo(&self.inner.context, allocation.live(), mapped));
+        debug_assert!(undone.is_ok());
     }
 }
 

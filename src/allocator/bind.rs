@@ -1,4 +1,5 @@
 //! Binding buffers and images to allocations.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

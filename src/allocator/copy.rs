@@ -1,5 +1,4 @@
 //! Copies between host memory and an allocation, with mapping, flushing and invalidating.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::map::check_range;

@@ -1,4 +1,5 @@
 //! Creating buffers and images with their memory.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::borrow::Borrow;
 use std::panic::Location;

@@ -1,5 +1,4 @@
 //! Parameters of an allocator.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Debugging aids: checked margins, fill patterns, and unusual placements.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;

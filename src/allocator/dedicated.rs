@@ -1,6 +1,5 @@
 //! Dedicated memory with the program's own `pNext` chain, for imports, exports and structures that the allocator does
 //! not know.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

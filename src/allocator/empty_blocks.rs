@@ -1,5 +1,4 @@
 //! Changing the number of kept empty blocks.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;

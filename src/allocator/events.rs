@@ -1,5 +1,4 @@
 //! Events of unusual allocations: dedicated memory, fallbacks and failures. No lock is held here.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::panic::Location;

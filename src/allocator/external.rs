@@ -1,4 +1,5 @@
 //! Exporting memory to other APIs and processes.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Finding the memory type for an allocation without allocating.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Checking where an allocation would go, without allocating.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

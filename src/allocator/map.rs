@@ -1,4 +1,5 @@
 //! Host access to an allocation: mapping, flushing, invalidating, copying.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::ffi::c_void;
 use std::fmt;

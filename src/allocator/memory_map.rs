@@ -1,5 +1,4 @@
 //! Builds memory maps by visiting the vectors.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use crate::allocation::{AllocationId, ResourceKind};

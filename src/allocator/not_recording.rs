@@ -1,5 +1,4 @@
 //! Replaces `recording` in builds without the feature `trace`: records nothing.
-#![forbid(unsafe_code)]
 
 use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};

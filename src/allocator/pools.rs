@@ -1,4 +1,5 @@
 //! Custom pools.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use super::recorded_call::RecordedCall;
 use super::relief::Need;

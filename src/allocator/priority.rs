@@ -1,5 +1,4 @@
 //! Changing the priority of live memory.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;

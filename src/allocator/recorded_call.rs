@@ -1,5 +1,4 @@
 //! Calls that a recording contains, besides allocating and freeing. `recording` writes them.
-#![forbid(unsafe_code)]
 
 use super::map::Visibility;
 use crate::allocation::{Allocation, AllocationId};

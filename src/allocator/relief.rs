@@ -2,7 +2,6 @@
 //!
 //! All device memory is allocated in attempts of `Allocator::place_in` or `Allocator::create_pool`. If an attempt fails
 //! for lack of device memory, the empty blocks of that heap are freed, and the attempt is repeated once.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 

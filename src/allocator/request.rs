@@ -1,5 +1,4 @@
 //! Requests to an allocator: a resource, and the options of a create-info. Each is validated once.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

@@ -1,5 +1,4 @@
 //! Routing of an allocation: to a pool, the default vector of the best memory type, or dedicated memory.
-#![forbid(unsafe_code)]
 
 use std::borrow::Borrow;
 use std::panic::Location;

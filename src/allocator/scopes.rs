@@ -1,4 +1,5 @@
 //! Lifetime scopes, which are freed at once.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,4 @@
 //! Explicit assignment of shards to threads.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;

@@ -1,5 +1,4 @@
 //! Statistics and budgets of the allocator.
-#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::recorded_call::RecordedCall;

@@ -1,5 +1,4 @@
 //! Optional data that an allocator keeps for every allocation.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

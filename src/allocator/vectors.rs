@@ -1,5 +1,4 @@
 //! The vectors of an allocator: one for each memory type, then those of the pools.
-#![forbid(unsafe_code)]
 
 use super::pools::MAX_BLOCK_SIZE;
 use super::{AllocatorCreateInfo, Inner};

@@ -1,5 +1,4 @@
 //! Alignments and their arithmetic on `u64`. Overflow gives `None`.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

@@ -1,5 +1,4 @@
 //! A table that only grows and whose elements never move. An index reaches an element without a lock.
-#![forbid(unsafe_code)]
 
 use super::cast::{index, narrow};
 use super::sync::atomic::{AtomicUsize, OnceLock, Ordering};

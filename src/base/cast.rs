@@ -1,5 +1,4 @@
 //! Integer conversions that are lossless on all targets that Vulkan supports.
-#![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

@@ -1,5 +1,4 @@
 //! A stopwatch for events that report driver calls.
-#![forbid(unsafe_code)]
 
 use std::time::Instant;
 

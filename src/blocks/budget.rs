@@ -2,7 +2,6 @@
 //!
 //! The counters change only with driver allocations and frees, which are rare and slow. An allocation from an existing
 //! block does not touch them. They need no lock.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 

@@ -1,5 +1,4 @@
 //! The dedicated allocations of one memory type or pool. Each has its own `VkDeviceMemory`.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

@@ -1,4 +1,5 @@
 //! One `VkDeviceMemory` and its accounting. All device memory is allocated here.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,6 +1,5 @@
 //! Events of device memory. A subscriber may call the allocator, and even allocate. So events are collected under
 //! locks, and emitted after the locks are released.
-#![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
 

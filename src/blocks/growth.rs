@@ -1,5 +1,4 @@
 //! Growth of a vector: the size of a new block, and its allocation.
-#![forbid(unsafe_code)]
 
 use super::device_block::{DeviceBlock, DeviceContext};
 use super::events::PendingEvents;

@@ -1,4 +1,5 @@
 //! A host pointer to device memory that may move between threads.
+#![expect(unsafe_code, reason = "dereferences mapped memory")]
 
 use std::ptr::NonNull;
 

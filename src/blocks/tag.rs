@@ -6,7 +6,6 @@
 //! ```
 //!
 //! No kind is all ones, so no allocation has the tag of a leased range.
-#![forbid(unsafe_code)]
 
 use crate::base::align::Alignment;
 use crate::metadata::Tag;

@@ -1,5 +1,4 @@
 //! Many descriptors of one set, combined into the writes of one call.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

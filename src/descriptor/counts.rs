@@ -1,5 +1,4 @@
 //! The number of descriptors of each type: the need of a set, or the remainder of a pool.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

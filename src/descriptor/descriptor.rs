@@ -1,5 +1,4 @@
 //! One descriptor, for writing into a set, or as bytes into a descriptor buffer.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! The descriptor capabilities of a device, shared by all allocators of the device.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::error::Error;
 use std::fmt;

@@ -1,6 +1,5 @@
 //! Events about descriptor pools. They are emitted while no lock is held, because a subscriber may allocate sets.
 //! Events under a lock are collected and emitted after it is released.
-#![forbid(unsafe_code)]
 
 use std::cell::RefCell;
 

@@ -1,5 +1,4 @@
 //! The device features that the program has enabled.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use bitflags::bitflags;

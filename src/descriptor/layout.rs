@@ -1,4 +1,5 @@
 //! A descriptor set layout, with the properties that the library needs.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! The binding models, and the best model for each driver.
-#![forbid(unsafe_code)]
 
 use std::ops::RangeInclusive;
 

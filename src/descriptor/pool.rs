@@ -1,4 +1,5 @@
 //! One `VkDescriptorPool`: created from counts, reset, destroyed. Its owner decides which sets it holds.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::error::Error;
 use std::ffi::CString;

@@ -1,5 +1,4 @@
 //! The view of one descriptor pool, for debugging.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Driver faults and their workarounds.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use bitflags::bitflags;

@@ -1,5 +1,4 @@
 //! The sizes of descriptors in bytes.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

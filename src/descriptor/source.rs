@@ -1,5 +1,4 @@
 //! A descriptor with the create-info of its view or sampler.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Device addresses of buffers.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

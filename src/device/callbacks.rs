@@ -1,4 +1,5 @@
 //! Callbacks for the device memory that an allocator allocates and frees.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 use std::fmt;

@@ -2,6 +2,7 @@
 //!
 //! The allocator never adds a structure that the program has in its chain (VUID-VkMemoryAllocateInfo-sType-unique), nor
 //! one that the specification forbids in combination with the program's structures.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -1,4 +1,5 @@
 //! One device: its functions, its properties, and one checked method for each Vulkan call.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -1,5 +1,4 @@
 //! The error of a Vulkan call.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Exports handles of memory, and changes its priority.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! The Vulkan functions that the library calls: given by the program, or looked up.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, c_char};
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Extension structures of the program.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

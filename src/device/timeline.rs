@@ -1,4 +1,5 @@
 //! Counters of timeline semaphores.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Windows handles of memory: exported once, duplicated for each caller, and closed when the memory is freed.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;

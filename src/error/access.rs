@@ -1,5 +1,4 @@
 //! Errors of mapping and binding, and of handles that belong to another allocator.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

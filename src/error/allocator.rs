@@ -1,5 +1,4 @@
 //! Errors of creating an allocator.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Errors of checking margins.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Errors of beginning a defragmentation.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Errors of allocating memory from the driver.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

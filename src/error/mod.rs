@@ -1,7 +1,6 @@
 //! Errors, one type for each kind of operation. Each error reports what was requested and what was available. If a
 //! driver call failed, its result is at the end of the chain of sources. An operation that fails changes nothing,
 //! except that it may have freed empty memory.
-#![forbid(unsafe_code)]
 
 mod access;
 mod allocation;

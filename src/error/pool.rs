@@ -1,5 +1,4 @@
 //! Errors of creating a pool.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

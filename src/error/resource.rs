@@ -1,5 +1,4 @@
 //! Errors of creating a buffer or an image, and of finding a memory type for one.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

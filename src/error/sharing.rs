@@ -1,5 +1,4 @@
 //! Errors of aliasing resources, changing priorities and exporting memory.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -33,7 +33,6 @@
 //! barriers follow from the uses of buffers and images, `frames` on frames in flight and command lists, and
 //! `compact` on resources that move by themselves. The first two are what Direct3D 12 programs call a resource state
 //! tracker, a command queue and a command list.
-#![forbid(unsafe_code)]
 
 #[doc = include_str!("start.md")]
 pub mod start {}

@@ -15,7 +15,6 @@
 //! ```
 //!
 //! Masking a level keeps its order, because within a level the order is that of the bits.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! One of the three engines, chosen when a block, a pool or a vector is created.
-#![forbid(unsafe_code)]
 
 use super::{
     Alignment, AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError,

@@ -24,6 +24,7 @@
 //!
 //! Placement is deterministic: the same calls give the same offsets.
 #![forbid(unsafe_code)]
+
 // The traits and types below are the contract; the engines are in the other files.
 
 mod buddy;

@@ -1,5 +1,4 @@
 //! How a vector is made, and what is known of it without its lock.
-#![forbid(unsafe_code)]
 
 use crate::base::align::Alignment;
 use crate::device::MemoryAllocateNext;

@@ -1,5 +1,4 @@
 //! Custom pools: blocks of one memory type with limits and an algorithm of their own.
-#![forbid(unsafe_code)]
 
 mod facts;
 mod scope;

@@ -1,5 +1,4 @@
 //! Scopes: pools of every memory type, for allocations that end together.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Numbers and texts as bytes, and back.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::{host_size, widen};
 

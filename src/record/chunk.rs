@@ -1,5 +1,4 @@
 //! Chunks: the pieces of a trace, each with a checksum.
-#![forbid(unsafe_code)]
 
 use super::crc::crc32;
 use crate::base::cast::narrow;

@@ -8,6 +8,7 @@ use crate::base::cast::nanoseconds;
 /// The processor's counter of cycles at its nominal speed. All processors of the last fifteen years count at one rate,
 /// whatever their speed. For others, the point in each chunk keeps the error small.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
+#[expect(unsafe_code, reason = "reads the counter of the processor")]
 #[inline(always)]
 pub(super) fn ticks() -> u64 {
     // SAFETY: every x86_64 processor has the instruction. An operating system may forbid it to programs; those that

@@ -1,5 +1,4 @@
 //! CRC-32 as in Ethernet, zip and PNG: polynomial 0x04C11DB7, reflected, all ones at the start and inverted at the end.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::index;
 

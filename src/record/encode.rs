@@ -2,7 +2,6 @@
 //!
 //! Everything that writes an allocation is inlined: a called function would keep the cursor in memory, and the call
 //! would cost more than its work.
-#![forbid(unsafe_code)]
 
 use super::bytes::Put;
 use super::raw::{

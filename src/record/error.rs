@@ -1,5 +1,4 @@
 //! What can go wrong with a recording.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! The numbers that errors have in a trace.
-#![forbid(unsafe_code)]
 
 use crate::error::{AllocationError, MemoryError};
 

@@ -1,5 +1,4 @@
 //! What a trace says of the device and the allocator.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

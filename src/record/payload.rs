@@ -1,5 +1,4 @@
 //! The buffers that records are written into.
-#![forbid(unsafe_code)]
 
 use super::bytes::Put;
 

@@ -1,5 +1,4 @@
 //! The values of records, as numbers.
-#![forbid(unsafe_code)]
 
 use crate::create_info::PoolParameters;
 

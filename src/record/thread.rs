@@ -1,5 +1,4 @@
 //! A number for each thread that ever called a recording allocator. No two threads have the same number.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

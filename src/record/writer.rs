@@ -1,6 +1,5 @@
 //! The thread that writes a recording. Calls of the program wait for a disk only if the disk is slower than the program
 //! for a long time.
-#![forbid(unsafe_code)]
 
 use std::any::Any;
 use std::io::{self, Write};

@@ -1,5 +1,4 @@
 //! Errors of clocks and queues.
-#![forbid(unsafe_code)]
 
 use std::collections::TryReserveError;
 use std::error::Error;

@@ -6,7 +6,6 @@
 //! - L3: some ticket is submitted and not done if and only if `submitted > completed`.
 //! - L4: `frames` is sorted by slot, with one entry for each slot.
 //! - L5: `promised <= completed`.
-#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 

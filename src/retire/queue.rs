@@ -8,7 +8,6 @@
 //! - Q2: each node is in exactly one chain: that of a batch, or that of the free nodes.
 //! - Q3: a node of a batch holds an item, a free node holds none; `len` counts the items.
 //! - Q4: between calls, no batch is empty.
-#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,4 @@
 //! The bit layout of timeline ids and tickets.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::num::NonZeroU64;

@@ -1,5 +1,4 @@
 //! Where an allocation would go.
-#![forbid(unsafe_code)]
 
 /// Where an allocation would go: see [`would_fit`](crate::Allocator::would_fit).
 ///

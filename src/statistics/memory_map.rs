@@ -1,5 +1,4 @@
 //! What lies where: a picture of every block and chunk, for a program to look at in peace.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

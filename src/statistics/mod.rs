@@ -1,5 +1,4 @@
 //! Sums over blocks and allocations, in VMA's terms.
-#![forbid(unsafe_code)]
 
 mod fit;
 mod memory_map;

@@ -1,5 +1,4 @@
 //! Detailed statistics of everything at once, by memory type and by heap.
-#![forbid(unsafe_code)]
 
 use super::DetailedStatistics;
 use crate::base::cast::index;

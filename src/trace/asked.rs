@@ -1,5 +1,4 @@
 //! What was asked of the allocator, and what it gave.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! From the payload of a chunk to records, with numbers in place of names.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Recordings that an environment variable starts.
-#![forbid(unsafe_code)]
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,5 +1,4 @@
 //! The contents of a trace.
-#![forbid(unsafe_code)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Reads the fields of a chunk's payload: the other half of `record::encode`.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The numbers that a file has in place of names.
-#![forbid(unsafe_code)]
 
 use super::asked::Failure;
 use crate::error::AllocationError;

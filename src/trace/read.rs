@@ -1,5 +1,4 @@
 //! Reads the chunks of a file.
-#![forbid(unsafe_code)]
 
 use super::decode::Decoder;
 use super::error::{Damage, ReadTraceError};

@@ -1,5 +1,4 @@
 //! The settings of pools, scopes and defragmentations, and the allocations that lived before.
-#![forbid(unsafe_code)]
 
 use std::time::Duration;
 

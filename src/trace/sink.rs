@@ -1,5 +1,4 @@
 //! A sink in host memory.
-#![forbid(unsafe_code)]
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Writes records as bytes, for traces that no allocator recorded.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! The ways to hold an allocator: borrowed or shared.
-#![forbid(unsafe_code)]
 
 use std::rc::Rc;
 use std::sync::Arc;

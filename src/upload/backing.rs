@@ -5,6 +5,7 @@
 //! - B2: without an allocation, `size` is 0.
 //! - B3: only the owner of the value hands out its bytes, and hands out each byte once before the device is done with
 //!   it.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;

@@ -1,4 +1,5 @@
 //! Creates buffers for uploads: chooses the memory and the pool, and flushes writes.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::ops::Range;
 use std::panic::Location;

@@ -1,5 +1,4 @@
 //! Parameters of arenas.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The result of an upload, and the required alignments.
-#![forbid(unsafe_code)]
 
 use std::ptr::NonNull;
 

@@ -1,5 +1,4 @@
 //! Figures of arenas.
-#![forbid(unsafe_code)]
 
 /// The pages of an [`UploadArena`](super::UploadArena) and their use. Units: bytes, unless stated otherwise.
 ///

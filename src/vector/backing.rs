@@ -1,5 +1,4 @@
 //! What a landlord is, and what can go wrong with one.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

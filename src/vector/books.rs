@@ -10,7 +10,6 @@
 //!
 //! The landlord may panic in any call. So each change of the books is whole before the landlord is called, or is undone
 //! by a guard.
-#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
 //! How a vector grants and grows, whoever may touch its books.
-#![forbid(unsafe_code)]
 
 use super::backing::{Backing, GrantOf, VectorError};
 use super::books::{Core, Placed, Realize};

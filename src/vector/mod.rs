@@ -60,7 +60,6 @@
 //! # vector.free(small).unwrap();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
 
 mod backing;
 mod books;

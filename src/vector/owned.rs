@@ -1,5 +1,4 @@
 //! A vector of one thread.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
 //! Which grants to move so that a block becomes empty.
-#![forbid(unsafe_code)]
 
 use super::backing::{Backing, VectorKey};
 use super::books::Core;

@@ -1,5 +1,4 @@
 //! How many blocks there are, how large the next one is, and which empty ones go: pure functions, for all vectors.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

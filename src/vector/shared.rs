@@ -1,5 +1,4 @@
 //! A vector that several threads share.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

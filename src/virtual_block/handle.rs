@@ -1,5 +1,4 @@
 //! Numeric handles of ranges for the C interface, which cannot hold a [`VirtualAllocation`].
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

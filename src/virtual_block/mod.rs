@@ -1,5 +1,4 @@
 //! Public access to the engines, for ranges of the caller: parts of a buffer, slots of an array, any indices.
-#![forbid(unsafe_code)]
 
 mod error;
 pub(crate) mod handle;

@@ -1,5 +1,4 @@
 //! The public API over all three engines. The engines have their own tests.
-#![forbid(unsafe_code)]
 
 use super::*;
 use crate::metadata::LEAST_FOR_SLABS;

@@ -1,5 +1,4 @@
 //! One peer at one workload, and rounds of several peers in turn.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The command line.
-#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
 //! Time in nanoseconds, from the processor's own counter where it is steady, and what a look at it costs.
+#![expect(unsafe_code, reason = "reads the counter of the processor")]
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

@@ -3,6 +3,7 @@
 //! The layer stands between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`, and
 //! no other function of the device. So all peers are counted, delayed and limited alike, whatever the driver is. These
 //! four calls are rare, and cost some fifty nanoseconds more than without the layer.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};

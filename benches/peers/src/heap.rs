@@ -1,6 +1,7 @@
 //! How much host memory a peer takes: a counting global allocator for Rust, and Vulkan callbacks for VMA.
 //!
 //! It counts only inside [`counting`], and one thread only, so that the times are not of the counting.
+#![expect(unsafe_code, reason = "a global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

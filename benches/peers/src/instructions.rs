@@ -1,6 +1,5 @@
 //! Instructions of a pair. Hardware counters are seldom to be had in virtual machines, so this program starts itself
 //! under valgrind, which counts while the function `case::counted` is at work, C++ below it included.
-#![forbid(unsafe_code)]
 
 use std::process::{Command, Stdio};
 

@@ -5,6 +5,7 @@
 //!
 //! What is done to the peers is in `workloads`, how they are driven in `peers`, and what stands between them and the
 //! driver in `gpu`. The lists of operations are made before anything is measured, from a fixed seed.
+#![deny(unsafe_code)]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

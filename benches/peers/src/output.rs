@@ -1,5 +1,4 @@
 //! What goes to standard output, besides tables: texts, and figures as they stand in tables.
-#![forbid(unsafe_code)]
 
 use std::io::Write as _;
 

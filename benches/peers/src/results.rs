@@ -1,5 +1,4 @@
 //! What was measured, kept to be looked up by workload and peer.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! A queue from one thread to one other: how allocations are handed over, at as little cost as can be.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;

@@ -1,5 +1,4 @@
 //! What is to be done, made beforehand from fixed seeds: the same for every peer.
-#![forbid(unsafe_code)]
 
 /// Seeded, so that every run has the same.
 #[derive(Clone, Debug)]

@@ -1,5 +1,4 @@
 //! A run of the program: which workloads, in which order, and the tables that come of them.
-#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 use std::time::Duration;

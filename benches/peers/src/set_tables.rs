@@ -1,5 +1,4 @@
 //! The tables of descriptor sets.
-#![forbid(unsafe_code)]
 
 use crate::cli::Options;
 use crate::gpu::{Driver, Gpu};

@@ -1,5 +1,4 @@
 //! Medians, percentiles, and how they are written.
-#![forbid(unsafe_code)]
 
 /// The value in the middle; of an even number, the mean of the two there. `None` of nothing.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {

@@ -1,5 +1,4 @@
 //! Markdown tables.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
 //! Every workload with every peer, at a size that a test has time for: each run checks its own end state.
-#![forbid(unsafe_code)]
 
 use clap::Parser as _;
 

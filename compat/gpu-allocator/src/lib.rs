@@ -39,7 +39,7 @@
 //! With the feature `trace` a program is recorded where the environment variable `SUBLET_TRACE` names a file: see
 //! `sublet::trace`. A program below which this crate is deep down gets it by a dependency of its own on this crate,
 //! with the feature.
-#![cfg_attr(not(feature = "vulkan"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
 #[cfg(all(windows, feature = "d3d12"))]
 compile_error!(

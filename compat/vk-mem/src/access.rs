@@ -1,4 +1,5 @@
 //! The host's access, and the binding of resources.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! Resources that share memory.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::prelude::VkResult;
 use ash::vk;

@@ -1,4 +1,5 @@
 //! What an allocator and a pool have in common.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::prelude::VkResult;
 use ash::vk;

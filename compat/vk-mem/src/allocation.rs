@@ -1,5 +1,4 @@
 //! What a program holds of its memory.
-#![forbid(unsafe_code)]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};

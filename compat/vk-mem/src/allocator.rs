@@ -1,4 +1,5 @@
 //! The allocator: made, asked, and what is freed through it.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! Defragmentation: a context, passes and moves.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Flags, with the values that VMA gave them, and usages.
-#![forbid(unsafe_code)]
 
 /// What memory is for.
 #[derive(Debug, Clone, Copy, Eq, PartialEq, Hash, PartialOrd, Ord)]

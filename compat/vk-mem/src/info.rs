@@ -1,4 +1,5 @@
 //! What a program asks for.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;

@@ -53,6 +53,7 @@
 //!
 //! With the feature `trace` a program is recorded where the environment variable `SUBLET_TRACE` names a file: see
 //! `sublet::trace`.
+#![deny(unsafe_code)]
 
 mod access;
 mod alias;

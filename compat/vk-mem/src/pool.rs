@@ -1,4 +1,5 @@
 //! Pools: blocks apart from the others.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Mutex, PoisonError};

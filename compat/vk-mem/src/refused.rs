@@ -1,5 +1,4 @@
 //! Sublet's errors as the results that a program of vk-mem's knows. The reasons go to the log.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 

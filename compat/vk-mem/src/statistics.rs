@@ -1,5 +1,4 @@
 //! Figures, under the names that VMA's C structures give them.
-#![forbid(unsafe_code)]
 #![allow(non_snake_case, reason = "the names that programs read")]
 
 use ash::vk;

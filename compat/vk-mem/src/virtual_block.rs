@@ -1,4 +1,5 @@
 //! Ranges of anything, allocated as memory is.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! What is behind a `VmaAllocator`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CStr, c_void};
 use std::fmt;

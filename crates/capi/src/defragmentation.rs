@@ -1,4 +1,5 @@
 //! What is behind a `VmaDefragmentationContext`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! The border with C: no panic crosses it, and wrong calls are logged.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,5 @@
 //! Handles that an allocator has given out and not taken back.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
 

@@ -18,6 +18,7 @@
 //!   for writes elsewhere, for as many elements as the header says; strings end with a zero. Vulkan's structures and
 //!   handles meet Vulkan's valid usage and belong to the allocator's device, which lives, and the device no longer uses
 //!   what is destroyed. Alignment is that of C.
+#![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(non_snake_case, reason = "the functions have the names that C programs call them by")]
 

@@ -1,5 +1,6 @@
 //! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard
 //! error.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CString, c_char, c_void};
 use std::fmt::{self, Write as _};

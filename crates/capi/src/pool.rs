@@ -1,4 +1,5 @@
 //! What is behind a `VmaPool`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char};

@@ -1,5 +1,4 @@
 //! The results in C of the errors that several functions share.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 

@@ -1,5 +1,4 @@
 //! Help in finding faults, as a program or its environment asks for it.
-#![forbid(unsafe_code)]
 
 use parking_lot::Mutex;
 

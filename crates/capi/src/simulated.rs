@@ -1,4 +1,5 @@
 //! The way of C programs to a simulated GPU.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_char;
 

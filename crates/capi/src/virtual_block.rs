@@ -1,5 +1,4 @@
 //! What is behind a `VmaVirtualBlock`.
-#![forbid(unsafe_code)]
 
 use sublet::VirtualBlock;
 

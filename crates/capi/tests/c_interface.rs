@@ -2,7 +2,6 @@
 //!
 //! Needs a C and a C++ compiler and the headers of Vulkan. Without them the tests say so and pass, unless
 //! `SUBLET_REQUIRE_C` is set. The libraries are built by `cargo` into `target/c`.
-#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;

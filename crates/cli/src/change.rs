@@ -1,5 +1,4 @@
 //! Numbers before and now, and which changes are for the worse.
-#![forbid(unsafe_code)]
 
 use serde::Serialize;
 

@@ -1,5 +1,4 @@
 //! The memory types that Sublet would choose for each usage, each kind of host access and typical resources.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use serde::Serialize;

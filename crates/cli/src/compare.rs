@@ -1,5 +1,4 @@
 //! `sublet compare`: two memory maps, or two replays, side by side.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

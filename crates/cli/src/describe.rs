@@ -1,5 +1,4 @@
 //! The description of a device, as text and as JSON.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! `sublet devices`: the devices, and the memory that Sublet would choose on each.
-#![forbid(unsafe_code)]
 
 use serde::Serialize;
 use sublet::sim::Gpu;

@@ -1,5 +1,4 @@
 //! Why a subcommand fails, and the exit codes.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 

@@ -1,5 +1,4 @@
 //! Files, read and written whole.
-#![forbid(unsafe_code)]
 
 use std::fs;
 use std::io;

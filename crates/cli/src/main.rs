@@ -1,7 +1,7 @@
 //! `sublet`: what a device's memory is like, what an allocator made of it, and what changed.
 //!
 //! Each subcommand is a file; each gives an [`Answer`](answer::Answer), and `main` alone prints.
-#![deny(unsafe_code)]
+#![deny(unsafe_code, clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
 mod arguments;

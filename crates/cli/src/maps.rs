@@ -1,5 +1,4 @@
 //! Memory maps, read from files.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

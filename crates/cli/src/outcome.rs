@@ -1,5 +1,4 @@
 //! The part of a replay's result that is the same on every run, as JSON.
-#![forbid(unsafe_code)]
 
 use serde_json::{Map, Value, json};
 use sublet::trace::{CallKind, Extremes, Footprint, ReplayReport};

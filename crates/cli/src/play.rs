@@ -1,5 +1,4 @@
 //! Plays a recorded program on a device.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

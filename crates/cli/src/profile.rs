@@ -1,5 +1,4 @@
 //! `sublet profile`: a device, measured, for the simulated device to pose as.
-#![forbid(unsafe_code)]
 
 use serde_json::json;
 

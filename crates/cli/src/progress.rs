@@ -1,5 +1,4 @@
 //! A progress bar on standard error, if that is a terminal.
-#![forbid(unsafe_code)]
 
 use std::io::IsTerminal as _;
 

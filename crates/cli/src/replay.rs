@@ -1,5 +1,4 @@
 //! `sublet replay`: makes the requests of a recorded program again, and measures them.
-#![forbid(unsafe_code)]
 
 use serde_json::{Map, Value, json};
 use sublet::trace::{CallKind, Latencies, ReplayReport};

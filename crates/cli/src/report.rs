@@ -1,5 +1,4 @@
 //! `sublet report`: a memory map as a page, a picture, a trace, or tables.
-#![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
 //! Which device the command line names.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! Rows in columns that are as wide as they have to be.
-#![forbid(unsafe_code)]
 
 use crate::text::is_command;
 

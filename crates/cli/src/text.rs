@@ -1,5 +1,4 @@
 //! Numbers and names as people read them.
-#![forbid(unsafe_code)]
 
 use std::fmt::Debug;
 

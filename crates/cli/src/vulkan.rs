@@ -1,5 +1,5 @@
 //! The one file that calls Vulkan: it finds, describes and opens devices.
-#![allow(unsafe_code, reason = "Vulkan is called here, and nowhere else in the command")]
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::CStr;
 

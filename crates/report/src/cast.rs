@@ -1,5 +1,4 @@
 //! The integer conversions that lose nothing on the targets of Vulkan.
-#![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

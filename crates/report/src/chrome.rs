@@ -1,7 +1,6 @@
 //! Writes the Trace Event Format, as JSON: what Chrome's `about:tracing` and Perfetto read.
 //!
 //! Source: "Trace Event Format", Google, which lists the phases and the members of each.
-#![forbid(unsafe_code)]
 
 use serde::Serialize;
 use serde::ser::Serializer;

@@ -1,5 +1,4 @@
 //! The names of heaps' and memory types' flags.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

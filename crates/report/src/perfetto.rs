@@ -1,5 +1,4 @@
 //! A snapshot as a file for trace viewers: offsets stand for times.
-#![forbid(unsafe_code)]
 
 use serde::Serialize;
 

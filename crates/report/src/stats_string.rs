@@ -1,5 +1,4 @@
 //! The statistics strings, in the schema of VMA's `vmaBuildStatsString` and `vmaBuildVirtualBlockStatsString`.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The layout, character by character.
-#![forbid(unsafe_code)]
 
 use super::writer::{Layout, Writer};
 

@@ -1,5 +1,4 @@
 //! Sizes and names, written for people.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

@@ -1,5 +1,4 @@
 //! Writes JSON in the layout of VMA's strings: indented by two blanks, one value on a line, small objects on one line.
-#![forbid(unsafe_code)]
 
 use std::fmt::Write;
 

@@ -3,6 +3,7 @@
 //!
 //! They go into the chains of `ash` (`push_next`), where the extension's structures extend others. Once `ash` has them,
 //! these go.
+#![expect(unsafe_code, reason = "structures of Vulkan hold pointers")]
 #![allow(missing_docs, reason = "fields are called as Vulkan's registry calls them, and mean what it says")]
 #![allow(non_camel_case_types, reason = "as in Vulkan's header")]
 

@@ -2,5 +2,6 @@
 //!
 //! Names, layouts and numbers are those of Vulkan's registry. Layouts are asserted when the package is compiled, with
 //! the offsets that a C compiler has for the registry's declarations.
+#![deny(unsafe_code)]
 
 pub mod descriptor_heap;

@@ -1,5 +1,4 @@
 //! A move or an allocation that is given back.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,6 +1,5 @@
 //! A context as a plain value: what the C interface holds between its calls, and what
 //! [`Defragmentation`](super::Defragmentation) wraps.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! A context that borrows nothing: for programs whose moves take several frames.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! The start of a recording: the allocator and its device, and the live objects.
-#![forbid(unsafe_code)]
 
 use std::time::SystemTime;
 

@@ -3,7 +3,6 @@
 //!
 //! An allocation is recorded after it was made, and its end before it is freed. So the file is in a possible order: in
 //! between, no other allocation is recorded at its place.
-#![forbid(unsafe_code)]
 
 mod beginning;
 

@@ -1,5 +1,4 @@
 //! Errors of collecting and of reading timelines.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Updating a clock from timeline semaphores.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -3,7 +3,6 @@
 //!
 //! Code that shares data between threads without a lock must use the atomics of this module. Add missing ones to both
 //! halves. loom's types cannot be created in a `const`, and neither can a type that contains one.
-#![forbid(unsafe_code)]
 #![allow(unused_imports, reason = "one set for all; not every build uses the whole of it")]
 
 #[cfg(not(all(loom, test)))]

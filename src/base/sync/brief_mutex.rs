@@ -1,4 +1,5 @@
 //! A lock for sections of well under a microsecond.
+#![expect(unsafe_code, reason = "hands out what a lock protects")]
 
 use parking_lot::lock_api;
 

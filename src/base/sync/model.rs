@@ -42,7 +42,6 @@
 //! - Threads have token 0 unless they call `thread_token::pretend`. Real tokens would add their own atomics to the
 //!   model.
 //! - Break the code on purpose (relax an order, split a compare-exchange in two) and check that the test fails.
-#![forbid(unsafe_code)]
 
 use loom::cell::UnsafeCell;
 use loom::skip_branch;

@@ -1,5 +1,4 @@
 //! Waiting without being woken.
-#![forbid(unsafe_code)]
 
 use std::thread::sleep;
 use std::time::Duration;

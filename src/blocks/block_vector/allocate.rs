@@ -1,5 +1,4 @@
 //! Allocation from a vector: from the core, a shard, a new block, or dedicated memory.
-#![forbid(unsafe_code)]
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};

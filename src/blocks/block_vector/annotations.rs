@@ -1,6 +1,5 @@
 //! Optional data of an allocation. It lives in a table beside the engine, so that allocations without annotations cost
 //! nothing.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,6 +1,5 @@
 //! Placement at the end of a block whose size is no multiple of the granularity. An allocation that reaches the end
 //! shares the last page with nothing after it, so its size need not be rounded up to whole pages.
-#![forbid(unsafe_code)]
 
 use super::VectorRequest;
 use super::state::Active;

@@ -1,5 +1,4 @@
 //! Freeing: allocations return to the vector, leased ranges to the core, and blocks to the driver.
-#![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
 use super::shard::{Loan, Shard};

@@ -1,5 +1,4 @@
 //! Mappings and sizes of the memory of one live allocation.
-#![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
 use super::super::mapped_pointer::MappedPointer;

@@ -26,7 +26,6 @@
 //! Sections under `core` and the shard locks are brief: no driver call, no event, no code of the caller. The lock order
 //! prevents deadlocks: `growth` or `mappings`, then shards by number, then `core`. `dedicated` is held with no other
 //! lock but `mappings`. A successful allocation from an existing block and a free hold one lock at a time.
-#![forbid(unsafe_code)]
 
 mod allocate;
 mod annotations;

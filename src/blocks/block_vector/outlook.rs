@@ -1,5 +1,4 @@
 //! Queries where an allocation would go.
-#![forbid(unsafe_code)]
 
 use super::super::device_block::DeviceContext;
 use super::{BlockVector, VectorRequest};

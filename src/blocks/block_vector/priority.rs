@@ -1,5 +1,4 @@
 //! Changing the priority of live memory.
-#![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceContext, set_memory_priority};
 use super::{BlockVector, FOREIGN, Live};

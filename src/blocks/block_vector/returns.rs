@@ -12,7 +12,6 @@
 //!
 //! A key in the ring must not keep memory from becoming empty. So the ring has a limit that depends on the number of
 //! live allocations. At the limit, [`Left::Now`] makes the caller take the lock and drain the ring.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

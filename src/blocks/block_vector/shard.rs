@@ -3,7 +3,6 @@
 //! A shard divides **leased ranges** of the vector's blocks. To the core such a range is one used chunk; to the shard
 //! it is a region of its own engine. Ranges start small and grow with the shard's total, so that many shards do not
 //! reserve much more than one would.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

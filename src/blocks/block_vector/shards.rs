@@ -3,7 +3,6 @@
 //! A vector has no shards until threads contend for its core. A thread that often finds the core contended **settles**:
 //! it gets a shard, created at that moment, for its small allocations. The shard's number is the thread's token. So one
 //! word of bits says which threads have settled, and is read without a lock.
-#![forbid(unsafe_code)]
 
 use super::Apart;
 use super::shard::Shard;

@@ -1,5 +1,4 @@
 //! Reports on a vector: sums, a walk over everything, and validation.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 

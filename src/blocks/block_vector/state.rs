@@ -1,5 +1,4 @@
 //! The state under a vector's core lock: the engine and the blocks that it divides. Nothing here calls the driver.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Undoing an allocation before the caller has seen it.
-#![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceContext, unmap_memory};
 use super::{BlockVector, FOREIGN, Live};

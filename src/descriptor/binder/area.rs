@@ -5,7 +5,6 @@
 //!   staged.
 //! - A2: `made` was created from `words_made` (or `bytes_made`), which were all staged data at that commit.
 //! - A3: in a descriptor buffer, the bytes of an element are up to date in `bytes` unless it is in `dirty`.
-#![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
 

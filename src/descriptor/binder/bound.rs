@@ -1,4 +1,5 @@
 //! The descriptor buffers that are bound in the command buffer: a page, and buffers of the program.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

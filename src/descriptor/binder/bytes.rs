@@ -1,4 +1,5 @@
 //! Commits into descriptor buffers: bytes in the bound page, and offsets.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

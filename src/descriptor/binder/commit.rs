@@ -1,4 +1,5 @@
 //! A commit creates and binds stale sets. Steps that can fail come first.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Errors of pipeline layouts, staging and commits.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! The properties of a pipeline layout that the binder needs.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Sets of small integers, as bits.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 

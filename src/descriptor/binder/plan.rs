@@ -7,6 +7,7 @@
 //!              an inline uniform block's bytes
 //!   bytes      as the driver lays them out                                             descriptor buffers
 //! ```
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -5,7 +5,6 @@
 //! - P2: a staged set that is neither in `changed` nor in `rebind` is bound in the command buffer as staged, with a
 //!   compatible pipeline layout.
 //! - P3: `given` contains exactly the areas with a set of the program.
-#![forbid(unsafe_code)]
 
 use super::area::Area;
 use super::layout::PipelineLayoutInfo;

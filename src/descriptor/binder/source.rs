@@ -1,4 +1,5 @@
 //! The memory of commits: sets that live for one recording, or descriptor pages.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

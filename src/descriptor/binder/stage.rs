@@ -1,5 +1,4 @@
 //! Staging validates the whole request before it changes anything. It makes no driver calls.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The `VkWriteDescriptorSet`s of staged descriptors, for sets without a template.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! The set layout of a heap: one array for all types, or one for each type.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
 //! The heap for programs: one API for layout, write, flush, bind, retire and destroy on all devices.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! The store for programs that bind descriptor buffers: bytes in mapped memory.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
 use std::panic::Location;

@@ -1,4 +1,5 @@
 //! The store for devices without descriptor indexing: one copy of the set for each frame in flight.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::collections::TryReserveError;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! The parameters of a descriptor heap, and the errors of its creation.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! The current parts of a store, and the parts that it has outgrown.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

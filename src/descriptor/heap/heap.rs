@@ -1,4 +1,5 @@
 //! The heap: it allocates slots, and a store holds their content.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
 use std::ops::Range;

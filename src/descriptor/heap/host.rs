@@ -1,4 +1,5 @@
 //! Descriptors in host memory: written once, and copied into other heaps any number of times.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! The limits of a device for the descriptors of a heap.
-#![forbid(unsafe_code)]
 
 use super::super::counts::DescriptorKind;
 use super::super::device::DescriptorDevice;

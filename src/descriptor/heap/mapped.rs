@@ -1,4 +1,5 @@
 //! A mapped buffer that begins at an aligned address: the memory of stores that hold bytes.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::panic::Location;
 use std::ptr::NonNull;

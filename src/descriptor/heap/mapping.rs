@@ -1,5 +1,4 @@
 //! Mappings from the sets and bindings of shaders to Vulkan's own heaps.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
 //! The store for programs that bind Vulkan's own heaps: `VK_EXT_descriptor_heap`.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! A range that retires itself.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::Deref;

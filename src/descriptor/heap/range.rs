@@ -1,5 +1,4 @@
 //! The ranges of a descriptor heap, and their ids.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! The store for devices with descriptor indexing: one set that is written while it is bound.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! The common part of the stores with descriptor sets: sets of one layout in their own pool.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The positions of one slot for shaders, the host and the GPU.
-#![forbid(unsafe_code)]
 
 use std::ptr::NonNull;
 

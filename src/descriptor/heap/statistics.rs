@@ -1,5 +1,4 @@
 //! Figures of a descriptor heap.
-#![forbid(unsafe_code)]
 
 /// The slots of a heap. `free + live + retiring == capacity` always holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

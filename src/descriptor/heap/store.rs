@@ -1,4 +1,5 @@
 //! The storage of a descriptor heap.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::ops::Range;
 

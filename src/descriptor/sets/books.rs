@@ -18,7 +18,6 @@
 //!   live sets. A sealed pool is in none of them.
 //! - B5: a sealed pool has no ready sets. A group has at least one set.
 //! - B6: the generation of a slot never repeats: a slot is not reused once its generations are used up.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,6 +1,5 @@
 //! Buckets: sets with the same counts, so that a free place fits every set of the bucket. The registry finds the bucket
 //! of a shape.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 

@@ -1,5 +1,4 @@
 //! Errors of the allocation of sets.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

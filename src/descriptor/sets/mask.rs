@@ -1,5 +1,4 @@
 //! A set of small integers with fast access to its minimum.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 

@@ -1,4 +1,5 @@
 //! The public functions of the allocator for persistent sets.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

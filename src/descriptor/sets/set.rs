@@ -1,5 +1,4 @@
 //! A set that the program owns, and its id.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

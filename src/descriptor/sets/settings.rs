@@ -1,5 +1,4 @@
 //! The parameters of an allocator, and the sizes of its pools.
-#![forbid(unsafe_code)]
 
 use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 

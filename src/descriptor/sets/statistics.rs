@@ -1,5 +1,4 @@
 //! Figures of persistent sets.
-#![forbid(unsafe_code)]
 
 use super::books::Books;
 use super::bucket::Shape;

@@ -1,4 +1,5 @@
 //! Allocates and frees sets: ready sets, pools with room, new pools.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::sync::atomic::Ordering;
 

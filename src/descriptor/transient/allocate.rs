@@ -1,4 +1,5 @@
 //! Allocates one set: from the current pool, or from the next one.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use ash::vk;
 

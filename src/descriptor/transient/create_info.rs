@@ -1,4 +1,5 @@
 //! The parameters of transient sets, also derived from the create-info of a pool.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::error::Error;
 use std::ffi::c_void;

@@ -2,7 +2,6 @@
 //!
 //! A new pool is sized for the remainder of the recording, assuming that it resembles earlier ones. The mix of types
 //! follows past use, so that no type runs out long before the others.
-#![forbid(unsafe_code)]
 
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
 use crate::metadata::CountedCapacity;

@@ -1,4 +1,5 @@
 //! Flushes, resets and destroys pools.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;

@@ -1,5 +1,4 @@
 //! Figures of transient sets.
-#![forbid(unsafe_code)]
 
 use super::TransientSets;
 use crate::descriptor::{DescriptorPoolState, DescriptorPoolView};

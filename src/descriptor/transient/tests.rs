@@ -1,4 +1,5 @@
 //! Checks the state of the pools after every operation.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;

@@ -1,4 +1,5 @@
 //! VK_EXT_descriptor_buffer: the layout and the bytes of descriptors in memory.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Commands that bind sets, descriptors and offsets.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

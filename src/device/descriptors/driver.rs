@@ -1,4 +1,5 @@
 //! Layouts, pools and sets: one method for each call, which checks the result.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! The descriptor properties of a device, queried once.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

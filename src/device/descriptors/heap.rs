@@ -1,4 +1,5 @@
 //! VK_EXT_descriptor_heap: writes descriptors to host memory, binds heaps, pushes data.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Writes into sets, with structures or templates.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 

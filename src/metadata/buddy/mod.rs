@@ -1,7 +1,6 @@
 //! The engine of powers of two.
 //!
 //! See [`Buddy`].
-#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

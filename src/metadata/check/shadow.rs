@@ -1,5 +1,4 @@
 //! A simple model of the used units of all regions.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! Lists of free chunks, linked through the nodes. Engines find their free chunks with them.
 //!
 //! The link back is valid from the second chunk of a list on; in the first chunk it may contain anything.
-#![forbid(unsafe_code)]
 
 use super::slots::FREE;
 use super::{Chunks, NONE};

@@ -1,5 +1,4 @@
 //! Chunks in their actual layout, for explicit placement.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

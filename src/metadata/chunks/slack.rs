@@ -1,5 +1,4 @@
 //! Slack between two chunks of a ring, see C3 of [`Chunks`].
-#![forbid(unsafe_code)]
 
 use super::slots::FREE;
 use super::{Chunks, NONE, Node, Vacated};

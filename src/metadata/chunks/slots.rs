@@ -1,5 +1,4 @@
 //! The arena: nodes of 32 bytes in one array, with dead ones linked into a list.
-#![forbid(unsafe_code)]
 
 use super::NONE;
 use crate::base::cast::{index, narrow};

@@ -1,6 +1,5 @@
 //! What the engines' own tests do not reach: both ends of the address space, the limit of slots, foreign keys, and
 //! that `validate` sees damage.
-#![forbid(unsafe_code)]
 
 use super::*;
 

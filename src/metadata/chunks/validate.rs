@@ -1,5 +1,4 @@
 //! Assertions of the numbered invariants of the chunks.
-#![forbid(unsafe_code)]
 
 use super::slots::{DEAD, FREE, HEADER, TO_FREE, USED, named};
 use super::{Chunks, NONE, Region};

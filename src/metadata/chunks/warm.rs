@@ -1,7 +1,6 @@
 //! Fast-path operations on several nodes at once, for ordinary allocations and frees.
 //!
 //! They equal sequences of single-chunk operations, but load and store each node once.
-#![forbid(unsafe_code)]
 
 use super::slots::{FREE, Node, STATE_SHIFT, TO_FREE, USED, named};
 use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};

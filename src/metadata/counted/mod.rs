@@ -20,7 +20,6 @@
 //! - C3: `grants` and `capacity` are the sums over the regions.
 //! - C4: a vacant slot is empty. A region is in `open` exactly if it can grant more.
 //! - C5: the `keyed` records of a region are linked; all others are in the list of dead ones.
-#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@
 //! - L1: the chunks of a region are in the order of their offsets, inside of it and apart.
 //! - L2: each chunk has a name, and each live name a chunk. The others are in `vacant`, once each.
 //! - L3: the sums of a region are those of its chunks, and those of the engine are the sums of the regions.
-#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
 //! The entries of live allocations, in pages, and their keys.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

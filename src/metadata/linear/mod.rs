@@ -1,7 +1,6 @@
 //! The engine for lifetimes that nest, follow one another, or end together: it places each allocation after the last.
 //!
 //! See [`Linear`].
-#![forbid(unsafe_code)]
 
 mod entry_pages;
 mod open_regions;

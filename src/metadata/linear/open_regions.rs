@@ -1,6 +1,5 @@
 //! Chooses the next current region: an empty one when the current one is full, or the one below when the current one
 //! becomes empty.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 

@@ -1,5 +1,4 @@
 //! One region, and the place of its next allocation.
-#![forbid(unsafe_code)]
 
 use super::entry_pages::{Pages, Side};
 use crate::base::cast::narrow;

@@ -1,5 +1,4 @@
 //! Granting an explicitly chosen place.
-#![forbid(unsafe_code)]
 
 use super::Tlsf;
 use super::bins::class_of;

@@ -11,7 +11,6 @@
 //! ```
 //!
 //! The chunks of a class differ by less than 1/64 of their size.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
 use crate::metadata::chunks::{Chunks, NONE, Node};

@@ -4,7 +4,6 @@
 //! not cut while another has room. A single region is in the bins even if it is empty, so that a lone chunk that is
 //! repeatedly allocated and freed stays on the fast path. There are 64 lists, by power of two. Each is sorted, the
 //! largest region first, so its head shows if it has one that is large enough.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::index;
 use crate::metadata::chunks::{Chunks, NONE};

@@ -1,7 +1,6 @@
 //! The general-purpose engine: two-level segregated fit.
 //!
 //! See [`Tlsf`].
-#![forbid(unsafe_code)]
 
 mod at;
 mod bins;

@@ -15,7 +15,6 @@
 //!
 //!   addresses grow from left to right:  3  9  4  12
 //! ```
-#![forbid(unsafe_code)]
 
 use crate::base::cast::index;
 use crate::metadata::chunks::{Chunks, NONE};

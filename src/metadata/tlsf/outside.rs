@@ -1,5 +1,4 @@
 //! Allocating outside closed regions, by taking their free chunks off the lists.
-#![forbid(unsafe_code)]
 
 use super::Tlsf;
 use crate::metadata::chunks::NONE;

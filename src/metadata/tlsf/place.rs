@@ -5,7 +5,6 @@
 //! which neighbours are free. A link to a missing node is written to slot 0, see C1 of [`Chunks`]. A chunk whose class
 //! does not change stays in its list. The fast paths take the nodes as one slice, so that each is loaded and stored
 //! once. The slow paths do the same step by step, and maintain the index of offsets.
-#![forbid(unsafe_code)]
 
 use super::Tlsf;
 use super::bins::{class_and_step, class_of};

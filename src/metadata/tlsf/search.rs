@@ -11,7 +11,6 @@
 //! Here `mask` is `alignment - 1`, the most that alignment can cost. If used chunks are rounded up to the start of a
 //! class, a chunk of the tight class that is large enough is in the class above too. So only sizes that are not rounded
 //! need a check of the tight class.
-#![forbid(unsafe_code)]
 
 use super::Tlsf;
 use super::bins::{class_above, class_of};

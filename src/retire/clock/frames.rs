@@ -1,5 +1,4 @@
 //! Frames: one fence for each slot reports completion.
-#![forbid(unsafe_code)]
 
 use super::Clock;
 use crate::retire::{LaneId, SubmitError, Ticket};

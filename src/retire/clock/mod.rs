@@ -1,5 +1,4 @@
 //! The clock: knows which recordings are done.
-#![forbid(unsafe_code)]
 
 mod frames;
 mod view;

@@ -1,5 +1,4 @@
 //! Read access to a clock.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

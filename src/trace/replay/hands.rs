@@ -1,4 +1,5 @@
 //! Frees and unmaps memory that only the replay knows.
+#![expect(unsafe_code, reason = "calls the functions that a recording names")]
 
 use crate::allocation::{Allocation, FreeError};
 use crate::allocator::Allocator;

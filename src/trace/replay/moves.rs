@@ -1,5 +1,4 @@
 //! Defragmentation.
-#![forbid(unsafe_code)]
 
 use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;

@@ -1,5 +1,4 @@
 //! Where allocations were placed, as one number.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

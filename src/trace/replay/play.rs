@@ -1,5 +1,4 @@
 //! Replays one event after the other.
-#![forbid(unsafe_code)]
 
 use std::panic::Location;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
 //! Replays the calls for pools and scopes.
-#![forbid(unsafe_code)]
 
 use super::super::{Event, PoolSettings, ScopeSettings};
 use super::play::timed;

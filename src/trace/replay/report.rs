@@ -1,5 +1,4 @@
 //! The results of a replay.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The device of a recording, simulated.
-#![forbid(unsafe_code)]
 
 use crate::allocator::{AllocatorCreateInfo, DebugSettings, Tracking};
 use crate::create_info::AllocatorCreateFlags as Flags;

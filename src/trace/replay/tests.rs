@@ -1,3 +1,4 @@
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;

@@ -1,5 +1,4 @@
 //! Translates the memory types of the recorded device to those of another device.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

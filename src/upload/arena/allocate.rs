@@ -1,5 +1,4 @@
 //! Allocates bytes, and finds a page for them.
-#![forbid(unsafe_code)]
 
 use std::mem::MaybeUninit;
 

@@ -1,11 +1,10 @@
 //! The life of a page: flushed, in flight, collected, then kept or destroyed.
-#![forbid(unsafe_code)]
 
+use super::UploadArena;
 use super::pages::{Page, PageId};
-use super::{UploadArena, UploadError};
 use crate::retire::{ClockView, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::error::FlushError;
+use crate::upload::error::{FlushError, UploadError};
 use crate::upload::piece::Upload;
 
 impl<A: AllocatorRef> UploadArena<A> {

@@ -18,6 +18,7 @@
 //! - P2: a free page is in `free` or in `own_free` exactly once; any other page is in neither.
 //! - P3: `reserved` is the sum of all sizes, `free_bytes` that of the free pages.
 //! - P4: vacant slots have no buffer, and are in `vacant` exactly once.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::collections::VecDeque;
 use std::ops::Range;

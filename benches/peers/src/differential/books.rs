@@ -1,5 +1,4 @@
 //! What one side holds: its blocks, who owns them, and what lies in them.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

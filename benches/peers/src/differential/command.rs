@@ -1,5 +1,4 @@
 //! The subcommand.
-#![forbid(unsafe_code)]
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -1,5 +1,4 @@
 //! The same fragmented memory, compacted by both.
-#![forbid(unsafe_code)]
 
 use std::ops::AddAssign;
 

@@ -2,7 +2,6 @@
 //!
 //! The conditions under which each may be seen are in `explain.rs`, the chapter "Differences from VMA" of the guide
 //! tells users.
-#![forbid(unsafe_code)]
 
 macro_rules! differences {
     ($( $name:ident $id:literal $reason:literal; )*) => {

@@ -1,5 +1,4 @@
 //! When two answers differ, and when they may.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolCreateFlags};

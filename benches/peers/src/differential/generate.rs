@@ -1,5 +1,4 @@
 //! Random programs: from a seed always the same.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags, sim};

@@ -2,7 +2,6 @@
 //!
 //! A step names live allocations and pools by a number that is taken modulo how many there are, so that a program stays
 //! one when steps are left out of it.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use sublet::{

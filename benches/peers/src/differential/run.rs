@@ -1,4 +1,6 @@
 //! Many programs, on all processors, and what came of them.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

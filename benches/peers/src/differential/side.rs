@@ -1,5 +1,4 @@
 //! What an allocator answers, in terms that both have.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use sublet::{AllocationError, Contradiction, DefragmentationAlgorithm};

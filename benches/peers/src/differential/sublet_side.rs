@@ -1,4 +1,5 @@
 //! Sublet over a simulated device.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use sublet::{

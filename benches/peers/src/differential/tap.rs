@@ -3,6 +3,7 @@
 //!
 //! Both allocators are given the same functions, which know by the device whose call it is. Everything happens on the
 //! thread that made the tap.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! A few programs on every profile. With debug assertions VMA ends the process where it is asked for what makes no
 //! sense, which is then left out.
-#![forbid(unsafe_code)]
 
 use super::differences::Difference;
 use super::generate;

@@ -1,4 +1,5 @@
 //! VMA over a simulated device.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr;
 

@@ -1,4 +1,5 @@
 //! The driver alone: buffers bound to memory that was made beforehand.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! gpu-alloc: a buddy allocator by default, a free list for what is transient.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::borrow::Cow;
 use std::ptr::NonNull;

@@ -1,4 +1,5 @@
 //! gpu-allocator.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use gpu_allocator::vulkan::{

@@ -339,6 +339,7 @@ pub(crate) enum Resource {
 }
 
 /// What the users of a peer do who have to make resources themselves.
+#[expect(unsafe_code, reason = "calls Vulkan")]
 impl Resource {
     fn create(device: &ash::Device, request: &Request) -> Option<(Self, vk::MemoryRequirements)> {
         if request.kind == Kind::Image {

@@ -1,5 +1,4 @@
 //! No allocator at all: what the measuring itself costs.
-#![forbid(unsafe_code)]
 
 use super::{Peer, SharedPeer};
 use crate::script::Request;

@@ -1,5 +1,4 @@
 //! offset-allocator: an engine of 32-bit units without alignment.
-#![forbid(unsafe_code)]
 
 use offset_allocator::{Allocation, Allocator};
 

@@ -1,5 +1,6 @@
 //! rlsf: TLSF for host memory. It keeps its headers in the memory that it divides, so it is given real memory, of which
 //! only the pages with headers are ever touched.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::mem::MaybeUninit;

@@ -1,4 +1,5 @@
 //! Sublet: the allocator, its engines, and its virtual block.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};

@@ -1,6 +1,5 @@
 //! How far the memory that a peer took and does not use is scattered, from nothing but where its allocations are: so
 //! all peers are judged by the same rule, and none by what it says of itself.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

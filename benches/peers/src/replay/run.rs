@@ -1,5 +1,4 @@
 //! A script played on a peer, and what is measured.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

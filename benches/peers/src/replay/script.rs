@@ -13,7 +13,6 @@
 //! - Scopes are default memory for everybody, and what is in them is freed piece by piece.
 //! - Frames are told to Sublet and VMA, which fetch budgets then.
 //! - Defragmentation, trimming, flushes, names and priorities are left out, and counted.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

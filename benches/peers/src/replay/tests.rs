@@ -1,5 +1,4 @@
 //! A short trace, on every peer.
-#![forbid(unsafe_code)]
 
 use clap::Parser as _;
 use sublet::sim::Profile;

@@ -1,5 +1,4 @@
 //! The same allocations in one large block, or in thousands of small ones.
-#![forbid(unsafe_code)]
 
 use super::Scale;
 use crate::case::{Entry, Workload};

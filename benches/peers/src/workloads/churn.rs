@@ -1,5 +1,4 @@
 //! Allocations that come and go at random, with as many live as before.
-#![forbid(unsafe_code)]
 
 use super::{Scale, short, whole};
 use crate::case::{Rounds, Workload};

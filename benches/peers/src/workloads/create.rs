@@ -1,5 +1,4 @@
 //! A buffer with its memory, created and destroyed.
-#![forbid(unsafe_code)]
 
 use super::Scale;
 use crate::case::{Entry, Workload};

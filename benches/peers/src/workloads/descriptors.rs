@@ -1,5 +1,4 @@
 //! Descriptor sets: those that live long and come and go at random, and those of frames.
-#![forbid(unsafe_code)]
 
 use super::Scale;
 use crate::clock::{self, Clock};

@@ -1,5 +1,4 @@
 //! Engines alone: no memory, no lock, no driver.
-#![forbid(unsafe_code)]
 
 use super::frame::{COUNT, requests, slots};
 use super::{Scale, short};

@@ -1,5 +1,4 @@
 //! A heap is filled until it is full: how much fits?
-#![forbid(unsafe_code)]
 
 use super::Scale;
 use crate::case::{self, CaseSetup, Figures};

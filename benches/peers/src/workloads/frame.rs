@@ -1,5 +1,4 @@
 //! Small buffers that live for a frame.
-#![forbid(unsafe_code)]
 
 use super::{Scale, whole};
 use crate::case::Workload;

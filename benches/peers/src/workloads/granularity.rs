@@ -1,5 +1,4 @@
 //! Buffers and images side by side, where linear and optimal resources may share pages, and where they may not.
-#![forbid(unsafe_code)]
 
 use super::{Scale, whole};
 use crate::case::Workload;

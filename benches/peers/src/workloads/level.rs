@@ -1,5 +1,4 @@
 //! Levels of a game: thousands of allocations come, and all go again.
-#![forbid(unsafe_code)]
 
 use super::{Scale, whole};
 use crate::case::Workload;

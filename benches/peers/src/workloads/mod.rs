@@ -1,5 +1,4 @@
 //! What is done to the peers. Each group of workloads is a file.
-#![forbid(unsafe_code)]
 
 mod blocks;
 mod churn;

@@ -1,5 +1,4 @@
 //! Everything is allocated, and then freed in one order or another.
-#![forbid(unsafe_code)]
 
 use super::{Scale, short, whole};
 use crate::case::Workload;

@@ -1,4 +1,5 @@
 //! What a program holds of its memory.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
 use std::fmt;

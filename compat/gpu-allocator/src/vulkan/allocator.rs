@@ -1,4 +1,5 @@
 //! The allocator: gpu-allocator's rules for memory types, Sublet's for everything else.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 #[cfg(feature = "std")]
 use std::backtrace::Backtrace;

@@ -1,4 +1,5 @@
 //! Buffers and images in memory that is there already.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Allocators: made, asked, destroyed.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

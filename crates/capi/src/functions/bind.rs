@@ -1,4 +1,5 @@
 //! Memory and resources, bound to one another.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

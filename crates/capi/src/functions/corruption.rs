@@ -1,4 +1,5 @@
 //! Whether anybody wrote beyond an allocation.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

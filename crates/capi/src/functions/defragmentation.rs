@@ -1,4 +1,5 @@
 //! Defragmentation: begun, done in passes, ended.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Memory that is shared with others: the functions of Windows.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

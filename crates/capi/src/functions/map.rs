@@ -1,4 +1,5 @@
 //! The host's access: mapping, flushing, copying.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

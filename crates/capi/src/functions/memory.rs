@@ -1,4 +1,5 @@
 //! Memory: found, allocated, described, named, freed.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{c_char, c_void};
 use std::panic::Location;

@@ -1,4 +1,5 @@
 //! Pools: made, named, counted, destroyed.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CStr, c_char};
 

@@ -1,4 +1,5 @@
 //! Buffers and images together with their memory.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

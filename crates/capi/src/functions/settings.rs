@@ -1,4 +1,5 @@
 //! Functions for what VMA decides with macros: logs, assertions and debug settings.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! What an allocator holds, in figures.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Reports as JSON.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::HashMap;
 use std::ffi::c_char;

@@ -1,4 +1,5 @@
 //! For programs with volk that were compiled with VMA's own header.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -6,6 +6,7 @@
 //! Slots are in stripes, each with a lock and a list of free slots. A thread takes slots from the stripe of its token,
 //! so that threads do not contend here. A slot goes back to its own stripe, so that no stripe grows because one thread
 //! allocates what another frees.
+#![expect(unsafe_code, reason = "handles of C are pointers")]
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};

@@ -1,4 +1,5 @@
 //! Slots are given out once and used again, and their generations differ.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::thread;

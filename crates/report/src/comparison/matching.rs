@@ -1,5 +1,4 @@
 //! Matches the allocations of two snapshots.
-#![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
 

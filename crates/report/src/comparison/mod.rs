@@ -1,5 +1,4 @@
 //! The comparison of two snapshots.
-#![forbid(unsafe_code)]
 
 mod matching;
 mod sums;

@@ -1,5 +1,4 @@
 //! How sums changed.
-#![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

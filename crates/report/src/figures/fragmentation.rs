@@ -1,5 +1,4 @@
 //! Fragmentation: how scattered free memory is.
-#![forbid(unsafe_code)]
 
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};

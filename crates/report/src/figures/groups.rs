@@ -1,5 +1,4 @@
 //! Groups of allocations, and suspected leaks.
-#![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,4 @@
 //! Figures of a snapshot: fragmentation, the largest allocations, and groups by name, caller and kind.
-#![forbid(unsafe_code)]
 
 mod fragmentation;
 mod groups;

@@ -1,6 +1,5 @@
 //! Estimates which blocks of a vector defragmentation could empty, by what the allocator's planner does: the emptiest
 //! block first, into the fullest blocks first.
-#![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
 use std::ops::Range;

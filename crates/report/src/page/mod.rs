@@ -2,7 +2,6 @@
 //!
 //! The page is text, style, script and data in a single file. It needs no network and no other file, and forbids itself
 //! both: see the policy in `page.html`.
-#![forbid(unsafe_code)]
 
 #[cfg(test)]
 #[cfg(not(loom))]

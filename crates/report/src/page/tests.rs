@@ -1,5 +1,4 @@
 //! What the text of a page promises. What a browser makes of it is tested in `tests/report_page`.
-#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;

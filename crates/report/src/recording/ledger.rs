@@ -1,5 +1,4 @@
 //! The live allocations at each moment of a recording.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

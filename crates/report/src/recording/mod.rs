@@ -1,5 +1,4 @@
 //! Recordings as files for trace viewers.
-#![forbid(unsafe_code)]
 
 mod ledger;
 

@@ -1,5 +1,4 @@
 //! Checks that a snapshot from a file is consistent.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

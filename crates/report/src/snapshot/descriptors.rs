@@ -1,5 +1,4 @@
 //! Descriptor heaps and pools in a snapshot. The names of the fields are those of the JSON.
-#![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
 use sublet::descriptor::{

@@ -1,5 +1,4 @@
 //! Errors of reading a saved snapshot.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

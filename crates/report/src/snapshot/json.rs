@@ -1,5 +1,4 @@
 //! A snapshot's own JSON.
-#![forbid(unsafe_code)]
 
 use serde::de::{Deserializer, Error, IgnoredAny};
 use serde::ser::{SerializeStruct, Serializer};

@@ -1,5 +1,4 @@
 //! Snapshots of a live allocator.
-#![forbid(unsafe_code)]
 
 use std::process;
 use std::sync::OnceLock;

@@ -1,5 +1,4 @@
 //! What an allocator held at one moment, as plain data that outlives it.
-#![forbid(unsafe_code)]
 
 mod check;
 mod descriptors;

@@ -1,5 +1,4 @@
 //! What a snapshot is made of. The names of the fields are those of the JSON.
-#![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,4 @@
 //! Values that stand in JSON as words.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
 //! Writes SVG elements from top to bottom.
-#![forbid(unsafe_code)]
 
 use std::fmt::Write;
 

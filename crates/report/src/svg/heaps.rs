@@ -1,5 +1,4 @@
 //! Heaps and budgets.
-#![forbid(unsafe_code)]
 
 use super::canvas::{Canvas, INNER, LEFT, width_of};
 use crate::figures::share;

@@ -1,5 +1,4 @@
 //! A snapshot as a picture.
-#![forbid(unsafe_code)]
 
 mod canvas;
 mod heaps;

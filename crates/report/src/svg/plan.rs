@@ -1,5 +1,4 @@
 //! Where each block and each chunk goes.
-#![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
 

@@ -1,5 +1,4 @@
 //! Memory types and pools, their blocks and chunks.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! Tests of the locks and the tokens, with real threads and with loom.
-#![forbid(unsafe_code)]
 
 #[cfg(loom)]
 mod modelled;

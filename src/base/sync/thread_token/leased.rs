@@ -1,5 +1,4 @@
 //! The tokens of real threads. A thread has a token from its first call of [`current`] to its end.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 

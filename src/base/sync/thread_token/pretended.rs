@@ -1,5 +1,4 @@
 //! The tokens of modelled threads, set by the test.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 

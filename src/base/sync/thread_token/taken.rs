@@ -1,5 +1,4 @@
 //! The map of taken tokens.
-#![forbid(unsafe_code)]
 
 use crate::base::cast::index;
 use crate::base::sync::atomic::{AtomicU32, Ordering};

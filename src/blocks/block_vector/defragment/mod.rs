@@ -7,7 +7,6 @@
 //!
 //! Between planning and completion a move is two independent used chunks. The source belongs to its owner, who may free
 //! it. The destination belongs to the holder of the [`Planned`], who completes it or rolls it back.
-#![forbid(unsafe_code)]
 
 mod picture;
 mod place;

@@ -1,5 +1,4 @@
 //! A snapshot of a vector: the movable allocations and the free ranges.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 use std::ops::Range;

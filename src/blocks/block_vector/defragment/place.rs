@@ -1,5 +1,4 @@
 //! One move: reserving its destination, completing it, or rolling it back.
-#![forbid(unsafe_code)]
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapped_pointer::MappedPointer;

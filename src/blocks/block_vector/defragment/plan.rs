@@ -8,7 +8,6 @@
 //! block, or further down in its own.
 //!
 //! Each allocation is considered once or twice, at O(log ranges) each.
-#![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
 

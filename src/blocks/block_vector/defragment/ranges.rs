@@ -1,5 +1,4 @@
 //! Free ranges, and the search for the first that fits.
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 

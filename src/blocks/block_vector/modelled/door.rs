@@ -1,6 +1,5 @@
 //! A shard whose allocations are freed at once by its own thread and by others. After all frees, no key waits in the
 //! ring.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

@@ -1,5 +1,4 @@
 //! Model checks of shards: the ring of keys, the table of shards, a shard, and a whole vector. See `base::sync::model`.
-#![forbid(unsafe_code)]
 
 mod door;
 mod ring;

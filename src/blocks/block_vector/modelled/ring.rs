@@ -1,5 +1,4 @@
 //! The ring alone. The draining thread holds no lock, because there is only one.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

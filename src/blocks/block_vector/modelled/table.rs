@@ -1,5 +1,4 @@
 //! The assignment of threads to shards.
-#![forbid(unsafe_code)]
 
 use super::super::shards::{SHARDS, Shards};
 use super::*;

@@ -1,6 +1,5 @@
 //! A whole vector with settled threads, on a simulated GPU. Loom does not model the locks that may be held over driver
 //! calls: no two threads contend for them here.
-#![forbid(unsafe_code)]
 
 use super::super::shards::SHARDS;
 use super::*;

@@ -1,5 +1,4 @@
 //! The rings of shards: keys that other threads free.
-#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 

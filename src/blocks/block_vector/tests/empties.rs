@@ -1,5 +1,4 @@
 //! Unused memory returns: from shards to the core, and from the core to the driver.
-#![forbid(unsafe_code)]
 
 use super::super::shard::LOOK_AROUND_EVERY;
 use super::*;

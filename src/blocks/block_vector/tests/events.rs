@@ -1,5 +1,4 @@
 //! Events are emitted while no lock is held: a subscriber may query the allocator, and allocate.
-#![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
 use std::io;

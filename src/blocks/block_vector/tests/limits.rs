@@ -1,5 +1,4 @@
 //! Full vectors, and drivers that refuse.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

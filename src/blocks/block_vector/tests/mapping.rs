@@ -1,5 +1,4 @@
 //! Mappings of allocations in shards.
-#![forbid(unsafe_code)]
 
 use std::sync::Barrier;
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Vectors with shards, on a simulated GPU. One thread poses as many, step by step, so that every run is the same. Only
 //! the module `stress` uses real threads.
-#![forbid(unsafe_code)]
 
 mod damage;
 mod defragment;

@@ -1,5 +1,4 @@
 //! Random programs of several threads, checked against a shadow model of every byte.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
 //! Placement in shards, and the assignment of shards.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::time::Duration;

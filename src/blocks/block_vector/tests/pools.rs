@@ -1,5 +1,4 @@
 //! Vectors with shards that are deactivated and reused.
-#![forbid(unsafe_code)]
 
 use super::*;
 

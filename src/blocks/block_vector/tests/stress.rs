@@ -1,5 +1,4 @@
 //! Stress tests with real threads. Each allocation is stamped in device memory, which detects overlapping allocations.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,4 +1,5 @@
 //! Tests of the writes without templates.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk::{self, Handle as _};
 

@@ -16,7 +16,6 @@
 //! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live range or a waiting one.
 //! - S3: free + live + retiring = capacity, all counted as granted.
 //! - S4: each chunk without a live range, and each transient chunk, is in the queue exactly once.
-#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;

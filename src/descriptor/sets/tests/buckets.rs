@@ -1,4 +1,5 @@
 //! Buckets that are reused.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 

@@ -33,7 +33,6 @@
 //! - S3: a class with an empty slab has its bit in `empty_map`.
 //! - S4: the sums are those of the slabs, and the slots of each class.
 //! - S5: a used slot holds its size. Runs of entries do not overlap.
-#![forbid(unsafe_code)]
 
 mod policy;
 mod validate;

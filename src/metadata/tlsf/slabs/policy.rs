@@ -4,7 +4,6 @@
 //! slabs must be small compared with the live and the free units. A slab is made only in used regions. If little is
 //! free, no slab is made: small chunks then fill the gaps that alignments leave. A few empty slabs stay for recurring
 //! sizes. All of them are freed before a request is refused, and before a region is added.
-#![forbid(unsafe_code)]
 
 use super::super::Tlsf;
 use super::{

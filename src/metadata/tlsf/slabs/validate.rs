@@ -1,5 +1,4 @@
 //! Assertions of the numbered invariants of slabs.
-#![forbid(unsafe_code)]
 
 use super::{LISTS, NONE, Slab, Slabs, index, narrow};
 use crate::metadata::chunks::Chunks;

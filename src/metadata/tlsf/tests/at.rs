@@ -1,5 +1,4 @@
 //! Places that the caller chose: what the model of all engines does not reach.
-#![forbid(unsafe_code)]
 
 use super::*;
 

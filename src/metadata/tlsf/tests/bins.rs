@@ -1,5 +1,4 @@
 //! The classes, and the bits over them against a sorted set.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
 //! Damage of every invariant: `validate` sees it, and names it.
-#![forbid(unsafe_code)]
 
 use super::*;
 

@@ -1,6 +1,5 @@
 //! Tests of the parts against naive versions of them, of the whole against a shadow model that knows every unit, and
 //! of what the documentation promises in numbers.
-#![forbid(unsafe_code)]
 
 mod at;
 mod bins;

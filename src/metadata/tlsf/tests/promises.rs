@@ -1,5 +1,4 @@
 //! What the documentation promises.
-#![forbid(unsafe_code)]
 
 use super::*;
 use crate::metadata::chunks::LOOKS;

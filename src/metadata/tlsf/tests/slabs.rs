@@ -1,5 +1,4 @@
 //! Slabs: that they are used, that what they take in space is next to nothing, and what ends them.
-#![forbid(unsafe_code)]
 
 use super::*;
 

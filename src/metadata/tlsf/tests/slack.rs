@@ -1,5 +1,4 @@
 //! What is left out beside used chunks: how much, by whom, and that it comes back.
-#![forbid(unsafe_code)]
 
 use super::*;
 use crate::base::cast::narrow;

@@ -1,5 +1,4 @@
 //! What the host does with allocations: mapping, and ranges made visible.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

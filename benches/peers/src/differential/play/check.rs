@@ -1,5 +1,4 @@
 //! What holds after every step, and in the end.
-#![forbid(unsafe_code)]
 
 use super::{LARGEST_BLOCK, Player, Tally};
 use crate::differential::books::{Books, Owner};

@@ -1,5 +1,4 @@
 //! A program played on both, and the two compared after each step.
-#![forbid(unsafe_code)]
 
 mod access;
 mod check;

@@ -1,4 +1,5 @@
 //! gpu-alloc. It has no pools, and knows no granularity: its users have to round up.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr::NonNull;
 

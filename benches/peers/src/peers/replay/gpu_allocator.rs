@@ -1,5 +1,6 @@
 //! gpu-allocator, and Sublet behind its interface. It has no pools, and maps every block that the host can see for as
 //! long as it lives: there is nothing to be done to map an allocation.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use gpu_allocator::AllocationSizes;
 use gpu_allocator_stand_in::AllocatorDebugSettings;

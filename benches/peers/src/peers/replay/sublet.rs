@@ -1,4 +1,5 @@
 //! Sublet.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use sublet::trace::PoolSettings;

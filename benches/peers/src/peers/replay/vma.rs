@@ -1,5 +1,6 @@
 //! VMA. Through `vmaAllocateMemory` it does not learn whether a buffer or an image is meant, and takes the wider
 //! distance.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ptr;
 

@@ -2,7 +2,6 @@
 //!
 //! Buckets by counts; in each the first pool with room, which is the oldest; pools of 64 to 512 sets, doubling; every
 //! set is freed by itself; an empty pool is destroyed if a quarter of what it holds is free elsewhere.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
 //! gpu-descriptor, without the lock that its users put around it.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use gpu_descriptor::{DescriptorAllocator, DescriptorSet, DescriptorSetLayoutCreateFlags};

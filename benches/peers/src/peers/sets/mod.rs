@@ -53,6 +53,7 @@ fn bindings(layout: usize) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {
     (0..).zip(counts(layout)).map(of).collect()
 }
 
+#[expect(unsafe_code, reason = "calls Vulkan")]
 impl<'a> Layouts<'a> {
     pub(crate) fn new(gpu: &'a Gpu) -> Result<Self, String> {
         let mut layouts = Self { gpu, handles: Vec::new() };
@@ -75,6 +76,7 @@ impl<'a> Layouts<'a> {
     }
 }
 
+#[expect(unsafe_code, reason = "calls Vulkan")]
 impl Drop for Layouts<'_> {
     fn drop(&mut self) {
         for &layout in &self.handles {
@@ -149,6 +151,7 @@ impl<P: SetPeer> FramePeer for PerFrame<P> {
 }
 
 /// A pool for so many sets, each of `each`.
+#[expect(unsafe_code, reason = "calls Vulkan")]
 fn create_pool(
     device: &ash::Device,
     each: Counts,
@@ -167,6 +170,7 @@ fn create_pool(
 
 /// One set, without the vector that ash makes for it.
 #[inline]
+#[expect(unsafe_code, reason = "calls Vulkan")]
 fn allocate_set(
     device: &ash::Device,
     pool: vk::DescriptorPool,
@@ -181,12 +185,14 @@ fn allocate_set(
 }
 
 #[inline]
+#[expect(unsafe_code, reason = "calls Vulkan")]
 fn free_set(device: &ash::Device, pool: vk::DescriptorPool, set: vk::DescriptorSet) {
     // SAFETY: the set is of this pool, freed once, and nothing was ever submitted; nobody else uses the pool. The call
     // has no failures.
     let _ = unsafe { device.free_descriptor_sets(pool, &[set]) };
 }
 
+#[expect(unsafe_code, reason = "calls Vulkan")]
 fn destroy_pool(device: &ash::Device, pool: vk::DescriptorPool) {
     // SAFETY: the pool is live, destroyed once, and nothing was ever submitted with its sets.
     unsafe { device.destroy_descriptor_pool(pool, None) };

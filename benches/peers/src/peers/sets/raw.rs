@@ -1,4 +1,5 @@
 //! The driver alone, as a program would use it that knows how many sets it will have.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 

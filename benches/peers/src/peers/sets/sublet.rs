@@ -1,4 +1,5 @@
 //! Sublet's two: sets that are freed one by one, and sets of one recording.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use ash::vk;
 use sublet::descriptor::{

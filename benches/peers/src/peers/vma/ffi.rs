@@ -1,5 +1,6 @@
 //! The part of VMA 3.3's C interface that is called here. vk-mem brings the library, and keeps its own declarations to
 //! itself.
+#![expect(unsafe_code, reason = "calls Vulkan and other allocators")]
 
 use std::ffi::{c_char, c_void};
 

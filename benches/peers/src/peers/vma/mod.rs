@@ -1,4 +1,5 @@
 //! VMA, in C++: the allocator with its default pools or a custom pool, and its virtual block.
+#![expect(unsafe_code, reason = "calls VMA")]
 
 pub(crate) mod ffi;
 

@@ -1,5 +1,4 @@
 //! Limits of a pass.
-#![forbid(unsafe_code)]
 
 use super::*;
 

@@ -1,5 +1,4 @@
 //! Defragmentation of one vector, step by step.
-#![forbid(unsafe_code)]
 
 mod limits;
 mod moves;

@@ -1,5 +1,4 @@
 //! The outcomes of a move.
-#![forbid(unsafe_code)]
 
 use super::*;
 

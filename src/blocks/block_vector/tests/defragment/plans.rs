@@ -1,5 +1,4 @@
 //! The choice of moves.
-#![forbid(unsafe_code)]
 
 use super::*;
 

@@ -1,5 +1,4 @@
 //! Random heaps, random limits, and random outcomes.
-#![forbid(unsafe_code)]
 
 use super::*;
 

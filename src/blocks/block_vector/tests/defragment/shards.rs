@@ -1,5 +1,4 @@
 //! Defragmentation of allocations in shards.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

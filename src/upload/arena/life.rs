@@ -1,0 +1,130 @@
+//! The beginning and the end of an arena and of its pages.
+#![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
+
+use std::marker::PhantomData;
+use std::panic::Location;
+
+use super::pages::{Page, PageId, Pages};
+use super::{NO_PAGE, UploadArena};
+use crate::retire::Retire;
+use crate::upload::allocator_ref::AllocatorRef;
+use crate::upload::buffers::{Buffers, Ranges};
+use crate::upload::create_info::UploadArenaCreateInfo;
+use crate::upload::error::{CreateUploadError, UploadError, is_shortage, may_pass};
+use crate::vector::{Growth, Policy};
+
+impl<A: AllocatorRef> UploadArena<A> {
+    /// Creates an arena without pages.
+    ///
+    /// # Errors
+    /// [`CreateUploadError`] if the sizes are invalid, no memory type fits, or the allocator cannot provide the
+    /// requested device addresses.
+    ///
+    /// # Safety
+    /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
+    ///    (VUID-VkBufferCreateInfo-None-09499).
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others;
+    ///    and a clock that is given to the arena says that a ticket is done only when the device is done with its
+    ///    recording, or never gets it.
+    /// 3. A pool that is given outlives the arena's pages.
+    #[track_caller]
+    pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
+        // SAFETY: the caller's own promise.
+        let (mut buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
+        if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
+            return Err(CreateUploadError::Limit { memory_limit, page_size });
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { buffers.own_pool(page_size, info.pages_per_block) }?;
+        Ok(Self {
+            pages: Pages::default(),
+            current: NO_PAGE,
+            buffers,
+            policy: Policy {
+                max_units: info.memory_limit.unwrap_or(u64::MAX),
+                empty_blocks_kept: info.pages_kept,
+                own_blocks_kept: info.own_pages_kept,
+                idle_collects: info.idle_collects,
+                ..Policy::default()
+            },
+            growth: Growth::fixed(page_size),
+            oversize: info.oversize,
+            share_pages: info.share_pages,
+            touched: Vec::new(),
+            retire: Retire::new(),
+            done: Vec::new(),
+            ranges: Ranges::default(),
+            collections: 0,
+            peak_used: 0,
+            not_sync: PhantomData,
+        })
+    }
+
+    /// Destroys all pages and the arena's own pools. Dropping an arena does the same if everything was flushed and
+    /// collected. Otherwise the drop leaks the remaining pages and logs their number, and how many of them have
+    /// unflushed uploads.
+    ///
+    /// # Safety
+    /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
+    pub unsafe fn destroy(mut self) {
+        // SAFETY: the caller's promise: the device no longer uses any upload of this arena.
+        unsafe { self.pages.destroy_all(&self.buffers) };
+        // SAFETY: the caller's own promise; dropping makes no page.
+        unsafe { self.buffers.close() };
+    }
+
+    /// Creates a free page within the limit. If the limit or a full heap prevents it, destroys free pages first: any
+    /// free page for a large request, and free pages of large requests for a regular page. As a last resort, tries
+    /// another heap.
+    pub(super) fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
+        if own && self.pages.get(self.current).is_some_and(Page::is_done) {
+            self.leave_current();
+        }
+        let may_go = |pages: &Pages| if own { pages.free_bytes } else { pages.own_free_bytes() };
+        let in_use = self.pages.reserved - may_go(&self.pages);
+        let memory_limit = self.policy.max_units;
+        if !self.policy.allows(self.pages.count(), in_use, size) {
+            return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
+        }
+        let excess = self.pages.reserved.saturating_add(size).saturating_sub(memory_limit);
+        self.pages.trim(&self.buffers, excess);
+        // SAFETY: condition 1 of `new`; no page has the size zero.
+        let made = unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (0..1, None)) };
+        let Err(error) = made else { return made.map_err(UploadError::Page) };
+        // Computed again: trimming to the limit may have destroyed some of these pages, and the old figure would now
+        // destroy pages that must stay.
+        let left = may_go(&self.pages);
+        let has_room_now = may_pass(&error) && self.pages.trim(&self.buffers, left) > 0;
+        if !has_room_now && !is_shortage(&error) {
+            return Err(UploadError::Page(error));
+        }
+        let heaps = usize::from(!has_room_now)..self.buffers.heaps();
+        let told = Some(error).filter(|_| !has_room_now);
+        // SAFETY: as above.
+        unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (heaps, told)) }
+            .map_err(UploadError::Page)
+    }
+}
+
+impl<A: AllocatorRef> Drop for UploadArena<A> {
+    fn drop(&mut self) {
+        let used = self.pages.iter().filter(|page| !page.is_done()).count();
+        if used == 0 {
+            // SAFETY: all pages are done: the clock reported their tickets, or they hold no uploads.
+            unsafe { self.pages.destroy_all(&self.buffers) };
+            // SAFETY: as above; nothing is made any more.
+            unsafe { self.buffers.close() };
+            return;
+        }
+        // Free pages can be destroyed. The pool stays because it contains the other pages; the allocator destroys it.
+        self.pages.trim(&self.buffers, u64::MAX);
+        let unflushed = self.pages.iter().filter(|page| page.is_used()).count();
+        let why =
+            if unflushed > 0 { "with uploads that were never flushed" } else { "before its last collection" };
+        tracing::warn!(
+            name: "upload_arena_leaked", target: "sublet::leak",
+            pages = used, unflushed, bytes = self.pages.in_use(),
+            "an upload arena was dropped {why}: its pages are leaked"
+        );
+    }
+}
