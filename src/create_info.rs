@@ -16,20 +16,20 @@ bitflags::bitflags! {
     /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocationCreateFlags: u32 {
-        /// The allocation gets a `VkDeviceMemory` of its own.
+        /// The allocation gets its own `VkDeviceMemory`.
         #[doc(alias = "ALLOCATION_FLAG_COMMITTED")]
         const DEDICATED_MEMORY = 0x1;
-        /// Only from blocks that there are: the driver is not asked for more.
+        /// Uses only existing blocks: the driver is not called for more memory.
         #[doc(alias = "ALLOCATION_FLAG_NEVER_ALLOCATE")]
         const NEVER_ALLOCATE = 0x2;
-        /// The allocation stays mapped for its whole life. Ignored where the memory is not host-visible.
+        /// The allocation stays mapped for its whole life. Ignored if the memory is not host-visible.
         const MAPPED = 0x4;
-        /// From the upper end of a linear pool: the second side of a double stack.
+        /// Allocates from the upper end of a linear pool: the second side of a double stack.
         #[doc(alias = "ALLOCATION_FLAG_UPPER_ADDRESS")]
         const UPPER_ADDRESS = 0x40;
-        /// `create_buffer` and `create_image` do not bind the memory to what they create.
+        /// `create_buffer` and `create_image` do not bind the memory to the new resource.
         const DONT_BIND = 0x80;
-        /// Fail rather than go over the heap's budget. Honoured wherever the driver would be asked for memory.
+        /// Fails rather than exceed the heap's budget. Checked whenever the driver would be called for memory.
         #[doc(alias = "ALLOCATION_FLAG_WITHIN_BUDGET")]
         const WITHIN_BUDGET = 0x100;
         /// Several resources will be bound to this memory: no `VkMemoryDedicatedAllocateInfo` is attached.
@@ -39,14 +39,14 @@ bitflags::bitflags! {
         const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
         /// The host reads, or writes in any order: cached memory is preferred.
         const HOST_ACCESS_RANDOM = 0x800;
-        /// With a `HOST_ACCESS` flag: memory that is not host-visible is good enough, too. The program then copies with
-        /// a transfer.
+        /// With a `HOST_ACCESS` flag: also accepts memory that is not host-visible. The program then copies with a
+        /// transfer.
         const HOST_ACCESS_ALLOW_TRANSFER_INSTEAD = 0x1000;
-        /// Place for tight packing.
+        /// Optimizes placement for tight packing.
         const STRATEGY_MIN_MEMORY = 0x1_0000;
-        /// Place as fast as possible.
+        /// Optimizes placement for time.
         const STRATEGY_MIN_TIME = 0x2_0000;
-        /// Place at the lowest offset.
+        /// Places at the lowest offset.
         const STRATEGY_MIN_OFFSET = 0x4_0000;
     }
 }
@@ -60,12 +60,12 @@ impl AllocationCreateFlags {
 }
 
 bitflags::bitflags! {
-    /// How the device was created, and how the allocator uses it. The values are VMA's, except for the last one, which
-    /// VMA does not have.
+    /// Features of the device, and how the allocator uses it. The values are VMA's, except for the last one, which VMA
+    /// does not have.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
-        /// Has no effect: an allocator always has its locks. One that no other thread holds is too cheap to be worth a
-        /// second form without it.
+        /// Has no effect: an allocator always has its locks. An uncontended lock is too cheap to justify a variant
+        /// without locks.
         const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
         const KHR_DEDICATED_ALLOCATION = 0x2;
@@ -83,26 +83,26 @@ bitflags::bitflags! {
         const EXT_MEMORY_PRIORITY = 0x40;
         /// VK_KHR_maintenance4 is enabled. Implied by Vulkan 1.3.
         const KHR_MAINTENANCE4 = 0x80;
-        /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` where there is
-        /// one. Implied by Vulkan 1.4.
+        /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` if present.
+        /// Implied by Vulkan 1.4.
         const KHR_MAINTENANCE5 = 0x100;
         /// VK_KHR_external_memory_win32 is enabled: memory may be exported as Windows handles.
         const KHR_EXTERNAL_MEMORY_WIN32 = 0x200;
         /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
         const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
-        /// An empty block of a memory type stays only if it is the last one. If there are others, it goes back to the
-        /// driver at once. Not for pools.
+        /// An empty block of a memory type stays only if it is the last one. If there are others, it is freed at once.
+        /// Does not apply to pools.
         const KEEP_ONLY_LAST_BLOCK = 0x2_0000;
     }
 }
 
-/// How large the blocks of a memory type are, in bytes. The first block has the first size. Each further block has
-/// twice the size of the largest one there is, up to the largest size. A block also gets the next size if the request
-/// would fill more than half of it.
+/// The sizes of the blocks of a memory type, in bytes. The first block has the first size. Each further block has twice
+/// the size of the largest existing one, up to the largest size. A block also gets the next size if the request would
+/// fill more than half of it.
 ///
-/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. A request above half the largest
-/// size gets dedicated memory where possible. If the heap's budget or the driver has no room for a block, the allocator
-/// tries smaller ones.
+/// Sizes are rounded up to multiples of 32 bytes, and limited to the heap. A request above half the largest size gets
+/// dedicated memory where possible. If the heap's budget or the driver has no room for a block, the allocator tries
+/// smaller ones.
 ///
 /// A program that knows its devices sets the sizes, here with smaller blocks for uploads than for textures:
 ///
@@ -131,9 +131,9 @@ bitflags::bitflags! {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockSizes {
-    /// Bytes of the first block; 0 means an eighth of the largest. No more than the largest.
+    /// Bytes of the first block, at most the largest size; 0 means an eighth of the largest.
     pub first: u64,
-    /// Bytes of the largest block. 0: depends on the size of the heap and
+    /// Bytes of the largest block; 0 means a size that depends on the heap and on
     /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size).
     pub largest: u64,
 }
@@ -148,8 +148,8 @@ bitflags::bitflags! {
     }
 }
 
-/// What the memory is for. Use one of the three `Auto` usages, which also depend on the usage of the buffer or image.
-/// The others are VMA's older vocabulary.
+/// The purpose of the memory. Use one of the three `Auto` usages, which also depend on the usage of the buffer or
+/// image. The others are VMA's older vocabulary.
 ///
 /// ```
 /// assert_eq!(sublet::MemoryUsage::default(), sublet::MemoryUsage::Unknown);
@@ -169,24 +169,24 @@ pub enum MemoryUsage {
     GpuOnly = 1,
     /// Host-visible and host-coherent memory.
     CpuOnly = 2,
-    /// Host-visible memory, device-local if there is such.
+    /// Host-visible memory, device-local if possible.
     CpuToGpu = 3,
-    /// Host-visible memory, cached if there is such.
+    /// Host-visible memory, cached if possible.
     GpuToCpu = 4,
-    /// Memory that is not device-local, for data that was moved out of it.
+    /// Memory that is not device-local, for data that was moved out of device-local memory.
     CpuCopy = 5,
-    /// Lazily allocated memory, for transient attachments. Always dedicated. Fails where there is none.
+    /// Lazily allocated memory, for transient attachments. Always dedicated. Fails if the device has none.
     GpuLazilyAllocated = 6,
     /// The best memory for the resource and the `HOST_ACCESS` flags.
     Auto = 7,
-    /// As [`MemoryUsage::Auto`], device-local if there is a choice.
+    /// Like [`MemoryUsage::Auto`], but device-local if there is a choice.
     AutoPreferDevice = 8,
-    /// As [`MemoryUsage::Auto`], not device-local if there is a choice.
+    /// Like [`MemoryUsage::Auto`], but not device-local if there is a choice.
     AutoPreferHost = 9,
 }
 
 impl MemoryUsage {
-    /// Every usage, each at the index that is its number.
+    /// Every usage, indexed by its number.
     pub const ALL: &'static [Self] = &[
         Self::Unknown,
         Self::GpuOnly,
@@ -200,7 +200,7 @@ impl MemoryUsage {
         Self::AutoPreferHost,
     ];
 
-    /// Whether this is one of the three `Auto` usages, which depend on the resource.
+    /// Returns true for the three `Auto` usages, which depend on the resource.
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
@@ -209,7 +209,7 @@ impl MemoryUsage {
     /// Its number in VMA and in a trace: its index in [`Self::ALL`].
     #[inline]
     pub(crate) const fn number(self) -> u32 {
-        // In the order of the variants, so that it compiles to the discriminant itself, without a jump.
+        // In the order of the variants, so that it compiles to the discriminant without a branch.
         match self {
             Self::Unknown => 0,
             Self::GpuOnly => 1,
@@ -225,7 +225,7 @@ impl MemoryUsage {
     }
 }
 
-/// How to make one allocation.
+/// Parameters of one allocation.
 ///
 /// ```
 /// use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
@@ -252,13 +252,13 @@ pub struct AllocationCreateInfo<'a> {
     pub memory_type_bits: u32,
     /// The custom pool to allocate from, instead of the default vector of the best memory type.
     pub pool: Option<&'a Pool>,
-    /// The scope to allocate from: from its pool of the best memory type. Not together with a [`Self::pool`].
+    /// The scope to allocate from: its pool for the best memory type is used. Excludes a [`Self::pool`].
     pub scope: Option<&'a Scope>,
-    /// Kept with the allocation, for the caller's use.
+    /// The caller's own number, kept with the allocation.
     pub user_data: u64,
     /// Priority of the memory, 0.0 to 1.0, if it ends up dedicated and VK_EXT_memory_priority is enabled.
     pub priority: f32,
-    /// The least alignment in bytes, a power of two; 0 means what the requirements say.
+    /// The minimum alignment in bytes, a power of two; 0 means that of the requirements.
     pub min_alignment: u64,
     /// Shown in statistics and leak reports. Copied.
     pub name: Option<&'a str>,
@@ -289,7 +289,7 @@ impl<'a> AllocationCreateInfo<'a> {
         Self { usage, ..Self::default() }
     }
 
-    /// An allocation out of `pool`, everything else default.
+    /// An allocation in `pool`, everything else default.
     #[must_use]
     pub fn in_pool(pool: &'a Pool) -> Self {
         Self { pool: Some(pool), ..Self::default() }
@@ -302,7 +302,7 @@ impl<'a> AllocationCreateInfo<'a> {
     }
 }
 
-/// How to make a custom pool: [`PoolParameters`] with a borrowed name and a chain.
+/// Parameters of a custom pool: [`PoolParameters`] with a borrowed name and a chain.
 ///
 /// ```
 /// use sublet::{Algorithm, PoolCreateInfo};
@@ -336,29 +336,29 @@ pub struct PoolParameters<Name, Chain> {
     /// See [`Algorithm`].
     pub algorithm: Algorithm,
     /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool.
-    /// A linear pool then takes blocks of the largest size, and so does any pool for the last block that
+    /// With 0, a linear pool uses blocks of the largest size. So does any pool for the last block that
     /// [`Self::max_block_count`] allows.
     pub block_size: u64,
-    /// Blocks that exist from the start and never go back to the driver before the pool ends.
+    /// Blocks that exist from the start and are never freed before the pool ends.
     pub min_block_count: u32,
-    /// The most blocks; 0 means no limit. An allocation that is dedicated because no block can hold it counts as a
-    /// block. Dedicated memory that was asked for does not count: by
+    /// The maximum number of blocks; 0 means no limit. An allocation that is dedicated because no block can hold it
+    /// counts as a block. Explicitly requested dedicated memory does not: by
     /// [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a resource that requires it, or the debug
     /// settings.
     ///
     /// An [`Algorithm::Linear`] pool can be a ring buffer or a double stack only with 1. With several blocks it does
-    /// not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
+    /// not wrap, and rejects [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
-    /// How many empty blocks the pool keeps, if [`Self::min_block_count`] does not keep more of them. As
+    /// The number of empty blocks that the pool keeps, unless [`Self::min_block_count`] keeps more. See
     /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept).
     pub empty_blocks_kept: u32,
-    /// Priority of the memory, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
+    /// Priority of the memory, 0.0 to 1.0, if VK_EXT_memory_priority is enabled.
     pub priority: f32,
-    /// The least alignment in bytes of every allocation, a power of two; 0 means none.
+    /// The minimum alignment of every allocation in bytes, a power of two; 0 means none.
     pub min_allocation_alignment: u64,
     /// Shown in statistics and leak reports. Copied.
     pub name: Option<Name>,
-    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`]. In a trace: whether
+    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`]. In a trace: true if
     /// there was one.
     pub memory_allocate_next: Chain,
 }
