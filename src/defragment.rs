@@ -8,21 +8,21 @@ use crate::allocation::AllocationId;
 use crate::error::{ForeignHandle, MapError};
 use crate::pool::Pool;
 
-/// How many moves a defragmentation makes for how much gain.
+/// The effort of a defragmentation: more moves for more gain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum DefragmentationAlgorithm {
-    /// Moves only allocations that empty a block, so that nothing is copied for a block that stays. Where there is one
-    /// block it moves as [`Self::Full`] does.
+    /// Moves only allocations that empty a block, so that nothing is copied for a block that stays. With a single
+    /// block, it moves as [`Self::Full`] does.
     Fast,
-    /// Also makes fuller blocks fuller. Moves allocations down in their blocks where that joins free ranges that are
-    /// about as large as themselves.
+    /// Also fills fuller blocks further. Moves allocations down in their blocks if that joins free ranges of about
+    /// their own size.
     #[default]
     Balanced,
     /// Moves every allocation that fits into a fuller block or further down in its own.
     Full,
-    /// As [`Self::Full`] where `bufferImageGranularity` is 1. Elsewhere it moves images before buffers and buffers
-    /// before the rest, so that each kind has neighbours of its kind.
+    /// Like [`Self::Full`] if `bufferImageGranularity` is 1. Otherwise moves images before buffers and buffers before
+    /// the rest, so that each kind has neighbours of its kind.
     Extensive,
 }
 
@@ -42,7 +42,7 @@ impl DefragmentationAlgorithm {
     }
 }
 
-/// What a defragmentation works on, and how much it does at a time.
+/// The scope of a defragmentation, and the limits of a pass.
 ///
 /// ```
 /// use std::time::Duration;
@@ -62,16 +62,16 @@ pub struct DefragmentationInfo<'a> {
     pub algorithm: DefragmentationAlgorithm,
     /// The custom pools to work on. Without pools and [`Self::memory_type_bits`], it works on all default memory.
     pub pools: &'a [&'a Pool],
-    /// A bit for each memory type whose default memory to work on, besides the pools.
+    /// A bit for each memory type whose default memory to defragment, in addition to the pools.
     pub memory_type_bits: u32,
-    /// The most bytes that a pass moves; 0 means no limit. A larger allocation is never moved.
+    /// The maximum number of bytes that a pass moves; 0 means no limit. A larger allocation is never moved.
     pub max_bytes_per_pass: u64,
-    /// The most allocations that a pass moves; 0 means no limit.
+    /// The maximum number of allocations that a pass moves; 0 means no limit.
     pub max_allocations_per_pass: u32,
-    /// How long a pass plans. Once it has planned a move, it plans no more after this time. The time of the program's
-    /// copies does not count.
+    /// The time limit for planning a pass. A pass always plans one move. The time of the program's copies does not
+    /// count.
     pub max_time_per_pass: Option<Duration>,
-    /// Called before each move that might be planned, with no lock held: `true` ends the pass.
+    /// Called before each candidate move, with no lock held: `true` ends the pass.
     pub break_callback: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -92,11 +92,11 @@ impl fmt::Debug for DefragmentationInfo<'_> {
 /// The blocks of a memory type or pool at one moment, without dedicated memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DefragmentationExtent {
-    /// How many blocks there were.
+    /// The number of blocks.
     pub block_count: u64,
     /// Bytes of the blocks.
     pub block_bytes: u64,
-    /// The largest allocation in bytes that has room without a further block.
+    /// The largest allocation in bytes that fits without a further block.
     pub largest_free_range: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct DefragmentationExtent {
 pub struct DefragmentationGain {
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// Whether it is a custom pool. Pools follow the default memory, in the order of [`DefragmentationInfo::pools`].
+    /// True for a custom pool. Pools follow the default memory, in the order of [`DefragmentationInfo::pools`].
     pub is_pool: bool,
     /// When the defragmentation began.
     pub before: DefragmentationExtent,
@@ -120,25 +120,25 @@ pub struct DefragmentationGain {
 pub struct DefragmentationStatistics {
     /// Bytes of the moves that were completed.
     pub bytes_moved: u64,
-    /// Bytes of the blocks that went back to the driver.
+    /// Bytes of the freed blocks.
     pub bytes_freed: u64,
     /// Moves that were completed.
     pub allocations_moved: u64,
-    /// Blocks that went back to the driver.
+    /// Blocks that were freed.
     pub blocks_freed: u64,
-    /// Before and after, of each memory type and pool.
+    /// The extents of each memory type and pool, before and after.
     pub gains: Vec<DefragmentationGain>,
 }
 
-/// Why a move was not completed, or its allocation was not freed. Nothing was changed.
+/// The reason why a move was not completed, or its allocation was not freed. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// The allocation is not the one of the move.
+    /// The given allocation is not the one of the move.
     WrongAllocation {
         /// The allocation of the move.
         moved: AllocationId,
-        /// The allocation that was given.
+        /// The given allocation.
         given: AllocationId,
     },
     /// The allocation was freed, or its pool was destroyed.
