@@ -1,11 +1,11 @@
-//! The calls that a recording knows, in one table. A row makes everything that depends on its call: the first byte of
-//! the record, what the allocator notes, the event of a trace, both writers, the reader, and the words of a timeline.
+//! The table of recorded calls. Each row generates everything that depends on its call: the first byte of the record,
+//! the allocator's `RecordedCall`, the event of a trace, both writers, the reader, and the words of a timeline.
 //!
-//! `operations!(then)` calls the macro `then` with the table. The first part has the calls whose record is more than
-//! their fields one after the other: each module that writes or reads records has a function for each of them. In the
-//! second part a row is enough, because the modules implement the kinds of fields:
+//! `operations!(then)` calls the macro `then` with the table. The first part has calls whose records are more than a
+//! list of fields: each module that writes or reads records has a function for each of them. In the second part a row
+//! suffices, because the modules implement the kinds of fields:
 //!
-//! | kind | in a record | what an event has |
+//! | kind | in a record | in an event |
 //! |---|---|---|
 //! | `allocation`, and `freed` where it ends | place | `AllocationNumber` |
 //! | `pool`, and `destroyed_pool` where it ends | pool | `PoolNumber` |
@@ -21,25 +21,25 @@ macro_rules! operations {
     ($then:ident) => {
         $then! {
             {
-                /// An allocation that lived when the recording began. These come first, after the pools and scopes that
-                /// hold them.
+                /// An allocation that was live when the recording began. These come first, after their pools and
+                /// scopes.
                 Existing 0x10 "existing" (Box<Existing>);
                 /// An allocation was made.
                 Allocate 0x11 "allocate" (Box<Allocate>);
                 /// An allocation failed.
                 AllocateFailed 0x12 "allocate failed" (Box<AllocateFailed>);
-                /// A pool was made, or was there when the recording began.
+                /// A pool was created, or existed when the recording began.
                 CreatePool 0x40 "create pool" {
                     /// The pool.
                     pool: PoolNumber,
-                    /// What it was made with.
+                    /// Its parameters.
                     settings: Box<PoolSettings>,
                 };
-                /// A scope was made, or was there when the recording began.
+                /// A scope was created, or existed when the recording began.
                 CreateScope 0x50 "create scope" {
                     /// The scope.
                     scope: ScopeNumber,
-                    /// What it was made with.
+                    /// Its parameters.
                     settings: Box<ScopeSettings>,
                 };
                 /// A defragmentation began.
@@ -48,14 +48,14 @@ macro_rules! operations {
                 Move 0x72 "move" {
                     /// The defragmentation.
                     defragmentation: DefragmentationNumber,
-                    /// The allocation that was to be moved.
+                    /// The allocation of the move.
                     allocation: AllocationNumber,
-                    /// What became of it.
+                    /// The outcome of the move.
                     outcome: MoveOutcome,
                 };
             }
             {
-                /// An allocation is freed. Allocations that end with their pool or scope have no event of their own.
+                /// An allocation is freed. Allocations that end with their pool or scope have no separate event.
                 Free 0x13 "free" {
                     /// The allocation.
                     allocation: freed,
@@ -70,7 +70,7 @@ macro_rules! operations {
                     /// The allocation.
                     allocation: allocation,
                 };
-                /// What the host wrote was made visible to the device. A call for several ranges makes several events.
+                /// Host writes were made visible to the device. A call for several ranges makes several events.
                 Flush 0x22 "flush" {
                     /// The allocation.
                     allocation: allocation,
@@ -79,7 +79,7 @@ macro_rules! operations {
                     /// Bytes, or `vk::WHOLE_SIZE`.
                     size: size,
                 };
-                /// What the device wrote was made visible to the host. A call for several ranges makes several events.
+                /// Device writes were made visible to the host. A call for several ranges makes several events.
                 Invalidate 0x23 "invalidate" {
                     /// The allocation.
                     allocation: allocation,
@@ -94,7 +94,7 @@ macro_rules! operations {
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
-                    /// Bytes that were copied.
+                    /// Copied bytes.
                     size: size,
                 };
                 /// Bytes were copied out of an allocation: mapped, invalidated, read and unmapped in one call.
@@ -103,10 +103,10 @@ macro_rules! operations {
                     allocation: allocation,
                     /// Bytes from its start.
                     offset: long,
-                    /// Bytes that were copied.
+                    /// Copied bytes.
                     size: size,
                 };
-                /// An allocation got another name.
+                /// The name of an allocation was changed.
                 SetName 0x30 "set name" {
                     /// The allocation.
                     allocation: allocation,
@@ -117,7 +117,7 @@ macro_rules! operations {
                 SetUserData 0x31 "set user data" {
                     /// The allocation.
                     allocation: allocation,
-                    /// The user data from now on.
+                    /// The new user data.
                     user_data: long,
                 };
                 /// The priority of a dedicated allocation was changed.
@@ -127,12 +127,12 @@ macro_rules! operations {
                     /// The priority.
                     priority: float,
                 };
-                /// A pool is destroyed, with all that is in it.
+                /// A pool is destroyed with everything in it.
                 DestroyPool 0x41 "destroy pool" {
                     /// The pool.
                     pool: destroyed_pool,
                 };
-                /// A pool got another name.
+                /// The name of a pool was changed.
                 SetPoolName 0x42 "set pool name" {
                     /// The pool.
                     pool: pool,
@@ -146,36 +146,36 @@ macro_rules! operations {
                     /// The priority.
                     priority: float,
                 };
-                /// How many empty blocks a pool keeps was changed.
+                /// The number of empty blocks that a pool keeps was changed.
                 SetPoolEmptyBlocksKept 0x44 "set empty blocks kept of pool" {
                     /// The pool.
                     pool: pool,
-                    /// How many it keeps now.
+                    /// The new number.
                     empty_blocks_kept: small,
                 };
-                /// The thread asked for a shard of a pool, and has it.
+                /// The thread requested a shard of a pool, and got it.
                 SettleInPool 0x45 "settle in pool" {
                     /// The pool.
                     pool: pool,
                 };
-                /// A scope is freed, with all that is in it.
+                /// A scope is freed with everything in it.
                 FreeScope 0x51 "free scope" {
                     /// The scope.
                     scope: freed_scope,
                 };
                 /// A frame began.
                 Frame 0x60 "frame" {
-                    /// Its index, as the program said.
+                    /// Its index, from the program.
                     index: small,
                 };
-                /// All empty blocks were given back to the driver.
+                /// All empty blocks were freed.
                 Trim 0x61 "trim";
-                /// How many empty blocks each memory type keeps was changed.
+                /// The number of empty blocks that each memory type keeps was changed.
                 SetEmptyBlocksKept 0x62 "set empty blocks kept" {
-                    /// How many they keep now.
+                    /// The new number.
                     empty_blocks_kept: small,
                 };
-                /// The thread asked for a shard of a memory type, and has it.
+                /// The thread requested a shard of a memory type, and got it.
                 SettleInMemoryType 0x63 "settle in memory type" {
                     /// Index of the memory type.
                     memory_type: small,
@@ -184,10 +184,10 @@ macro_rules! operations {
                 BeginPass 0x71 "begin pass" {
                     /// The defragmentation.
                     defragmentation: defragmentation,
-                    /// How many moves were planned. With none, the defragmentation is complete.
+                    /// The number of planned moves. With none, the defragmentation is complete.
                     moves: small,
                 };
-                /// A pass is over: its moves are resolved.
+                /// A pass ended: its moves are resolved.
                 EndPass 0x73 "end pass" {
                     /// The defragmentation.
                     defragmentation: defragmentation,
