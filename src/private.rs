@@ -1,17 +1,17 @@
-//! What `sublet-capi` and the benches need of the library beyond its public face. No other package may use it, and
-//! all of it may change.
+//! Items that `sublet-capi` and the benchmarks need beyond the public API. No other package may use them, and all of
+//! them may change.
 //!
-//! | item | why it is here |
+//! | item | reason |
 //! |---|---|
 //! | [`RecordedCall`], [`Outcome`], `record` | the C interface keeps names and user data, counts mappings and copies by itself, and recordings need them |
-//! | [`Requirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and a create-info of its own, which are read late |
-//! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, with the mapping that they need |
+//! | [`Requirements`], [`Resource`], `allocate_as`, [`CreateInside`] | C passes a `VkMemoryRequirements` and its own create-info, which are read late |
+//! | [`Visibility`], `make_visible` and related methods, `count_mapping`, `uncount_mapping` | copies of C are recorded as one call, including the mapping |
 //! | [`OpenDefragmentation`], [`PlannedMove`], and the methods that take them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`Device`], `device` | the C interface destroys resources with the allocator's functions |
-//! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and a part for each thread |
+//! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles has the same locks as an allocator, and one part for each thread |
 //! | [`BriefMutex`] | `benches/locks.rs` compares it with `parking_lot` |
-//! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file argues all integer conversions, those of C's numbers too |
-//! | [`virtual_handle`], [`virtual_allocation`] | C names ranges by numbers |
+//! | [`index`], [`narrow`], [`widen`], [`host_size`] | one file justifies all integer conversions, including those of C's numbers |
+//! | [`virtual_handle`], [`virtual_allocation`] | C identifies ranges by numbers |
 
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -36,10 +36,10 @@ pub fn thread_token() -> u32 {
     crate::base::sync::thread_token::current()
 }
 
-/// Makes a trait of methods that only this crate sees.
+/// Creates a trait of methods that only this crate sees.
 macro_rules! inside {
     ($(fn $name:ident$(<$life:lifetime>)?(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
-        /// Methods of an [`Allocator`] that are not public. Each is described where it is defined.
+        /// Non-public methods of an [`Allocator`]. Each is documented at its definition.
         #[allow(missing_docs, reason = "see above")]
         pub trait AllocatorInside {
             $(fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)?;)*
@@ -49,7 +49,7 @@ macro_rules! inside {
             $(
                 #[inline(always)]
                 fn $name$(<$life>)?(&self $(, $argument: $type)*) $(-> $answer)? {
-                    // The method of the type goes before that of the trait.
+                    // The inherent method takes precedence over that of the trait.
                     Self::$name(self $(, $argument)*)
                 }
             )*
