@@ -1,4 +1,4 @@
-//! How a vector is made, and what is known of it without its lock.
+//! The configuration of a vector, and its constant properties, which are readable without its lock.
 
 use crate::base::align::Alignment;
 use crate::device::MemoryAllocateNext;
@@ -7,8 +7,8 @@ use crate::metadata::Algorithm;
 /// The maximum number of blocks of a vector without a limit.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
-/// How a vector is made. Its priority and how many empty blocks it keeps may change later; only the vector knows the
-/// new values.
+/// The configuration of a vector. Its priority and the number of kept empty blocks may change later; only the vector
+/// has the new values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorConfig {
     pub(crate) memory_type: u32,
@@ -25,9 +25,9 @@ pub(crate) struct VectorConfig {
     pub(crate) empty_blocks_kept: u32,
     /// An empty block stays only if there is no other block.
     pub(crate) keeps_only_last: bool,
-    /// `bufferImageGranularity`, or 1 where it is ignored.
+    /// `bufferImageGranularity`, or 1 if it is ignored.
     pub(crate) granularity: Alignment,
-    /// Every allocation is aligned to this at least.
+    /// The minimum alignment of every allocation.
     pub(crate) min_alignment: Alignment,
     pub(crate) priority: f32,
     pub(crate) next: MemoryAllocateNext,
@@ -37,7 +37,7 @@ pub(crate) struct VectorConfig {
 }
 
 impl VectorConfig {
-    /// Whether the number of blocks is limited.
+    /// Returns true if the number of blocks is limited.
     pub(crate) fn is_limited(&self) -> bool {
         self.max_blocks != NO_LIMIT
     }
@@ -48,14 +48,14 @@ impl VectorConfig {
     }
 }
 
-/// What is known of a vector without its lock.
+/// Properties of a vector that are readable without its lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorFacts {
     /// Its number in the allocator.
     pub(crate) vector: u32,
-    /// How it was made.
+    /// Its initial configuration.
     pub(crate) config: VectorConfig,
-    /// Allocations of at most this many bytes always share a block; larger ones may get dedicated memory. 0 where the
+    /// Allocations of at most this many bytes always share a block; larger ones may get dedicated memory. 0 if the
     /// debug settings need the slow path for every allocation.
     pub(crate) largest_shared: u64,
     /// The flags `HOST_VISIBLE` and `NON_COHERENT` of an allocation, for this memory type.

@@ -1,4 +1,4 @@
-//! Custom pools: blocks of one memory type with limits and an algorithm of their own.
+//! Custom pools: blocks of one memory type with their own limits and algorithm.
 
 mod facts;
 mod scope;
@@ -11,7 +11,7 @@ use crate::error::ForeignHandle;
 pub(crate) use facts::{NO_LIMIT, VectorConfig, VectorFacts};
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 
-/// Names a custom pool of one allocator. [`create_pool`](crate::Allocator::create_pool) makes it,
+/// Identifies a custom pool of one allocator. [`create_pool`](crate::Allocator::create_pool) creates it,
 /// [`destroy_pool`](crate::Allocator::destroy_pool) ends it.
 ///
 /// Neither `Copy` nor `Clone`: a pool cannot be destroyed twice. Share it by reference.
@@ -28,7 +28,7 @@ pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 #[derive(Debug)]
 #[must_use = "a pool lives until it is given to `destroy_pool`, or until its allocator is destroyed"]
 pub struct Pool {
-    /// The number of the allocator that made it.
+    /// The number of the allocator that created it.
     pub(crate) allocator: u32,
     /// Distinguishes this use of the vector from earlier ones.
     pub(crate) generation: u32,
@@ -56,7 +56,7 @@ impl Pool {
     }
 }
 
-/// A pool was not destroyed, because another allocator made it. The error gives the pool back.
+/// A pool was not destroyed, because another allocator created it. The error contains the pool.
 ///
 /// ```
 /// # use sublet::*;
@@ -71,7 +71,7 @@ impl Pool {
 /// ```
 #[derive(Debug)]
 pub struct DestroyPoolError {
-    /// The pool that was to be destroyed.
+    /// The pool that was not destroyed.
     pub pool: Pool,
 }
 

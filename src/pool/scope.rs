@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::Pool;
 
-/// How to make a [`Scope`].
+/// Parameters of a [`Scope`].
 ///
 /// ```
 /// let info = sublet::ScopeCreateInfo { name: Some("level 3"), ..Default::default() };
@@ -14,12 +14,12 @@ use super::Pool;
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScopeCreateInfo<'a> {
-    /// Shown in maps, and in leak reports if the scope is never freed. Copied.
+    /// Shown in memory maps, and in leak reports if the scope is never freed. Copied.
     pub name: Option<&'a str>,
     /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the
     /// scope.
     pub block_size: u64,
-    /// Priority of the blocks, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
+    /// Priority of the blocks, 0.0 to 1.0, if VK_EXT_memory_priority is enabled.
     pub priority: f32,
 }
 
@@ -29,13 +29,12 @@ impl Default for ScopeCreateInfo<'_> {
     }
 }
 
-/// The memory of everything that ends together: a level, a document, a frame graph. It takes allocations of any usage.
-/// Freeing it frees all of them at once, however many there are, and gives its blocks back to the driver.
+/// The memory of allocations that end together: a level, a document, a frame graph. It takes allocations of any usage.
+/// Freeing it frees all of them at once, however many there are, and frees its blocks.
 ///
-/// It has a pool for each memory type that is needed, and makes it at the first need.
-/// [`create_scope`](crate::Allocator::create_scope) makes a scope, [`free_scope`](crate::Allocator::free_scope) ends
-/// it. Neither `Copy` nor `Clone`: a scope cannot be freed twice. Share it by reference: any number of threads may
-/// allocate in it.
+/// It has one pool for each memory type, created on first use. [`create_scope`](crate::Allocator::create_scope) creates
+/// a scope, [`free_scope`](crate::Allocator::free_scope) ends it. Neither `Copy` nor `Clone`: a scope cannot be freed
+/// twice. Share it by reference: any number of threads may allocate in it.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -60,7 +59,7 @@ impl Default for ScopeCreateInfo<'_> {
 #[derive(Debug)]
 #[must_use = "a scope lives until it is given to `free_scope`, or until its allocator is destroyed"]
 pub struct Scope {
-    /// The number of the allocator that made it.
+    /// The number of the allocator that created it.
     pub(crate) allocator: u32,
     /// Its number in a trace.
     #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
@@ -80,10 +79,10 @@ impl Scope {
     }
 }
 
-/// A scope was not freed, because another allocator made it. The error gives the scope back.
+/// A scope was not freed, because another allocator created it. The error contains the scope.
 #[derive(Debug)]
 pub struct FreeScopeError {
-    /// The scope that was to be freed.
+    /// The scope that was not freed.
     pub scope: Scope,
 }
 
