@@ -109,21 +109,21 @@ impl Compactor {
     /// O(memory types) while idle. Otherwise that of [`begin_pass`](sublet::Defragmentation::begin_pass) plus the moved
     /// bytes.
     pub fn step(&mut self, frames: &Frames) -> Result<CompactStep, CompactError> {
-        let mut unseen = Vec::new();
-        let stepped = self.advance(frames, &mut unseen);
+        let mut unobserved = Vec::new();
+        let stepped = self.advance(frames, &mut unobserved);
         // All locks are released.
-        frames.core.notify_barriers(&unseen);
+        frames.core.notify_barriers(&unobserved);
         stepped.map_err(|error| match frames.core.is_lost() {
             true => CompactError::Lost,
             false => frames.core.or_lost(error),
         })
     }
 
-    /// Performs the step and collects the recorded barriers in `unseen`, for the observer.
+    /// Performs the step and collects the recorded barriers in `unobserved`, for the observer.
     fn advance(
         &mut self,
         frames: &Frames,
-        unseen: &mut Vec<BarrierBatch>,
+        unobserved: &mut Vec<BarrierBatch>,
     ) -> Result<CompactStep, CompactError> {
         let core = &*frames.core;
         if core.is_closed() {
@@ -154,7 +154,7 @@ impl Compactor {
         }
         let Some(pass) = context.begin_pass() else { return Ok(self.end(core)) };
         let moving = core.moving.lock();
-        let result = self.make(frames, pass.collect(), unseen);
+        let result = self.make(frames, pass.collect(), unobserved);
         self.hindered |= result.is_err();
         let Some((mut transfers, bytes, ticket)) = result? else { return Ok(CompactStep::Waiting) };
         transfers.iter_mut().for_each(|transfer| transfer.arrive(core));
@@ -175,7 +175,7 @@ impl Compactor {
         &mut self,
         frames: &Frames,
         moves: Vec<Move<'static>>,
-        unseen: &mut Vec<BarrierBatch>,
+        unobserved: &mut Vec<BarrierBatch>,
     ) -> Result<Option<(Vec<Transfer>, u64, Ticket)>, CompactError> {
         let core = &*frames.core;
         let queue = self.info.queue;
@@ -247,12 +247,11 @@ impl Compactor {
             unsafe { transfer.copy(&list) };
         }
         // SAFETY: the submission has no semaphores.
-        let ticket = unsafe { frames.submit_unseen(queue, [list], &SubmitInfo::default(), unseen) };
+        let ticket = unsafe { frames.submit_unobserved(queue, [list], &SubmitInfo::default(), unobserved) };
         let ticket = ticket.map_err(CompactError::Submit)?;
         Ok(Some((transfers, bytes, ticket)))
     }
 
-    /// Ends a run.
     fn end(&mut self, core: &Core) -> CompactStep {
         let statistics = self.context.take().map(|context| context.statistics()).unwrap_or_default();
         self.statistics.bytes_freed += statistics.bytes_freed;
@@ -294,7 +293,6 @@ impl Compactor {
     }
 }
 
-/// Returns the free bytes in the blocks of all memory types.
 fn free_bytes(core: &Core) -> u64 {
     let types = core.allocator.memory_type_statistics();
     types.iter().map(|one| one.block_bytes.saturating_sub(one.allocation_bytes)).sum()

@@ -103,7 +103,6 @@ impl Transfer {
         Ok(Some(Self::Image { image, bodies, parts, views }))
     }
 
-    /// Declares the copy to the tracker.
     pub(super) fn declare(&self, list: &mut CommandList) -> Result<(), CompactError> {
         let declared = match self {
             Self::Buffer { buffer, bodies: Succession { old, new, .. } } => {
@@ -152,7 +151,6 @@ impl Transfer {
         }
     }
 
-    /// Returns the argument for subscribers.
     pub(super) fn moved(&self, ticket: Ticket) -> Moved<'_> {
         let resource = match self {
             Self::Buffer { buffer, bodies } => MovedResource::Buffer { buffer, old: bodies.old.handle },

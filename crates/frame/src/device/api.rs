@@ -37,7 +37,6 @@ pub(crate) struct SubmitScratch {
     stages: Vec<vk::PipelineStageFlags>,
 }
 
-/// The functions of a device.
 pub(crate) struct Api {
     device: ash::Device,
     sync2: EntryPoints<ash::khr::synchronization2::Device>,
@@ -102,7 +101,6 @@ impl Api {
         }
     }
 
-    /// Returns the functions of Vulkan 1.0.
     pub(crate) fn device(&self) -> &ash::Device {
         &self.device
     }

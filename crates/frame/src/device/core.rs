@@ -24,7 +24,6 @@ use crate::list::{Downsampler, ListError};
 use crate::resource::Movables;
 use crate::track::{BarrierBatch, Global, Queue};
 
-/// A queue and the counter of its submissions.
 pub(crate) struct QueueData {
     pub(crate) handle: vk::Queue,
     pub(crate) track: Queue,
@@ -35,7 +34,6 @@ pub(crate) struct QueueData {
     pub(crate) timeline: vk::Semaphore,
 }
 
-/// A family of queues.
 pub(crate) struct Family {
     pub(crate) index: u32,
     pub(crate) flags: vk::QueueFlags,
@@ -57,7 +55,7 @@ impl Family {
 pub(crate) enum Retired {
     Pool(Pool),
     /// Resources of lists that were not submitted, after another family has released ownership for them.
-    GivenAway(Arc<Mutex<Vec<Kept>>>),
+    Released(Arc<Mutex<Vec<Kept>>>),
     /// A binary semaphore that the submission of the ticket has waited for.
     Semaphore(vk::Semaphore),
 }
@@ -322,11 +320,11 @@ impl Core {
             let thrown = match item {
                 Retired::Pool(pool) => self.recycle(pool),
                 // The last share drops it.
-                Retired::GivenAway(kept) => {
+                Retired::Released(kept) => {
                     Arc::into_inner(kept).and_then(|kept| drop_each(kept.into_inner().into_iter()))
                 }
                 Retired::Semaphore(semaphore) => {
-                    self.submission_state.lock().give_semaphore(semaphore);
+                    self.submission_state.lock().recycle_semaphore(semaphore);
                     None
                 }
             };
@@ -485,7 +483,6 @@ impl Core {
         }
     }
 
-    /// Returns a context to the idle ones.
     pub(crate) fn return_context(&self, context: ListContext) {
         if self.is_lost() {
             return self.drain_context(context);
@@ -516,7 +513,7 @@ impl Core {
             }
             let spare: Vec<_> = idle.age(round).collect();
             drop(idle);
-            self.let_go(spare);
+            self.drop_idle(spare);
             let spare: Vec<_> = family.pools.lock().age(round).collect();
             for pool in &spare {
                 // SAFETY: idle pools are reset and unused.
@@ -530,7 +527,7 @@ impl Core {
     pub(crate) fn trim(&self) -> u64 {
         for family in &self.families {
             let spare = family.contexts.lock().take_all();
-            self.let_go(spare);
+            self.drop_idle(spare);
             let spare = family.pools.lock().take_all();
             for pool in &spare {
                 // SAFETY: idle pools are reset and unused.
@@ -541,7 +538,7 @@ impl Core {
     }
 
     /// Drops contexts, except those whose descriptors the device still uses.
-    fn let_go(&self, spare: Vec<ListContext>) {
+    fn drop_idle(&self, spare: Vec<ListContext>) {
         for context in spare {
             if context.is_done(&self.clock) {
                 self.drain_context(context)
@@ -552,7 +549,7 @@ impl Core {
     }
 
     /// Retries [`wait`](Self::wait) a few times: a driver may be out of memory only briefly.
-    fn wait_at_last(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
+    fn wait_with_retries(&self, queue: usize, serial: u64) -> Result<(), DriverError> {
         for pause in [1, 10, 100] {
             match self.wait(queue, serial) {
                 Err(_) if !self.is_lost() => thread::sleep(Duration::from_millis(pause)),
@@ -571,7 +568,7 @@ impl Core {
     pub(crate) fn close(&self) -> bool {
         let serials: Vec<u64> = self.submission_state.lock().submitted().collect();
         for (queue, serial) in serials.into_iter().enumerate() {
-            if let Err(error) = self.wait_at_last(queue, serial) {
+            if let Err(error) = self.wait_with_retries(queue, serial) {
                 if !self.is_lost() {
                     tracing::warn!(name: "frames_not_idle", target: "sublet::leak", %error, "waiting for dropped frames failed: their resources are leaked");
                     return false;

@@ -9,19 +9,16 @@ use ash::vk;
 use parking_lot::Mutex;
 use sublet::device::DriverError;
 
-/// Maximum number of color attachments.
 pub(crate) const MOST_COLORS: usize = 8;
 /// The slot of depth and stencil, after those of colors.
 pub(crate) const DEPTH_STENCIL: usize = MOST_COLORS;
 /// The first slot of resolve attachments.
 pub(crate) const RESOLVES: usize = DEPTH_STENCIL + 1;
-/// Number of attachment slots.
 pub(crate) const SLOTS: usize = RESOLVES + MOST_COLORS;
 
 /// Maximum number of cached framebuffers, and of cached render passes.
 const MOST_KEPT: usize = 256;
 
-/// An attachment of a render pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PassAttachment {
     pub(crate) format: vk::Format,
@@ -272,7 +269,6 @@ impl RenderPasses {
 #[derive(Default)]
 pub(crate) struct Layouts(Mutex<Vec<LayoutParts>>);
 
-/// A pipeline layout and its set layouts.
 type LayoutParts = (Shared<vk::PipelineLayout>, Vec<Shared<vk::DescriptorSetLayout>>);
 
 impl Layouts {

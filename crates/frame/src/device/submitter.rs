@@ -10,10 +10,8 @@ use super::Pool;
 use super::api::{Point, SubmitScratch};
 use crate::track::Submission;
 
-/// Submissions of a queue.
 #[derive(Default)]
 struct QueueSubmissions {
-    /// The number of the last submission.
     submitted: u64,
     /// Fences of submissions that are not known to be done, if there are no timelines.
     fences: VecDeque<(u64, vk::Fence)>,
@@ -69,7 +67,6 @@ impl SubmissionState {
         self.queues.iter().map(|queue| queue.submitted)
     }
 
-    /// Records an accepted submission.
     pub(crate) fn enter(&mut self, queue: usize, serial: u64, fence: vk::Fence) {
         self.queues[queue].submitted = serial;
         if fence != vk::Fence::null() {
@@ -93,8 +90,7 @@ impl SubmissionState {
         self.free_fences.extend(fence.map(|(_, fence)| fence).filter(|_| reset));
     }
 
-    /// Returns the numbers of free fences and binary semaphores.
-    pub(crate) fn at_hand(&self) -> (usize, usize) {
+    pub(crate) fn free_counts(&self) -> (usize, usize) {
         (self.free_fences.len(), self.free_semaphores.len())
     }
 
@@ -103,7 +99,7 @@ impl SubmissionState {
     }
 
     /// Recycles a fence that is neither signaled nor submitted.
-    pub(crate) fn give_fence(&mut self, fence: vk::Fence) {
+    pub(crate) fn recycle_fence(&mut self, fence: vk::Fence) {
         self.free_fences.extend((fence != vk::Fence::null()).then_some(fence));
     }
 
@@ -112,7 +108,7 @@ impl SubmissionState {
     }
 
     /// Recycles a binary semaphore that is not signaled.
-    pub(crate) fn give_semaphore(&mut self, semaphore: vk::Semaphore) {
+    pub(crate) fn recycle_semaphore(&mut self, semaphore: vk::Semaphore) {
         self.free_semaphores.push(semaphore);
     }
 

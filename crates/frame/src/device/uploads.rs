@@ -44,7 +44,6 @@ impl Drop for UploadGuard {
     }
 }
 
-/// The chunks of a list.
 #[derive(Default)]
 pub(crate) struct Chunks {
     /// `None` before the first chunk.
@@ -203,7 +202,6 @@ impl Uploads {
         self.locked().map(|mut slot| slot.as_mut().map_or(0, |arena| arena.trim())).sum()
     }
 
-    /// Returns the bytes of all pages.
     pub(crate) fn reserved(&self) -> u64 {
         self.locked().map(|slot| slot.as_ref().map_or(0, |arena| arena.statistics().reserved)).sum()
     }

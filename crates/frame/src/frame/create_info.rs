@@ -67,8 +67,8 @@ pub struct FramesCreateInfo<'a> {
     /// Observer of barriers: called with each recorded batch, by the recording thread. Preambles of lists are passed
     /// after the driver has accepted the submission.
     ///
-    /// The caller holds no lock: the observer may create, use and drop frames objects. If it panics, the open list can
-    /// no longer be submitted; an accepted submission is not affected.
+    /// The caller holds no lock: the observer may create, use and drop objects of the frames. If it panics, the open
+    /// list can no longer be submitted; an accepted submission is not affected.
     pub on_barriers: Option<BarrierObserver>,
     /// Debugging observer of unwritten reads: called before a submission with each buffer and image that lists read and
     /// that was never written, once for each. Host-mappable and imported resources and loaded attachments are not

@@ -62,7 +62,6 @@ impl fmt::Display for CreateFramesError {
 }
 
 impl CreateFramesError {
-    /// Converts a driver error.
     pub(crate) fn of(error: DriverError) -> Self {
         if error.result == vk::Result::ERROR_DEVICE_LOST { Self::Lost } else { Self::Driver(error) }
     }

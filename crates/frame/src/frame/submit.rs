@@ -72,8 +72,8 @@ impl Frames {
     ///
     /// # Safety
     /// 1. The semaphores are live semaphores of the device until the ticket is done.
-    /// 2. An earlier submission signals each binary semaphore in `waits`, and nothing else waits for it. Binary
-    ///    semaphores in `signals` are unsignaled (VUID-vkQueueSubmit-pWaitSemaphores-00069,
+    /// 2. Each binary semaphore in `waits` is signaled, or an earlier operation will signal it, and nothing else waits
+    ///    for it. Binary semaphores in `signals` are unsignaled (VUID-vkQueueSubmit-pWaitSemaphores-00069,
     ///    VUID-vkQueueSubmit-pSignalSemaphores-00067). Timeline values increase (VUID-VkSubmitInfo2-semaphore-03882).
     /// 3. The queue supports `stages` (VUID-VkSubmitInfo-pWaitDstStageMask-00078).
     pub unsafe fn submit_with(
@@ -89,7 +89,7 @@ impl Frames {
             }
         });
         // SAFETY: the caller's own promise.
-        let submitted = unsafe { self.submit_unseen(queue, lists, info, &mut recorded) };
+        let submitted = unsafe { self.submit_unobserved(queue, lists, info, &mut recorded) };
         self.core.notify_barriers(&recorded);
         submitted
     }
@@ -98,7 +98,7 @@ impl Frames {
     ///
     /// # Safety
     /// See [`submit_with`](Self::submit_with).
-    pub(crate) unsafe fn submit_unseen(
+    pub(crate) unsafe fn submit_unobserved(
         &self,
         queue: Queue,
         lists: impl IntoIterator<Item = CommandList>,
@@ -190,10 +190,10 @@ unsafe fn commit(
     let outcome = outcome.map_err(|error| {
         if !submitter.released.is_empty() {
             core.poison();
-            let given_away = Arc::new(Mutex::new(Vec::new()));
-            lists.iter_mut().for_each(|list| list.move_kept(&mut given_away.lock()));
+            let released = Arc::new(Mutex::new(Vec::new()));
+            lists.iter_mut().for_each(|list| list.move_kept(&mut released.lock()));
             for &ticket in &submitter.released {
-                core.retire(ticket, Retired::GivenAway(Arc::clone(&given_away)));
+                core.retire(ticket, Retired::Released(Arc::clone(&released)));
             }
             return SubmitError::HalfDone(error);
         }
@@ -279,17 +279,17 @@ unsafe fn prepare(
     let waits =
         submission.waits().len() + releases.iter().map(|release| release.waits().len()).sum::<usize>();
     // Only submissions take any, and the queues are locked.
-    let (fences, semaphores) = core.submission_state.lock().at_hand();
+    let (fences, semaphores) = core.submission_state.lock().free_counts();
     for _ in fences..releases.len() + 1 {
         // SAFETY: the device is live as long as the core.
         let fence = unsafe { core.api.create_fence() }.map_err(|error| core.record_error(error))?;
-        core.submission_state.lock().give_fence(fence);
+        core.submission_state.lock().recycle_fence(fence);
     }
     for _ in semaphores..waits {
         // SAFETY: as above.
         let semaphore =
             unsafe { core.api.create_semaphore(false) }.map_err(|error| core.record_error(error))?;
-        core.submission_state.lock().give_semaphore(semaphore);
+        core.submission_state.lock().recycle_semaphore(semaphore);
     }
     Ok(())
 }
@@ -333,7 +333,7 @@ unsafe fn send(
         // buffers and the semaphores of the program.
         let submitted = unsafe { core.api.submit(handle, commands, waits, signals, fence, scratch) };
         submitted.map(|()| fence).map_err(|error| {
-            core.submission_state.lock().give_fence(fence);
+            core.submission_state.lock().recycle_fence(fence);
             core.record_error(error)
         })
     });
@@ -396,7 +396,7 @@ fn wait_for(core: &Core, submitter: &mut Submitter, waits: &[Wait]) -> Result<()
         // SAFETY: the queue is locked, and the semaphore is not signaled.
         let submitted = unsafe { core.api.submit(data.handle, &[], &[], &signal, none, scratch) };
         if let Err(error) = submitted {
-            core.submission_state.lock().give_semaphore(semaphore);
+            core.submission_state.lock().recycle_semaphore(semaphore);
             return Err(core.record_error(error));
         }
         submitter.waits.push(Point { semaphore, value: 0, stages: wait.stages });

@@ -27,7 +27,6 @@ impl Unwritten {
         self.written.lock().insert(resource);
     }
 
-    /// Removes a destroyed resource.
     pub(crate) fn forget(&self, resource: ResourceId) {
         self.written.lock().remove(&resource);
     }

@@ -123,7 +123,6 @@ impl<'a> Attachment<'a> {
         self
     }
 
-    /// Returns the format of its view.
     pub(super) fn format(&self) -> vk::Format {
         self.view_format.unwrap_or(self.image.format())
     }
@@ -181,7 +180,6 @@ impl<'a> Resolve<'a> {
         self
     }
 
-    /// Returns the format of its view.
     pub(super) fn format(&self) -> vk::Format {
         self.view_format.unwrap_or(self.image.format())
     }

@@ -77,7 +77,6 @@ pub(super) fn storage(stages: vk::PipelineStageFlags2, access: StorageAccess) ->
     }
 }
 
-/// Returns the index of a bind point.
 fn index(point: BindPoint) -> usize {
     match point {
         BindPoint::Graphics => 0,

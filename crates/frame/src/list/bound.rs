@@ -47,7 +47,6 @@ struct Bound {
     usage: Use,
 }
 
-/// The state of a bind point.
 #[derive(Default)]
 pub(crate) struct BoundPoint {
     pub(super) pipeline: vk::Pipeline,
@@ -160,7 +159,6 @@ impl BoundPoint {
 }
 
 impl Subresources {
-    /// Returns the intersection.
     fn common(&self, other: &Self) -> Option<Self> {
         let meet = |a: &Range<u32>, b: &Range<u32>| a.start.max(b.start)..a.end.min(b.end);
         let mips = meet(&self.mips, &other.mips);

@@ -111,7 +111,6 @@ impl CommandList {
         self.pool.main
     }
 
-    /// Returns the command buffer for the preamble.
     pub(crate) fn preamble(&self) -> vk::CommandBuffer {
         self.pool.preamble
     }

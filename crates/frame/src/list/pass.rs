@@ -79,7 +79,6 @@ impl<'a> RenderPassInfo<'a> {
 /// The objects that rendering begins with.
 type Made = (Arc<Shared<vk::RenderPass>>, Arc<Shared<vk::Framebuffer>>);
 
-/// The render pass of a list.
 pub(super) struct Pass {
     info: PassInfo,
     framebuffer: FramebufferInfo,

@@ -23,7 +23,6 @@ enum Phase {
 /// Maximum number of attached images: colors, depth and stencil, each followed by its resolve target.
 const MOST_ATTACHED: usize = 2 * (MOST_COLORS + 2);
 
-/// An attached image.
 #[derive(Clone)]
 struct Attached {
     image: ImageId,

@@ -56,7 +56,6 @@ impl<'a> ImageData<'a> {
     }
 }
 
-/// A part of an image in a copy.
 pub(super) struct CopyRegion {
     layout: FormatLayout,
     layers: vk::ImageSubresourceLayers,

@@ -274,7 +274,6 @@ impl<K: Kind> Current<K> {
         self.with(|body| body.memory.current_range())
     }
 
-    /// Replaces the body.
     pub(crate) fn replace(&self, new: Arc<Body<K>>) {
         if let Self::Movable { body, moved, .. } = self {
             // Drop the old body without the lock.

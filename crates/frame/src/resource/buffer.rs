@@ -33,7 +33,6 @@ pub(super) fn is_mapped(info: &AllocationCreateInfo<'_>) -> bool {
         || info.required_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
 }
 
-/// Creation parameters of a buffer.
 #[derive(Debug)]
 pub(crate) struct BufferFacts {
     flags: vk::BufferCreateFlags,
@@ -166,7 +165,7 @@ impl Buffer {
         offset: u64,
         info: &vk::BufferCreateInfo<'_>,
     ) -> Result<Self, CreateResourceError> {
-        if !memory.is_of(core) {
+        if !memory.belongs_to(core) {
             return Err(CreateResourceError::OtherFrames);
         }
         let allocation = memory.allocation();

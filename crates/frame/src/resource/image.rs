@@ -57,7 +57,6 @@ impl WeakImage {
     }
 }
 
-/// Creation parameters of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) flags: vk::ImageCreateFlags,
@@ -115,7 +114,6 @@ impl Facts {
             && info.p_next.is_null()
     }
 
-    /// Returns the extent of a mip in texels.
     pub(crate) fn mip_extent(&self, mip: u32) -> vk::Extent3D {
         let size = |texels: u32| texels.checked_shr(mip).unwrap_or(0).max(1);
         vk::Extent3D {
@@ -216,7 +214,7 @@ impl Image {
         offset: u64,
         info: &vk::ImageCreateInfo<'_>,
     ) -> Result<Self, CreateResourceError> {
-        if !memory.is_of(core) {
+        if !memory.belongs_to(core) {
             return Err(CreateResourceError::OtherFrames);
         }
         let allocation = memory.allocation();
@@ -357,7 +355,6 @@ impl Image {
         unsafe { self.view_with(&info) }
     }
 
-    /// Returns the parameters of the default view.
     pub(crate) fn whole(&self) -> Result<ViewInfo, ViewError> {
         let Facts { format, usage, .. } = self.0.facts;
         if usage.contains(vk::ImageUsageFlags::SAMPLED) && is_converted(format) {

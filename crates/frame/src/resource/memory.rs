@@ -38,7 +38,7 @@ impl SharedMemory {
         self.0.allocation.as_ref().expect("the allocation exists until the last clone is dropped")
     }
 
-    pub(crate) fn is_of(&self, core: &Arc<Core>) -> bool {
+    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
         Arc::ptr_eq(&self.0.core, core)
     }
 }
@@ -143,7 +143,6 @@ impl MovableMemory {
         Self(Mutex::new(MovableState { allocation: Some(allocation), moving: None }))
     }
 
-    /// Returns the id of its allocation.
     pub(crate) fn id(&self) -> Option<AllocationId> {
         self.0.lock().allocation.as_ref().map(Allocation::id)
     }
@@ -157,7 +156,6 @@ impl MovableMemory {
         Some(range)
     }
 
-    /// Begins a move whose destination is `handle`.
     pub(crate) fn begin_move(&self, moved: Move<'static>, handle: u64) {
         self.0.lock().moving = Some((moved, handle));
     }
@@ -192,7 +190,6 @@ impl MovableMemory {
     }
 }
 
-/// A movable resource.
 pub(crate) enum Movable {
     Buffer(WeakBuffer),
     Image(WeakImage),
@@ -227,7 +224,6 @@ impl Movables {
     }
 }
 
-/// A movable resource.
 pub(crate) enum Found {
     Buffer(Buffer),
     Image(Image),

@@ -91,7 +91,6 @@ unsafe fn requirements(
 }
 
 struct Wanted {
-    /// Index of the image.
     at: usize,
     needs: vk::MemoryRequirements,
     steps: RangeInclusive<u32>,

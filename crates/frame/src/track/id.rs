@@ -33,7 +33,6 @@ impl MemoryRange {
         (self.offset < end).then_some((self.offset, end))
     }
 
-    /// Returns true if the ranges have a byte in common.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let (Some((start, end)), Some((other_start, other_end))) = (self.bytes(), other.bytes()) else {
             return false;
@@ -42,7 +41,6 @@ impl MemoryRange {
     }
 }
 
-/// A rectangle of an image: aspects, mips and layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) aspects: vk::ImageAspectFlags,
@@ -78,7 +76,6 @@ impl ImageShape {
         self.plane_size() * u64::from(self.aspects.as_raw().count_ones())
     }
 
-    /// Returns the aspects of the n-th plane.
     fn plane(&self, plane: u64) -> vk::ImageAspectFlags {
         if !self.apart {
             return self.aspects;
@@ -199,7 +196,6 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
-    /// Returns the bytes of its memory range.
     pub(crate) fn bytes(&self) -> Option<(u64, u64)> {
         self.memory_range.and_then(|memory_range| memory_range.bytes())
     }

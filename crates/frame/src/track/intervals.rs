@@ -93,7 +93,6 @@ impl<T: Copy + PartialEq> Intervals<T> {
         }
     }
 
-    /// Calls `f` with each interval.
     pub(crate) fn each(&mut self, mut f: impl FnMut(&mut T)) {
         if self.len > 0 {
             self.update(0, self.len, |_, _, value| f(value));
@@ -245,7 +244,6 @@ impl<T: Copy + PartialEq> Intervals<T> {
         (*stop >= end).then_some(value)
     }
 
-    /// Returns the number of intervals.
     pub(crate) fn count(&self) -> usize {
         self.count.max(1)
     }

@@ -19,7 +19,6 @@ use super::intervals::Intervals;
 use super::local::{Answer, Local, Phase};
 use super::usage::{Subresources, Use};
 
-/// A resource in a list.
 #[derive(Debug)]
 pub(crate) struct UsedResource {
     pub(crate) resource: Resource,

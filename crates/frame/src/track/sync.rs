@@ -12,7 +12,6 @@ pub(crate) const fn is_external(family: u32) -> bool {
     family == vk::QUEUE_FAMILY_EXTERNAL || family == vk::QUEUE_FAMILY_FOREIGN_EXT
 }
 
-/// The stages that read vertices and indices.
 const VERTEX_FETCH: Stages = Stages::from_raw(
     Stages::VERTEX_INPUT.as_raw() | Stages::INDEX_INPUT.as_raw() | Stages::VERTEX_ATTRIBUTE_INPUT.as_raw(),
 );
@@ -54,7 +53,6 @@ pub(crate) struct Edge {
 impl Edge {
     pub(crate) const NO_FAMILIES: (u32, u32) = (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED);
 
-    /// A pure memory dependency.
     pub(crate) const fn memory(src: Scope, dst: Scope) -> Self {
         let layouts = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::UNDEFINED);
         Self { src, dst, layouts, families: Self::NO_FAMILIES }

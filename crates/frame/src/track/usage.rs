@@ -64,7 +64,6 @@ const GROUPS: [(Stages, Stages); 4] = [
     (Stages::ALL_GRAPHICS, GRAPHICS),
 ];
 
-/// Stages and their accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Scope {
     pub(crate) stages: Stages,
@@ -275,7 +274,6 @@ impl Use {
         Scope::new(self.stages, self.access)
     }
 
-    /// Returns the write accesses.
     pub(crate) fn written(&self) -> Access {
         self.access & WRITES
     }

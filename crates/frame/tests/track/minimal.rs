@@ -85,8 +85,8 @@ fn cuts(steps: &[Step], mut f: impl FnMut(Cut, usize, &[Step])) {
 /// The redundant parts that the tracker accepts, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Excuse {
-    /// A use waits with several stages, each for all earlier stages. One would suffice if only the order of later uses
-    /// mattered.
+    /// A barrier waits for all stages that were ordered after an earlier use. One of them would suffice if only the
+    /// order after that use mattered.
     SeveralStages,
     /// A later reader includes the write access again, although an earlier reader or a semaphore has made it available.
     AvailableBefore,

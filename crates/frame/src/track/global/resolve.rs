@@ -317,7 +317,6 @@ impl Resolver<'_> {
         &mut out.releases[at]
     }
 
-    /// Adds a semaphore wait, unless this queue has waited already.
     fn wait(&mut self, on: u8, serial: u64, stages: Stages) {
         let family = self.queues[usize::from(on)].family;
         let seen = &mut self.queues[self.queue.index()].seen[usize::from(on)];
