@@ -266,7 +266,7 @@ impl Recorder {
     /// let mut list = Recorder::new(queue);
     /// list.use_image(image, &Subresources::ALL, Use::COLOR_ATTACHMENT)?;
     /// list.flush();
-    /// A library draws a menu and prepares the image for a copy.
+    /// // A library draws a menu and prepares the image for a copy.
     /// list.assume_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
     /// list.use_image(image, &Subresources::ALL, Use::COPY_SOURCE)?;
     /// assert!(list.flush().is_none(), "the image is ready");
