@@ -1,4 +1,4 @@
-//! A move or an allocation that is given back.
+//! Errors that return a move or an allocation.
 
 use std::error::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use super::Move;
 use crate::allocation::Allocation;
 use crate::defragment::MoveError;
 
-/// A move was not completed. It is given back, and neither it nor the allocation was changed.
+/// A move was not completed. The error contains the move; neither it nor the allocation was changed.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -33,22 +33,22 @@ use crate::defragment::MoveError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct CompleteMoveError<'p> {
-    /// What was to be completed.
+    /// The move that was not completed.
     pub unfinished: Move<'p>,
     pub(super) source: Box<MoveError>,
 }
 
-/// The allocation of a move was not freed. Both are given back, unchanged.
+/// The allocation of a move was not freed. The error contains both, unchanged.
 pub struct FreeMoveError<'p> {
     /// The move.
     pub unfinished: Move<'p>,
-    /// What was to be freed.
+    /// The allocation that was not freed.
     pub allocation: Allocation,
     pub(super) source: Box<MoveError>,
 }
 
 impl CompleteMoveError<'_> {
-    /// Why.
+    /// The reason.
     #[must_use]
     pub fn error(&self) -> MoveError {
         *self.source
@@ -56,7 +56,7 @@ impl CompleteMoveError<'_> {
 }
 
 impl FreeMoveError<'_> {
-    /// Why.
+    /// The reason.
     #[must_use]
     pub fn error(&self) -> MoveError {
         *self.source

@@ -18,14 +18,14 @@ use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
 impl Allocator {
-    /// Begins to defragment: default memory, pools, or both. Nothing is moved yet; [`Defragmentation::begin_pass`] says
-    /// what could be.
+    /// Begins a defragmentation of default memory, pools, or both. Moves nothing yet; [`Defragmentation::begin_pass`]
+    /// plans moves.
     ///
-    /// Other threads may go on allocating and freeing all the while. Dedicated allocations are never moved.
+    /// Other threads may allocate and free at the same time. Dedicated allocations are never moved.
     ///
     /// # Errors
-    /// [`BeginDefragmentationError`] if a pool is another allocator's, or of an algorithm in which nothing can be
-    /// moved, or where another context works already. Nothing was begun then.
+    /// [`BeginDefragmentationError`] if a pool belongs to another allocator, its algorithm does not support moves, or
+    /// another context is active. Nothing was changed.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -65,7 +65,7 @@ impl Allocator {
     }
 }
 
-/// A context for defragmentation: made by [`Allocator::begin_defragmentation`], ended by [`Self::end`] or by dropping
+/// A defragmentation context: created by [`Allocator::begin_defragmentation`], ended by [`Self::end`] or by dropping
 /// it.
 ///
 /// ```
@@ -86,19 +86,19 @@ pub struct Defragmentation<'a> {
 }
 
 impl Defragmentation<'_> {
-    /// Plans what to move next, and sets aside where to. `None`: nothing is left to be moved, the break callback ended
-    /// the pass before its first move, or of the last pass no move was completed, ignored or freed.
+    /// Plans the next moves and reserves their destinations. Returns `None` if nothing is left to move, if the break
+    /// callback ended the pass before its first move, or if no move of the last pass was completed, ignored or freed.
     ///
-    /// Each pass looks at the memory anew. A pass that limits have cut short is followed by one that goes on.
+    /// Each pass takes a new snapshot of the memory. If limits ended a pass early, the next pass continues.
     ///
     /// # Complexity
-    /// O(n log n) for n allocations and blocks, of which the walk over them is under the lock.
+    /// O(n log n) for n allocations and blocks. Only the walk over them holds the locks.
     pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'_>> {
         let callback = self.break_callback;
         let mut panicked = None;
         let mut stop = || {
             callback.is_some_and(|callback| {
-                // What was set aside so far has to come back before a panic goes on its way.
+                // The reserved destinations must be released before a panic continues.
                 catch_unwind(AssertUnwindSafe(callback)).unwrap_or_else(|payload| {
                     panicked = Some(payload);
                     true
@@ -116,14 +116,14 @@ impl Defragmentation<'_> {
         (!moves.is_empty()).then(|| DefragmentationPass { moves: moves.into_iter() })
     }
 
-    /// What came of it so far.
+    /// The results so far.
     #[must_use]
     pub fn statistics(&self) -> DefragmentationStatistics {
         let open = self.open.as_ref();
         open.map(|open| self.allocator.defragmentation_statistics(open)).unwrap_or_default()
     }
 
-    /// Ends the context, and says what came of it.
+    /// Ends the context, and returns its results.
     pub fn end(mut self) -> DefragmentationStatistics {
         let open = self.open.take();
         open.map(|open| self.allocator.close_defragmentation(open)).unwrap_or_default()
@@ -144,7 +144,7 @@ impl fmt::Debug for Defragmentation<'_> {
     }
 }
 
-/// The moves of one pass. It is an iterator over them; those that it still has when it is dropped roll back.
+/// The moves of one pass. An iterator over them; dropping it rolls back the remaining ones.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;

@@ -13,15 +13,15 @@ use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::device::{BufferOrImage, DriverError};
 use crate::error::{BindError, CreateError};
 
-/// One allocation that is to be moved, and the place that is set aside for it.
+/// A planned move of one allocation, with a reserved destination.
 ///
-/// The program makes a buffer or image like the old one on the new place ([`Self::create_buffer`],
-/// [`Self::create_image`], or its own call and [`Self::bind_buffer_memory`], [`Self::bind_image_memory`]), copies on
+/// The program creates a buffer or image like the old one at the destination, with [`Self::create_buffer`],
+/// [`Self::create_image`], or its own call and [`Self::bind_buffer_memory`], [`Self::bind_image_memory`]. It copies on
 /// the device, waits until the device is done with the old one, destroys that, and [completes](Self::complete) the
-/// move. In memory that is mapped it may copy through [`Self::mapped_pointer`] instead.
+/// move. In mapped memory it may copy through [`Self::mapped_pointer`] instead.
 ///
-/// A move that is dropped rolls back: the new place is free again, and the allocation stays where it is. The allocation
-/// may be freed while it is to be moved, by any thread; its move can only be dropped then.
+/// Dropping a move rolls it back: the destination is free again, and the allocation stays in place. Any thread may free
+/// the allocation meanwhile; its move can then only be dropped.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -51,12 +51,12 @@ impl<'p> Move<'p> {
         Self { home, planned: Some(Box::new(planned)) }
     }
 
-    /// A move is resolved by consuming it, so that whoever has one can look.
+    /// Resolving a move consumes it, so an existing move has a plan.
     fn planned(&self) -> &PlannedMove {
         self.planned.as_ref().expect("a move that was not resolved")
     }
 
-    /// The allocation that is to be moved: its [`Allocation::id`].
+    /// The allocation of the move: its [`Allocation::id`].
     #[must_use]
     pub fn source(&self) -> AllocationId {
         self.planned().source()
@@ -68,64 +68,65 @@ impl<'p> Move<'p> {
         self.planned().planned.annotation.name.as_deref()
     }
 
-    /// The caller's own number with the allocation, where [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) is on.
+    /// The caller's own number of the allocation, if [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) is on.
     #[must_use]
     pub fn user_data(&self) -> Option<u64> {
         self.planned().planned.annotation.user_data
     }
 
-    /// What the allocation is for, as far as the allocator was told.
+    /// The kind of resource, as far as known.
     #[must_use]
     pub fn kind(&self) -> ResourceKind {
         ResourceKind::of(self.planned().planned.tag)
     }
 
-    /// Bytes that the allocation takes, rounding included.
+    /// Bytes of the allocation, rounding included.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.planned().planned.size
     }
 
-    /// Index of the memory type, of the old place and of the new one.
+    /// Index of the memory type of source and destination.
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.planned().memory_type
     }
 
-    /// The device memory that the old place is in: what has to stay keeps all else in there from being moved in vain.
+    /// The device memory of the source. If the program cannot move an allocation, it should ignore all moves out of the
+    /// same memory, which stays in use anyway.
     #[must_use]
     pub fn source_memory(&self) -> vk::DeviceMemory {
         self.planned().planned.source_memory
     }
 
-    /// The device memory that the new place is in.
+    /// The device memory of the destination.
     #[must_use]
     pub fn memory(&self) -> vk::DeviceMemory {
         self.planned().planned.memory
     }
 
-    /// Where the new place is, in bytes from the start of [`Self::memory`].
+    /// The destination, in bytes from the start of [`Self::memory`].
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.planned().planned.offset
     }
 
-    /// Where the new place is mapped, if the old one is. The pointer is valid until the move is resolved; if it is
-    /// completed and the allocation is persistently mapped, for as long as that is.
+    /// The mapped address of the destination, if the source is mapped. The pointer is valid until the move is resolved.
+    /// If the move is completed and the allocation is persistently mapped, it stays valid as long as the mapping.
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.planned().planned.mapped.get().map(NonNull::cast)
     }
 
-    /// Creates a buffer on the new place.
+    /// Creates a buffer at the destination.
     ///
     /// # Errors
-    /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
+    /// [`CreateError`] if the driver cannot create or bind it; nothing is left behind.
     ///
     /// # Safety
-    /// 1. `buffer_info` is the one of the buffer that is bound to the allocation: buffers that are created alike have
-    ///    the same requirements (VUID-vkBindBufferMemory-memoryOffset-01036, -size-01037).
-    /// 2. The buffer is destroyed, or not used any more, before the move is dropped or ignored.
+    /// 1. `buffer_info` is that of the buffer that is bound to the allocation: buffers with equal create-infos have
+    ///    equal requirements (VUID-vkBindBufferMemory-memoryOffset-01036, -size-01037).
+    /// 2. The buffer is destroyed, or no longer used, before the move is dropped or ignored.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -155,26 +156,26 @@ impl<'p> Move<'p> {
         let device = &self.home.allocator().inner.context.device;
         // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
-        // SAFETY: the buffer was created just now, and is like the one that has been bound to the allocation.
+        // SAFETY: the buffer was created just now, and is like the one that is bound to the allocation.
         match unsafe { self.bind(BufferOrImage::Buffer(buffer)) } {
             Ok(()) => Ok(buffer),
             Err(error) => {
-                // SAFETY: the buffer was created just now and nobody has used it.
+                // SAFETY: the buffer was created just now, and nobody has used it.
                 unsafe { device.destroy_buffer(buffer) };
                 Err(CreateError::Bind(error))
             }
         }
     }
 
-    /// Creates an image on the new place.
+    /// Creates an image at the destination.
     ///
     /// # Errors
-    /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
+    /// [`CreateError`] if the driver cannot create or bind it; nothing is left behind.
     ///
     /// # Safety
-    /// 1. `image_info` is the one of the image that is bound to the allocation: images that are created alike have the
-    ///    same requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
-    /// 2. The image is destroyed, or not used any more, before the move is dropped or ignored.
+    /// 1. `image_info` is that of the image that is bound to the allocation: images with equal create-infos have equal
+    ///    requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
+    /// 2. The image is destroyed, or no longer used, before the move is dropped or ignored.
     pub unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
@@ -182,67 +183,67 @@ impl<'p> Move<'p> {
         let device = &self.home.allocator().inner.context.device;
         // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
-        // SAFETY: the image was created just now, and is like the one that has been bound to the allocation.
+        // SAFETY: the image was created just now, and is like the one that is bound to the allocation.
         match unsafe { self.bind(BufferOrImage::Image(image)) } {
             Ok(()) => Ok(image),
             Err(error) => {
-                // SAFETY: the image was created just now and nobody has used it.
+                // SAFETY: the image was created just now, and nobody has used it.
                 unsafe { device.destroy_image(image) };
                 Err(CreateError::Bind(error))
             }
         }
     }
 
-    /// Binds a buffer to the new place.
+    /// Binds a buffer to the destination.
     ///
     /// # Errors
     /// [`BindError`] if the driver refuses.
     ///
     /// # Safety
-    /// 1. The buffer is of the allocator's device, not bound, and has the requirements of the one that is bound to the
-    ///    allocation (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
-    /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
+    /// 1. The buffer belongs to the allocator's device and is not bound. It has the requirements of the one that is
+    ///    bound to the allocation (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
+    /// 2. It is destroyed, or no longer used, before the move is dropped or ignored.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> Result<(), BindError> {
         // SAFETY: the caller's promise 1: the buffer is not bound and its requirements are met there.
         unsafe { self.bind(BufferOrImage::Buffer(buffer)) }.map_err(BindError::Driver)
     }
 
-    /// Binds an image to the new place.
+    /// Binds an image to the destination.
     ///
     /// # Errors
     /// [`BindError`] if the driver refuses.
     ///
     /// # Safety
-    /// 1. The image is of the allocator's device, not bound, and has the requirements of the one that is bound to the
-    ///    allocation (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
-    /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
+    /// 1. The image belongs to the allocator's device and is not bound. It has the requirements of the one that is
+    ///    bound to the allocation (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    /// 2. It is destroyed, or no longer used, before the move is dropped or ignored.
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> Result<(), BindError> {
         // SAFETY: the caller's promise 1: the image is not bound and its requirements are met there.
         unsafe { self.bind(BufferOrImage::Image(image)) }.map_err(BindError::Driver)
     }
 
     /// # Safety
-    /// As for [`Self::bind_buffer_memory`].
+    /// See [`Self::bind_buffer_memory`].
     unsafe fn bind(&self, resource: BufferOrImage) -> Result<(), DriverError> {
         let device = &self.home.allocator().inner.context.device;
-        // SAFETY: the caller's promise: the resource is not bound, and its requirements are met there. The memory is live
-        // because the place in it is set aside.
+        // SAFETY: the caller's promise: the resource is not bound, and its requirements are met there. The memory is
+        // live because the destination in it is reserved.
         unsafe { device.bind(resource, self.memory(), self.offset(), std::ptr::null()) }
     }
 
-    /// Completes the move: the allocation has its new place, and the old one is free. It keeps its size, name, user
-    /// data and flags; its [`id`](Allocation::id), memory and offset are new ones, and so is the pointer if it is
+    /// Completes the move: the allocation gets its new place, and the old one is freed. Its size, name, user data and
+    /// flags stay the same. Its [`id`](Allocation::id), memory and offset change, and so does the pointer if it is
     /// persistently mapped.
     ///
     /// # Errors
-    /// [`CompleteMoveError`] has the move again. `allocation` is not the one that is moved, is gone, or cannot be
-    /// mapped.
+    /// [`CompleteMoveError`], which contains the move, if `allocation` is not the one of the move, is gone, or cannot
+    /// be mapped.
     ///
     /// # Safety
-    /// 1. The device no longer uses the memory at the old place, and what is bound to it is not used again
+    /// 1. The device no longer uses the memory at the old place, and resources that are bound to it are not used again
     ///    (VUID-vkFreeMemory-memory-00677).
-    /// 2. No mapping of the allocation is open that [`Mapping::into_raw`](crate::Mapping::into_raw) left: it ends with
-    ///    the old place, and must not be unmapped afterwards.
+    /// 2. No mapping from [`Mapping::into_raw`](crate::Mapping::into_raw) is open: it would end with the old place, and
+    ///    must not be unmapped afterwards.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -273,8 +274,8 @@ impl<'p> Move<'p> {
         }
     }
 
-    /// Leaves the allocation where it is, and everything else in its block: nothing more is moved out of that by this
-    /// context. To drop the move does not say that.
+    /// Leaves the allocation in place. This context also moves nothing else out of its block, unlike after dropping the
+    /// move.
     pub fn ignore(mut self) {
         if let Some(planned) = self.planned.take() {
             self.home.allocator().ignore_move(self.home.open(), &planned);
@@ -284,10 +285,10 @@ impl<'p> Move<'p> {
     /// Frees the allocation instead of moving it.
     ///
     /// # Errors
-    /// [`FreeMoveError`] has both again. The allocation is not the one that is moved, or is gone.
+    /// [`FreeMoveError`], which contains both, if the allocation is not the one of the move, or is gone.
     ///
     /// # Safety
-    /// As for [`Allocator::free_memory`](crate::Allocator::free_memory), and as for [`Self::complete`] what mappings are concerned.
+    /// See [`Allocator::free_memory`](crate::Allocator::free_memory), and [`Self::complete`] about mappings.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

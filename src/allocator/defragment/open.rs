@@ -1,5 +1,5 @@
-//! A context as a plain value: what the C interface holds between its calls, and what
-//! [`Defragmentation`](super::Defragmentation) wraps.
+//! A context as an owned value: the C interface holds it between calls, and [`Defragmentation`](super::Defragmentation)
+//! wraps it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,16 +25,16 @@ struct OpenVector {
     compaction: Compaction,
 }
 
-/// What happened so far. Moves are resolved through shared references.
+/// The results so far. Moves are resolved through shared references.
 #[derive(Debug, Default)]
 struct Tally {
     bytes_moved: AtomicU64,
     bytes_freed: AtomicU64,
     allocations_moved: AtomicU64,
     blocks_freed: AtomicU64,
-    /// Whether a move of the last pass was completed, ignored or freed.
+    /// True if a move of the last pass was completed, ignored or freed.
     has_resolved: AtomicBool,
-    /// A pass was begun, and is not over.
+    /// A pass has begun and not ended.
     has_pass: AtomicBool,
 }
 
@@ -49,22 +49,22 @@ impl Tally {
     }
 }
 
-/// A context. It has to be given to `close_defragmentation`.
+/// A context. It must be passed to `close_defragmentation`.
 #[derive(Debug)]
 #[must_use]
 pub struct OpenDefragmentation {
-    /// What a trace calls it.
+    /// Its number in a trace.
     number: u32,
     vectors: Vec<OpenVector>,
     max_bytes: u64,
     max_moves: u32,
     max_time: Option<Duration>,
-    /// Moves of the last pass.
+    /// The number of moves of the last pass.
     planned: usize,
     tally: Tally,
 }
 
-/// A move, and the vector that it is in. It has to be completed, ignored, freed or rolled back, once.
+/// A move and its vector. It must be completed, ignored, freed or rolled back, once.
 #[derive(Debug)]
 #[must_use]
 #[doc(hidden)]
@@ -76,7 +76,7 @@ pub struct PlannedMove {
 }
 
 impl PlannedMove {
-    /// The allocation that is moved.
+    /// The allocation of the move.
     #[doc(hidden)]
     pub fn source(&self) -> AllocationId {
         let source = self.planned.source;
@@ -90,8 +90,8 @@ impl PlannedMove {
         }
     }
 
-    /// The destination as an allocation like `source`, for who has to bind to it or to map it. It must not be freed,
-    /// and not be used after the move was resolved.
+    /// The destination as an allocation like `source`, for binding and mapping. It must not be freed, and must not be
+    /// used after the move is resolved.
     #[allow(dead_code, reason = "for the C interface")]
     #[doc(hidden)]
     pub fn destination(&self, source: &Allocation) -> Allocation {
@@ -129,7 +129,7 @@ impl From<Extent> for DefragmentationExtent {
 }
 
 impl Allocator {
-    /// Begins a context. The break callback of `info` is not kept: [`Self::plan_moves`] is given one each time.
+    /// Begins a context. Does not keep the break callback of `info`: [`Self::plan_moves`] takes one each time.
     pub(crate) fn open_defragmentation(
         &self,
         info: &DefragmentationInfo<'_>,
@@ -186,7 +186,7 @@ impl Allocator {
         Ok(open)
     }
 
-    /// Lets the vectors go.
+    /// Ends the compaction of all vectors.
     fn let_go(&self, open: &OpenDefragmentation) {
         for open in &open.vectors {
             if let Some(vector) = self.inner.vector(open.vector) {
@@ -195,8 +195,8 @@ impl Allocator {
         }
     }
 
-    /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last
-    /// pass. All moves of the pass before have to be resolved.
+    /// Plans the moves of the next pass. Returns none if there is nothing to do, if `stop` ended the pass, or if the
+    /// last pass had no effect. All moves of the previous pass must be resolved.
     pub(crate) fn plan_moves(
         &self,
         open: &mut OpenDefragmentation,
@@ -231,8 +231,7 @@ impl Allocator {
         moves
     }
 
-    /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go
-    /// back.
+    /// Completes a pass after all its moves are resolved: returns unused ranges of shards, which may free blocks.
     pub(crate) fn end_pass(&self, open: &OpenDefragmentation) {
         if open.planned != 0 {
             for open_vector in &open.vectors {
@@ -255,8 +254,8 @@ impl Allocator {
         if moved == given { Ok(()) } else { Err(MoveError::WrongAllocation { moved, given }) }
     }
 
-    /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along,
-    /// besides the persistent one. The memory must not be in use by the device.
+    /// Completes a move: `allocation` gets its new place, and the old one is freed. `users` are the users of its
+    /// mapping that move along, besides the persistent one. The device must not use the memory.
     pub(crate) fn complete_move(
         &self,
         open: &OpenDefragmentation,
@@ -272,7 +271,7 @@ impl Allocator {
             self.unguard(allocation);
         }
         let destination = AllocationId { shard: 0, key: planned.planned.key.0, ..planned.source() };
-        // Before: from then on the old place may be granted to others.
+        // Before the move: afterwards the old place may be granted again.
         self.record_move(open, planned, Outcome::Completing(destination));
         let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
         let (grant, emptied) = completed.map_err(|error| {
@@ -301,18 +300,18 @@ impl Allocator {
         Ok(())
     }
 
-    /// Gives the destination back, and moves nothing more out of the block of the source in this context.
+    /// Frees the destination, and excludes the source's block from further moves of this context.
     pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
-        // Before: from then on the destination may be granted to others.
+        // Before the free: afterwards the destination may be granted again.
         self.record_move(open, planned, Outcome::Ignored);
         self.give_back_destination(open, planned);
         open.tally.resolved();
     }
 
-    /// Lets the allocation stay where it is.
+    /// Leaves the allocation in place.
     pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         self.record_move(open, planned, Outcome::RolledBack);
         self.give_back_destination(open, planned);
@@ -328,7 +327,7 @@ impl Allocator {
         }
     }
 
-    /// Frees the allocation that was to be moved, and the destination. `users` of its mapping end with it.
+    /// Frees the allocation of the move, and the destination. `users` of its mapping end with it.
     pub(crate) fn free_move(
         &self,
         open: &OpenDefragmentation,
@@ -350,7 +349,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// What happened so far.
+    /// The results so far.
     pub(crate) fn defragmentation_statistics(&self, open: &OpenDefragmentation) -> DefragmentationStatistics {
         let gain = |open: &OpenVector| {
             let after = self.inner.vector(open.vector).map(BlockVector::extent).unwrap_or_default();
@@ -370,7 +369,7 @@ impl Allocator {
         }
     }
 
-    /// Ends a context, all moves of which are resolved.
+    /// Ends a context. All its moves must be resolved.
     pub(crate) fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
         self.end_pass(&open);
         let statistics = self.defragmentation_statistics(&open);

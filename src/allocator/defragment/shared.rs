@@ -1,4 +1,4 @@
-//! A context that borrows nothing: for programs whose moves take several frames.
+//! A context without borrows, for programs whose moves take several frames.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::allocator::Allocator;
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
-/// A context and its allocator. The context ends when nobody holds it any more.
+/// A context and its allocator. The context ends when the last reference is dropped.
 pub(super) struct Held {
     allocator: Arc<Allocator>,
     /// `None` once it has ended.
@@ -29,7 +29,7 @@ impl Drop for Held {
     }
 }
 
-/// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or held.
+/// The context of a move: borrowed from a [`Defragmentation`](super::Defragmentation), or shared.
 pub(super) enum Home<'p> {
     Lent(&'p Allocator, &'p OpenDefragmentation),
     Held(Arc<Held>),
@@ -52,11 +52,11 @@ impl Home<'_> {
 }
 
 impl Allocator {
-    /// [`begin_defragmentation`](Self::begin_defragmentation) for a program that keeps context and moves in structures
-    /// of its own, for as many frames as the copies take. The break callback of `info` is not called.
+    /// [`begin_defragmentation`](Self::begin_defragmentation) for a program that stores the context and moves in its
+    /// own structures, for as many frames as the copies take. Does not call the break callback of `info`.
     ///
     /// # Errors
-    /// As there.
+    /// See [`begin_defragmentation`](Self::begin_defragmentation).
     pub fn begin_shared_defragmentation(
         self: &Arc<Self>,
         info: &DefragmentationInfo<'_>,
@@ -66,10 +66,10 @@ impl Allocator {
     }
 }
 
-/// A [`Defragmentation`](super::Defragmentation) that keeps its allocator alive: made by
-/// [`Allocator::begin_shared_defragmentation`]. Its moves are [`Move`]s that borrow nothing.
+/// A [`Defragmentation`](super::Defragmentation) that keeps its allocator alive: created by
+/// [`Allocator::begin_shared_defragmentation`]. Its [`Move`]s borrow nothing.
 ///
-/// It ends when it and all of its moves are gone.
+/// It ends when it and all of its moves are dropped.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -100,11 +100,11 @@ pub struct SharedDefragmentation {
 }
 
 impl SharedDefragmentation {
-    /// As [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass); `None` also while
-    /// [`has_moves`](Self::has_moves).
+    /// Like [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass). Also returns `None` while
+    /// [`has_moves`](Self::has_moves) is true.
     ///
     /// # Complexity
-    /// As there.
+    /// See [`Defragmentation::begin_pass`](super::Defragmentation::begin_pass).
     pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'static>> {
         let Held { allocator, open } = Arc::get_mut(&mut self.held)?;
         let planned = allocator.plan_moves(open.as_mut()?, &mut || false).into_iter();
@@ -113,13 +113,13 @@ impl SharedDefragmentation {
         (!moves.is_empty()).then(|| DefragmentationPass { moves: moves.into_iter() })
     }
 
-    /// Whether moves of the last pass are neither resolved nor dropped. The next pass has to wait for them.
+    /// Returns true if moves of the last pass are neither resolved nor dropped. The next pass must wait for them.
     #[must_use]
     pub fn has_moves(&self) -> bool {
         Arc::strong_count(&self.held) > 1
     }
 
-    /// What came of it so far.
+    /// The results so far.
     #[must_use]
     pub fn statistics(&self) -> DefragmentationStatistics {
         self.held.allocator.defragmentation_statistics(self.held.open())
