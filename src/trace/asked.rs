@@ -1,4 +1,4 @@
-//! What was asked of the allocator, and what it gave.
+//! The requests to the allocator, and their results.
 
 use ash::vk;
 
@@ -6,14 +6,14 @@ use super::event::{AllocationNumber, PoolNumber, ScopeNumber};
 use crate::allocation::ResourceKind;
 use crate::create_info::{AllocationCreateFlags, MemoryUsage};
 
-/// What a resource needs, as its driver said.
+/// The memory requirements of a resource, as the driver reported them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Bytes. Of a call that failed it may be no power of two.
+    /// The alignment in bytes. If the call failed, it may not be a power of two.
     pub alignment: u64,
-    /// The memory types that the resource may use, a bit for each.
+    /// The memory types that the resource supports, one bit each.
     pub memory_type_bits: u32,
     /// The driver prefers dedicated memory for the resource.
     pub prefers_dedicated: bool,
@@ -21,11 +21,11 @@ pub struct Needs {
     pub requires_dedicated: bool,
     /// The kind of resource.
     pub kind: ResourceKind,
-    /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if they are not known.
+    /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if unknown.
     pub usage: u32,
-    /// Whether the device does more with it than copy, on which the `Auto` usages depend; `None` if that is not known.
+    /// True if the device does more with it than copy, which affects the `Auto` usages; `None` if unknown.
     pub device_access: Option<bool>,
-    /// Whether dedicated memory for it needs a device address.
+    /// True if dedicated memory for it needs a device address.
     pub device_address: bool,
 }
 
@@ -45,12 +45,12 @@ impl Default for Needs {
     }
 }
 
-/// What the program asked for: an [`AllocationCreateInfo`](crate::AllocationCreateInfo).
+/// The request of the program: an [`AllocationCreateInfo`](crate::AllocationCreateInfo).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wanted {
     /// The flags.
     pub flags: AllocationCreateFlags,
-    /// What the memory is for.
+    /// The memory usage.
     pub usage: MemoryUsage,
     /// Properties that the memory type must have.
     pub required_flags: vk::MemoryPropertyFlags,
@@ -58,20 +58,20 @@ pub struct Wanted {
     pub preferred_flags: vk::MemoryPropertyFlags,
     /// The memory types that the program allows; 0 for all.
     pub memory_type_bits: u32,
-    /// The pool that it asked for. Also `None` if the pool was of another allocator, which makes the call fail.
+    /// The requested pool. Also `None` if the pool belonged to another allocator, which makes the call fail.
     pub pool: Option<PoolNumber>,
-    /// The scope that it asked for. Also `None` if the scope was of another allocator, which makes the call fail.
+    /// The requested scope. Also `None` if the scope belonged to another allocator, which makes the call fail.
     pub scope: Option<ScopeNumber>,
     /// The priority.
     pub priority: f32,
-    /// The least alignment, in bytes.
+    /// The minimum alignment in bytes.
     pub min_alignment: u64,
     /// Its user data.
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// Whether the program gave a chain for the `VkMemoryAllocateInfo`, mostly for an import or an export. The trace
-    /// does not have the chain.
+    /// True if the program gave a chain for the `VkMemoryAllocateInfo`, for example for an import or an export. The
+    /// trace does not contain the chain.
     pub has_chain: bool,
 }
 
@@ -94,40 +94,40 @@ impl Default for Wanted {
     }
 }
 
-/// What the program got.
+/// The result of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Granted {
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Whether the memory is dedicated.
+    /// True if the memory is dedicated.
     pub dedicated: bool,
 }
 
-/// An allocation that was made.
+/// A successful allocation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Allocate {
     /// Its number.
     pub allocation: AllocationNumber,
-    /// The resource that it is for.
+    /// Its resource.
     pub resource: Needs,
-    /// What the program asked for.
+    /// The request of the program.
     pub wanted: Wanted,
-    /// What it got.
+    /// The result.
     pub granted: Granted,
 }
 
-/// An allocation that failed.
+/// A failed allocation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AllocateFailed {
-    /// The resource that it was for.
+    /// Its resource.
     pub resource: Needs,
-    /// What the program asked for.
+    /// The request of the program.
     pub wanted: Wanted,
     /// The kind of error.
     pub failure: Failure,
 }
 
-/// Why an allocation failed: the kind of [`AllocationError`](crate::AllocationError).
+/// The kind of an [`AllocationError`](crate::AllocationError).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Failure {
@@ -165,8 +165,9 @@ pub enum Failure {
     TooManyAllocations,
     /// [`MemoryError::Driver`](crate::MemoryError::Driver).
     Driver,
-    /// The request was above `maxMemoryAllocationSize`. Only in recordings of versions that did not ask the driver then.
+    /// The request was above `maxMemoryAllocationSize`. Only in recordings of old versions, which did not call the
+    /// driver.
     AllocationTooLarge,
-    /// A kind that this version does not know.
+    /// A kind that this version does not support.
     Other,
 }

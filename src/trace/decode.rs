@@ -1,4 +1,4 @@
-//! From the payload of a chunk to records, with numbers in place of names.
+//! Decodes the payload of a chunk into records, and replaces places by numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl From<Wrong> for Damage {
     }
 }
 
-/// An allocation that lives.
+/// A live allocation.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     number: AllocationNumber,
@@ -35,7 +35,7 @@ struct Known {
     existing: Option<usize>,
 }
 
-/// How far a trace was read.
+/// A position in the decoding of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checkpoint {
     records: usize,
@@ -43,11 +43,11 @@ pub(super) struct Checkpoint {
     strangers: u64,
 }
 
-/// The meaning of a record.
+/// The result of decoding a record.
 enum Said {
     Event(Event),
     Stranger,
-    /// It takes back a record before it.
+    /// It retracts an earlier record.
     Withdrawal,
 }
 
@@ -57,11 +57,11 @@ impl From<Option<Event>> for Said {
     }
 }
 
-/// Everything that is known at one point of the trace.
+/// The state of the decoder.
 #[derive(Debug)]
 pub(super) struct Decoder {
     records: Vec<Record>,
-    /// Records that later ones have taken back, in any order.
+    /// The indices of retracted records, in any order.
     withdrawn: Vec<usize>,
     strangers: u64,
     allocations: BTreeMap<Place, Known>,
@@ -70,12 +70,12 @@ pub(super) struct Decoder {
     next_pool: u32,
     scopes: BTreeMap<u32, ScopeNumber>,
     next_scope: u32,
-    /// The vectors that scopes have, by scope.
+    /// The vectors of scopes, by scope.
     vectors: BTreeSet<(u32, PoolPlace)>,
     defragmentations: BTreeMap<u32, DefragmentationNumber>,
     next_defragmentation: u32,
     threads: BTreeMap<u32, u32>,
-    /// The records of completed moves, by the place that the allocation moved to.
+    /// The records of completed moves, by the new place of the allocation.
     completed: BTreeMap<Place, usize>,
 }
 
@@ -99,7 +99,7 @@ impl Decoder {
         }
     }
 
-    /// The records, and how many calls were for strangers.
+    /// Returns the records, and the number of calls for unknown objects.
     pub(super) fn finish(mut self) -> (Vec<Record>, u64) {
         self.withdrawn.sort_unstable();
         self.withdrawn.dedup();
@@ -112,19 +112,19 @@ impl Decoder {
         (self.records, self.strangers)
     }
 
-    /// The current state, for [`Self::take_back`].
+    /// Returns the current position, for [`Self::take_back`].
     pub(super) fn checkpoint(&self) -> Checkpoint {
         Checkpoint { records: self.records.len(), withdrawn: self.withdrawn.len(), strangers: self.strangers }
     }
 
-    /// Removes everything that was read since then. After that nothing but the end can be read.
+    /// Removes everything since the position. Afterwards, only [`Self::finish`] may be called.
     pub(super) fn take_back(&mut self, since: Checkpoint) {
         self.records.truncate(since.records);
         self.withdrawn.truncate(since.withdrawn);
         self.strangers = since.strangers;
     }
 
-    /// Reads one chunk, and returns how many records it has. An error has the index of the byte.
+    /// Decodes one chunk. Returns its number of records. An error contains the index of the byte.
     pub(super) fn calls(
         &mut self,
         payload: &[u8],
@@ -175,7 +175,7 @@ impl Decoder {
         let at = pool_place(take)?;
         let settings = Box::new(pool_settings(take)?);
         let pool = PoolNumber(self.next_pool);
-        // It was made while the recording began, and has two records.
+        // The pool was created while the recording began, and has two records.
         if self.pools.contains_key(&at) {
             return Ok(Said::Withdrawal);
         }
@@ -189,7 +189,7 @@ impl Decoder {
         let settings =
             ScopeSettings { block_size: take.number()?, priority: take.float()?, name: name(take)? };
         let scope = ScopeNumber(self.next_scope);
-        // As for pools.
+        // Same as for pools.
         if self.scopes.contains_key(&number) {
             return Ok(Said::Withdrawal);
         }
@@ -215,7 +215,7 @@ impl Decoder {
         self.defragmentations.get(&number).copied()
     }
 
-    /// Forgets all allocations of a vector.
+    /// Removes all allocations of a vector.
     fn forget(&mut self, PoolPlace { vector, generation }: PoolPlace) {
         let first = Place { vector, generation, shard: 0, dedicated: false, key: 0 };
         while let Some((&at, _)) = self.allocations.range(first..).next() {
@@ -238,10 +238,10 @@ impl Decoder {
         self.scopes.remove(&number)
     }
 
-    /// Numbers the allocation at a place.
+    /// Assigns a number to the allocation at a place.
     fn number(&mut self, at: Place, existing: Option<usize>) -> Result<AllocationNumber, Damage> {
         let number = match self.allocations.get(&at) {
-            // It was made while the recording began, and has two records. The later one says more.
+            // It was allocated while the recording began, and has two records. The later one has more data.
             Some(&Known { number, existing: Some(record) }) if existing.is_none() => {
                 self.withdrawn.push(record);
                 number
@@ -300,7 +300,7 @@ impl Decoder {
         Ok(Said::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
     }
 
-    /// What was asked for; `None` if its pool or scope is not known.
+    /// Resolves pool and scope of a request; `None` if one of them is unknown.
     fn meant(&self, asked: Asked) -> (Needs, Option<Wanted>) {
         let mut wanted = asked.wanted;
         let mut is_known = true;
@@ -326,7 +326,7 @@ impl Decoder {
             ..BeginDefragmentation::new(DefragmentationNumber(self.next_defragmentation))
         };
         let pools = take.list(pool_place)?;
-        // A pool that is not known any more was destroyed.
+        // An unknown pool was destroyed before.
         begin.pools = pools.iter().filter_map(|pool| self.pools.get(pool).copied()).collect();
         if self.defragmentations.insert(raw, begin.defragmentation).is_some() {
             return Err(Damage::Twice);
@@ -372,7 +372,7 @@ impl Decoder {
             (Some(defragmentation), Some(Known { number: allocation, .. })) => {
                 Said::Event(Event::Move { defragmentation, allocation, outcome })
             }
-            // The move is not known, but the allocation was freed.
+            // The move is unknown, but the allocation was freed.
             (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
                 Said::Event(Event::Free { allocation })
             }
@@ -381,7 +381,7 @@ impl Decoder {
     }
 }
 
-/// The meaning of a record's field, if the trace knows it.
+/// Resolves a field of a record; `None` if the object is unknown.
 macro_rules! meaning {
     (allocation $decoder:ident $take:ident) => {
         $decoder.allocation(place($take)?)
@@ -440,7 +440,7 @@ macro_rules! event_reader {
                     Operation::BeginDefragmentation => self.begin_defragmentation(take),
                     Operation::Move => self.moved(take),
                     $(Operation::$name => {
-                        // Reads all fields before it gives up for an unknown one.
+                        // Reads all fields before it returns for an unknown one.
                         $($(let $field = meaning!($kind self take);)*
                         let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Stranger) };)?
                         Ok(Said::Event(Event::$name $({ $($field),* })?))

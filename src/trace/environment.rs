@@ -1,4 +1,4 @@
-//! Recordings that an environment variable starts.
+//! Starts recordings by an environment variable.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,16 +11,16 @@ use crate::record::error::StartRecordingError;
 /// The variable that names the file.
 const VARIABLE: &str = "SUBLET_TRACE";
 
-/// Begins a recording if the environment variable `SUBLET_TRACE` names a file for it, and says which file it is.
+/// Begins a recording if the environment variable `SUBLET_TRACE` contains a file name. Returns the path.
 ///
-/// `%p` stands for the process id. The second allocator of a process and those after it get files of their own, with a
-/// number before the extension. A file that is there already is replaced. Success and failure are also emitted as an
-/// event of `tracing`, target `sublet::trace`, so that the program may ignore the result.
+/// `%p` is replaced by the process id. Every further allocator of the process gets its own file, with a number before
+/// the extension. Existing files are overwritten. Success and failure are also emitted as `tracing` events with target
+/// `sublet::trace`, so the program may ignore the result.
 ///
-/// The C interface calls this for each allocator, and every program may: without the variable nothing happens.
+/// The C interface calls this for each allocator, and any program may call it. Without the variable it does nothing.
 ///
 /// # Errors
-/// As [`Allocator::start_recording`], and [`StartRecordingError::Create`].
+/// Same as [`Allocator::start_recording`], and [`StartRecordingError::Create`].
 ///
 /// ```
 /// # use sublet::*;
@@ -36,7 +36,7 @@ pub fn start_from_environment(allocator: &Allocator) -> Result<Option<PathBuf>, 
         return Ok(None);
     };
     let (path, started) = if allocator.has_recording() {
-        // Checked before a file is made or emptied for nothing.
+        // Checked before a file is created or truncated.
         (PathBuf::from(named), Err(StartRecordingError::Recording))
     } else {
         let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
@@ -61,9 +61,9 @@ pub fn start_from_environment(allocator: &Allocator) -> Result<Option<PathBuf>, 
     }
 }
 
-/// The file for an allocator.
+/// Returns the path for an allocator.
 fn path_for(named: &Path, process: u32, number: u32) -> PathBuf {
-    // A path that is not Unicode is used as it is.
+    // A path that is not Unicode is used unchanged.
     let path = match named.to_str() {
         Some(text) => PathBuf::from(text.replace("%p", &process.to_string())),
         None => named.to_path_buf(),

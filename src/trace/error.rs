@@ -1,71 +1,71 @@
-//! Why a trace cannot be read.
+//! Errors of reading a trace.
 
 use std::error::Error;
 use std::fmt;
 
-/// Where a trace is damaged, and how.
+/// The position and kind of the damage in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadTraceError {
-    /// Bytes from the start of the file.
+    /// The offset in the file in bytes.
     pub offset: u64,
-    /// Which chunk, numbered from 0 on.
+    /// The number of the chunk, from 0.
     pub chunk: u32,
     /// The damage.
     pub damage: Damage,
 }
 
-/// How a trace is damaged.
+/// The kind of damage in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Damage {
     /// It does not begin with the magic number of a trace.
     NotATrace,
-    /// A later version of this library wrote it, in a format that this version does not know.
+    /// A later version of this library wrote the file, in a format that this version does not support.
     Version {
-        /// The version of the format.
+        /// The format version of the file.
         found: u8,
     },
     /// The file ends in the middle of a chunk.
     Truncated {
-        /// Bytes that should follow.
+        /// The number of bytes that should follow.
         needed: u64,
-        /// Bytes that do follow.
+        /// The number of bytes that follow.
         there: u64,
     },
-    /// The file ends after a chunk that is not the last: the program was ended before the recording was.
+    /// The file ends after a chunk that is not the last: the program ended before the recording did.
     NoEnd,
-    /// The bytes of a chunk are not those that were written.
+    /// The bytes of a chunk are corrupt.
     Checksum {
         /// The checksum in the chunk.
         stored: u32,
         /// The checksum of its bytes.
         computed: u32,
     },
-    /// A chunk has an unknown kind, or one that does not belong there.
+    /// The chunk has an unknown kind, or one that is invalid at this position.
     Kind {
         /// The first bytes of the chunk.
         mark: [u8; 4],
     },
-    /// A chunk is missing, or there twice.
+    /// A chunk is missing or duplicated.
     Number {
-        /// The number that it should have.
+        /// The expected chunk number.
         expected: u32,
-        /// The number that it has.
+        /// The actual chunk number.
         found: u32,
     },
     /// Bytes follow the last chunk.
     Trailing {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// A count is wrong: the number of a chunk's records, or one of the totals at the end.
+    /// A count is wrong: the number of records in a chunk, or a total at the end.
     Count {
-        /// How many there are.
+        /// The counted value.
         counted: u64,
-        /// How many the file says there are.
+        /// The value in the file.
         stored: u64,
     },
-    /// No call has this number.
+    /// The operation is unknown.
     Operation {
         /// The number.
         operation: u8,
@@ -76,9 +76,9 @@ pub enum Damage {
     Value,
     /// A text is not UTF-8.
     Text,
-    /// A record comes before the first thread is named.
+    /// A record precedes the first thread number.
     NoThread,
-    /// An allocation, pool or scope is made although it lives already.
+    /// An allocation, pool or scope is created although it already exists.
     Twice,
 }
 

@@ -8,23 +8,23 @@ use crate::operations::operations;
 use crate::record::encode::Operation;
 use crate::record::header::Header;
 
-/// An allocation of a trace. Allocations are numbered from 0 on, without gaps.
+/// The number of an allocation in a trace, counted from 0 without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AllocationNumber(pub u32);
 
-/// A pool of a trace, numbered as allocations are.
+/// The number of a pool in a trace, counted like allocations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PoolNumber(pub u32);
 
-/// A scope of a trace, numbered as allocations are.
+/// The number of a scope in a trace, counted like allocations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ScopeNumber(pub u32);
 
-/// A defragmentation of a trace, numbered as allocations are.
+/// The number of a defragmentation in a trace, counted like allocations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DefragmentationNumber(pub u32);
 
-/// A whole recording.
+/// A complete recording.
 ///
 /// ```
 /// use sublet::trace::{Event, Record, Trace};
@@ -38,21 +38,20 @@ pub struct DefragmentationNumber(pub u32);
 pub struct Trace {
     /// The program, the device and the allocator.
     pub header: Header,
-    /// The calls, in an order in which they may have happened: an allocation is recorded after it is made, and its end
-    /// before it ends.
+    /// The calls, in a possible order of execution: an allocation is recorded after it exists, and its end before it
+    /// ends.
     pub records: Vec<Record>,
-    /// How many calls were for allocations, pools and scopes that the trace does not know: because they were being made
-    /// when the recording began, or because the C interface was used on the destination of a move. These calls are not
-    /// among the records.
+    /// The number of calls for unknown allocations, pools and scopes. Those were being created when the recording
+    /// began, or the C interface used the destination of a move. These calls are not in `records`.
     pub strangers: u64,
 }
 
 /// One call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// The time since the recording began.
+    /// The time since the start of the recording.
     pub time: Duration,
-    /// The thread. Threads are numbered from 0 on, in the order of their first records.
+    /// The thread number, counted from 0 in the order of first records.
     pub thread: u32,
     /// The call.
     pub event: Event,
@@ -64,7 +63,7 @@ impl Default for Record {
     }
 }
 
-/// The type that a field has in an event.
+/// The type of a field in an event.
 macro_rules! field {
     (allocation) => { AllocationNumber };
     (freed) => { AllocationNumber };
@@ -80,7 +79,7 @@ macro_rules! field {
     (text) => { Option<Box<str>> };
 }
 
-/// The allocation that a field names, if it names one.
+/// The allocation that a field refers to, if any.
 macro_rules! named {
     (allocation $field:ident) => {
         Some(*$field)
@@ -102,7 +101,7 @@ macro_rules! events {
             $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
         )* }
     ) => {
-        /// A call. Allocations that failed are recorded, too; of other calls only those that succeeded.
+        /// A call. Failed allocations are recorded, too; of other calls only successful ones.
         ///
         /// ```
         /// use sublet::trace::{AllocationNumber, Event};
@@ -127,7 +126,7 @@ macro_rules! events {
                 }
             }
 
-            /// The allocation that a field of a call names.
+            /// Returns the allocation that a field of the call refers to.
             fn named(&self) -> Option<AllocationNumber> {
                 match self {
                     $(Self::$name $({ $($field),* })? => None $($(.or(named!($kind $field)))*)?,)*
@@ -140,7 +139,7 @@ macro_rules! events {
 operations!(events);
 
 impl Event {
-    /// The allocation that a call is for.
+    /// Returns the allocation of the call.
     #[must_use]
     pub fn allocation(&self) -> Option<AllocationNumber> {
         match self {
@@ -151,7 +150,7 @@ impl Event {
         }
     }
 
-    /// The name of the call, in words.
+    /// Returns the name of the call.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.operation().word()

@@ -1,4 +1,4 @@
-//! Reads the fields of a chunk's payload: the other half of `record::encode`.
+//! Decodes the fields of a chunk's payload: the counterpart of `record::encode`.
 
 use ash::vk;
 
@@ -12,7 +12,7 @@ use crate::record::bytes::{Take, Wrong};
 use crate::record::encode::{ALIGNMENT_OTHER, ALIGNMENT_ZERO, USUAL_GENERATION, USUAL_PRIORITY, bit};
 use crate::record::raw::{Place, PoolPlace};
 
-/// What was asked for. `wanted` lacks pool and scope.
+/// A request. `wanted` lacks pool and scope.
 pub(super) struct Asked {
     pub(super) needs: Needs,
     pub(super) wanted: Wanted,
@@ -104,7 +104,7 @@ pub(super) fn kind(number: u64) -> Result<ResourceKind, Wrong> {
     one_of(&ResourceKind::ALL, number)
 }
 
-/// The value that a number stands for.
+/// Returns the value for a number.
 pub(super) fn one_of<V: Copy>(all: &[V], number: u64) -> Result<V, Wrong> {
     let known = host_size(number).and_then(|number| all.get(number));
     known.copied().ok_or(Wrong::Number)

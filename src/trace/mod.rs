@@ -1,8 +1,8 @@
-//! Recording what a program asks of its allocator, and reading it again.
+//! Recordings of a program's calls to its allocator, and their replay.
 //!
-//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, and
-//! [`Trace::read`] reads the file. In a program that calls [`start_from_environment`], the environment variable
-//! `SUBLET_TRACE` starts a recording.
+//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call to a sink, and [`Trace::read`]
+//! reads the bytes. In a program that calls [`start_from_environment`], the environment variable `SUBLET_TRACE` starts
+//! a recording into a file.
 //!
 //! ```
 //! use sublet::trace::{Buffer, Event, Trace};
@@ -24,71 +24,72 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is recorded
+//! # Recorded calls
 //!
-//! Every call that allocates, frees, maps, names or moves memory, with its thread and its time: see [`Event`]. An
-//! allocation is recorded after it is made, and its end before it ends, so that one thread could have made the calls
-//! in the order of the file. Not recorded are calls that only look ([`would_fit`](crate::Allocator::would_fit),
-//! statistics, maps), and calls that take no memory: binding, and resources that alias. Neither is
-//! [`Allocation::set_user_data`](crate::Allocation::set_user_data), because it does not reach the allocator.
+//! Every call that allocates, frees, maps, names or moves memory is recorded, with its thread and its time: see
+//! [`Event`]. An allocation is recorded after it exists, and its end before it ends, so that one thread could have made
+//! the calls in the order of the file. Not recorded are queries ([`would_fit`](crate::Allocator::would_fit),
+//! statistics, maps), calls that need no memory (binding, and aliasing resources), and
+//! [`Allocation::set_user_data`](crate::Allocation::set_user_data), which does not reach the allocator.
 //!
-//! # What it does not do
+//! # Limitations
 //!
-//! It does not record the contents of memory, nor which `VkDeviceMemory` an allocation is in. A recording may miss a
-//! call that another thread is making when it begins. It counts later calls for what that call made as
+//! A recording contains neither the content of memory nor the `VkDeviceMemory` of an allocation. It may miss a call
+//! that another thread is making when it begins. Later calls for the object of that call are counted in
 //! [`Trace::strangers`]. A program that is killed loses at most the last quarter of a second, and the bytes that the
 //! sink has buffered.
 //!
-//! # The file
+//! # File format
 //!
-//! All fixed numbers are little-endian. A file is a magic number and chunks; each chunk has a header of 36 bytes and a
-//! payload.
+//! All fixed-size numbers are little-endian. A file is a magic number followed by chunks; each chunk has a header of 36
+//! bytes and a payload.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | magic: `89 53 54 52 41 43 45`, and the version of the format, 1 |
-//! | 4 | chunk: `HEAD` for the first, `CALL` for those with calls, `LAST` for the last |
-//! | 4 | its number, from 0 on |
-//! | 4 | bytes of its payload |
-//! | 4 | records in its payload |
-//! | 8 | when it was closed, in ticks since the recording began |
-//! | 8 | the same moment in nanoseconds |
+//! | 4 | mark of the chunk: `HEAD` for the first, `CALL` for those with calls, `LAST` for the last |
+//! | 4 | its number, from 0 |
+//! | 4 | the size of its payload in bytes |
+//! | 4 | the number of records in its payload |
+//! | 8 | the time at which it was closed, in ticks since the recording began |
+//! | 8 | the same time in nanoseconds |
 //! | 4 | CRC-32 (as in zip) of the 32 bytes before and of the payload |
 //! | | payload |
 //!
-//! A tick is as long as two neighbouring chunks say: times between are interpolated. `LAST` has two numbers as payload,
-//! records and chunks of the whole file, and nothing follows it.
+//! The points of two consecutive chunks define the length of a tick; times between are interpolated. The payload of
+//! `LAST` is two numbers, the records and chunks of the whole file; it ends the file.
 //!
-//! In payloads, a **number** is LEB128: seven bits to a byte, the lowest first, the highest bit set in all bytes but
-//! the last. A **text** is the number of its bytes, and these, UTF-8. A **text or none** is 0, or one more than the
-//! number of bytes, and these. An **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An
-//! **optional number** is a byte, 0 or 1, and after a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
+//! In payloads, a **number** is LEB128: seven bits per byte, lowest first, the highest bit set in all bytes but the
+//! last. A **text** is its number of bytes, followed by the bytes in UTF-8. A **text or none** is 0, or the number of
+//! bytes plus one, followed by the bytes. An **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 followed
+//! by a number. An **optional number** is a byte, 0 or 1, and the number after a 1. A **float** is four bytes, a
+//! **flag** one, 0 or 1.
 //!
-//! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is
-//! its length and its elements, whose fields are numbers. The last field is left out where the list is empty. Before the name of the device is a flag that
-//! readers ignore.
+//! The payload of `HEAD` has the fields of [`Header`] in the order of their declaration: texts, numbers, flags. A list
+//! is its length and its elements, whose fields are numbers. The last field is omitted if the list is empty. A flag
+//! before the device name is ignored by readers.
 //!
-//! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a
-//! chunk's first: since the chunk before was closed; 0 for the head), and the fields of the table. The operation `01`
-//! is no record and has no time: a number follows, which names the thread of the records after it. Each chunk begins
-//! with one.
+//! The payload of `CALL` is a list of records: a byte for the operation, the number of ticks since the previous record,
+//! and the fields of the table. In the first record of a chunk, the ticks count from the end of the previous chunk (0
+//! for the head). The operation `01` is not a record and has no time: the number that follows it is the thread of the
+//! records after it. Each chunk begins with one.
 //!
-//! A **place** names an allocation: the number `vector << 2 | dedicated << 1 | more`; if `more`, the number of the
-//! vector's generation (else it is 1) and a byte, the shard (else 0); the lower and the upper half of its key, as two
-//! numbers. It is the same for as long as the allocation lives and is not moved, and no other allocation ever has it. A
-//! **pool** is two numbers, vector and generation: the places in it begin with the same two.
+//! A **place** identifies an allocation. It is the number `vector << 2 | dedicated << 1 | more`; if `more`, the number
+//! of the vector's generation (otherwise 1) and a byte, the shard (otherwise 0); and the lower and the upper half of
+//! its key, as two numbers. It is unique, and constant until the allocation is freed or moved. A **pool** is two
+//! numbers, vector and generation, which also begin the places in it.
 //!
-//! | operation | what follows |
+//! | operation | fields |
 //! |---|---|
 //! | `10` [existing](Existing) | place; numbers: memory type, size; alignment; numbers: kind, usage; optional numbers: scope, user data; text or none: name |
 //! | `11` [allocate](Allocate) | *asked*; number: memory type; place |
-//! | `12` [allocate failed](AllocateFailed) | *asked*; byte: [`Failure`], from 1 on in the order of its declaration, 0 for `Other` |
+//! | `12` [allocate failed](AllocateFailed) | *asked*; byte: [`Failure`], from 1 in the order of its declaration, 0 for `Other` |
 //! | `13` free, `20` map, `21` unmap | place |
-//! | `22` flush, `23` invalidate, `24` copy to, `25` copy from | place; numbers: offset, size + 1 (0 for all of the rest) |
+//! | `22` flush, `23` invalidate, `24` copy to, `25` copy from | place; numbers: offset, size + 1 (0 for the rest) |
 //! | `30` set name | place; text or none |
 //! | `31` set user data | place; number |
 //! | `32` set priority | place; float |
-//! | `40` [create pool](PoolSettings) | pool; numbers: memory type, flags, algorithm (0 TLSF, 1 linear, 2 buddy), block size, least and most blocks, empty blocks kept; float: priority; alignment; flag: has a chain; text or none: name |
+//! | `40` [create pool](PoolSettings) | pool; numbers: memory type, flags, algorithm (0 TLSF, 1 linear, 2 buddy), block size, minimum and maximum number of blocks, empty blocks kept; float: priority; alignment; flag: has a chain; text or none: name |
 //! | `41` destroy pool, `45` settle in pool | pool |
 //! | `42` set pool name | pool; text or none |
 //! | `43` set pool priority | pool; float |
@@ -101,18 +102,18 @@
 //! | `63` settle in memory type | number |
 //! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
 //! | `71` begin pass | numbers: defragmentation, moves |
-//! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move said so; for 0 and 4 another place: where it went |
+//! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move reported it; for 0 and 4 another place: the destination |
 //! | `73` end pass, `74` end defragmentation | number: defragmentation |
 //!
-//! *Asked* begins with four bytes, a word of bits. Then come numbers: size; an alignment; number: memory types of the
-//! resource; and of what follows in the table, in this order, those whose bit is set. Where it is not, the field is 0,
-//! the priority 0.5, and there is no pool, scope or name.
+//! *Asked* begins with four bytes, a word of bits. Then follow numbers: the size; an alignment; a number: the memory
+//! types of the resource. Then follow, in the order of the table, the fields whose bit is set. Without its bit, a field
+//! is 0, the priority is 0.5, and there is no pool, scope or name.
 //!
-//! | bits | what | follows |
+//! | bits | meaning | field |
 //! |---|---|---|
 //! | 0 to 2 | kind: 0 unknown, 1 buffer, 2 image of unknown tiling, 3 linear, 4 optimal | |
 //! | 3 to 6 | memory usage, as in VMA | |
-//! | 7, 8 | it is known whether the device does more with it than copy; it does | |
+//! | 7, 8 | device access is known; the device does more with it than copy | |
 //! | 9 to 12 | needs a device address; prefers, requires dedicated memory; the program gave a chain | |
 //! | 16 | the resource has a usage | number |
 //! | 17 to 20 | flags; required flags; preferred flags; memory types that the program allows | number each |
@@ -121,16 +122,15 @@
 //! | 23 | priority | float |
 //! | 24 | least alignment | alignment |
 //! | 25 | user data | number |
-//! | 26 | name | text |
+//! | 24 | minimum alignment | alignment |
 //!
-//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It ignores
-//! bytes after the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it
-//! was made while the recording began. If a pool or scope has two records, the first one counts.
+//! A reader rejects unknown operations and bits: new ones change the version. It ignores bytes after the last field of
+//! the head. An *existing* and an *allocate* at one place are the same allocation, which was created while the
+//! recording began. If a pool or scope has two records, the first one counts.
 //!
 //! ## An example
 //!
-//! A buffer of 4096 bytes, allocated after a microsecond and freed two microseconds later, by a recorder whose ticks
-//! are nanoseconds:
+//! A buffer of 4096 bytes, allocated after one microsecond and freed two microseconds later. The ticks are nanoseconds:
 //!
 //! ```text
 //! 89 53 54 52 41 43 45 01                                                       ; magic, version 1

@@ -1,11 +1,11 @@
-//! The numbers that a file has in place of names.
+//! The numbers in a file and their values.
 
 use super::asked::Failure;
 use crate::error::AllocationError;
 use crate::record::failure::failure_number;
 
 impl Failure {
-    /// In the order of the file. New ones come at the end.
+    /// In the order of the file. New ones are appended.
     const ALL: [Self; 19] = [
         Self::Other,
         Self::ZeroSize,

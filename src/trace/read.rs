@@ -8,13 +8,13 @@ use crate::record::bytes::Take;
 use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, VERSION, checksum};
 use crate::record::header::Header;
 
-/// The part of a trace that is whole.
+/// The intact part of a trace.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Prefix {
-    /// What was read.
+    /// The decoded part.
     pub trace: Trace,
-    /// Why it ends there; `None` if the trace is whole.
+    /// The reason why it ends there; `None` if the trace is complete.
     pub end: Option<ReadTraceError>,
 }
 
@@ -22,11 +22,12 @@ impl Trace {
     /// Reads a trace.
     ///
     /// # Errors
-    /// [`ReadTraceError`] says at which byte the trace is damaged, and how. [`Self::read_prefix`] gives what is before.
+    /// [`ReadTraceError`] contains the position and kind of the damage. [`Self::read_prefix`] returns the part before
+    /// it.
     ///
     /// # Complexity
-    /// O(n log a) for n records and a allocations that live at the same time. The length of `bytes` bounds the host
-    /// memory that is taken, whatever the bytes say.
+    /// O(n log a) for n records and a allocations that are live at the same time. The length of `bytes` bounds the
+    /// allocated host memory, whatever the content.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadTraceError> {
         let Prefix { trace, end } = Self::read_prefix(bytes)?;
         match end {
@@ -35,10 +36,10 @@ impl Trace {
         }
     }
 
-    /// Reads as many chunks as are whole: the trace of a program that crashed, or that still runs.
+    /// Reads all intact chunks: for the trace of a program that crashed, or is still running.
     ///
     /// # Errors
-    /// [`ReadTraceError`] if not even the first chunk is whole, which has the [`Header`].
+    /// [`ReadTraceError`] if the first chunk, which contains the [`Header`], is damaged.
     pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
         let mut chunks = Chunks { bytes, at: MAGIC.len(), number: 0 };
         let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };
@@ -67,7 +68,7 @@ impl Trace {
     }
 }
 
-/// A chunk whose checksum is right.
+/// A chunk with a valid checksum.
 struct Chunk<'a> {
     header: ChunkHeader,
     payload: &'a [u8],
@@ -131,7 +132,7 @@ impl<'a> Chunks<'a> {
                     return Err(self.error(chunk.at, Damage::Kind { mark: chunk.header.kind.mark() }));
                 }
                 Kind::Calls => {
-                    // A chunk counts as a whole or not at all.
+                    // A chunk is decoded completely or not at all.
                     let checkpoint = decoder.checkpoint();
                     let stored = u64::from(chunk.header.records);
                     let read = match decoder.calls(chunk.payload, before, chunk.header.point) {
@@ -163,7 +164,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Nanoseconds at `ticks`, interpolated between two points.
+/// Returns the nanoseconds at `ticks`, interpolated between two points.
 pub(super) fn nanoseconds(ticks: u64, before: Point, after: Point) -> u64 {
     let span = after.ticks.saturating_sub(before.ticks);
     let lasted = after.nanoseconds.saturating_sub(before.nanoseconds);
@@ -171,7 +172,8 @@ pub(super) fn nanoseconds(ticks: u64, before: Point, after: Point) -> u64 {
     if span == 0 {
         return before.nanoseconds.saturating_add(lasted);
     }
-    // Cannot overflow: 64 bits times 64 bits; and is not above `lasted`, because `passed` is not above `span`.
+    // The product of two 64-bit values fits 128 bits. The result is at most `lasted`, because `passed` is at most
+    // `span`.
     let share = u128::from(passed) * u128::from(lasted) / u128::from(span);
     before.nanoseconds.saturating_add(u64::try_from(share).unwrap_or(lasted))
 }

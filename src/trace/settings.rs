@@ -1,4 +1,4 @@
-//! The settings of pools, scopes and defragmentations, and the allocations that lived before.
+//! The settings of pools, scopes and defragmentations, and the allocations from before the recording.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::allocation::ResourceKind;
 use crate::create_info::PoolParameters;
 use crate::defragment::DefragmentationAlgorithm;
 
-/// An allocation that lived when the recording began.
+/// An allocation that existed when the recording began.
 ///
 /// ```
 /// use sublet::trace::{AllocationNumber, Existing};
@@ -20,28 +20,28 @@ pub struct Existing {
     pub allocation: AllocationNumber,
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Whether the memory is dedicated.
+    /// True if the memory is dedicated.
     pub dedicated: bool,
-    /// Its size in bytes, rounding included.
+    /// Its size in bytes, including rounding.
     pub size: u64,
-    /// An alignment in bytes, not below the one that was asked for.
+    /// An alignment in bytes, at least the requested one.
     pub alignment: u64,
     /// The kind of resource.
     pub kind: ResourceKind,
-    /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if they are not known.
+    /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if unknown.
     pub usage: u32,
-    /// The pool that it is in.
+    /// The pool that contains it.
     pub pool: Option<PoolNumber>,
-    /// The scope that it is in.
+    /// The scope that contains it.
     pub scope: Option<ScopeNumber>,
-    /// Its user data, if the allocator tracks that.
+    /// Its user data, if the allocator tracks it.
     pub user_data: Option<u64>,
     /// Its name.
     pub name: Option<Box<str>>,
 }
 
 impl Existing {
-    /// One byte of memory type 0, of unknown use.
+    /// Returns one byte of memory type 0, of unknown use.
     #[must_use]
     pub fn new(allocation: AllocationNumber) -> Self {
         Self {
@@ -60,15 +60,14 @@ impl Existing {
     }
 }
 
-/// The settings of a pool: a [`PoolCreateInfo`](crate::PoolCreateInfo) that owns its name, and says of its chain only
-/// whether there was one. The least alignment of a pool that existed when the recording began includes what its memory
-/// type asks for.
+/// The settings of a pool: a [`PoolCreateInfo`](crate::PoolCreateInfo) with an owned name, and a flag in place of its
+/// chain. For a pool from before the recording, the minimum alignment includes that of its memory type.
 pub type PoolSettings = PoolParameters<Box<str>, bool>;
 
 /// The settings of a scope: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScopeSettings {
-    /// Bytes of each block; 0 if the allocator chooses.
+    /// The size of each block in bytes; 0 if the allocator chooses.
     pub block_size: u64,
     /// The priority of its blocks.
     pub priority: f32,
@@ -93,22 +92,22 @@ impl Default for ScopeSettings {
 pub struct BeginDefragmentation {
     /// Its number.
     pub defragmentation: DefragmentationNumber,
-    /// How thorough it is.
+    /// The algorithm.
     pub algorithm: DefragmentationAlgorithm,
     /// The pools.
     pub pools: Vec<PoolNumber>,
-    /// The memory types, a bit for each. 0 without pools stands for all.
+    /// The memory types, one bit each. 0 without pools means all.
     pub memory_type_bits: u32,
-    /// Bytes that a pass moves at most; 0 for no limit.
+    /// The maximum of bytes to move in a pass; 0 for no limit.
     pub max_bytes_per_pass: u64,
-    /// Allocations that a pass moves at most; 0 for no limit.
+    /// The maximum number of allocations to move in a pass; 0 for no limit.
     pub max_allocations_per_pass: u32,
-    /// How long planning a pass takes at most.
+    /// The maximum duration of planning a pass.
     pub max_time_per_pass: Option<Duration>,
 }
 
 impl BeginDefragmentation {
-    /// A defragmentation of everything, without limits.
+    /// Returns a defragmentation of everything, without limits.
     #[must_use]
     pub fn new(defragmentation: DefragmentationNumber) -> Self {
         Self {
@@ -129,10 +128,10 @@ impl BeginDefragmentation {
 pub enum MoveOutcome {
     /// The allocation is at its new place.
     Completed,
-    /// It stays where it is for the rest of the defragmentation.
+    /// It stays at its place for the rest of the defragmentation.
     Ignored,
     /// It was freed.
     Freed,
-    /// It stays where it is for now.
+    /// It stays at its place for now.
     RolledBack,
 }

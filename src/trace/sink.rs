@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// A sink that keeps a trace in host memory: for tests, and for programs that send it elsewhere. Clones share the
+/// A sink that stores a trace in host memory, for tests and for programs that send it elsewhere. Clones share the
 /// bytes.
 ///
 /// ```
@@ -22,13 +22,13 @@ use parking_lot::Mutex;
 pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The bytes that were written so far.
+    /// Returns the bytes that were written so far.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().clone()

@@ -1,4 +1,4 @@
-//! What is written is read again.
+//! Written traces are read back unchanged.
 use std::time::Duration;
 
 use ash::vk;
@@ -13,7 +13,7 @@ use crate::metadata::Algorithm;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
 use crate::record::encode::{Operation, THREAD};
 
-/// A header with nothing that is as by default.
+/// A header without default values.
 fn header() -> Header {
     Header {
         library_version: "1.2.3".into(),
@@ -45,7 +45,7 @@ fn header() -> Header {
     }
 }
 
-/// One of every event, with nothing as by default where that can be.
+/// One of every event, without default values if possible.
 fn events() -> Vec<Event> {
     let (allocation, second) = (AllocationNumber(0), AllocationNumber(1));
     let (pool, scope) = (PoolNumber(0), ScopeNumber(0));
@@ -186,7 +186,7 @@ fn every_event_is_read_as_it_was_written() {
     assert_eq!(read, trace);
 }
 
-/// `events` is asked in vain if it leaves one out.
+/// Fails if `events` lacks an operation.
 #[test]
 fn every_operation_has_an_event_and_a_row_in_the_documentation() {
     let (events, rows) = (events(), include_str!("mod.rs"));
@@ -218,7 +218,7 @@ fn a_trace_of_many_chunks_is_read_as_it_was_written() {
     assert_eq!(Trace::read(&bytes).unwrap(), trace);
 }
 
-/// The bytes that the documentation of the format shows.
+/// The bytes in the documentation of the format.
 fn documented() -> Vec<u8> {
     let text = include_str!("mod.rs");
     let (_, example) = text.split_once("## An example").unwrap();
@@ -269,7 +269,7 @@ fn names_are_where_their_numbers_say() {
     assert!(usages.eq(0..10));
 }
 
-/// Events of what was never made are no events.
+/// Calls for objects that were never created are not events.
 #[test]
 fn strangers_are_counted() {
     let allocation = AllocationNumber(9);
@@ -286,7 +286,7 @@ fn strangers_are_counted() {
     assert_eq!((read.records.len(), read.strangers), (0, 5));
 }
 
-/// A file with a head and these chunks of calls, each with the number of records that it says it has.
+/// Builds a file with a head and these chunks of calls, each with its stated number of records.
 fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
     let mut head = Vec::new();
     Header::default().encode(&mut head);
@@ -303,13 +303,12 @@ fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
     file
 }
 
-/// An allocation that was there already, at the first place of the first vector.
+/// An allocation from before the recording, at the first place of the first vector.
 const EXISTING: &[u8] = &[THREAD, 0, Operation::Existing.code(), 0, 4, 1, 0, 0, 16, 8, 1, 0, 0, 0, 0];
-/// One that is made in the same place, and so is the same one.
+/// An allocation at the same place, so the same one.
 const AGAIN: &[u8] = &[THREAD, 0, Operation::Allocate.code(), 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
 
-/// Its checksum is right, and yet it says what cannot be: nothing of it is believed, also not what it says of chunks
-/// before.
+/// Its checksum is valid but its content is not: none of it is used, including its corrections of earlier chunks.
 #[test]
 fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
     let stranger = [Operation::Free.code(), 0, 4, 99, 0];

@@ -1,4 +1,4 @@
-//! Writes records as bytes, for traces that no allocator recorded.
+//! Encodes traces that no allocator recorded.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::record::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawScope, RawWanted,
 };
 
-/// A chunk is closed when it has this many bytes.
+/// A chunk is closed at this size.
 const ENOUGH_BYTES: usize = 60 << 10;
-/// Vectors of pools and scopes are numbered from here on; there are fewer memory types.
+/// Vectors of pools and scopes are numbered from here; there are fewer memory types.
 const FIRST_VECTOR: u32 = 64;
 
 impl Trace {
-    /// The trace as a file, for tools that cut traces short and tests that make them up. Times are kept to the
-    /// nanosecond.
+    /// Encodes the trace as a file, for tools that shorten traces and tests that generate them. Times have a resolution
+    /// of one nanosecond.
     ///
-    /// [`strangers`](Self::strangers) are not written. An event becomes a stranger if no event before it has made its
-    /// allocation, pool or scope.
+    /// [`strangers`](Self::strangers) are not written. An event whose allocation, pool or scope no earlier event created
+    /// is written as a call for an unknown object.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
@@ -56,7 +56,7 @@ struct Writer {
     file: Vec<u8>,
     payload: Vec<u8>,
     chunk: u32,
-    /// How many records this chunk has.
+    /// The number of records in this chunk.
     records: u32,
     total: u64,
     /// The time of the last record. A tick is a nanosecond.
@@ -92,7 +92,7 @@ impl Writer {
         self.event(&record.event);
     }
 
-    /// The place of an allocation; `NOBODY` if none has that number.
+    /// Returns the place of an allocation; `NOBODY` if the number is unknown.
     fn allocation(&self, allocation: &AllocationNumber) -> Place {
         self.places.get(allocation).copied().unwrap_or(NOBODY)
     }
@@ -188,7 +188,7 @@ impl Writer {
     }
 }
 
-/// The value in a record of an event's field.
+/// The value of an event's field in a record.
 macro_rules! raw {
     (allocation $writer:ident $field:ident) => {
         $writer.allocation($field)

@@ -1,17 +1,17 @@
-//! How long calls took: a histogram whose steps grow with the time.
+//! A histogram of durations, whose steps grow with the duration.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::base::cast::{index, nanoseconds};
 
-/// Steps of each octave, as a power of two: a result is at most 1/32 above what was measured.
+/// The number of steps per octave, as a power of two: a result exceeds the measured value by at most 1/32.
 const STEP_BITS: u32 = 5;
 const STEPS: u64 = 1 << STEP_BITS;
-/// Each value below [`STEPS`] has a bucket, and so has each step of the octaves above.
+/// One bucket for each value below [`STEPS`], and for each step of the octaves above.
 const BUCKETS: u32 = (64 - STEP_BITS + 1) << STEP_BITS;
 
-/// How long the calls of one kind took. Percentiles are right to 1/32; the shortest, the longest and the sum are exact.
+/// The durations of one kind of call. Percentiles are accurate to 1/32; the minimum, the maximum and the sum are exact.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ const BUCKETS: u32 = (64 - STEP_BITS + 1) << STEP_BITS;
 /// ```
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Latencies {
-    /// How many calls each bucket has. As long as the longest call needs.
+    /// The number of calls in each bucket, up to the bucket of the longest call.
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
@@ -35,30 +35,30 @@ pub struct Latencies {
     max: u64,
 }
 
-/// The bucket of a number of nanoseconds.
+/// Returns the bucket of a duration in nanoseconds.
 fn bucket(nanoseconds: u64) -> u32 {
     let Some(octave) = nanoseconds.checked_ilog2().filter(|octave| *octave >= STEP_BITS) else {
-        // Less than STEPS.
+        // Less than `STEPS`.
         return u32::try_from(nanoseconds).unwrap_or(0);
     };
     let shift = octave - STEP_BITS;
-    // The leading bit is left out: it stands for the octave.
+    // The leading bit is implied by the octave.
     let step = u32::try_from((nanoseconds >> shift) & (STEPS - 1)).unwrap_or(0);
     ((shift + 1) << STEP_BITS) + step
 }
 
-/// The largest number of nanoseconds in a bucket.
+/// Returns the largest duration in a bucket.
 fn last_of(bucket: u32) -> u64 {
     let (octave, step) = (bucket >> STEP_BITS, u64::from(bucket) & (STEPS - 1));
     match octave.checked_sub(1) {
         None => step,
-        // Does not overflow: the last bucket ends with all bits set, and the shift fills in what is below.
+        // Cannot overflow: the last bucket ends at `u64::MAX`.
         Some(shift) => ((STEPS + step) << shift) | ((1 << shift) - 1),
     }
 }
 
 impl Latencies {
-    /// Counts one call.
+    /// Adds one call.
     pub fn add(&mut self, took: Duration) {
         let nanoseconds = nanoseconds(took);
         let at = index(bucket(nanoseconds));
@@ -72,7 +72,7 @@ impl Latencies {
         self.sum += u128::from(nanoseconds);
     }
 
-    /// Adds everything that `other` has counted.
+    /// Adds all calls of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -87,39 +87,39 @@ impl Latencies {
         self.sum += other.sum;
     }
 
-    /// How many calls were counted.
+    /// Returns the number of calls.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The sum of all calls.
+    /// Returns the total duration of all calls.
     #[must_use]
     pub fn total(&self) -> Duration {
         const SECOND: u128 = 1_000_000_000;
         let seconds = u64::try_from(self.sum / SECOND).unwrap_or(u64::MAX);
-        // A remainder of a second fits.
+        // A remainder of a second fits `u32`.
         Duration::new(seconds, u32::try_from(self.sum % SECOND).unwrap_or(0))
     }
 
-    /// The shortest call; zero if there was none.
+    /// Returns the shortest duration; zero without calls.
     #[must_use]
     pub fn min(&self) -> Duration {
         Duration::from_nanos(self.min)
     }
 
-    /// The longest call; zero if there was none.
+    /// Returns the longest duration; zero without calls.
     #[must_use]
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// The time that `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 gives the median, 999
-    /// the time that one call in a thousand exceeds. Never less than what was measured, and at most 1/32 more. Zero if
-    /// there was no call.
+    /// Returns the duration that `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 returns the
+    /// median, 999 the duration that one call in a thousand exceeds. It is at least the measured value, and at most
+    /// 1/32 more. Zero without calls.
     ///
     /// # Complexity
-    /// O(buckets), of which there are 1,920 at most.
+    /// O(buckets), at most 1,920.
     #[must_use]
     pub fn percentile(&self, per_mille: u32) -> Duration {
         let rank = (u128::from(self.count) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);

@@ -1,4 +1,4 @@
-//! Playing a trace on an allocator.
+//! Replays a trace on an allocator.
 
 mod hands;
 mod latencies;
@@ -28,7 +28,7 @@ use crate::pool::{Pool, Scope};
 use placements::Placements;
 use translate::Translation;
 
-/// What an allocation ends with.
+/// The owner whose end also ends the allocation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Owner {
     Nobody,
@@ -36,12 +36,12 @@ enum Owner {
     Scope(u32),
 }
 
-/// An allocation that the replay has made for one of the trace.
+/// An allocation of the replay, for one of the trace.
 #[derive(Debug)]
 struct Held {
     allocation: Allocation,
     owner: Owner,
-    /// Open mappings.
+    /// The number of open mappings.
     mappings: u32,
 }
 
@@ -52,7 +52,7 @@ struct Context {
     moves: Vec<PlannedMove>,
 }
 
-/// A pool that a replay has made for one of the trace: see [`Replay::pool`].
+/// A pool of the replay, for one of the trace: see [`Replay::pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReplayedPool {
@@ -60,32 +60,33 @@ pub struct ReplayedPool {
     pub number: u32,
     /// Index of its memory type.
     pub memory_type_index: u32,
-    /// Bytes of a block; of the largest block if the allocator chooses the sizes.
+    /// The size of a block in bytes; of the largest block if the allocator chooses the sizes.
     pub block_size: u64,
 }
 
-/// Replays a trace on an allocator: makes the calls of the recorded program again, in the recorded order, on one
-/// thread and as fast as it can, and measures them.
+/// Replays a trace on an allocator: repeats the calls of the recorded program in the recorded order, on one thread and
+/// without pauses, and measures them.
 ///
-/// It makes no buffers and images. It asks for allocations with the recorded requirements, kind and usage, so that the
-/// allocator decides as it did then. It writes nothing into memory.
+/// It creates no buffers and images. It requests allocations with the recorded requirements, kind and usage, so that
+/// the allocator makes the same decisions. It writes nothing into memory.
 ///
-/// If one thread made the recording, and allocator and device are like the recorded ones
-/// ([`Header::simulated`](super::Header::simulated)), every allocation is placed where it was. The [`ReplayReport`]
-/// counts the differences:
+/// If the recording has one thread, and allocator and device are like the recorded ones
+/// ([`Header::simulated`](super::Header::simulated)), every allocation is placed as in the recording. The
+/// [`ReplayReport`] counts the differences:
 ///
-/// - **Another device.** A memory type becomes the types that share most of its flags and have the fewest others.
-///   A mask of all types becomes all types, and so does a mask without a type of the recorded device.
-/// - **Calls that failed** in the recording are made again. If such an allocation succeeds, it is freed at once. A
-///   trace has no other failed calls.
-/// - **Allocations that fail only in the replay** are counted, and every later call for them is skipped.
-/// - **Several threads** had several shards of a vector. The one thread of a replay sees one. Calls that settle a
-///   thread are skipped, unless one thread made the recording.
-/// - **Defragmentation** plans again, without the recorded limit on time and without the callback. Each pass resolves
-///   as many moves as the recorded one. A move has the recorded outcome, or is rolled back if it was not planned then.
-/// - **Copies** in and out of memory map, flush or invalidate, and unmap. They do not touch the bytes.
-/// - **Chains** for `VkMemoryAllocateInfo` are not in a trace: memory that had one is ordinary memory in the replay.
-/// - **Allocations that lived before** the recording began are made first, one after the other, at new places.
+/// - **Another device.** A memory type is replaced by the types that share most of its flags and have the fewest
+///   others. A mask of all types becomes all types, and so does a mask without a type of the recorded device.
+/// - **Calls that failed** in the recording are repeated. If such an allocation succeeds, it is freed at once. A trace
+///   contains no other failed calls.
+/// - **Allocations that fail only in the replay** are counted, and all later calls for them are skipped.
+/// - **Several threads** used several shards of a vector. The single thread of a replay uses one. Calls of
+///   `settle_in_pool` and `settle_in_memory_type` are skipped, unless the recording has one thread.
+/// - **Defragmentation** plans again, without the recorded time limit and without the callback. Each pass resolves as
+///   many moves as the recorded one. A move gets the recorded outcome, or is rolled back if the recording did not plan
+///   it.
+/// - **Copies** into and out of memory map, flush or invalidate, and unmap. They do not access the bytes.
+/// - **Chains** for `VkMemoryAllocateInfo` are not in a trace: the replay uses ordinary memory instead.
+/// - **Allocations that existed before** the recording are allocated first, one after the other, at new places.
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
@@ -113,12 +114,12 @@ pub struct Replay<'a> {
     /// The index of the next record.
     next: usize,
     translation: Translation,
-    /// Whether the recording has one thread.
+    /// True if the recording has one thread.
     is_single: bool,
     live: BTreeMap<u32, Held>,
     pools: BTreeMap<u32, Pool>,
     scopes: BTreeMap<u32, Scope>,
-    /// The allocations that were made in a pool or scope, in order; some of them may be gone.
+    /// The allocations in each pool or scope, in order; some of them may be freed.
     members: BTreeMap<Owner, Vec<u32>>,
     contexts: BTreeMap<u32, Context>,
     placements: Placements,
@@ -126,8 +127,8 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Prepares a replay, without a call yet. The allocator keeps what it has allocated already, and the figures of
-    /// memory include it.
+    /// Prepares a replay without making a call. Existing allocations of the allocator stay, and the memory figures
+    /// include them.
     pub fn new(trace: &'a Trace, allocator: &'a Allocator) -> Self {
         let heaps = allocator.heap_statistics().len();
         let report = ReplayReport {
@@ -164,13 +165,13 @@ impl<'a> Replay<'a> {
         Some(record)
     }
 
-    /// How many records are still to be replayed.
+    /// Returns the number of remaining records.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.trace.records.len() - self.next
     }
 
-    /// Facts about an allocation of the trace, if it lives in the replay.
+    /// Returns information about an allocation of the trace, if it is live in the replay.
     ///
     /// Not an [`Allocation`], because the next step may free it: the program could have mapped it, and write to it
     /// afterwards.
@@ -187,10 +188,10 @@ impl<'a> Replay<'a> {
         self.allocator.allocation_info(&held.allocation).ok()
     }
 
-    /// Facts about a pool of the trace, if it lives in the replay.
+    /// Returns information about a pool of the trace, if it exists in the replay.
     ///
-    /// Not a [`Pool`], because the next step may destroy it with everything in it: no allocation of the
-    /// program may be in it.
+    /// Not a [`Pool`], because the next step may destroy it with everything in it, including allocations of the
+    /// program.
     ///
     /// ```compile_fail,E0308
     /// # use sublet::*; use sublet::trace::*;
@@ -207,14 +208,14 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// The results so far. [`Self::finish`] adds the free ranges.
+    /// Returns the results so far. [`Self::finish`] adds the free ranges.
     #[must_use]
     pub fn report(&self) -> &ReplayReport {
         &self.report
     }
 
-    /// Replays the remaining records, frees everything that the replay made, and returns the results. To see what the
-    /// program left, look at the allocator before: after the last [`Self::step`].
+    /// Replays the remaining records, frees everything that the replay allocated, and returns the results. To inspect
+    /// the final state, query the allocator after the last [`Self::step`], before this call.
     pub fn finish(mut self) -> ReplayReport {
         while self.step().is_some() {}
         let all = self.allocator.calculate_statistics();

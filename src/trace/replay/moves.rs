@@ -1,4 +1,4 @@
-//! Defragmentation.
+//! Replays defragmentations.
 
 use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;
@@ -69,7 +69,7 @@ impl Replay<'_> {
                 let done = matches!(outcome, MoveOutcome::Completed | MoveOutcome::Freed);
                 self.report.moves_missing += u64::from(done);
                 match held {
-                    // It is not moved in the replay, but it has to be freed.
+                    // The replay did not plan the move, but the allocation must be freed.
                     Some(held) if outcome == MoveOutcome::Freed => self.give_back(held),
                     Some(held) => drop(self.live.insert(allocation, held)),
                     None => {}
@@ -101,7 +101,7 @@ impl Replay<'_> {
         self.run(CallKind::Defragment, || allocator.close_defragmentation(context.open));
     }
 
-    /// Rolls back the moves that are not resolved.
+    /// Rolls back the unresolved moves.
     fn roll_back(&mut self, context: &mut Context) {
         let allocator = self.allocator;
         for planned in context.moves.drain(..) {
@@ -109,7 +109,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Resolves a move of the recording that the replay has planned, too.
+    /// Resolves a recorded move that the replay has also planned.
     fn resolve_planned(
         &mut self,
         context: &Context,
@@ -119,8 +119,8 @@ impl Replay<'_> {
     ) {
         let (allocator, open) = (self.allocator, &context.open);
         let source = held.allocation.memory();
-        // Mappings move with the allocation, or end with it. If they ended with the old place, no call is for them any
-        // more.
+        // Mappings move with the allocation, or end with it. If they ended with the old place, no later call refers to
+        // them.
         let users = u64::from(held.mappings);
         match outcome {
             MoveOutcome::Completed => {

@@ -1,4 +1,4 @@
-//! Where allocations were placed, as one number.
+//! A hash of the places of allocations.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::allocation::Allocation;
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// Follows allocations, and hashes where each of them was placed: equal placements make equal numbers.
+/// Tracks allocations, and hashes their places: equal placements have equal hashes.
 ///
-/// Handles and ids are not part of it, because drivers choose them. A block is numbered by when it came into use: the
-/// first block that holds an allocation is 0. A block in which nothing lives any more is forgotten.
+/// Handles and ids are excluded, because drivers choose them. Blocks are numbered by first use: the first block with an
+/// allocation is 0. Empty blocks are removed.
 #[derive(Debug)]
 pub(super) struct Placements {
     digest: u64,
-    /// By handle: the number of the block, and how many allocations live in it.
+    /// By handle: the number of the block, and its number of live allocations.
     blocks: BTreeMap<u64, (u64, u64)>,
     next: u64,
 }
@@ -32,7 +32,7 @@ impl Placements {
         self.digest
     }
 
-    /// Adds an allocation that was placed, for the first time or by a move. `in_pool`: in a pool or a scope.
+    /// Adds an allocation that was placed or moved. `in_pool` is true in a pool or a scope.
     pub(super) fn placed(&mut self, allocation: &Allocation, in_pool: bool) {
         let (block, live) = self.blocks.entry(allocation.memory().as_raw()).or_insert_with(|| {
             self.next += 1;
@@ -49,7 +49,7 @@ impl Placements {
         words.into_iter().for_each(|word| self.add(word));
     }
 
-    /// Adds an allocation that failed.
+    /// Adds a failed allocation.
     pub(super) fn refused(&mut self) {
         self.add(u64::MAX);
     }

@@ -1,4 +1,4 @@
-//! Replays one event after the other.
+//! Replays one event at a time.
 
 use std::panic::Location;
 use std::time::{Duration, Instant};
@@ -97,21 +97,21 @@ impl Replay<'_> {
         report.latencies.add(took);
     }
 
-    /// Makes a call, counts it, and notes how long it took.
+    /// Makes a call, and records its result and duration.
     pub(super) fn call<R, E>(&mut self, kind: CallKind, call: impl FnOnce() -> Result<R, E>) -> Option<R> {
         let (result, took) = timed(call);
         self.count(kind, took, result.is_err());
         result.ok()
     }
 
-    /// As [`Self::call`], for calls that cannot fail.
+    /// [`Self::call`] for calls that cannot fail.
     pub(super) fn run<R>(&mut self, kind: CallKind, call: impl FnOnce() -> R) -> R {
         let (result, took) = timed(call);
         self.count(kind, took, false);
         result
     }
 
-    /// Notes how much memory is in use now.
+    /// Records the current memory usage.
     pub(super) fn look(&mut self) {
         let heaps = self.allocator.heap_statistics();
         let mut all = Statistics::default();
@@ -126,7 +126,7 @@ impl Replay<'_> {
         self.report.unknown += 1;
     }
 
-    /// Asks for memory as the recorded program did. `None` if the replay does not have the pool or scope.
+    /// Allocates with the recorded request. `None` if the replay does not have the pool or scope.
     fn ask(
         &mut self,
         needs: &Needs,
@@ -168,13 +168,13 @@ impl Replay<'_> {
             needs.device_access,
             needs.device_address,
         );
-        // Pool and scope are borrowed from the replay until the call has returned.
+        // Pool and scope are borrowed from the replay during the call.
         let (allocated, took) = timed(|| self.allocator.allocate(resource, &info, Location::caller()));
         self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }
 
-    /// Keeps an allocation.
+    /// Stores an allocation.
     fn keep(&mut self, number: u32, allocation: Allocation, owner: Owner, recorded_type: u32) {
         self.placements.placed(&allocation, owner != Owner::Nobody);
         self.report.dedicated += u64::from(allocation.is_dedicated());
@@ -184,7 +184,7 @@ impl Replay<'_> {
         }
         let before = self.live.insert(number, Held { allocation, owner, mappings: 0 });
         if let Some(before) = before {
-            // No reader gives two allocations the same number.
+            // Readers never give two allocations the same number.
             self.unknown();
             self.give_back(before);
         }
@@ -240,7 +240,7 @@ impl Replay<'_> {
             Some(None) => {
                 self.report.refused += 1;
                 self.placements.refused();
-                // A failure may have changed which blocks there are.
+                // A failure may have changed the set of blocks.
                 self.look();
             }
             None => self.unknown(),
@@ -249,7 +249,7 @@ impl Replay<'_> {
 
     fn allocate_failed(&mut self, failed: &AllocateFailed) {
         self.report.refused_in_recording += 1;
-        // The trace does not say which pool that was.
+        // The trace does not identify the pool.
         if failed.failure == Failure::ForeignPool {
             return;
         }
@@ -323,14 +323,14 @@ impl Replay<'_> {
         self.count(CallKind::Describe, took, described.is_err());
     }
 
-    /// Frees everything that the replay made, without counting it in the report.
+    /// Frees everything that the replay allocated, without counting it in the report.
     pub(super) fn free_all(&mut self) {
         for (_, context) in std::mem::take(&mut self.contexts) {
             context.moves.iter().for_each(|planned| self.allocator.roll_back_move(&context.open, planned));
             self.allocator.close_defragmentation(context.open);
         }
         for (_, held) in std::mem::take(&mut self.live) {
-            // Everything in a pool or scope ends with it.
+            // The end of a pool or scope frees its allocations.
             if held.owner == Owner::Nobody {
                 self.give_back(held);
             }

@@ -7,7 +7,8 @@ use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
 
-/// The most blocks that a pool begins with. A file may ask for more than any program would, and each is made singly.
+/// The maximum number of initial blocks of a pool. A file may request more than any program would, and each is created
+/// separately.
 const MOST_BLOCKS: u32 = 1 << 16;
 
 impl Replay<'_> {
@@ -28,7 +29,7 @@ impl Replay<'_> {
         self.look();
     }
 
-    /// Forgets the allocations that end with their owner.
+    /// Removes the allocations that end with their owner.
     fn forget(&mut self, owner: Owner) {
         for number in self.members.remove(&owner).unwrap_or_default() {
             if self.live.get(&number).is_some_and(|held| held.owner == owner) {
@@ -71,7 +72,7 @@ impl Replay<'_> {
                 timed(|| allocator.set_pool_empty_blocks_kept(pool, *kept).map(drop).map_err(drop)),
             ),
             _ => {
-                // Several threads would have settled on several shards.
+                // With several threads, each of these calls attached its own thread to a shard.
                 if self.is_single {
                     let settled = allocator.settle_in_pool(pool);
                     debug_assert!(settled.is_ok());

@@ -15,38 +15,38 @@ use super::latencies::Latencies;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum CallKind {
-    /// Memory is asked for, with or without a resource.
+    /// Allocates memory, with or without a resource.
     Allocate,
-    /// Memory is freed.
+    /// Frees memory.
     Free,
-    /// Memory is mapped.
+    /// Maps memory.
     Map,
-    /// Memory is unmapped.
+    /// Unmaps memory.
     Unmap,
-    /// A range that the host wrote is made visible to the device.
+    /// Flushes a range that the host wrote.
     Flush,
-    /// A range that the device wrote is made visible to the host.
+    /// Invalidates a range that the device wrote.
     Invalidate,
-    /// A pool is made.
+    /// Creates a pool.
     CreatePool,
-    /// A pool is destroyed, with everything in it.
+    /// Destroys a pool with everything in it.
     DestroyPool,
-    /// A scope is made.
+    /// Creates a scope.
     CreateScope,
-    /// A scope is freed, with everything in it.
+    /// Frees a scope with everything in it.
     FreeScope,
-    /// Moves are planned, completed or rolled back.
+    /// Plans, completes or rolls back moves.
     Defragment,
-    /// Empty blocks go back to the driver, at once or because fewer are kept from now on.
+    /// Releases empty blocks, at once or because the number to keep was reduced.
     Trim,
-    /// A frame begins: budgets are fetched.
+    /// Begins a frame, which queries budgets.
     Frame,
-    /// Names, user data or priorities change.
+    /// Changes names, user data or priorities.
     Describe,
 }
 
 impl CallKind {
-    /// Every kind, each at the index that it has in a [`ReplayReport`].
+    /// All kinds, in the order of [`ReplayReport::calls`].
     pub const ALL: &'static [Self] = &[
         Self::Allocate,
         Self::Free,
@@ -64,7 +64,7 @@ impl CallKind {
         Self::Describe,
     ];
 
-    /// The kind in one word, for tables and keys.
+    /// Returns the kind in one word, for tables and keys.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl CallKind {
     }
 
     pub(super) fn at(self) -> usize {
-        // The first in `ALL` that is equal is the one at its own index.
+        // `ALL` contains each kind once.
         Self::ALL.iter().position(|kind| *kind == self).unwrap_or(0)
     }
 }
@@ -101,15 +101,15 @@ impl fmt::Display for CallKind {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CallReport {
-    /// Calls that were made.
+    /// The number of calls.
     pub made: u64,
-    /// Those of them that failed.
+    /// The number of failed calls.
     pub failed: u64,
-    /// How long they took, the failed ones too. The clock's own cost, some twenty nanoseconds, is in it.
+    /// The durations, including failed calls. They include the cost of the clock, about twenty nanoseconds.
     pub latencies: Latencies,
 }
 
-/// How much memory was in use at one moment.
+/// The memory usage at one moment.
 ///
 /// ```
 /// let none = sublet::trace::Footprint::default();
@@ -118,35 +118,35 @@ pub struct CallReport {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Footprint {
-    /// Bytes taken from the driver.
+    /// The bytes allocated from the driver.
     pub reserved_bytes: u64,
-    /// Bytes of allocations, rounding included.
+    /// The bytes of allocations, including rounding.
     pub used_bytes: u64,
-    /// `VkDeviceMemory` objects.
+    /// The number of `VkDeviceMemory` objects.
     pub memory_count: u64,
-    /// Allocations.
+    /// The number of allocations.
     pub allocation_count: u64,
 }
 
 impl Footprint {
-    /// Bytes that were taken from the driver and that no allocation used.
+    /// Returns the bytes from the driver that no allocation uses.
     #[must_use]
     pub const fn waste_bytes(&self) -> u64 {
         self.reserved_bytes.saturating_sub(self.used_bytes)
     }
 }
 
-/// The memory of one heap, or of all, over a replay.
+/// The memory usage of one heap, or of all, over a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Extremes {
-    /// The most bytes taken from the driver.
+    /// The maximum of bytes allocated from the driver.
     pub peak_reserved_bytes: u64,
-    /// The most bytes of allocations.
+    /// The maximum of bytes of allocations.
     pub peak_used_bytes: u64,
-    /// The memory in use when the bytes taken from the driver first reached their peak.
+    /// The usage when the bytes from the driver first reached their peak.
     pub at_peak: Footprint,
-    /// The memory in use after the last event, before the replay freed what was left.
+    /// The usage after the last event, before the replay freed the rest.
     pub at_end: Footprint,
 }
 
@@ -161,7 +161,7 @@ impl Extremes {
     }
 }
 
-/// How fragmented the free memory was.
+/// The fragmentation of free memory.
 ///
 /// ```
 /// let none = sublet::trace::FreeRanges::default();
@@ -170,16 +170,16 @@ impl Extremes {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct FreeRanges {
-    /// Free ranges in all blocks.
+    /// The number of free ranges in all blocks.
     pub count: u64,
-    /// Their sum in bytes.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// The largest of them in bytes.
+    /// The size of the largest one in bytes.
     pub largest_bytes: u64,
 }
 
 impl FreeRanges {
-    /// The share of the largest range in all free memory, in thousandths. 1000 if the free memory is one range or none.
+    /// Returns the share of the largest range in all free memory, in thousandths. 1000 if there is at most one range.
     #[must_use]
     pub fn largest_per_mille(&self) -> u32 {
         let share = (u128::from(self.largest_bytes) * 1000).checked_div(u128::from(self.bytes));
@@ -187,7 +187,8 @@ impl FreeRanges {
     }
 }
 
-/// The results of a [`Replay`](super::Replay). On one thread everything but the times is the same on every run.
+/// The results of a [`Replay`](super::Replay). If the recording has one thread, everything but the times is the same in
+/// every run.
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
@@ -201,40 +202,40 @@ impl FreeRanges {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ReplayReport {
-    /// Events that were replayed.
+    /// The number of replayed events.
     pub events: u64,
-    /// By [`CallKind`], in the order of [`CallKind::ALL`].
+    /// Indexed like [`CallKind::ALL`].
     pub calls: Vec<CallReport>,
     /// Allocations that succeeded in the recording and failed in the replay.
     pub refused: u64,
-    /// Allocations that failed in the recording. The replay makes these calls again.
+    /// Allocations that failed in the recording. The replay repeats these calls.
     pub refused_in_recording: u64,
-    /// Those of them that succeeded in the replay. They are freed at once.
+    /// Those that failed in the recording but succeeded in the replay. They are freed at once.
     pub granted_after_all: u64,
-    /// Allocations that got dedicated memory.
+    /// Allocations with dedicated memory.
     pub dedicated: u64,
-    /// Allocations that got another memory type than in the recording.
+    /// Allocations in another memory type than in the recording.
     pub other_memory_type: u64,
-    /// Events of allocations, pools, scopes or moves that the replay does not have: because they failed in it, or
-    /// because the recording does not say how they were made.
+    /// Events of allocations, pools, scopes or moves that the replay does not have: they failed in it, or the recording
+    /// does not contain their creation.
     pub unknown: u64,
-    /// Moves that were completed in the recording and not planned in the replay.
+    /// Moves that were completed in the recording but not planned in the replay.
     pub moves_missing: u64,
-    /// All memory.
+    /// The usage of all memory.
     pub memory: Extremes,
-    /// By memory heap.
+    /// The usage of each heap.
     pub heaps: Vec<Extremes>,
-    /// Free memory after the last event.
+    /// The free memory after the last event.
     pub free_ranges: FreeRanges,
-    /// A hash of where each allocation and each move was placed, in order: vector, memory type, block, offset and size.
-    /// Equal placements make equal numbers, on every driver.
+    /// A hash of the place of each allocation and move, in order: vector, memory type, block, offset and size. Equal
+    /// placements have equal hashes, on every driver.
     pub placements: u64,
-    /// The time of all calls together.
+    /// The total duration of all calls.
     pub time: Duration,
 }
 
 impl ReplayReport {
-    /// The calls of one kind.
+    /// Returns the calls of one kind.
     #[must_use]
     pub fn call(&self, kind: CallKind) -> CallReport {
         self.calls.get(kind.at()).cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The device of a recording, simulated.
+//! Simulates the device of a recording.
 
 use crate::allocator::{AllocatorCreateInfo, DebugSettings, Tracking};
 use crate::create_info::AllocatorCreateFlags as Flags;
@@ -7,11 +7,11 @@ use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile}
 use sublet_sim::{Gpu, GpuBuilder, Profile};
 
 impl Header {
-    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and maximum count
-    /// of allocations. Everything else is that of the nearest of [`profiles::ALL`](crate::sim::profiles::ALL). If that
-    /// profile agrees with the recording, it is the result.
+    /// Returns a profile of the recorded device: its heaps, memory types, granularity, atom size and maximum number of
+    /// allocations. Other properties come from the closest of [`profiles::ALL`](crate::sim::profiles::ALL). If that
+    /// profile matches the recording, it is returned itself.
     ///
-    /// The profile stays until the process ends. Equal devices share one.
+    /// The profile lives until the process ends. Equal devices share one.
     #[must_use]
     pub fn profile(&self) -> &'static Profile {
         let heap = |heap: &super::super::Heap| HeapProfile { size: heap.size, flags: heap.flags };
@@ -43,14 +43,14 @@ impl Header {
         })
     }
 
-    /// A simulated GPU that poses as the recorded device; see [`Self::profile`].
+    /// Returns a simulated GPU with the recorded device's profile: see [`Self::profile`].
     #[must_use]
     pub fn simulated(&self) -> GpuBuilder {
         Gpu::builder(self.profile())
     }
 
-    /// The create-info of an allocator like the recorded one on a simulated GPU: with its flags, as far as the GPU
-    /// supports them, its block sizes and limits, and those of its debug settings that change placement.
+    /// Returns the create-info of an allocator like the recorded one, on a simulated GPU. It has the recorded flags
+    /// that the GPU supports, the block sizes and limits, and the debug settings that affect placement.
     ///
     /// ```
     /// # use sublet::{Allocator, trace::Header};
@@ -65,7 +65,7 @@ impl Header {
         let info = AllocatorCreateInfo::for_gpu(gpu);
         let heaps = gpu.profile().heaps.len().min(self.heap_size_limits.len());
         let types = gpu.profile().types.len().min(self.block_sizes.len());
-        // A made-up header may have no version.
+        // A hand-made header may have no version.
         let asked = if self.api_version == 0 { info.api_version } else { self.api_version };
         AllocatorCreateInfo {
             flags: (info.flags | Flags::KEEP_ONLY_LAST_BLOCK) & self.flags,

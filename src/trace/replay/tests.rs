@@ -50,7 +50,7 @@ fn small_pool() -> PoolSettings {
     PoolSettings { block_size: 256 * KIB, max_block_count: 1, ..PoolSettings::default() }
 }
 
-/// The results on lavapipe, which has one memory type. Checks that nothing is left.
+/// Returns the results on lavapipe, which has one memory type. Checks that nothing is left.
 fn replayed(trace: &Trace) -> ReplayReport {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device are live, and outlive the allocator.
@@ -201,7 +201,7 @@ fn a_replay_that_is_dropped_at_any_event_leaves_nothing() {
     assert!(report.moves_missing < 5, "some were planned here, too");
 }
 
-/// As in the C interface, where a program may unmap an allocation after a move.
+/// Like the C interface, where a program may unmap an allocation after a move.
 #[test]
 fn mappings_go_along_with_what_is_moved() {
     let defragmentation = DefragmentationNumber(0);
@@ -310,7 +310,7 @@ fn a_header_of_nonsense_is_a_device_all_the_same() {
 fn the_same_device_has_the_same_profile_and_a_known_one_its_own() {
     for profile in sublet_sim::profiles::ALL {
         let gpu = Gpu::new(profile);
-        // SAFETY: the physical device is of this live instance.
+        // SAFETY: the physical device belongs to this live instance.
         let said = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
         let mut header = Header {
             device_name: profile.device_name.into(),

@@ -1,4 +1,4 @@
-//! Translates the memory types of the recorded device to those of another device.
+//! Maps the memory types of the recorded device to those of another device.
 
 use ash::vk;
 
@@ -8,9 +8,9 @@ use crate::record::header::{Header, MemoryType};
 /// The memory types that replace each type of the recorded device.
 #[derive(Debug)]
 pub(super) struct Translation {
-    /// By memory type of the recording: a mask of types of this device. `None` if the device is like the recorded one.
+    /// Indexed by recorded memory type: a mask of types of this device. `None` if the devices are equal.
     types: Option<Vec<u32>>,
-    /// A mask of all types of the recording.
+    /// A mask of all recorded types.
     all_there: u32,
 }
 
@@ -41,21 +41,22 @@ impl Translation {
         Self { types: (!is_same).then_some(types), all_there: all(there.len()) }
     }
 
-    /// Translates a mask of a resource or a program. All types become all; otherwise each becomes those most like it.
+    /// Translates the mask of a resource or a program. All types become all; otherwise each becomes the most similar
+    /// ones.
     pub(super) fn bits(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
         if there & self.all_there == self.all_there {
             return u32::MAX;
         }
         let chosen = types.iter().enumerate().filter(|(index, _)| there & (1 << index) != 0);
-        // A mask that names no type of the recording leaves none.
+        // The mask contains no type of the recording.
         match chosen.fold(0, |bits, (_, here)| bits | here) {
             0 => u32::MAX,
             bits => bits,
         }
     }
 
-    /// Translates the mask of types that a program allows. 0 stands for all.
+    /// Translates the mask of types that a program allows. 0 means all.
     pub(super) fn wish(&self, there: u32) -> u32 {
         match self.types {
             Some(_) if there != 0 => self.bits(there),
@@ -63,7 +64,7 @@ impl Translation {
         }
     }
 
-    /// Translates one type, to the first of those most like it.
+    /// Translates one type to the first of the most similar ones.
     pub(super) fn one(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
         let here = types.get(index(there));
@@ -71,7 +72,7 @@ impl Translation {
     }
 }
 
-/// A mask of the types that have most of these flags; of those, the ones with the fewest others.
+/// Returns a mask of the types that have most of these flags; of those, the ones with the fewest others.
 fn like(flags: vk::MemoryPropertyFlags, here: &[vk::MemoryType]) -> u32 {
     let likeness = |kind: &vk::MemoryType| {
         let common = (kind.property_flags & flags & LOOKED_AT).as_raw().count_ones();
