@@ -1,14 +1,14 @@
-//! Numbers and texts as bytes, and back.
+//! Encodes and decodes numbers and texts.
 
 use crate::base::cast::{host_size, widen};
 
-/// Something that takes bytes.
+/// A destination of bytes.
 pub(crate) trait Put {
     fn byte(&mut self, byte: u8);
 
     fn bytes(&mut self, bytes: &[u8]);
 
-    /// Seven bits to a byte, the lowest first; all bytes but the last have their highest bit set.
+    /// Writes a number as LEB128: seven bits per byte, lowest first; all bytes but the last have their highest bit set.
     #[inline(always)]
     fn number(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -23,7 +23,7 @@ pub(crate) trait Put {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// A byte that says whether a number follows, and the number.
+    /// Writes a flag byte, and the number if there is one.
     #[inline]
     fn optional(&mut self, value: Option<u64>) {
         self.byte(value.is_some().into());
@@ -32,14 +32,14 @@ pub(crate) trait Put {
         }
     }
 
-    /// The number of bytes, and the bytes.
+    /// Writes the number of bytes, and the bytes.
     #[inline(always)]
     fn text(&mut self, text: &str) {
         self.number(widen(text.len()));
         self.bytes(text.as_bytes());
     }
 
-    /// 0 for none; else one more than the number of bytes, and the bytes.
+    /// Writes 0 for none; otherwise the number of bytes plus one, and the bytes.
     #[inline]
     fn optional_text(&mut self, text: Option<&str>) {
         match text {
@@ -62,14 +62,14 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Why bytes could not be read.
+/// The error of reading bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wrong {
     /// The bytes end too early.
     TooFew,
-    /// A number is longer or larger than it may be.
+    /// A number exceeds its range.
     Number,
-    /// A text is not UTF-8.
+    /// A text is not valid UTF-8.
     Text,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Take<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes that were read.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -151,7 +151,7 @@ impl<'a> Take<'a> {
         if self.flag()? { self.number().map(Some) } else { Ok(None) }
     }
 
-    /// A count, and as many elements. Each takes at least a byte, which bounds what is reserved for them.
+    /// Reads a count, and as many elements. Each takes at least one byte, which bounds the reserved memory.
     pub(crate) fn list<V>(
         &mut self,
         mut one: impl FnMut(&mut Self) -> Result<V, Wrong>,

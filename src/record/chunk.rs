@@ -10,14 +10,14 @@ pub(crate) const VERSION: u8 = 1;
 /// Bytes of a chunk before its payload.
 pub(crate) const CHUNK_HEADER_BYTES: usize = 36;
 
-/// What a chunk is for.
+/// The kind of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// The first: the device and the allocator.
+    /// The first chunk: describes the device and the allocator.
     Head,
-    /// Calls.
+    /// Records of calls.
     Calls,
-    /// The last: how many records and chunks the file has.
+    /// The last chunk: the number of records and chunks in the file.
     Last,
 }
 
@@ -35,10 +35,10 @@ impl Kind {
     }
 }
 
-/// One moment on two clocks. Both start with the recording.
+/// A point in time on two clocks, relative to the start of the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Point {
-    /// On the clock of the records.
+    /// Time on the clock of the records.
     pub(crate) ticks: u64,
     pub(crate) nanoseconds: u64,
 }
@@ -47,16 +47,16 @@ pub(crate) struct Point {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkHeader {
     pub(crate) kind: Kind,
-    /// From 0 on.
+    /// Counted from 0.
     pub(crate) number: u32,
-    /// How many records the payload has.
+    /// The number of records in the payload.
     pub(crate) records: u32,
-    /// When the chunk was closed.
+    /// The time at which the chunk was closed.
     pub(crate) point: Point,
 }
 
 impl ChunkHeader {
-    /// The bytes of the header of `payload`.
+    /// Encodes the header of `payload`.
     pub(crate) fn to_bytes(self, payload: &[u8]) -> [u8; CHUNK_HEADER_BYTES] {
         let mut bytes = [0; CHUNK_HEADER_BYTES];
         bytes[0..4].copy_from_slice(&self.kind.mark());
@@ -70,7 +70,8 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads a header: itself, the length of its payload in bytes, and the checksum. The error is an unknown mark.
+    /// Decodes a header. Returns it with the length of its payload in bytes, and the checksum. The error is an unknown
+    /// mark.
     pub(crate) fn of_bytes(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<(Self, u32, u32), [u8; 4]> {
         let mark = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let word = |at| u32::from_le_bytes(mark(at));
@@ -81,7 +82,7 @@ impl ChunkHeader {
     }
 }
 
-/// The checksum of a chunk: over its header without the checksum, and its payload.
+/// Returns the checksum of a chunk: over its header without the checksum, and its payload.
 pub(crate) fn checksum(header: &[u8], payload: &[u8]) -> u32 {
     crc32(&[header, payload])
 }

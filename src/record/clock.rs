@@ -1,22 +1,21 @@
-//! A clock that takes a few nanoseconds to read, and the points that relate it to real time.
+//! A clock that takes a few nanoseconds to read, and points that relate it to real time.
 
 use std::time::Instant;
 
 use super::chunk::Point;
 use crate::base::cast::nanoseconds;
 
-/// The processor's counter of cycles at its nominal speed. All processors of the last fifteen years count at one rate,
-/// whatever their speed. For others, the point in each chunk keeps the error small.
+/// Reads the CPU's time stamp counter. CPUs of the last fifteen years count at a constant rate, independent of their
+/// frequency. On others, the point in each chunk bounds the error.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[expect(unsafe_code, reason = "reads the counter of the processor")]
 #[inline(always)]
 pub(super) fn ticks() -> u64 {
-    // SAFETY: every x86_64 processor has the instruction. An operating system may forbid it to programs; those that
-    // Vulkan runs on do not.
+    // SAFETY: every x86_64 CPU has the instruction. An operating system could disable it, but none with Vulkan does.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline]
 pub(super) fn ticks() -> u64 {
@@ -24,7 +23,7 @@ pub(super) fn ticks() -> u64 {
     nanoseconds(FIRST.get_or_init(Instant::now).elapsed())
 }
 
-/// When a recording began.
+/// The start of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) ticks: u64,
@@ -36,7 +35,7 @@ impl Start {
         Self { instant: Instant::now(), ticks: ticks() }
     }
 
-    /// This moment on both clocks, not before the tick `last`.
+    /// Returns the current time on both clocks, at least the tick `last`.
     pub(super) fn point(&self, last: u64) -> Point {
         let nanoseconds = nanoseconds(self.instant.elapsed());
         Point { ticks: ticks().max(last).saturating_sub(self.ticks), nanoseconds }

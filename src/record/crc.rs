@@ -1,8 +1,9 @@
-//! CRC-32 as in Ethernet, zip and PNG: polynomial 0x04C11DB7, reflected, all ones at the start and inverted at the end.
+//! CRC-32 as in Ethernet, zip and PNG: polynomial 0x04C11DB7, reflected, initialised with ones, inverted at the end.
 
 use crate::base::cast::index;
 
-/// `TABLES[n][byte]` is what a byte adds to the checksum `n` bytes later, so that one step takes eight bytes.
+/// `TABLES[n][byte]` is the contribution of a byte to the checksum `n` bytes later, so that one step processes eight
+/// bytes.
 static TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -31,7 +32,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The checksum of several pieces, as if they were one.
+/// Returns the checksum of the concatenated pieces.
 pub(crate) fn crc32(pieces: &[&[u8]]) -> u32 {
     !pieces.iter().fold(u32::MAX, |crc, piece| add(crc, piece))
 }
@@ -61,7 +62,7 @@ fn add(mut crc: u32, bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// Bit by bit, as the definition has it.
+    /// Bit by bit, as in the definition.
     fn slowly(bytes: &[u8]) -> u32 {
         !bytes.iter().fold(u32::MAX, |crc, &byte| {
             (0..8).fold(
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn it_is_the_checksum_of_zip() {
-        // The check value that the catalogues of such checksums give.
+        // The check value in catalogues of CRCs.
         assert_eq!(crc32(&[b"123456789"]), 0xCBF4_3926);
         assert_eq!(crc32(&[b"1234", b"", b"56789"]), 0xCBF4_3926);
         assert_eq!(crc32(&[]), 0);

@@ -1,7 +1,7 @@
-//! Records as bytes: the body of each, after the operation and the time.
+//! Encodes the body of records, which follows the operation and the time.
 //!
-//! Everything that writes an allocation is inlined: a called function would keep the cursor in memory, and the call
-//! would cost more than its work.
+//! All functions on the path of an allocation are inlined: a call would force the cursor into memory, and cost more
+//! than its work.
 
 use super::bytes::Put;
 use super::raw::{
@@ -10,7 +10,7 @@ use super::raw::{
 use crate::base::cast::widen;
 use crate::operations::operations;
 
-/// The first byte of an entry that is no record: it names the thread of the records after it.
+/// The first byte of an entry that is not a record: it sets the thread of the records after it.
 pub(crate) const THREAD: u8 = 0x01;
 
 macro_rules! codes {
@@ -26,7 +26,7 @@ macro_rules! codes {
             #[cfg(all(test, not(loom)))]
             pub(crate) const ALL: &[Self] = &[$(Self::$other,)* $(Self::$name,)*];
 
-            /// The first byte of the record.
+            /// Returns the first byte of the record.
             #[inline(always)]
             pub(crate) const fn code(self) -> u8 {
                 match self {
@@ -56,7 +56,7 @@ operations!(codes);
 
 /// A field of a record.
 pub(crate) trait Field: Copy {
-    /// Bytes of text.
+    /// Returns the number of text bytes.
     #[inline(always)]
     fn text_bytes(self) -> usize {
         0
@@ -112,13 +112,13 @@ impl Field for Option<&str> {
     }
 }
 
-/// Bits of the first word of an allocation's body.
+/// The bits of the first word of an allocation's body.
 pub(crate) mod bit {
     /// The kind of the resource, in three bits.
     pub(crate) const KIND_SHIFT: u32 = 0;
     /// The memory usage, in four bits.
     pub(crate) const USAGE_SHIFT: u32 = 3;
-    /// It is known whether the device does more than copy.
+    /// The device access is known.
     pub(crate) const ACCESS_KNOWN: u32 = 1 << 7;
     /// The device does more than copy.
     pub(crate) const ACCESS: u32 = 1 << 8;
@@ -126,7 +126,7 @@ pub(crate) mod bit {
     pub(crate) const PREFERS_DEDICATED: u32 = 1 << 10;
     pub(crate) const REQUIRES_DEDICATED: u32 = 1 << 11;
     pub(crate) const CHAIN: u32 = 1 << 12;
-    /// From here on: the record has the field.
+    /// From here on, a set bit means that the record has the field.
     pub(crate) const RESOURCE_USAGE: u32 = 1 << 16;
     pub(crate) const FLAGS: u32 = 1 << 17;
     pub(crate) const REQUIRED: u32 = 1 << 18;
@@ -138,17 +138,17 @@ pub(crate) mod bit {
     pub(crate) const MIN_ALIGNMENT: u32 = 1 << 24;
     pub(crate) const USER_DATA: u32 = 1 << 25;
     pub(crate) const NAME: u32 = 1 << 26;
-    /// All bits that have a meaning.
+    /// All assigned bits.
     pub(crate) const KNOWN: u32 = ((1 << 13) - 1) | (((1 << 27) - 1) & !((1 << 16) - 1));
 }
 
-/// The priority that is left out.
+/// The default priority, which is omitted.
 pub(crate) const USUAL_PRIORITY: f32 = 0.5;
-/// The generation that is left out: that of a vector in its first use.
+/// The default generation, which is omitted: that of a vector in its first use.
 pub(crate) const USUAL_GENERATION: u32 = 1;
-/// The byte for the alignment 0.
+/// The byte for alignment 0.
 pub(crate) const ALIGNMENT_ZERO: u8 = 64;
-/// The byte for an alignment that is no power of two: the number follows.
+/// The byte for an alignment that is not a power of two: the number follows.
 pub(crate) const ALIGNMENT_OTHER: u8 = 65;
 
 #[inline(always)]
@@ -170,7 +170,7 @@ fn odd_alignment(put: &mut impl Put, alignment: u64) {
     }
 }
 
-/// The place of an allocation.
+/// Writes the place of an allocation.
 #[inline(always)]
 pub(crate) fn place(put: &mut impl Put, place: &Place) {
     let more = place.generation != USUAL_GENERATION || place.shard != 0;
@@ -183,13 +183,13 @@ pub(crate) fn place(put: &mut impl Put, place: &Place) {
     put.number(place.key >> 32);
 }
 
-/// The place of a pool.
+/// Writes the place of a pool.
 pub(crate) fn pool_place(put: &mut impl Put, pool: PoolPlace) {
     put.number(pool.vector.into());
     put.number(pool.generation.into());
 }
 
-/// What the resource needed and the program asked for, of an allocation that was made or failed.
+/// Writes the requirements of the resource and the request of the program, for an allocation that succeeded or failed.
 #[inline(always)]
 pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>) {
     let set = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
@@ -216,7 +216,7 @@ pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>
     put.number(needs.size);
     alignment(put, needs.alignment);
     put.number(needs.memory_type_bits.into());
-    // One test for an ordinary allocation.
+    // Fast path: an ordinary allocation needs only this test.
     if word >> 16 == 0 {
         return;
     }
@@ -236,7 +236,7 @@ pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>
     }
 }
 
-/// The fields that few allocations have.
+/// Writes the rare fields of a request.
 #[inline(always)]
 fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
     if let Some(pool) = wanted.pool {
@@ -259,14 +259,14 @@ fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
     }
 }
 
-/// What the allocation got.
+/// Writes the result of an allocation.
 #[inline(always)]
 pub(crate) fn granted(put: &mut impl Put, memory_type: u32, granted: &Place) {
     put.number(memory_type.into());
     place(put, granted);
 }
 
-/// An allocation that lived when the recording began.
+/// Writes an allocation that existed when the recording began.
 pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     place(put, &existing.place);
     put.number(existing.memory_type.into());
@@ -279,7 +279,7 @@ pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     put.optional_text(existing.name);
 }
 
-/// The size of a range, plus 1. `vk::WHOLE_SIZE` wraps to 0.
+/// Returns the size of a range plus 1. `vk::WHOLE_SIZE` wraps to 0.
 pub(crate) const fn size(bytes: u64) -> u64 {
     bytes.wrapping_add(1)
 }

@@ -1,19 +1,20 @@
-//! What can go wrong with a recording.
+//! Errors of recordings.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a recording did not begin.
+/// The recording did not begin.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartRecordingError {
-    /// The allocator records already. Stop that recording first, also if it has failed: stopping returns its error.
+    /// The allocator is already recording. Stop that recording first, even if it has failed: stopping returns its
+    /// error.
     Recording,
-    /// The thread that writes could not be started.
+    /// The writer thread could not be started.
     Thread(io::Error),
-    /// The file could not be made.
+    /// The file could not be created.
     Create(io::Error),
 }
 
@@ -36,17 +37,17 @@ impl Error for StartRecordingError {
     }
 }
 
-/// Why a recording is incomplete.
+/// The recording is incomplete.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StopRecordingError {
-    /// The allocator does not record.
+    /// The allocator is not recording.
     NotRecording,
-    /// The sink failed to write. What it wrote before is a trace without an end.
+    /// The sink failed to write. The bytes before are a trace without an end.
     Write(io::Error),
     /// The sink panicked.
     Panicked,
-    /// The sink itself stopped the recording. It cannot wait for bytes that it has still to write.
+    /// The sink itself stopped the recording. It cannot wait for bytes that it has yet to write.
     InSink,
 }
 
@@ -70,14 +71,14 @@ impl Error for StopRecordingError {
     }
 }
 
-/// What a finished recording has written.
+/// The figures of a finished recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RecordingSummary {
-    /// Records of the trace: one for everything that lived when it began, and one for each call.
+    /// The number of records: one for each object that existed at the start, and one for each call.
     pub records: u64,
-    /// Size of the trace in bytes.
+    /// The size of the trace in bytes.
     pub bytes: u64,
-    /// How long the recording lasted.
+    /// The duration of the recording.
     pub duration: Duration,
 }

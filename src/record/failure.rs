@@ -1,9 +1,9 @@
-//! The numbers that errors have in a trace.
+//! The error numbers in a trace.
 
 use crate::error::{AllocationError, MemoryError};
 
-/// The number of an error; 0 for one that has none. A number never gets another meaning: 18 was that of a request
-/// above `maxMemoryAllocationSize`, which is the driver's to answer now.
+/// Returns the number of an error; 0 if it has none. Numbers are never reassigned: 18 was a request above
+/// `maxMemoryAllocationSize`, which now goes to the driver.
 pub(crate) fn failure_number(error: &AllocationError) -> u8 {
     match error {
         AllocationError::ZeroSize => 1,
@@ -12,7 +12,7 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::Contradiction(_) => 4,
         AllocationError::NoMemoryType(_) => 5,
         AllocationError::PoolMemoryType { .. } => 6,
-        // A foreign request is not recorded.
+        // A request with a foreign pool is not recorded.
         AllocationError::ForeignPool => 7,
         AllocationError::UpperAddress { .. } => 8,
         AllocationError::UpperAddressInRing => 9,

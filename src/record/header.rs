@@ -1,4 +1,4 @@
-//! What a trace says of the device and the allocator.
+//! The description of the device and the allocator in a trace.
 
 use ash::vk;
 
@@ -9,7 +9,7 @@ use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 /// A memory heap of the device in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Heap {
-    /// Size in bytes, as the driver reports it, without the allocator's limit.
+    /// The size in bytes, as the driver reports it, without the allocator's limit.
     pub size: u64,
     /// Its flags.
     pub flags: vk::MemoryHeapFlags,
@@ -24,7 +24,7 @@ pub struct MemoryType {
     pub flags: vk::MemoryPropertyFlags,
 }
 
-/// The program, the device and the allocator that a trace is of: enough to pose as that device.
+/// The program, the device and the allocator of a trace: enough to simulate that device.
 ///
 /// ```
 /// # use sublet::*;
@@ -40,13 +40,13 @@ pub struct MemoryType {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Header {
-    /// The version of this library that recorded.
+    /// The version of the recording library.
     pub library_version: Box<str>,
-    /// The file name of the program; empty if it could not be found out.
+    /// The file name of the program; empty if unknown.
     pub program: Box<str>,
     /// The program's process id.
     pub process: u32,
-    /// When the recording began: seconds since the beginning of 1970, UTC.
+    /// The start of the recording in seconds since 1970, UTC.
     pub started: u64,
     /// `deviceName`.
     pub device_name: Box<str>,
@@ -70,15 +70,15 @@ pub struct Header {
     pub non_coherent_atom_size: u64,
     /// `maxMemoryAllocationCount` of the device.
     pub max_memory_allocation_count: u32,
-    /// The version of Vulkan that the allocator was made for.
+    /// The Vulkan version that the allocator was created for.
     pub api_version: u32,
     /// The allocator's flags.
     pub flags: AllocatorCreateFlags,
-    /// Bytes of a block in a large heap; 0 for the default.
+    /// The size of a block in a large heap in bytes; 0 for the default.
     pub preferred_large_heap_block_size: u64,
-    /// The most bytes that the allocator takes of each heap. Heaps beyond the end of the list have no limit.
+    /// The memory limit of each heap in bytes. Heaps beyond the end of the list have no limit.
     pub heap_size_limits: Vec<u64>,
-    /// How many empty blocks each memory type kept when the allocator was made.
+    /// The number of empty blocks that each memory type kept when the allocator was created.
     pub empty_blocks_kept: u32,
     /// Bits of [`Tracking`](crate::Tracking).
     pub tracking: u32,
@@ -90,18 +90,18 @@ pub struct Header {
     pub min_buffer_image_granularity: u64,
     /// [`DebugSettings::exceed_max_allocation_count`](crate::DebugSettings::exceed_max_allocation_count).
     pub exceed_max_allocation_count: bool,
-    /// By memory type: [`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes).
+    /// Indexed by memory type: [`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes).
     pub block_sizes: Vec<BlockSizes>,
 }
 
 impl Header {
-    /// Writes the payload of the first chunk.
+    /// Encodes the payload of the first chunk.
     pub(crate) fn encode(&self, put: &mut impl Put) {
         put.text(&self.library_version);
         put.text(&self.program);
         put.number(self.process.into());
         put.number(self.started);
-        // Reserved: the files recorded so far have a flag here.
+        // Reserved: existing files have a flag here.
         put.byte(0);
         put.text(&self.device_name);
         put.number(self.vendor_id.into());
@@ -135,7 +135,7 @@ impl Header {
         put.byte(self.always_dedicated.into());
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
-        // Left out where it is empty, as in most allocators.
+        // Omitted if empty, as in most allocators.
         if !self.block_sizes.is_empty() {
             put.number(widen(self.block_sizes.len()));
             for sizes in &self.block_sizes {
@@ -145,9 +145,9 @@ impl Header {
         }
     }
 
-    /// Reads the payload of the first chunk. Fields that a later writer appended are ignored.
+    /// Decodes the payload of the first chunk. Fields that a later writer appended are ignored.
     pub(crate) fn decode(take: &mut Take<'_>) -> Result<Self, Wrong> {
-        // The order of the file is the order of the fields.
+        // The file has the fields in declaration order.
         Ok(Self {
             library_version: take.text()?.into(),
             program: take.text()?.into(),
@@ -185,7 +185,7 @@ impl Header {
             always_dedicated: take.flag()?,
             min_buffer_image_granularity: take.number()?,
             exceed_max_allocation_count: take.flag()?,
-            // Left out where it is empty.
+            // Omitted if empty.
             block_sizes: match take.rest() {
                 0 => Vec::new(),
                 _ => take.list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,

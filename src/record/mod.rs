@@ -1,7 +1,7 @@
-//! How a recording is written: the bytes of a trace, and their way from the calls of a program to a sink.
+//! Writes recordings: encodes the calls of a program, and passes the bytes to a sink.
 //!
-//! This module knows numbers and bytes, and not what an allocation is: the allocator above fills in the values.
-//! [`trace`](crate::trace) reads the bytes again, and describes the format.
+//! This module handles numbers and bytes, and does not know allocations: the allocator above provides the values.
+//! [`trace`](crate::trace) decodes the bytes, and documents the format.
 //!
 //! ```text
 //!   call ──> record ─> payload ─full─> queue ──> writer's thread ──> sink
@@ -10,10 +10,10 @@
 //!                        spare payloads <┘
 //! ```
 //!
-//! - R1: every thread puts its records under one lock, so that all threads agree on the order of the file.
-//! - R2: a payload that is not full is sent to the sink four times a second, so that a program that ends suddenly loses
-//!   little.
-//! - R3: a sink that fails or panics ends the recording, and nothing else. Stopping the recording returns the error.
+//! - R1: every thread adds its records under one lock, so the file has one order for all threads.
+//! - R2: a partial payload is sent to the sink four times a second, so that a program that ends suddenly loses little.
+//! - R3: a sink that fails or panics ends the recording, and affects nothing else. Stopping the recording returns the
+//!   error.
 
 pub(crate) mod bytes;
 pub(crate) mod chunk;

@@ -2,7 +2,7 @@
 
 use crate::create_info::PoolParameters;
 
-/// Where an allocation is. It names the allocation for as long as that lives.
+/// The place of an allocation. It identifies the allocation for its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Place {
     pub(crate) vector: u32,
@@ -12,22 +12,22 @@ pub(crate) struct Place {
     pub(crate) key: u64,
 }
 
-/// The vector of a pool, and which use of that vector.
+/// The vector of a pool, and its generation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct PoolPlace {
     pub(crate) vector: u32,
     pub(crate) generation: u32,
 }
 
-/// What a resource needs.
+/// The requirements of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RawNeeds {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) memory_type_bits: u32,
-    /// The resource's kind as in a tag, 0 to 4.
+    /// The kind of the resource as in a tag, 0 to 4.
     pub(crate) kind: u32,
-    /// The resource's usage as in a tag.
+    /// The usage of the resource as in a tag.
     pub(crate) usage: u32,
     pub(crate) device_access: Option<bool>,
     pub(crate) device_address: bool,
@@ -35,11 +35,11 @@ pub(crate) struct RawNeeds {
     pub(crate) requires_dedicated: bool,
 }
 
-/// What the program asked for.
+/// The request of the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RawWanted<'a> {
     pub(crate) flags: u32,
-    /// 0 to 9.
+    /// In the range 0 to 9.
     pub(crate) usage: u32,
     pub(crate) required: u32,
     pub(crate) preferred: u32,
@@ -53,7 +53,7 @@ pub(crate) struct RawWanted<'a> {
     pub(crate) has_chain: bool,
 }
 
-/// An allocation that lived when the recording began.
+/// An allocation that existed when the recording began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RawExisting<'a> {
     pub(crate) place: Place,
@@ -67,7 +67,7 @@ pub(crate) struct RawExisting<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// A pool, and whether it has a `pNext` chain.
+/// A pool; the flag is true if it has a `pNext` chain.
 pub(crate) type RawPool<'a> = PoolParameters<&'a str, bool>;
 
 /// A scope.
@@ -79,11 +79,11 @@ pub(crate) struct RawScope<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// The beginning of a defragmentation.
+/// The start of a defragmentation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RawBegin<'a> {
     pub(crate) number: u32,
-    /// 0 to 3.
+    /// In the range 0 to 3.
     pub(crate) algorithm: u32,
     pub(crate) memory_type_bits: u32,
     pub(crate) max_bytes: u64,
@@ -95,11 +95,11 @@ pub(crate) struct RawBegin<'a> {
 /// The outcome of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RawOutcome {
-    /// The allocation is at this place now.
+    /// The allocation is now at this place.
     Completed(Place),
     Ignored,
     Freed,
     RolledBack,
-    /// The record before said that the move was completed, and it was not.
+    /// An earlier record reported the move as completed, but it failed.
     Failed(Place),
 }

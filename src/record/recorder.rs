@@ -1,5 +1,5 @@
-//! Takes records: each goes into a payload, under a lock that is held for some nanoseconds, so that all threads agree
-//! on one order.
+//! Collects records in payloads, under a lock that is held for some nanoseconds. The lock defines one order for all
+//! threads.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use super::thread as threads;
 use super::writer;
 use crate::base::sync::{CoreGuard, CoreMutex};
 
-/// Payloads of a recording. They bound how many bytes wait for the sink.
+/// The number of payloads of a recording. They bound the bytes that wait for the sink.
 const PAYLOADS: usize = 16;
 /// The number of no thread.
 const NOBODY: u32 = u32::MAX;
@@ -28,12 +28,12 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Closed,
-    /// The recording begins with what lives already. All other records wait until that is written.
+    /// The recording first writes the existing objects. All other records wait until that is done.
     Opening,
     Open,
 }
 
-/// A payload on its way to the sink.
+/// A payload for the sink.
 #[derive(Debug)]
 pub(super) struct Full {
     pub(super) payload: Payload,
@@ -44,13 +44,13 @@ pub(super) struct Full {
 
 #[derive(Debug)]
 struct Hot {
-    /// A record without a text fits if it begins before here; 0 unless open.
+    /// The last position at which a record without a text may begin; 0 unless open.
     limit: usize,
     at: usize,
     last_ticks: u64,
     thread: u32,
     records: u32,
-    /// Empty only while closed.
+    /// `None` only while closed.
     payload: Option<Payload>,
     state: State,
     total: u64,
@@ -80,7 +80,7 @@ impl Hot {
         }
     }
 
-    /// Puts one record into the payload, which has room for it.
+    /// Writes one record into the payload, which has space for it.
     #[inline(always)]
     fn put(&mut self, operation: Operation, thread: u32, ticks: u64, body: impl FnOnce(&mut Cursor<'_>)) {
         let (Some(payload), Ok(at)) = (self.payload.as_mut(), u16::try_from(self.at)) else { return };
@@ -91,7 +91,7 @@ impl Hot {
             cursor.number(thread.into());
         }
         cursor.byte(operation.code());
-        // A thread may read the clock and then wait for the lock. Its record gets the time of the record before it.
+        // A thread may read the clock and then wait for the lock. Its record then gets the time of the previous record.
         let passed = ticks.saturating_sub(self.last_ticks);
         self.last_ticks += passed;
         cursor.number(passed);
@@ -100,7 +100,8 @@ impl Hot {
         self.records += 1;
     }
 
-    /// Sends the payload to the writer, if it has a record and another payload can take its place. The last needs none.
+    /// Sends the payload to the writer, if it has a record and another payload can replace it. The last needs no
+    /// replacement.
     fn close_payload(&mut self, last: bool) -> bool {
         if self.records == 0 || !last && self.spare.is_empty() {
             return false;
@@ -121,7 +122,7 @@ impl Hot {
         self.state == State::Closed
     }
 
-    /// Takes no more records, and sends those that are there to the writer.
+    /// Closes the recording, and sends the remaining records to the writer.
     fn end(&mut self) {
         if !self.is_closed() {
             self.close_payload(true);
@@ -136,18 +137,18 @@ impl Hot {
 }
 
 thread_local! {
-    /// The address of the recorder that this thread writes for.
+    /// The address of the recorder whose writer thread this is.
     static WRITES_FOR: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The writer's thread, until a call has taken its result.
+/// The writer thread, until a call has taken its result.
 type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 
-/// Takes records. An allocator makes one when it first records, and uses it for all its recordings.
+/// Collects records. An allocator creates one for its first recording, and reuses it for later ones.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     hot: CoreMutex<Hot>,
-    /// Held while a thread looks for room, and while room is made, so that no thread misses new room.
+    /// Held while a thread waits for space and while space is made, so that no wake-up is lost.
     gate: Mutex<()>,
     room: Condvar,
     writing: Mutex<Option<Writing>>,
@@ -163,7 +164,7 @@ impl Recorder {
         }
     }
 
-    /// Begins a recording. Until the result is dropped, records of other threads wait. Calls are recorded from the call
+    /// Begins a recording. Records of other threads wait until the result is dropped. Calls are recorded from the call
     /// of `begun` on.
     pub(crate) fn start(
         self: &Arc<Self>,
@@ -203,16 +204,17 @@ impl Recorder {
         }
     }
 
-    /// Ends a recording, and waits until all of it is written. No call is recorded from the call of `ended` on.
+    /// Ends a recording, and waits until everything is written. Calls are no longer recorded from the call of `ended`
+    /// on.
     pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
         if self.is_in_sink() {
-            // The writer's thread cannot wait for itself.
+            // The writer thread cannot wait for itself.
             let mut hot = self.hot.lock();
             hot.end();
             ended();
             return Err(StopRecordingError::InSink);
         }
-        // Held until everything is written: a recording that begins meanwhile would take the payloads of this one.
+        // Held until everything is written, so that no new recording takes the payloads of this one.
         let mut writing = self.writing.lock();
         let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
         let writer = {
@@ -232,8 +234,8 @@ impl Recorder {
         written
     }
 
-    /// Takes a record. `text` is the number of bytes of its texts and lists. Calls `gone` if there is no recording any
-    /// more and none begins.
+    /// Adds a record. `text` is the number of bytes of its texts and lists. Calls `gone` if there is no recording and
+    /// none begins.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -255,28 +257,28 @@ impl Recorder {
         hot.put(operation, thread, ticks, body);
     }
 
-    /// Whether the calling thread is the writer's. It must wait for nothing that only itself can do.
+    /// Returns true on the writer thread, which must not wait for its own progress.
     fn is_in_sink(&self) -> bool {
         WRITES_FOR.get() == std::ptr::from_ref(self).addr()
     }
 
-    /// Marks the calling thread as the writer's.
+    /// Marks the calling thread as the writer.
     pub(super) fn enter_sink(&self) {
         WRITES_FOR.set(std::ptr::from_ref(self).addr());
     }
 
-    /// Whether a recording was begun and its result was not taken yet. No other can begin then.
+    /// Returns true if a recording has begun and its result was not taken yet. No other can begin then.
     pub(crate) fn is_taken(&self) -> bool {
         self.is_in_sink() || self.writing.lock().is_some()
     }
 
-    /// Whether no call is recorded: there is no recording, or it has ended.
+    /// Returns true if calls are not recorded: there is no recording, or it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.hot.lock().is_closed()
     }
 
-    /// Finds room for a record with `text` bytes of text, or returns the lock because there is no recording. `None` for
-    /// calls of the sink itself while there is no room: they are left out.
+    /// Waits for space for a record with `text` bytes of text. Returns the lock as an error if there is no recording.
+    /// Returns `Err(None)` for calls from the sink while there is no space: they are not recorded.
     #[cold]
     #[inline(never)]
     fn make_room<'a>(
@@ -327,19 +329,19 @@ impl Recorder {
         self.room.notify_all();
     }
 
-    /// The next payload to write; if there is none, whether the recording is over.
+    /// Returns the next payload to write. The error is true if the recording is over.
     pub(super) fn next_full(&self) -> Result<Full, bool> {
         let mut hot = self.hot.lock();
         let closed = hot.is_closed();
         hot.full.pop_front().ok_or(closed)
     }
 
-    /// Sends a payload that is not full to the writer.
+    /// Sends a partial payload to the writer.
     pub(super) fn close_payload(&self) {
         self.hot.lock().close_payload(false);
     }
 
-    /// Takes back a payload that was written.
+    /// Returns a written payload for reuse.
     pub(super) fn give_back(&self, payload: Payload) {
         self.hot.lock().spare.push(payload);
         self.made_room();
@@ -355,19 +357,19 @@ impl Recorder {
         self.made_room();
     }
 
-    /// How many records the recording has, and when it began.
+    /// Returns the number of records, and the start of the recording.
     pub(super) fn totals(&self) -> (u64, Start) {
         let hot = self.hot.lock();
         (hot.total, hot.start)
     }
 }
 
-/// A recording that has begun and still writes what lived before.
+/// A recording that has begun and still writes the existing objects.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Opening<'a> {
     recorder: &'a Recorder,
-    /// Held until what lived before is written: no thread can end this recording and begin another one meanwhile.
+    /// Held until the existing objects are written: no thread can end this recording and begin another one meanwhile.
     _writing: parking_lot::MutexGuard<'a, Option<Writing>>,
 }
 
@@ -377,7 +379,7 @@ impl Opening<'_> {
         let thread = threads::number();
         let hot = self.recorder.hot.lock();
         if let Ok(mut hot) = self.recorder.make_room(hot, text, true) {
-            // At the very beginning.
+            // At the start of the recording.
             let ticks = hot.last_ticks;
             hot.put(operation, thread, ticks, body);
         }
@@ -388,7 +390,7 @@ impl Drop for Opening<'_> {
     fn drop(&mut self) {
         {
             let mut hot = self.recorder.hot.lock();
-            // Not if the sink has failed meanwhile.
+            // The sink may have failed meanwhile.
             if hot.state == State::Opening {
                 hot.state = State::Open;
                 hot.limit = LIMIT;
@@ -400,7 +402,7 @@ impl Drop for Opening<'_> {
 
 const LONGEST: usize = LIMIT / 2;
 
-/// A text, cut so that its record fits a payload.
+/// Truncates a text so that its record fits a payload.
 #[inline(always)]
 pub(crate) fn fitting(text: Option<&str>) -> Option<&str> {
     text.map(|text| if text.len() <= LONGEST { text } else { cut(text) })
@@ -413,12 +415,12 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// As many elements of a list, each of at most `bytes`, as fit a payload.
+/// Truncates a list of elements of at most `bytes` each, so that it fits a payload.
 pub(crate) fn fitting_list<V>(list: &[V], bytes: usize) -> &[V] {
     &list[..list.len().min(LIMIT / 2 / bytes)]
 }
 
-/// How many bytes a text takes.
+/// Returns the number of bytes in a text.
 #[inline(always)]
 pub(crate) fn length(text: Option<&str>) -> usize {
     text.map_or(0, str::len)

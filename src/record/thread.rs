@@ -1,4 +1,4 @@
-//! A number for each thread that ever called a recording allocator. No two threads have the same number.
+//! A unique number for each thread that has called a recording allocator.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const NONE: u32 = u32::MAX;
 
 thread_local! {
-    // Without a destructor: it can be read at any time.
+    // It has no destructor, so it can be read at any time.
     static NUMBER: Cell<u32> = const { Cell::new(NONE) };
 }
 
-/// The calling thread's number.
+/// Returns the number of the calling thread.
 #[inline]
 pub(super) fn number() -> u32 {
     let number = NUMBER.get();

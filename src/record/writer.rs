@@ -1,5 +1,5 @@
-//! The thread that writes a recording. Calls of the program wait for a disk only if the disk is slower than the program
-//! for a long time.
+//! The thread that writes a recording. Calls of the program wait for the disk only if it stays slower than the program
+//! for long.
 
 use std::any::Any;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use super::error::{RecordingSummary, StopRecordingError};
 use super::recorder::Recorder;
 use crate::base::cast::widen;
 
-/// The longest time whose records a program loses when it ends suddenly.
+/// The maximum duration whose records are lost when the program ends suddenly.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The payload of a panic may panic when it is dropped. The payload of that second panic is leaked.
+/// Dropping a panic payload may panic again. The payload of that second panic is leaked.
 fn panicked(payload: Box<dyn Any + Send>) -> StopRecordingError {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(again);
