@@ -1,6 +1,6 @@
-//! Where an allocation would go.
+//! The predicted place of an allocation.
 
-/// Where an allocation would go: see [`would_fit`](crate::Allocator::would_fit).
+/// The predicted place of an allocation: see [`would_fit`](crate::Allocator::would_fit).
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -17,22 +17,22 @@ pub struct Fit {
     pub memory_type_index: u32,
     /// Index of its heap.
     pub heap_index: u32,
-    /// A block that there is, another one, or memory of its own.
+    /// An existing block, a new block, or dedicated memory.
     pub place: FitPlace,
-    /// Whether the heap would still be within its budget. What is placed in a block that there is costs nothing, so
-    /// that this says whether the heap is now.
+    /// True if the heap would stay within its budget. An allocation in an existing block needs no new memory, so this
+    /// then describes the current state.
     pub within_budget: bool,
-    /// Bytes in use in the heap now.
+    /// The current usage of the heap in bytes.
     pub usage: u64,
-    /// Bytes that may be in use in the heap.
+    /// The budget of the heap in bytes.
     pub budget: u64,
-    /// Bytes that are free in the blocks of the memory type, pool or scope.
+    /// The free bytes in the blocks of the memory type, pool or scope.
     pub free_bytes: u64,
-    /// Bytes that one allocation could have of these at the most.
+    /// The size of the largest possible allocation in these blocks.
     pub largest_free: u64,
 }
 
-/// What an allocation would be placed in.
+/// The kind of place of an allocation.
 ///
 /// ```
 /// assert_eq!(sublet::FitPlace::NewBlock { size: 7 }.new_bytes(), 7);
@@ -40,22 +40,22 @@ pub struct Fit {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FitPlace {
-    /// A block that there is.
+    /// An existing block.
     Block,
-    /// Another block, which the driver would be asked for.
+    /// A new block from the driver.
     NewBlock {
-        /// Bytes of the block.
+        /// The size of the block in bytes.
         size: u64,
     },
-    /// Memory of its own.
+    /// Dedicated memory.
     Dedicated {
-        /// Bytes of it.
+        /// Its size in bytes.
         size: u64,
     },
 }
 
 impl FitPlace {
-    /// Bytes that the driver would be asked for.
+    /// Returns the number of bytes that the driver would have to allocate.
     #[must_use]
     pub const fn new_bytes(self) -> u64 {
         match self {

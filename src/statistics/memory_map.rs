@@ -1,4 +1,4 @@
-//! What lies where: a picture of every block and chunk, for a program to look at in peace.
+//! A snapshot of all blocks and chunks.
 
 use std::panic::Location;
 
@@ -8,11 +8,11 @@ use super::{DetailedStatistics, TotalStatistics};
 use crate::allocation::{AllocationId, ResourceKind};
 use crate::metadata::Algorithm;
 
-/// Everything that an allocator holds, at one moment: its vectors, their blocks, and the chunks of each block. Made by
-/// [`memory_map`](crate::Allocator::memory_map).
+/// A snapshot of everything that an allocator holds: its vectors, their blocks, and the chunks of each block. Returned
+/// by [`memory_map`](crate::Allocator::memory_map).
 ///
-/// A picture, not a window: nothing is locked while the program looks at it, and what happens meanwhile is not in it.
-/// Each vector is seen at one moment; from one vector to the next other threads may have gone on.
+/// It holds no lock, and does not change afterwards. Each vector is captured at one moment; other threads may run
+/// between two vectors.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -41,7 +41,7 @@ pub struct MemoryMap {
 }
 
 impl MemoryMap {
-    /// Sums over the picture: they agree with it, whatever has happened since.
+    /// Returns the totals of the snapshot.
     ///
     /// # Complexity
     /// O(chunks).
@@ -54,7 +54,7 @@ impl MemoryMap {
         all
     }
 
-    /// As [`Self::allocations`], to enter what the program knows of them.
+    /// [`Self::allocations`] with mutable access, to add data of the program.
     pub fn allocations_mut(&mut self) -> impl Iterator<Item = &mut AllocationEntry> {
         self.vectors.iter_mut().flat_map(|vector| {
             let chunks = vector.blocks.iter_mut().flat_map(|block| &mut block.chunks);
@@ -63,8 +63,7 @@ impl MemoryMap {
         })
     }
 
-    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones
-    /// last.
+    /// Returns every allocation: by vector and block, in the order of offsets, and dedicated ones last.
     pub fn allocations(&self) -> impl Iterator<Item = &AllocationEntry> {
         self.vectors.iter().flat_map(|vector| {
             let chunks = vector.blocks.iter().flat_map(|block| &block.chunks);
@@ -74,7 +73,7 @@ impl MemoryMap {
     }
 }
 
-/// The blocks of one memory type's default vector, or of a pool.
+/// The blocks of a memory type's default vector, or of a pool.
 ///
 /// ```
 /// # use sublet::*;
@@ -96,18 +95,18 @@ pub struct VectorMap {
     pub pool: Option<u32>,
     /// The pool's name.
     pub pool_name: Option<Box<str>>,
-    /// How blocks are divided.
+    /// The algorithm of the blocks.
     pub algorithm: Algorithm,
-    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    /// The size of a block in bytes; the maximum if the allocator chooses the sizes.
     pub block_size: u64,
     /// The blocks, in the order of their ids.
     pub blocks: Vec<BlockMap>,
-    /// The dedicated allocations, in an order that only these calls decide.
+    /// The dedicated allocations, in no specified order.
     pub dedicated: Vec<DedicatedMap>,
 }
 
 impl VectorMap {
-    /// Sums over the picture of this vector.
+    /// Returns the totals of this vector.
     ///
     /// # Complexity
     /// O(chunks).
@@ -133,20 +132,21 @@ impl VectorMap {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockMap {
-    /// The block's number in its vector or pool. It keeps it, and no later block gets it.
+    /// The number of the block in its vector or pool. It is stable, and never reused.
     pub id: u32,
-    /// The device memory that the block is.
+    /// The device memory of the block.
     pub memory: vk::DeviceMemory,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Users of the block's mapping: guards, persistently mapped allocations, and ranges of threads that have such.
+    /// The number of users of the block's mapping: guards, persistently mapped allocations, and ranges that threads
+    /// lease and that contain such.
     pub map_count: u64,
-    /// Used and free chunks, in the order of their offsets. They tile the block.
+    /// Used and free chunks, in the order of their offsets. They cover the block.
     pub chunks: Vec<ChunkMap>,
 }
 
 impl BlockMap {
-    /// Sums over the picture of this block.
+    /// Returns the totals of this block.
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
@@ -158,12 +158,12 @@ impl BlockMap {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ChunkMap {
-    /// Bytes from the start of the block.
+    /// The offset in the block in bytes.
     pub offset: u64,
-    /// Bytes, rounding included.
+    /// The size in bytes, including rounding.
     pub size: u64,
-    /// What is there; `None` if it is free. Where threads have ranges of a block to themselves, neighbours may both be
-    /// free.
+    /// The allocation in the chunk; `None` if it is free. Neighbouring chunks may both be free if threads lease ranges
+    /// of the block.
     pub allocation: Option<AllocationEntry>,
 }
 
@@ -171,31 +171,30 @@ pub struct ChunkMap {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DedicatedMap {
-    /// The device memory, which is the allocation's own.
+    /// The device memory, which contains only this allocation.
     pub memory: vk::DeviceMemory,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Users of its mapping.
+    /// The number of users of its mapping.
     pub map_count: u64,
-    /// What it is for.
+    /// The allocation.
     pub allocation: AllocationEntry,
 }
 
-/// What is known of an allocation in a [`MemoryMap`].
+/// The properties of an allocation in a [`MemoryMap`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AllocationEntry {
     /// The [id](crate::Allocation::id) of the allocation.
     pub id: AllocationId,
-    /// What it is for.
+    /// The kind of its resource.
     pub kind: ResourceKind,
-    /// The lower bits of the `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are kept; 0 if they are not
-    /// known.
+    /// The lower bits of the `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are stored; 0 if unknown.
     pub usage: u32,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// What the caller keeps with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
+    /// The caller's user data, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
     pub user_data: Option<u64>,
-    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    /// The source location of the allocation, with [`Tracking::CALLER`](crate::Tracking::CALLER).
     pub caller: Option<&'static Location<'static>>,
 }

@@ -1,4 +1,4 @@
-//! Sums over blocks and allocations, in VMA's terms.
+//! Totals of blocks and allocations, in VMA's terms.
 
 mod fit;
 mod memory_map;
@@ -10,7 +10,7 @@ pub use total::TotalStatistics;
 
 use crate::metadata::Sizes;
 
-/// How much there is, and how much of it is allocated. Cheap to get: kept up to date.
+/// The number and size of blocks and allocations. Cheap to read, because the figures are kept up to date.
 ///
 /// # Examples
 /// ```
@@ -22,18 +22,18 @@ use crate::metadata::Sizes;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Statistics {
-    /// Blocks: `VkDeviceMemory` objects, or virtual blocks.
+    /// The number of blocks: `VkDeviceMemory` objects, or virtual blocks.
     pub block_count: u64,
-    /// Bytes of the blocks, allocated or not. For virtual blocks: units.
+    /// The size of all blocks in bytes. For virtual blocks: units.
     pub block_bytes: u64,
-    /// Allocations. A dedicated allocation counts as a block and as an allocation.
+    /// The number of allocations. A dedicated allocation counts as a block and as an allocation.
     pub allocation_count: u64,
-    /// Bytes granted to the allocations, what was rounded up included.
+    /// The size of all allocations in bytes, including rounding.
     pub allocation_bytes: u64,
 }
 
 impl Statistics {
-    /// Adds up: `self` is then the sums over the blocks of both.
+    /// Adds the figures of `other`.
     pub const fn add(&mut self, other: &Self) {
         self.block_count += other.block_count;
         self.block_bytes += other.block_bytes;
@@ -41,15 +41,14 @@ impl Statistics {
         self.allocation_bytes += other.allocation_bytes;
     }
 
-    /// Bytes of the blocks that no allocation has.
+    /// Returns the bytes in blocks that are not allocated.
     #[must_use]
     pub const fn unused_bytes(&self) -> u64 {
         self.block_bytes - self.allocation_bytes
     }
 }
 
-/// [`Statistics`], and the extremes of the sizes of allocations and of the ranges between them. Costs a walk over every
-/// chunk.
+/// [`Statistics`], and the extreme sizes of allocations and unused ranges. Visits every chunk.
 ///
 /// # Examples
 /// ```
@@ -66,22 +65,22 @@ impl Statistics {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DetailedStatistics {
-    /// The sums.
+    /// The totals.
     pub statistics: Statistics,
-    /// Ranges that no allocation has, each as long as it gets.
+    /// The number of maximal unused ranges.
     pub unused_range_count: u64,
-    /// The smallest allocation; `u64::MAX` if there is none.
+    /// The size of the smallest allocation; `u64::MAX` if there is none.
     pub allocation_size_min: u64,
-    /// The largest allocation; 0 if there is none.
+    /// The size of the largest allocation; 0 if there is none.
     pub allocation_size_max: u64,
-    /// The smallest unused range; `u64::MAX` if there is none.
+    /// The size of the smallest unused range; `u64::MAX` if there is none.
     pub unused_range_size_min: u64,
-    /// The largest unused range; 0 if there is none.
+    /// The size of the largest unused range; 0 if there is none.
     pub unused_range_size_max: u64,
 }
 
 impl Default for DetailedStatistics {
-    /// Of no block.
+    /// The statistics of no blocks.
     fn default() -> Self {
         Self {
             statistics: Statistics::default(),
@@ -106,13 +105,13 @@ impl DetailedStatistics {
         }
     }
 
-    /// Counts a block; what is in it is to be counted as well.
+    /// Adds a block. Its content must be added separately.
     pub const fn add_block(&mut self, bytes: u64) {
         self.statistics.block_count += 1;
         self.statistics.block_bytes += bytes;
     }
 
-    /// Counts an allocation.
+    /// Adds an allocation.
     pub fn add_allocation(&mut self, bytes: u64) {
         self.statistics.allocation_count += 1;
         self.statistics.allocation_bytes += bytes;
@@ -120,14 +119,14 @@ impl DetailedStatistics {
         self.allocation_size_max = self.allocation_size_max.max(bytes);
     }
 
-    /// Counts a range that no allocation has.
+    /// Adds an unused range.
     pub fn add_unused_range(&mut self, bytes: u64) {
         self.unused_range_count += 1;
         self.unused_range_size_min = self.unused_range_size_min.min(bytes);
         self.unused_range_size_max = self.unused_range_size_max.max(bytes);
     }
 
-    /// Adds up: `self` is then of the blocks of both.
+    /// Adds the figures of `other`.
     pub fn add(&mut self, other: &Self) {
         self.statistics.add(&other.statistics);
         self.unused_range_count += other.unused_range_count;
@@ -137,13 +136,13 @@ impl DetailedStatistics {
         self.unused_range_size_max = self.unused_range_size_max.max(other.unused_range_size_max);
     }
 
-    /// Counts a dedicated allocation, which is a block as well.
+    /// Adds a dedicated allocation, which is also a block.
     pub fn add_dedicated(&mut self, bytes: u64) {
         self.add_block(bytes);
         self.add_allocation(bytes);
     }
 
-    /// Of one block. Each chunk is its bytes, and whether an allocation has it.
+    /// Returns the statistics of one block. Each chunk is its size, and a flag that is true if it is allocated.
     pub fn of_block(bytes: u64, chunks: impl IntoIterator<Item = (u64, bool)>) -> Self {
         let mut all = Self::default();
         all.add_block(bytes);
@@ -157,7 +156,7 @@ impl DetailedStatistics {
         all
     }
 
-    /// Of the blocks of a memory type or a pool, and of the bytes of its dedicated allocations.
+    /// Returns the statistics of the blocks and the dedicated allocations of a memory type or pool.
     pub fn of_vector(
         blocks: impl IntoIterator<Item = Self>,
         dedicated: impl IntoIterator<Item = u64>,

@@ -1,11 +1,11 @@
-//! Detailed statistics of everything at once, by memory type and by heap.
+//! Detailed statistics by memory type, by heap, and in total.
 
 use super::DetailedStatistics;
 use crate::base::cast::index;
 
-/// [`DetailedStatistics`] for each memory type, for each heap, and in all: VMA's `VmaTotalStatistics`, as long as the
-/// device has types and heaps. Made by [`calculate_statistics`](crate::Allocator::calculate_statistics) and by
-/// [`MemoryMap::statistics`](crate::MemoryMap::statistics).
+/// [`DetailedStatistics`] for each memory type, for each heap, and in total: VMA's `VmaTotalStatistics`, but only as
+/// long as the device has types and heaps. Returned by [`calculate_statistics`](crate::Allocator::calculate_statistics)
+/// and by [`MemoryMap::statistics`](crate::MemoryMap::statistics).
 ///
 /// ```
 /// # use sublet::*;
@@ -18,16 +18,16 @@ use crate::base::cast::index;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TotalStatistics {
-    /// By memory type, pools included.
+    /// Indexed by memory type, including pools.
     pub memory_types: Vec<DetailedStatistics>,
-    /// By heap.
+    /// Indexed by heap.
     pub memory_heaps: Vec<DetailedStatistics>,
-    /// In all.
+    /// The total.
     pub total: DetailedStatistics,
 }
 
 impl TotalStatistics {
-    /// Of nothing, on a device with that many memory types and heaps.
+    /// Returns empty statistics for a device with this many memory types and heaps.
     #[must_use]
     pub fn new(memory_types: usize, memory_heaps: usize) -> Self {
         Self {
@@ -37,10 +37,10 @@ impl TotalStatistics {
         }
     }
 
-    /// Adds what the blocks of a memory type, or of a pool, have.
+    /// Adds the statistics of the blocks of a memory type or pool.
     ///
     /// # Panics
-    /// If there is no such memory type, or no such heap.
+    /// If the memory type or the heap is out of range.
     pub fn add(&mut self, memory_type: u32, heap: u32, statistics: &DetailedStatistics) {
         self.memory_types[index(memory_type)].add(statistics);
         self.memory_heaps[index(heap)].add(statistics);
