@@ -15,8 +15,8 @@
 //! - B2: the pool and the group of an occupied slot exist; the counts of both agree with the slots.
 //! - B3: the ready sets of a group are chained by pool, and `mask` contains the pools with non-empty chains.
 //! - B4: `with_room`, `with_ready` and `idle` contain exactly the pools that have room, have ready sets, or have no
-//!   live sets. A sealed pool is in none of them.
-//! - B5: a sealed pool has no ready sets. A group has at least one set.
+//!   live sets. A `sealed` pool is in none of them.
+//! - B5: a closed (`sealed`) pool has no ready sets. A group has at least one set.
 //! - B6: the generation of a slot never repeats: a slot is not reused once its generations are used up.
 
 use ash::vk;
@@ -66,7 +66,7 @@ pub(super) struct PoolEntry<P> {
 }
 
 impl<P> PoolEntry<P> {
-    /// Returns if the pool has room, has ready sets, and has no live sets, for B4.
+    /// Returns three flags for B4: the pool has room, has ready sets, has no live sets.
     #[inline]
     const fn offers(&self) -> (bool, bool, bool) {
         (!self.sealed && self.room != 0, self.ready != 0, !self.sealed && self.live == 0)
@@ -133,7 +133,7 @@ pub(super) struct Books<S, P> {
     with_ready: PoolMask,
     idle: PoolMask,
     live: u32,
-    /// Room and ready sets of all pools that are not sealed.
+    /// Room and ready sets of all pools that are not `sealed`.
     free: u64,
 }
 
@@ -178,7 +178,7 @@ impl<S, P> Books<S, P> {
         self.pools.iter().flatten()
     }
 
-    /// Returns the lowest pool that has no live sets and is not sealed.
+    /// Returns the lowest pool that has no live sets and is not `sealed`.
     pub(super) fn idle_pool(&self) -> Option<u32> {
         self.idle.first()
     }

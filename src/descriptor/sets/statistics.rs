@@ -31,7 +31,7 @@ pub struct PersistentSetsStatistics {
     pub ready_sets: u64,
     /// Sets that the pools can still allocate.
     pub room: u64,
-    /// Room and freed sets of sealed pools: lost until the pools are empty.
+    /// Room and freed sets of closed pools: lost until the pools are empty.
     pub lost: u64,
 }
 

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - T1: a pool is in one place: open (`current` or `second`), closed, waiting, ready or free.
 //! - T2: a pool that is open, ready or free waits for no ticket, except an open one if pools are shared.
-//! - T3: a free pool has no sets. A pool that is neither open nor free is sealed.
+//! - T3: a free pool has no sets. A pool that is neither open nor free is `sealed`.
 //! - T4: a waiting pool has as many `pending` tickets as entries in `retired`.
 //! - T5: an open pool has sets: it is opened after its first set, and closed before it is reset.
 
