@@ -107,7 +107,7 @@ impl<A: AllocatorRef> Buffers<A> {
                 if !device.is_host_visible(memory_type) {
                     return Err(CreateUploadError::NotHostVisible { memory_type });
                 }
-                // SAFETY: the caller's own promise; the size is not zero.
+                // SAFETY: the caller's promise; the size is not zero.
                 let memory_type_bits = unsafe { requirements(device, size, usage) }?.memory_type_bits;
                 if memory_type_bits & (1 << memory_type) == 0 {
                     return Err(CreateUploadError::PoolMemoryType { memory_type, memory_type_bits });
@@ -116,7 +116,7 @@ impl<A: AllocatorRef> Buffers<A> {
             }
             None => {
                 let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-                // SAFETY: the caller's own promise; the size is not zero.
+                // SAFETY: the caller's promise; the size is not zero.
                 let memory_types = unsafe { choose(&allocator, &info, asked.memory) }?;
                 (Origin::Own { block_size: 0, pools: Box::default() }, memory_types)
             }
@@ -148,7 +148,7 @@ impl<A: AllocatorRef> Buffers<A> {
             return Ok(());
         }
         let owner = self.allocator.allocator();
-        // SAFETY: the caller's own promise; the size is not zero.
+        // SAFETY: the caller's promise; the size is not zero.
         let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
         // A driver must report at least the size, so a smaller figure is ignored. An overflow becomes a size that pool
         // creation rejects.
@@ -290,7 +290,7 @@ impl<A: AllocatorRef> Buffers<A> {
         // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
         let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
         let address = if self.addresses {
-            // SAFETY: the buffer was made just now with the usage, and bound.
+            // SAFETY: the buffer was just created with the usage, and bound.
             unsafe { owner.device().buffer_address(buffer) }
         } else {
             None
@@ -301,7 +301,7 @@ impl<A: AllocatorRef> Buffers<A> {
             size, memory_type, fallback = at > 0, owner = self.name.as_deref(), alone,
             "upload buffer created"
         );
-        // SAFETY: both were made just now. The allocation was asked to be mapped, and stays so until it is freed, which
+        // SAFETY: both were just created. The allocation was asked to be mapped, and stays so until it is freed, which
         // happens in `destroy` only.
         let backing = unsafe { Backing::new(buffer, allocation, size, address, memory_size) };
         let backing = backing.map(|mut backing| {
@@ -311,7 +311,7 @@ impl<A: AllocatorRef> Buffers<A> {
             backing
         });
         backing.map_err(|allocation| {
-            // SAFETY: both were made just now, and nobody has seen them.
+            // SAFETY: both were just created, and nobody has seen them.
             let freed = unsafe { owner.destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok());
             // The allocation is smaller than its buffer, or not mapped.
@@ -329,7 +329,7 @@ impl<A: AllocatorRef> Buffers<A> {
     pub(super) unsafe fn destroy(&self, backing: &mut Backing) {
         let (size, memory_type) = (backing.size(), backing.memory_type);
         if let Some((buffer, allocation)) = backing.take() {
-            // SAFETY: the caller's own promise; both are of this allocator.
+            // SAFETY: the caller's promise; both are of this allocator.
             let freed = unsafe { self.allocator.allocator().destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok(), "the pool of a page was destroyed before the page");
             tracing::debug!(
@@ -347,7 +347,7 @@ impl<A: AllocatorRef> Buffers<A> {
     pub(super) unsafe fn close(&mut self) {
         if let Origin::Own { pools, .. } = &mut self.origin {
             for pool in std::mem::take(pools).into_iter().flatten() {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise.
                 let leaks = unsafe { self.allocator.allocator().destroy_pool(pool) };
                 debug_assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "a page was forgotten");
             }

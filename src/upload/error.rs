@@ -99,7 +99,7 @@ impl Error for CreateUploadError {
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum UploadError {
-    /// Zero bytes were asked for.
+    /// Zero bytes were requested.
     ZeroSize,
     /// The alignment is not a power of two.
     Alignment {

@@ -1,4 +1,4 @@
-//! The beginning and the end of a binder.
+//! Creation and destruction of a binder.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use super::bound::Bound;

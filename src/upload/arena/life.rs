@@ -1,4 +1,4 @@
-//! The beginning and the end of an arena and of its pages.
+//! Creation and destruction of an arena and its pages.
 #![expect(unsafe_code, reason = "calls Vulkan, or has its caller promise what Vulkan asks")]
 
 use std::marker::PhantomData;
@@ -21,20 +21,19 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// requested device addresses.
     ///
     /// # Safety
-    /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
+    /// 1. `info.usage` is valid for the device: usages that need an extension or a feature have it enabled
     ///    (VUID-VkBufferCreateInfo-None-09499).
-    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others;
-    ///    and a clock that is given to the arena says that a ticket is done only when the device is done with its
-    ///    recording, or never gets it.
-    /// 3. A pool that is given outlives the arena's pages.
+    /// 2. Only recordings whose ticket is passed to the next [`flush`](Self::flush) use the uploads. A clock that is
+    ///    passed to the arena reports a ticket as done only if the device is done with its recording, or never gets it.
+    /// 3. A given pool outlives the arena's pages.
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         let (mut buffers, page_size) = unsafe { Buffers::new(allocator, info, Location::caller()) }?;
         if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
             return Err(CreateUploadError::Limit { memory_limit, page_size });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise.
         unsafe { buffers.own_pool(page_size, info.pages_per_block) }?;
         Ok(Self {
             pages: Pages::default(),
@@ -69,7 +68,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     pub unsafe fn destroy(mut self) {
         // SAFETY: the caller's promise: the device no longer uses any upload of this arena.
         unsafe { self.pages.destroy_all(&self.buffers) };
-        // SAFETY: the caller's own promise; dropping makes no page.
+        // SAFETY: the caller's promise; dropping creates no page.
         unsafe { self.buffers.close() };
     }
 
@@ -112,7 +111,7 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
         if used == 0 {
             // SAFETY: all pages are done: the clock reported their tickets, or they hold no uploads.
             unsafe { self.pages.destroy_all(&self.buffers) };
-            // SAFETY: as above; nothing is made any more.
+            // SAFETY: as above; the arena creates no more buffers.
             unsafe { self.buffers.close() };
             return;
         }
