@@ -65,8 +65,8 @@ impl Allocator {
     ///
     /// # Safety
     /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`
-    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662), the type is one of NT handles (-00664), and
-    /// `target_process` is a process's handle with the right to duplicate into it, or null.
+    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662). The type is one of NT handles (-00664). `target_process`
+    /// is null, or a process handle with the right to duplicate into it.
     ///
     /// ```no_run
     /// # use sublet::*; use ash::vk;

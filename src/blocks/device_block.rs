@@ -200,9 +200,9 @@ pub(crate) fn map_memory(
     context: &DeviceContext,
     memory: vk::DeviceMemory,
 ) -> Result<MappedPointer, DriverError> {
-    // SAFETY: the memory is live, because the block or an allocation in it is; it is host-visible and not mapped, which
-    // the vector checked; and the lock of the vector's mappings keeps other threads out
-    // (VUID-vkMapMemory-memory-00678, -00682).
+    // SAFETY: the memory is live, because the block or an allocation in it is. It is host-visible and not mapped, which
+    // the vector checked. The lock of the vector's mappings keeps other threads out (VUID-vkMapMemory-memory-00678,
+    // -00682).
     unsafe { context.device.map_memory(memory) }.map(MappedPointer::new)
 }
 

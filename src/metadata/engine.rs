@@ -455,7 +455,7 @@ mod tests {
 
     const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 
-    /// Every method reaches the engine inside.
+    /// Every method calls the engine inside.
     #[test]
     fn every_call_is_passed_on() {
         for algorithm in ALGORITHMS {
@@ -492,7 +492,8 @@ mod tests {
         }
     }
 
-    /// What is to become a [`Tlsf`] answers as one that has no regions does, and then is one.
+    /// An engine that is not created yet behaves like a [`Tlsf`] without regions, and becomes one with the first
+    /// region.
     #[test]
     fn what_is_not_made_yet_answers_as_if_it_were() {
         let mut engines = [Engine::unmade(4096), Engine::new(Algorithm::Tlsf, 4096, true)];
@@ -524,7 +525,7 @@ mod tests {
         }
     }
 
-    /// Blocks of less than [`LEAST_FOR_SLABS`], sizes above 4 KiB, and alignments above 512, have chunks only.
+    /// Blocks below [`LEAST_FOR_SLABS`], sizes above 4 KiB, and alignments above 512 use chunks only.
     #[test]
     fn slabs_are_of_large_blocks_and_small_sizes() {
         for (block, size, alignment, has_slabs) in [
@@ -538,7 +539,7 @@ mod tests {
             let mut engine = Engine::new(Algorithm::Tlsf, block, true);
             engine.add_region(&block).unwrap();
             for _ in 0..100 {
-                // Only one is at the start of the block, which has the largest alignment there is.
+                // Only the first is at the start of the block, which has the largest alignment.
                 let _ = engine.allocate(&asked(size, alignment));
             }
             let Engine::Tlsf(tlsf) = &engine else { unreachable!("it was asked for") };
@@ -546,7 +547,7 @@ mod tests {
         }
     }
 
-    /// What is said to fit is granted, and nothing else.
+    /// `fits` agrees with `allocate`.
     #[test]
     fn what_fits_is_granted() {
         let mut random = fastrand::Rng::with_seed(4);
@@ -560,13 +561,13 @@ mod tests {
                         engine.add_region(&(1024 << random.u32(0..3))).unwrap();
                     }
                     if random.u32(0..5) < 2 && !live.is_empty() {
-                        // The oldest or the youngest, so that a linear one has something to offer.
+                        // Frees the oldest or the newest, so that a linear engine has candidates.
                         let at = if random.bool() { 0 } else { live.len() - 1 };
                         engine.free(live.remove(at)).unwrap();
                     }
                     let strategies =
                         [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
-                    // The last strategy changes how the engine works, so late.
+                    // The last strategy changes how the engine works, so it is used late.
                     let known = if round < 2000 { 3 } else { 4 };
                     let request = Request {
                         strategy: strategies[random.usize(0..known)],

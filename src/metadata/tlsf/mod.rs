@@ -93,10 +93,10 @@ use super::{
 /// Chunks of used regions come first, then the smallest empty region that is large enough, so that as many regions as
 /// possible stay empty. MinOffset only considers region and offset.
 ///
-/// If all that fails, the engine checks the largest 32 of the other candidates, then the empty regions, and before it
-/// refuses a request 1024 of those candidates, from where the last such search ended. An alignment above the largest
-/// region's size, rounded up to a power of two, is only possible at the start of a region, and costs a check for each
-/// region.
+/// If all that fails, the engine checks the largest 32 of the other candidates, then the empty regions. Before it
+/// refuses a request, it checks 1024 more candidates, from where the last such search ended. An alignment above the
+/// largest region's size, rounded up to a power of two, is only possible at the start of a region. It costs a check for
+/// each region.
 ///
 /// # When there is no space
 /// [`AllocateError::NoSpace`] is always correct about empty regions, and about chunks of at least 65/64 of `size +
