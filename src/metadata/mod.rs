@@ -15,8 +15,7 @@
 //! [`Counted`] divides no ranges: its regions hold a number of items of each kind, as descriptor pools do. It is a
 //! [`Metadata`] with its own capacities, requests and spans. The others are [`RangeMetadata`].
 //!
-//! A program's own engine is a [`Divider`] in a [`Ledger`], which only chooses where in a region a request goes; or a
-//! complete [`Metadata`].
+//! A program's own engine implements [`Metadata`]: see [the chapter](crate::guide::landlords).
 //!
 //! Each engine has two interfaces. The methods of [`Metadata`] are the complete contract. A vector of blocks mostly
 //! makes ordinary requests and frees; for these there is a shorter interface that returns in registers. Everything else
@@ -32,7 +31,6 @@ pub mod check;
 mod chunks;
 mod counted;
 mod engine;
-mod ledger;
 mod linear;
 mod tlsf;
 
@@ -49,7 +47,6 @@ pub use engine::Algorithm;
 #[cfg(all(test, not(loom)))]
 pub(crate) use engine::{ASKED, ASKED_WARM};
 pub(crate) use engine::{Engine, LEAST_FOR_SLABS};
-pub use ledger::{Divider, Ledger};
 pub use linear::{Linear, Regions};
 pub use tlsf::Tlsf;
 
