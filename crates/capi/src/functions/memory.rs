@@ -75,10 +75,11 @@ impl Front {
 /// Finds a memory type for what a create-info describes, by `$find`.
 macro_rules! find_for {
     ($name:literal, $allocator:ident, $resource:ident, $info:ident, $found:ident, $find:ident) => {{
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) =
-            (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) })
-        else {
+        // SAFETY: C1.
+        let object = unsafe { given($name, $allocator) };
+        // SAFETY: C3.
+        let info = unsafe { given_info($name, $info) };
+        let (Some(object), Some(info)) = (object, info) else {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         };
         // SAFETY: C3.
@@ -102,10 +103,11 @@ macro_rules! allocate_for {
     ) => {{
         // SAFETY: C3.
         unsafe { answer($allocation, std::ptr::null_mut()) };
-        // SAFETY: C1, C3.
-        let (Some(object), Some(info)) =
-            (unsafe { given($name, $allocator) }, unsafe { given_info($name, $info) })
-        else {
+        // SAFETY: C1.
+        let object = unsafe { given($name, $allocator) };
+        // SAFETY: C3.
+        let info = unsafe { given_info($name, $info) };
+        let (Some(object), Some(info)) = (object, info) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         if $resource == $null || $allocation.is_null() {
