@@ -262,6 +262,28 @@ mod tests {
     use sublet::{AllocationCreateInfo, PoolCreateInfo};
     use sublet::{Allocator, AllocatorCreateInfo};
 
+    /// The program may free an allocation between passes. Its handle and its id then go to other allocations.
+    #[test]
+    fn a_cached_handle_of_another_allocation_is_looked_up_again() {
+        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+        // SAFETY: the device outlives the allocator.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let front = Front { allocator, slab: Slab::new(), has_priorities: false };
+        let needs = vk::MemoryRequirements { size: 1 << 10, alignment: 64, memory_type_bits: !0 };
+        let [(wanted, handle), (other, other_handle)] = [(); 2].map(|()| {
+            let allocation = front.allocator.allocate_memory(&needs, &Default::default()).unwrap();
+            // SAFETY: it is not used again.
+            (allocation.id(), unsafe { front.slab.insert(&allocation) })
+        });
+        let mut handles = HashMap::from([(wanted, other_handle), (other, other_handle)]);
+        let (found, allocation) = front.find(&mut handles, wanted).unwrap();
+        assert_eq!((found, allocation.id()), (handle, wanted));
+        for handle in [handle, other_handle] {
+            // SAFETY: the handle is live, and no device uses its memory.
+            unsafe { front.free("test", handle) };
+        }
+    }
+
     /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That
     /// nothing races is for the sanitizer to say.
     #[test]

@@ -266,7 +266,7 @@ fn nothing_loses_its_bytes() {
     });
 }
 
-/// What an idle thread holds of a block and does not use goes with the pass, and the block with it.
+/// The end of a pass takes the empty leased ranges of idle threads, and destroys the block that they were the rest of.
 #[test]
 fn a_pass_ends_with_what_idle_threads_hold() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -275,26 +275,37 @@ fn a_pass_ends_with_what_idle_threads_hold() {
     let in_pool = AllocationCreateInfo::in_pool(&pool);
     let large = rig.memory(20 * MIB, 256, &in_pool).unwrap();
     let rest = rig.memory(12 * MIB, 256, &in_pool).unwrap();
-    let mut small = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            assert!(rig.allocator.settle_in_pool(&pool).unwrap());
-            rig.memory(64 * KIB, 256, &in_pool).unwrap()
-        });
-        thread.join().unwrap()
-    });
     let blocks = || rig.allocator.pool_statistics(&pool).unwrap().block_count;
-    assert_eq!(blocks(), 2);
-    rig.free(rest);
-    let info = DefragmentationInfo { pools: &[&pool], ..DefragmentationInfo::default() };
-    let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
-    let pass = defragmentation.begin_pass().unwrap();
-    assert_eq!(pass.moves().len(), 1);
-    for moved in pass {
-        complete(moved, &mut small);
-    }
-    assert_eq!(small.memory(), large.memory());
-    let statistics = defragmentation.end();
-    assert_eq!((blocks(), statistics.blocks_freed, statistics.bytes_freed), (1, 1, 32 * MIB));
+    let small = std::thread::scope(|scope| {
+        let (allocated, receiver) = std::sync::mpsc::channel();
+        // The thread idles until this end is dropped. A thread that has ended would hold nothing.
+        let (_idle, end) = std::sync::mpsc::channel::<()>();
+        let (rig, pool, in_pool) = (&rig, &pool, &in_pool);
+        scope.spawn(move || {
+            assert!(rig.allocator.settle_in_pool(pool).unwrap());
+            // The first allocation makes the block; the second one is in a range that the thread leases of it.
+            let first = rig.memory(64 * KIB, 256, in_pool).unwrap();
+            let second = rig.memory(64 * KIB, 256, in_pool).unwrap();
+            rig.free(first);
+            allocated.send(second).unwrap();
+            assert!(end.recv().is_err());
+        });
+        let mut small = receiver.recv().unwrap();
+        assert_eq!(blocks(), 2);
+        rig.free(rest);
+        let info = DefragmentationInfo { pools: &[pool], ..DefragmentationInfo::default() };
+        let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+        let pass = defragmentation.begin_pass().unwrap();
+        assert_eq!(pass.moves().len(), 1);
+        for moved in pass {
+            complete(moved, &mut small);
+        }
+        assert_eq!(small.memory(), large.memory());
+        assert_eq!(blocks(), 2, "the thread keeps its empty leased range until the pass ends");
+        let statistics = defragmentation.end();
+        assert_eq!((blocks(), statistics.blocks_freed, statistics.bytes_freed), (1, 1, 32 * MIB));
+        small
+    });
     rig.free_all([large, small]);
     rig.destroy_pool(pool);
 }
