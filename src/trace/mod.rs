@@ -76,7 +76,7 @@
 //!
 //! A **place** identifies an allocation. It is the number `vector << 2 | dedicated << 1 | more`; if `more`, the number
 //! of the vector's generation (otherwise 1) and a byte, the shard (otherwise 0); and the lower and the upper half of
-//! its key, as two numbers. It is unique, and constant until the allocation is freed or moved. A **pool** is two
+//! its key, as two numbers. It is constant until the allocation is freed or moved, and never reused. A **pool** is two
 //! numbers, vector and generation, which also begin the places in it.
 //!
 //! | operation | fields |
@@ -120,9 +120,9 @@
 //! | 21 | pool | pool |
 //! | 22 | scope | number |
 //! | 23 | priority | float |
-//! | 24 | least alignment | alignment |
-//! | 25 | user data | number |
 //! | 24 | minimum alignment | alignment |
+//! | 25 | user data | number |
+//! | 26 | name | text |
 //!
 //! A reader rejects unknown operations and bits: new ones change the version. It ignores bytes after the last field of
 //! the head. An *existing* and an *allocate* at one place are the same allocation, which was created while the

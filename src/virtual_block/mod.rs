@@ -251,7 +251,6 @@ impl VirtualBlock {
     /// # Complexity
     /// That of the engine. [`NoSpace`](VirtualAllocationError::NoSpace) also inspects a few free ranges. O(n) once in
     /// the life of a block of at least 2^27 units: the first time that no range fits although enough units are free.
-    /// are free, O(n).
     #[inline]
     pub fn allocate(
         &mut self,
