@@ -39,7 +39,7 @@ impl Chunks {
         self.vacated(new)
     }
 
-    /// The rounding limit for sizes with at most `step`. Both are one less than a power of two.
+    /// The most units by which a size is rounded up, at most `step`. Both are one less than a power of two.
     #[inline]
     pub(in crate::metadata) const fn rounding(&self, step: u64) -> u64 {
         self.rounding & step

@@ -128,6 +128,7 @@ use super::{
 /// - I5: a list of empty regions is sorted by capacity, the largest first, and its bit is set iff it is not empty.
 /// - I6: the index of offsets, if there is one, contains exactly the free chunks, in the order of addresses. Parents
 ///   have higher priorities than children. Each node stores the largest size in its subtree.
+///
 /// # Limitations
 /// An engine of 2^17 units or more does not fill a region to the last unit because of slack. Use [`Tlsf::exact`] if you
 /// need that.
