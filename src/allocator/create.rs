@@ -144,7 +144,7 @@ impl Allocator {
             return Err(CreateError::Sparse);
         }
         self.check_buffer_size(buffer_info)?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller upholds the contract of this function.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
             && !self.device().settings.buffer_device_address
@@ -195,7 +195,7 @@ impl Allocator {
     /// memory (VUID-VkBufferDeviceAddressInfo-buffer-02600, -02601).
     #[must_use]
     pub unsafe fn buffer_address(&self, buffer: vk::Buffer) -> Option<vk::DeviceAddress> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { self.device().buffer_address(buffer) }
     }
 
@@ -356,7 +356,7 @@ impl Allocator {
             return Err(error.into());
         }
         let allocation = made.take().expect(MADE);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { self.bind_new(handle, &allocation, flags) }?;
         *made = Some(allocation);
         Ok(())

@@ -101,7 +101,7 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    /// Makes what the host wrote visible to the device: see [`Allocator::flush`].
+    /// Makes host writes visible to the device: see [`Allocator::flush`].
     ///
     /// # Errors
     /// See [`Allocator::flush`].
@@ -109,7 +109,7 @@ impl Mapping<'_> {
         self.make_visible(Visibility::Flush, offset, size)
     }
 
-    /// Makes what the device wrote visible to the host: see [`Allocator::invalidate`].
+    /// Makes device writes visible to the host: see [`Allocator::invalidate`].
     ///
     /// # Errors
     /// See [`Allocator::invalidate`].
