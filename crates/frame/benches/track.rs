@@ -5,7 +5,6 @@
 //!
 //! `SUBLET_COUNTED=NAME` runs one of [`CASES`] twice, the second time within [`counted`], and prints its number of
 //! items. Use it with `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*counted*'`.
-#![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 
 use std::collections::HashMap;

@@ -143,6 +143,7 @@
 //!   race, here as there.
 //! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the
 //!   judge of that. So they are for what shaders statically use: here a set may lack what no shader reads.
+#![deny(unsafe_code)]
 
 mod commands;
 mod driver;
@@ -200,6 +201,7 @@ use ash::vk;
 /// assert_eq!(unsafe { instance.enumerate_physical_devices() }.unwrap().len(), 1);
 /// unsafe { instance.destroy_instance(None) };
 /// ```
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub unsafe extern "system" fn get_instance_proc_addr(
     instance: vk::Instance,
     p_name: *const c_char,

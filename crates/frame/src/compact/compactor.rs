@@ -1,4 +1,5 @@
 //! See [`Compactor`].
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Errors of a compaction step.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Options and results of a compactor.
-#![forbid(unsafe_code)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! The arguments of subscribers.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use sublet::retire::Ticket;

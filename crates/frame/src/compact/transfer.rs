@@ -1,4 +1,5 @@
 //! The moves of a step.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

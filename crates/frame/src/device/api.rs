@@ -1,4 +1,5 @@
 //! Driver functions with a core and an extension variant, or whose errors are mapped.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::CStr;
 

@@ -1,5 +1,4 @@
 //! The state that a list records with, and the objects that it keeps.
-#![forbid(unsafe_code)]
 
 use std::any::Any;
 use std::ops::Range;

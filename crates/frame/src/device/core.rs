@@ -1,4 +1,5 @@
 //! State shared by the frames, lists and resources of a device.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::any::Any;
 use std::cell::RefCell;

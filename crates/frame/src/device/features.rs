@@ -1,5 +1,4 @@
 //! Optional features of a device.
-#![forbid(unsafe_code)]
 
 /// The features that the program has enabled on its device, as far as frames and lists use them. All are optional:
 /// without any, Vulkan 1.0 suffices.

@@ -1,5 +1,4 @@
 //! A pool of idle objects.
-#![forbid(unsafe_code)]
 
 /// A stack of idle objects. Reuse takes the newest, so the oldest are the surplus.
 pub(crate) struct Idle<T> {

@@ -1,5 +1,6 @@
 //! Objects that lists share: render passes and framebuffers for devices without dynamic rendering, and pipeline
 //! layouts.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::HashMap;
 use std::hash::Hash;

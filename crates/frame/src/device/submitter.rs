@@ -1,5 +1,4 @@
 //! Submission scratch memory and the state of submissions.
-#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 

@@ -3,6 +3,7 @@
 //! A list gets a ticket of a private clock with its first chunk. The ticket is done when the objects that the list
 //! keeps are dropped: the device is done with the list, or the list was never submitted. So a page waits for each list
 //! with bytes in it, in any order of submission.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Creation parameters of frames.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

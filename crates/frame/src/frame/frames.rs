@@ -1,4 +1,5 @@
 //! The frames: begin, lists, waits, end.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,6 +17,7 @@ pub use self::unwritten::UnwrittenObserver;
 
 /// Returns frames on a simulated GPU for documentation examples.
 #[cfg(feature = "sim")]
+#[expect(unsafe_code, reason = "calls Vulkan")]
 pub(crate) fn doc_example() -> (&'static sublet::sim::Gpu, Frames) {
     let (gpu, allocator) = sublet::doc_example();
     let allocator = std::sync::Arc::new(allocator);

@@ -1,5 +1,4 @@
 //! Statistics of frames.
-#![forbid(unsafe_code)]
 
 /// Counters of [`Frames`](super::Frames), since creation unless noted otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,4 +1,5 @@
 //! Submission. Everything that may fail runs before the first driver call, and can be undone.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::VecDeque;
 use std::sync::Arc;

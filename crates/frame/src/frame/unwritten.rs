@@ -1,5 +1,4 @@
 //! Detection of reads from unwritten resources.
-#![forbid(unsafe_code)]
 
 use std::collections::HashSet;
 use std::sync::Arc;

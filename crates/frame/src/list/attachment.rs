@@ -1,5 +1,4 @@
 //! Attachments and their resolve targets.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

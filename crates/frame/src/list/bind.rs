@@ -1,4 +1,5 @@
 //! Binding of pipelines and descriptors, with the resource uses that they imply.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 use std::sync::Arc;

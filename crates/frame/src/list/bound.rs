@@ -1,5 +1,4 @@
 //! The bindings of a bind point, and the resource uses that they imply.
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Commands for buffers.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 use std::sync::Arc;

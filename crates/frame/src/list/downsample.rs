@@ -1,4 +1,5 @@
 //! A compute shader that generates mips where blits cannot. Pipelines are created on first use.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

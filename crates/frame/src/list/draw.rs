@@ -1,5 +1,6 @@
 //! Draws and dispatches. Each declares the bound resources, records barriers and stale descriptors, and then the
 //! command.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 

@@ -1,5 +1,4 @@
 //! Errors of command lists.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

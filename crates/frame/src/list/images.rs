@@ -1,4 +1,5 @@
 //! Commands for images that take Vulkan's regions.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Pipeline layouts and their set layouts.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::error::Error;
 use std::fmt;

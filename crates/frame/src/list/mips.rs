@@ -1,4 +1,5 @@
 //! Generation of mip chains.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

@@ -85,6 +85,7 @@ pub struct CommandList {
     not_sync: PhantomData<Cell<()>>,
 }
 
+#[expect(unsafe_code, reason = "calls Vulkan")]
 impl CommandList {
     pub(crate) fn new(core: &Arc<Core>, queue: Queue, context: ListContext, pool: Pool) -> Self {
         Self {

@@ -1,4 +1,5 @@
 //! Copies for moves of resources.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

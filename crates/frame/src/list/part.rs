@@ -1,5 +1,4 @@
 //! Subresources of the regions of a command.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

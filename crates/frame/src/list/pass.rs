@@ -1,4 +1,5 @@
 //! Rendering with render passes, for devices without dynamic rendering.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Read-backs from the device to the host.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Rendering that begins with the first draw.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Dynamic state of graphics pipelines. It stays set until the end of the list, also within [`raw`](CommandList::raw).
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Texel buffers.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Uploads and read-backs of images.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ops::Range;
 

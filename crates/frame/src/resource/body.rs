@@ -1,4 +1,5 @@
 //! The current object of a resource, and its lifetime.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, CString};
 use std::fmt;

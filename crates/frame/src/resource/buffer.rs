@@ -1,4 +1,5 @@
 //! Buffers with shared ownership.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! Errors of creating resources and views.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Memory layout of formats in buffers.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Images with shared ownership, and their views.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -1,4 +1,5 @@
 //! Memory of resources, shared or movable.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Images that share memory because a frame uses them at different times.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;

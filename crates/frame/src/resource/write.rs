@@ -1,4 +1,5 @@
 //! Host writes into buffers.
+#![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::error::Error;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! The last users of memory that resources share.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;

@@ -1,5 +1,4 @@
 //! The barriers of one call.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};

@@ -1,5 +1,4 @@
 //! Errors of uses, submissions and state changes.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

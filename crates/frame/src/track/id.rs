@@ -1,5 +1,4 @@
 //! Ids of resources. An id carries all that a recorder needs, so recording needs no lookup.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! A map from the points of a range to values, stored as intervals.
-#![forbid(unsafe_code)]
 
 /// Values over `0..len`. Equal neighbours form one interval.
 ///

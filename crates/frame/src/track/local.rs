@@ -1,5 +1,4 @@
 //! The state of an interval within one list.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};

@@ -1,6 +1,6 @@
 //! Tracks the uses of resources and derives barriers.
-#![doc = include_str!("states.md")]
 #![forbid(unsafe_code)]
+#![doc = include_str!("states.md")]
 
 mod aliasing;
 mod batch;

@@ -1,5 +1,4 @@
 //! Records the uses of one list before the preceding states are known.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,5 +1,4 @@
 //! The state of one interval, and the rules for the barrier between two uses.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};

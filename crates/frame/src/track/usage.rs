@@ -1,5 +1,4 @@
 //! Uses of resources and parts of images.
-#![forbid(unsafe_code)]
 
 use std::ops::{BitOr, Range};
 

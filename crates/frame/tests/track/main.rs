@@ -1,5 +1,4 @@
 //! Tests the tracker against a judge that knows only the specification.
-#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 mod costs;

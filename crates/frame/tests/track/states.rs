@@ -1,5 +1,4 @@
 //! Derived states: joined from two, or taken over from another queue.
-#![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
 use sublet_frame::track::{

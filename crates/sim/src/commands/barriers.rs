@@ -1,6 +1,7 @@
 //! Pipeline barriers: what they do to the layouts of images, and what they order, for the search for hazards.
 //!
 //! To run the commands, neither is needed: they run one after another.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Commands on buffers: copy, fill, update.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

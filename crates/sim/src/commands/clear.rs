@@ -1,4 +1,5 @@
 //! `vkCmdClearColorImage`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

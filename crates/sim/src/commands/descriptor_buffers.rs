@@ -1,4 +1,5 @@
 //! Descriptor buffers and the offsets of sets, in command buffers: recording, and its valid usage.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

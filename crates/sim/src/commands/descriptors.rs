@@ -1,4 +1,5 @@
 //! Binding of descriptor sets, push descriptors and push constants: recording, and its valid usage.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Pipelines and dispatches: recording, and its valid usage.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Draws: recording, and its valid usage. A closure decides what they draw, see `kernel`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

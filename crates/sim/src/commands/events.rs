@@ -2,6 +2,7 @@
 //!
 //! Submissions of a queue run in order, so that a command that waits finds its event set, or nothing on this queue will
 //! set it: that is reported, and the command waits for nothing.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Heaps and push data in command buffers: recording, and its valid usage.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Render passes in command buffers: they begin and end as dynamic rendering does, and change layouts besides.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! The life of command pools and command buffers.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

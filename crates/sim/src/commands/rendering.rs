@@ -1,4 +1,5 @@
 //! Rendering: what becomes of attachments when it begins and ends. Render passes begin and end it as well, see `pass`.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Commands that set state which pipelines leave to them, and labels for tools.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Devices: creation with what the program enables, and destruction with what it left behind.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

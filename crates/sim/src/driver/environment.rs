@@ -1,5 +1,4 @@
 //! The GPU that the environment variables ask for.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

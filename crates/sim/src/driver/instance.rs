@@ -1,4 +1,5 @@
 //! Instances: what a program has before it has a device.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;

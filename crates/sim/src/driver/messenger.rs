@@ -1,4 +1,5 @@
 //! `VK_EXT_debug_utils`: names of objects, and callbacks that get every report.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

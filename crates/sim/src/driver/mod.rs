@@ -54,6 +54,7 @@ pub(crate) fn find(name: &str) -> Option<&'static EntryPoint> {
 
 /// `vkGetInstanceProcAddr` of a driver whose instance version is 1.`MINOR`, or comes from the environment if `MINOR`
 /// is [`environment::ENVIRONMENT`].
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
     instance: vk::Instance,
     p_name: *const c_char,
@@ -85,6 +86,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
 }
 
 /// `vkGetDeviceProcAddr`.
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) unsafe extern "system" fn get_device_proc_addr(
     device: vk::Device,
     p_name: *const c_char,
@@ -109,6 +111,7 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr(
 /// # Safety
 ///
 /// `name` is NULL or points to a null-terminated string that lives as long as the result is used.
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a str> {
     if name.is_null() {
         return None;
@@ -117,16 +120,19 @@ pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a str> {
     unsafe { CStr::from_ptr(name) }.to_str().ok()
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) fn function(typed: vk::PFN_vkGetInstanceProcAddr) -> vk::PFN_vkVoidFunction {
     // SAFETY: a pointer to a function; the program that got it by its name calls it with that name's type.
     Some(unsafe { std::mem::transmute::<vk::PFN_vkGetInstanceProcAddr, Function>(typed) })
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) fn create_instance(typed: vk::PFN_vkCreateInstance) -> vk::PFN_vkVoidFunction {
     // SAFETY: as in `function`.
     Some(unsafe { std::mem::transmute::<vk::PFN_vkCreateInstance, Function>(typed) })
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 pub(crate) fn enumerate_version(typed: vk::PFN_vkEnumerateInstanceVersion) -> vk::PFN_vkVoidFunction {
     // SAFETY: as in `function`.
     Some(unsafe { std::mem::transmute::<vk::PFN_vkEnumerateInstanceVersion, Function>(typed) })

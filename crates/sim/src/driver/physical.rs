@@ -1,4 +1,5 @@
 //! The properties that a physical device reports.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -2,7 +2,6 @@
 //!
 //! Two steps: [`resolve`] looks up, with the device locked, what a command touches, and follows the layouts of images;
 //! the [`Work`] that comes out of it moves the bytes without any lock.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

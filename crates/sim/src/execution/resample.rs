@@ -1,5 +1,4 @@
 //! Blits and resolves: texels are read, scaled or averaged, and written.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

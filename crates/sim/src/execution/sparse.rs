@@ -2,6 +2,7 @@
 //!
 //! Pages are bound when the call is made, and not when the queue gets to it; its semaphores and its fence keep their
 //! order.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 use ash::vk::Handle as _;

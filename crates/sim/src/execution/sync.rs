@@ -2,6 +2,7 @@
 //!
 //! No thread runs in the background. The thread that submits, signals or waits does the work that a fence or semaphore
 //! waits for, see `queue`. A thread that waits for the work of another one sleeps.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::time::Duration;
 

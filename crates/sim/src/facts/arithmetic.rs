@@ -1,6 +1,5 @@
 //! The integer conversions that cannot lose anything on the targets that Vulkan runs on, and alignment with overflow as
 //! `None`.
-#![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

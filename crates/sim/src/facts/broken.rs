@@ -1,5 +1,4 @@
 //! The form of a broken rule.
-#![forbid(unsafe_code)]
 
 /// The identifier of a rule that a call breaks, and a text that says how.
 pub(crate) type Broken = (&'static str, String);

@@ -1,4 +1,5 @@
 //! The arguments of a C function: structures with chains behind them, and arrays that are filled in two calls.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

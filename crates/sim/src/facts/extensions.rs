@@ -1,4 +1,5 @@
 //! The extensions that a simulated GPU has, and the strings of the C interface.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CStr, c_char};
 

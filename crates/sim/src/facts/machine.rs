@@ -27,6 +27,7 @@ mod system {
 }
 
 #[cfg(windows)]
+#[expect(unsafe_code, reason = "calls the system")]
 mod system {
     /// `MEMORYSTATUSEX`.
     #[repr(C)]
@@ -55,6 +56,7 @@ mod system {
 }
 
 #[cfg(target_vendor = "apple")]
+#[expect(unsafe_code, reason = "calls the system")]
 mod system {
     use std::ffi::{c_char, c_int, c_void};
 

@@ -1,4 +1,5 @@
 //! The choices for a simulated GPU, and the creation of its instance and device.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::CString;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Orders faults: failures, delays, budgets, and the loss of the device.
-#![forbid(unsafe_code)]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Work in flight under a test's control: submissions that are held back, and a device that is lost.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Inspection of descriptors: the contents of sets, and the bindings of command buffers.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Registers closures for shaders.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

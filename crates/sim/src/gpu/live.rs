@@ -1,5 +1,4 @@
 //! The count of each kind of object on a device.
-#![forbid(unsafe_code)]
 
 use crate::facts::arithmetic::widen;
 use crate::gpu::Gpu;

@@ -59,6 +59,7 @@ impl std::fmt::Debug for Gpu {
     }
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 impl Gpu {
     /// A GPU with everything that the profile has. Never panics.
     pub fn new(profile: &'static Profile) -> Self {

@@ -1,5 +1,4 @@
 //! Counts of what descriptor pools of the driver let through, or lost.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,4 @@
 //! Which family of queues owns what, of the resources that one family owns at a time.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! One access that is over, and what is ordered after it.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::AccessFlags2 as Access;

@@ -1,5 +1,4 @@
 //! Stages and accesses: what the groups among them stand for, and which stages come before which.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::AccessFlags2 as Access;

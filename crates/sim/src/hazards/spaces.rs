@@ -1,6 +1,5 @@
 //! The history of the bytes of a memory, or of the subresources of an image: intervals that are split where something
 //! differs, and merged where it does not.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::ops::Range;

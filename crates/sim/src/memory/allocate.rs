@@ -1,4 +1,5 @@
 //! `VkDeviceMemory`: allocating and freeing it, and the request that it was made for.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! How the driver checks a bind: the offset, the size, the memory type, and the granularity between neighbours.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
 //! Reads create-infos, and checks their rules.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

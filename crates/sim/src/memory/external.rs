@@ -1,5 +1,6 @@
 //! Memory that is shared within one process. File descriptors are real, and memory that is imported from one has the
 //! bytes of the exported memory, on any simulated device.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_int;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Mapping, flushing and invalidating.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

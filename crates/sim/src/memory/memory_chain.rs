@@ -1,4 +1,5 @@
 //! The `pNext` chain of a `VkMemoryAllocateInfo`: the rules about what may stand in it beside what.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

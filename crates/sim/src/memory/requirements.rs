@@ -1,4 +1,5 @@
 //! The queries that say what memory a resource needs.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! Buffers, images and their views: creation and destruction.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 use ash::vk::Handle as _;

@@ -1,5 +1,4 @@
 //! Buffers for descriptors: limits, and the rules of their usages.
-#![forbid(unsafe_code)]
 
 use ash::vk::BufferUsageFlags as Usage;
 

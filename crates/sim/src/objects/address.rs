@@ -1,5 +1,4 @@
 //! From a device address to the bytes there.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::Handle as _;

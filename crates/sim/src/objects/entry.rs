@@ -70,6 +70,7 @@ impl EntryPoint {
 macro_rules! entries {
     ($($level:ident $outcome:ident $pfn:path = $function:path: $($kind:ident $when:literal $name:literal),+ ;)*) => {
         /// The entry points of this module.
+        #[expect(unsafe_code, reason = "functions lose their types")]
         pub(crate) const ENTRIES: &[$crate::objects::entry::EntryPoint] = &[$(
             $crate::objects::entry::EntryPoint {
                 offers: &[$($crate::objects::entry::Offer {

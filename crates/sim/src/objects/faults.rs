@@ -1,5 +1,4 @@
 //! Faults that a test orders: failures, delays and budgets. Also the counts of calls.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
 //! The features of the driver, and the structures of a chain that enable or report them.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

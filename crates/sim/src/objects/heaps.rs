@@ -1,5 +1,4 @@
 //! Descriptor heaps: bindings, mappings, and the contents of descriptors.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -2,6 +2,7 @@
 //!
 //! The driver needs no host memory from the program. If the program gives callbacks, it asks for some all the same, so
 //! that a test can count them.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 
@@ -117,6 +118,7 @@ macro_rules! destroys {
         $visibility:vis fn $function:ident($handle:ident: $type:ty) = $name:literal, $rules:expr,
         |$device:ident, $state:ident, $label:pat_param| $remove:expr
     ) => {
+        #[expect(unsafe_code, reason = "the functions have the C ABI")]
         $visibility unsafe extern "system" fn $function(
             device: ash::vk::Device,
             $handle: $type,

@@ -1,5 +1,4 @@
 //! The calls of `vkAllocateMemory` in their order, for tests that compare what two programs ask of a driver.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

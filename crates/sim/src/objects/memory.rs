@@ -1,5 +1,4 @@
 //! Device memory.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! The reports of the simulated driver about the program that uses it.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::cell::RefCell;
 use std::ffi::CString;

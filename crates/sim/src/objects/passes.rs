@@ -1,5 +1,4 @@
 //! Render passes and framebuffers.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Shader modules and pipelines.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 //!
 //! A handle is the address of a header whose first word is the one that Vulkan's loader wants there, but the driver
 //! never reads through it: it looks the address up. A handle that is invented or stale finds nothing, and does no harm.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,4 @@
 //! Buffers, images, and their views.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

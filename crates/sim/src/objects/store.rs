@@ -3,6 +3,7 @@
 //! Memory that the host sees but that is not coherent has its bytes twice: the host's view, which is what
 //! `vkMapMemory` returns, and the device's view, which is what commands read and write. Flush and invalidate copy
 //! between the two. All other memory has one view for both.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;

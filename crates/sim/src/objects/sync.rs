@@ -1,5 +1,4 @@
 //! Fences, semaphores and events.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! Render passes of one subpass, and framebuffers.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

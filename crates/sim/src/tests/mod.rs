@@ -1,4 +1,5 @@
 //! The simulated device against its own rules: right use is silent, and wrong use is reported once, under its rule.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

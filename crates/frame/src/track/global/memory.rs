@@ -1,5 +1,4 @@
 //! Memory that several resources share.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! Submitted states of all resources on all queues.
-#![forbid(unsafe_code)]
 
 mod memory;
 mod resolve;

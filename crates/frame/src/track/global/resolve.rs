@@ -1,5 +1,4 @@
 //! Resolution of lists against the submitted states.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};

@@ -1,5 +1,4 @@
 //! The results of resolution.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use vk::PipelineStageFlags2 as Stages;

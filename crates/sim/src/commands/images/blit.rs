@@ -1,4 +1,5 @@
 //! Blits: copies between images that scale, flip and convert.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Copies between images.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

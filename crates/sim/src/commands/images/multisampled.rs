@@ -1,4 +1,5 @@
 //! Resolves: of each texel's samples becomes one.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! A GPU with a command pool and a command buffer, and short names for the steps that tests of commands share.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Copy, fill and update of buffers.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 

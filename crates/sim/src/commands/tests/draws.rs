@@ -1,4 +1,5 @@
 //! Draws: what their closures find, what they touch, and what is refused.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Layouts of images, and what copies and clears do to texels.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::Format as F;

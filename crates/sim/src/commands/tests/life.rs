@@ -1,4 +1,5 @@
 //! The life of command pools and command buffers.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Render passes and framebuffers: what becomes of attachments and their layouts, and what is refused.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::Format as F;

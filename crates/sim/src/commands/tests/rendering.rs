@@ -1,4 +1,5 @@
 //! Dynamic rendering: what becomes of attachments, and what is refused.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::Format as F;

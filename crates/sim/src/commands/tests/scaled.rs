@@ -1,4 +1,5 @@
 //! Blits and resolves: what they do to texels, and what they refuse.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::Format as F;

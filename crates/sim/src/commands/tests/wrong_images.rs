@@ -1,4 +1,5 @@
 //! Wrong copies, clears and barriers of images.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::Format as F;

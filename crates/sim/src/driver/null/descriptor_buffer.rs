@@ -2,6 +2,7 @@
 //!
 //! A layout's handle holds its offsets: all its bindings have the same room, so that a binding's offset is its number
 //! times that. Descriptors are not written: the memory that a program has for them may point nowhere.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

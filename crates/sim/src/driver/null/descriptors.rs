@@ -2,6 +2,7 @@
 //!
 //! Handles are consecutive numbers. Nothing that the program passes is kept. Layouts are those of `descriptor_buffer`,
 //! whose handles hold their sizes.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,6 +2,7 @@
 //!
 //! Instance and physical device are those of the simulated driver; the functions below replace the simulated device's.
 //! They take constant time, no lock and no memory: what they have to know later is in the handles that they return.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 pub(crate) mod descriptor_buffer;
 pub(crate) mod descriptors;
@@ -76,6 +77,7 @@ pub(crate) type Replacement = (&'static str, Function);
 /// Makes the list of a module's functions for the null device. The compiler checks each against Vulkan's type of it.
 macro_rules! replacements {
     ($($pfn:ident = $function:path;)*) => {
+        #[expect(unsafe_code, reason = "functions lose their types")]
         pub(crate) const REPLACEMENTS: &[$crate::driver::null::Replacement] = &[$((stringify!($pfn), {
             let typed: vk::$pfn = $function;
             // SAFETY: both are pointers to functions. The program that gets this one by its name calls it with the type
@@ -89,6 +91,7 @@ pub(crate) use replacements;
 /// Makes C functions that do nothing; those with a `VkResult` return `VK_SUCCESS`.
 macro_rules! do_nothing {
     ($($visibility:vis $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {$(
+        #[expect(unsafe_code, reason = "the functions have the C ABI")]
         $visibility unsafe extern "system" fn $name($(_: $argument),*) $(-> $result)? {
             $(<$result>::SUCCESS)?
         }

@@ -1,5 +1,4 @@
 //! The accesses of recorded commands.
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Compares the accesses of commands and shaders with those before them.
-#![forbid(unsafe_code)]
 
 pub(crate) mod accesses;
 pub(crate) mod report;

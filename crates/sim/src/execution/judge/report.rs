@@ -1,5 +1,4 @@
 //! The text for a hazard: both commands, the part that both access, and the missing link between them.
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 

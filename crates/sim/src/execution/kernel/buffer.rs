@@ -1,5 +1,4 @@
 //! The bytes that a shader sees behind a descriptor or an address.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The inputs of a draw's shader besides its descriptors.
-#![forbid(unsafe_code)]
 
 use std::ops::Range;
 

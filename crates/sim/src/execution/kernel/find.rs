@@ -1,5 +1,4 @@
 //! Finds what a descriptor describes, in a set, among push descriptors or in a descriptor buffer.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,5 +1,4 @@
 //! The texels that a shader sees behind a descriptor.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

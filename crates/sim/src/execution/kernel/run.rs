@@ -1,5 +1,4 @@
 //! The running of dispatches and draws.
-#![forbid(unsafe_code)]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

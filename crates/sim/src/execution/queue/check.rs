@@ -1,5 +1,4 @@
 //! The valid usage of a submission.
-#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -47,6 +47,7 @@ pub(crate) struct Batch {
     signals: Vec<SemaphoreUse>,
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn submit(
     queue: vk::Queue,
     count: u32,
@@ -69,6 +70,7 @@ unsafe extern "system" fn submit(
 ///
 /// 1. The arrays of `info` have as many elements as it says.
 /// 2. Its chain is valid.
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, Broken> {
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
@@ -83,6 +85,7 @@ unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch
     Ok(batch)
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 impl Batch {
     /// A batch in the first form of a call: semaphores and command buffers as arrays, values in the chain.
     ///
@@ -111,6 +114,7 @@ impl Batch {
 /// # Safety
 ///
 /// The chain is valid.
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe fn with_values(
     device: &Device,
     waits: &[vk::Semaphore],
@@ -157,6 +161,7 @@ unsafe fn with_values(
     })
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn submit2(
     queue: vk::Queue,
     count: u32,

@@ -1,4 +1,5 @@
 //! Runs submissions, and the waits that make them run.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 //! Submission, fences, binary and timeline semaphores.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

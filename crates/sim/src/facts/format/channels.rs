@@ -1,5 +1,4 @@
 //! The meaning of the bytes of a texel, for formats whose channels are whole bytes.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -7,7 +7,6 @@
 //! ```
 //!
 //! Sizes saturate: an image too large for 64 bits is as large as 64 bits can say, and no memory holds it.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Formats, and the model that sizes, aligns and places buffers and images.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Formats: how many bytes a block of texels has, and where its aspects are.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

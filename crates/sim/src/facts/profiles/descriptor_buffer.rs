@@ -1,5 +1,4 @@
 //! The sizes of descriptors in memory, which are every driver's own.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! The sizes of descriptors in Vulkan's own heaps, and what drivers reserve there.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

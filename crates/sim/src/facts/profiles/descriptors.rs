@@ -1,5 +1,4 @@
 //! How many descriptors drivers allow.
-#![forbid(unsafe_code)]
 
 use ash::vk::DescriptorType as Type;
 

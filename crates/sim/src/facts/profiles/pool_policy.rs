@@ -1,5 +1,4 @@
 //! The limits at which descriptor pools refuse, and the faults that some of them have.
-#![forbid(unsafe_code)]
 
 /// The limits that a driver checks before it allocates from a descriptor pool.
 ///

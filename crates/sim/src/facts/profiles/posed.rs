@@ -1,5 +1,4 @@
 //! Profiles of devices whose memory alone is known: a recording describes the device that it was made on.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use parking_lot::Mutex;

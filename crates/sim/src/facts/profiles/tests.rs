@@ -1,5 +1,4 @@
 //! Rules that every memory layout keeps, and the properties of each profile.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,6 @@
 //! Commands run one after another, and [`Bindings::apply`] follows them. A command that starts a shader asks for what
 //! is in force then, as seen from the layout of its pipeline: [`Bindings::descriptor`], [`Bindings::inline`],
 //! [`Bindings::push_constants`].
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

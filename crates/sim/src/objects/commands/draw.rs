@@ -1,5 +1,4 @@
 //! Draws: counts, and the state that they need.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

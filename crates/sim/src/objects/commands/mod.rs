@@ -1,5 +1,4 @@
 //! Command pools, command buffers, and the commands that are recorded in them.
-#![forbid(unsafe_code)]
 
 pub(crate) mod bindings;
 pub(crate) mod draw;

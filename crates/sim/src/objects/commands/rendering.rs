@@ -1,5 +1,4 @@
 //! Rendering: its attachments and its area.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

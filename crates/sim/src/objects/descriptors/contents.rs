@@ -1,5 +1,4 @@
 //! The contents of a descriptor set that were written, by binding and array element.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! The features that touch descriptors.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

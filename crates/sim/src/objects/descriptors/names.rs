@@ -1,5 +1,4 @@
 //! The kinds of descriptors, and their names in messages.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,5 +1,4 @@
 //! How a driver's descriptor pools behave when they are full, and the faults that some of them have.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,4 @@
 //! The room in a descriptor pool: what it was made for, what is taken, and what happens when it is full.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! Reads the descriptors of a set in a descriptor buffer back out of their bytes.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,4 +1,5 @@
 //! `vkGetDescriptorEXT`: the bytes of a descriptor.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

@@ -1,5 +1,4 @@
 //! The positions of a set's bindings in a descriptor buffer.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

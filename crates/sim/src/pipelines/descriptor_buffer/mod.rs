@@ -91,6 +91,7 @@ fn places(
     Ok(SetPlaces::of(&buffer_limits(device), &found.layout))
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn layout_size(
     device: vk::Device,
     layout: vk::DescriptorSetLayout,
@@ -110,6 +111,7 @@ unsafe extern "system" fn layout_size(
     });
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn binding_offset(
     device: vk::Device,
     layout: vk::DescriptorSetLayout,

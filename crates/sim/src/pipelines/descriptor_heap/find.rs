@@ -1,5 +1,4 @@
 //! Looks descriptors and data up in the heaps that are bound, and in push data.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,4 +1,5 @@
 //! The heap mappings that a pipeline is created with, and their valid usage.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -52,6 +52,7 @@ pub(crate) fn write_properties(hub: &Hub, out: &mut ffi::PhysicalDeviceDescripto
     out.protected_descriptor_heaps = vk::FALSE;
 }
 
+#[expect(unsafe_code, reason = "the functions have the C ABI")]
 unsafe extern "system" fn size(device: vk::PhysicalDevice, kind: vk::DescriptorType) -> vk::DeviceSize {
     on_physical_device(device, "vkGetPhysicalDeviceDescriptorSizeEXT", |instance| {
         let size = instance.hub.descriptor_heap.and_then(|limits| limits.size(kind));

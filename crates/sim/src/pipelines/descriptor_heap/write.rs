@@ -1,4 +1,5 @@
 //! `vkWriteResourceDescriptorsEXT` and `vkWriteSamplerDescriptorsEXT`: the bytes of descriptors.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

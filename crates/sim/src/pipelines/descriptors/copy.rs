@@ -1,5 +1,4 @@
 //! Applies a `VkCopyDescriptorSet`.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;

@@ -1,4 +1,5 @@
 //! Descriptor set layouts.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! The limits of descriptors that a physical device reports, and whether layouts keep them.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! Pipeline layouts, and when two of them are compatible.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
 //! Descriptor pools: creation, reset and destruction.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
 

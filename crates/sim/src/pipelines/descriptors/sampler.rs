@@ -1,4 +1,5 @@
 //! Samplers: only what descriptors need of them.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

@@ -1,4 +1,5 @@
 //! Descriptor sets: allocation from a pool, and freeing.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Descriptor update templates: where in the program's data the descriptors of a set are.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! `vkUpdateDescriptorSets`, and the same through a template.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
 

@@ -1,4 +1,5 @@
 //! Reads a `VkWriteDescriptorSet`, and applies it to the contents of a set.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,5 +1,6 @@
 //! Graphics pipelines. Of their state that is kept which says what memory a draw touches, and which attachments it
 //! fits.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeMap;
 

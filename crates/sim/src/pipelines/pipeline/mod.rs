@@ -2,6 +2,7 @@
 //!
 //! Nothing is compiled: a shader does what a closure of the test does, see `kernel`. Of a module, only the size and the
 //! first word are read. Pipelines are immutable, and share their program with the command buffers that bind them.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 pub(crate) mod graphics;
 

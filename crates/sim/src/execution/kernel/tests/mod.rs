@@ -1,4 +1,5 @@
 //! Dispatches, and what shaders find.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::multiple_unsafe_ops_per_block,

@@ -1,5 +1,4 @@
 //! The rules for the values of a profile that the simulated device, and an allocator on it, rely on.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 

@@ -1,5 +1,4 @@
 //! Why a profile could not be read.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

@@ -8,7 +8,6 @@
 //! ```
 //!
 //! Members have the names of the fields of [`Profile`] and of what it holds; flags are lists of Vulkan's names.
-#![forbid(unsafe_code)]
 
 mod check;
 mod error;

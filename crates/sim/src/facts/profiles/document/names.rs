@@ -2,7 +2,6 @@
 //!
 //! `ash` prints the names; to read one, the values that there are are printed until one matches. Values without a name
 //! are numbers: decimal, and for flags a string of hexadecimal digits.
-#![forbid(unsafe_code)]
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;

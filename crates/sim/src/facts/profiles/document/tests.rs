@@ -1,5 +1,4 @@
 //! Profiles are the same after writing and reading, and the error for a wrong document says what is wrong.
-#![forbid(unsafe_code)]
 
 use super::*;
 use crate::facts::profiles::ALL;

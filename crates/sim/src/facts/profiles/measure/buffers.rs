@@ -1,5 +1,4 @@
 //! Finds the rules of buffers.
-#![forbid(unsafe_code)]
 
 use ash::vk::BufferUsageFlags as Usage;
 

@@ -1,5 +1,4 @@
 //! Why a device could not be measured.
-#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::fmt;

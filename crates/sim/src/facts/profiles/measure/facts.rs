@@ -1,4 +1,5 @@
 //! The facts that a physical device reports before a device is created.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::CStr;
 

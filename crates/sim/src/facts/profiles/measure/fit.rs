@@ -1,5 +1,4 @@
 //! Finds the tile that gives images the sizes that a driver reports.
-#![forbid(unsafe_code)]
 
 use super::super::Tile;
 use crate::facts::format::{ImageDescription, tiled_size};

@@ -1,5 +1,4 @@
 //! Finds the rules of images.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 use ash::vk::Format;

@@ -28,6 +28,7 @@ use probe::Probe;
 
 pub use error::MeasureError;
 
+#[expect(unsafe_code, reason = "calls Vulkan")]
 impl Profile {
     /// Measures a device: a simulated one with this profile has its heaps, memory types, limits, features, and, as far
     /// as the model of this crate goes, its requirements. `api_version` is what the **instance** was made for.

@@ -1,4 +1,5 @@
 //! When descriptor pools refuse.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
 

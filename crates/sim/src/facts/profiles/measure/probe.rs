@@ -1,4 +1,5 @@
 //! A device to query the requirements of buffers and images.
+#![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::cell::Cell;
 

@@ -1,4 +1,5 @@
 //! Measuring a simulated device yields its own profile.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;

@@ -1,4 +1,5 @@
 //! Bindings of a command buffer: compatibility of pipeline layouts, dynamic offsets, push descriptors and constants.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::kit::foreign;
 use super::*;

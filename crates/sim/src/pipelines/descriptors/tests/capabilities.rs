@@ -1,4 +1,5 @@
 //! Limits, features, extensions and the driver's identity.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 

@@ -1,4 +1,5 @@
 //! Copies between sets.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 

@@ -1,4 +1,5 @@
 //! A GPU with short names for the steps that tests of descriptors share. It destroys what it makes.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use ash::vk;
 use ash::vk::DescriptorType as Type;

@@ -1,4 +1,5 @@
 //! Layouts that keep the rules, and layouts that break them.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::kit::foreign;
 use super::*;

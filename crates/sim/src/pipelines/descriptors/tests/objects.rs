@@ -1,4 +1,5 @@
 //! The life of layouts, pools, samplers and templates: the order of destruction, leaks, and stale handles.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::ffi::c_void;
 

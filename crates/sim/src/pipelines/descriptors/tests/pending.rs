@@ -1,4 +1,5 @@
 //! Sets that submissions use.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 use vk::DescriptorBindingFlags as Flags;

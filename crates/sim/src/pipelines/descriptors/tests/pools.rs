@@ -1,4 +1,5 @@
 //! When pools are full, and what they give back.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::*;
 

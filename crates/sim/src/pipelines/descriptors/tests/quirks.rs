@@ -1,5 +1,4 @@
 //! Faults of drivers.
-#![forbid(unsafe_code)]
 
 use super::*;
 

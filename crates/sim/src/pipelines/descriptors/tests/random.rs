@@ -1,5 +1,4 @@
 //! Pools under random programs, beside a model that only counts.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! Update templates.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::kit::foreign;
 use super::*;

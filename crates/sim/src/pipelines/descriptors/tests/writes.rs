@@ -1,4 +1,5 @@
 //! A write is read back; a wrong write is reported and changes nothing.
+#![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use super::kit::foreign;
 use super::*;
