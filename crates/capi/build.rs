@@ -1,4 +1,4 @@
-//! Reads from the environment whose structures the library is to have.
+//! Reads from the environment which version of VMA's structures the library uses.
 #![allow(missing_docs, reason = "a build script")]
 
 fn main() {

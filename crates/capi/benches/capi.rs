@@ -1,9 +1,9 @@
-//! What the C interface costs beside the Rust one: the same work through both, in turn, on a device whose calls do
-//! nothing.
+//! Compares the cost of the C interface with the Rust one: the same work through both, in turn, on a device whose calls
+//! do nothing.
 //!
-//! `cargo bench -p sublet-capi --bench capi`. Times are nanoseconds for one pair of allocate and free (or create and
-//! destroy), medians of rounds. With an argument, `churn-c`, `churn-rust` and so on, only that runs, as often as the
-//! number after it says: for `valgrind --tool=callgrind`.
+//! Run it with `cargo bench -p sublet-capi --bench capi`. Times are nanoseconds for one pair of allocate and free (or
+//! create and destroy), medians of rounds. An argument such as `churn-c` or `churn-rust` selects one row. The number
+//! after it sets how often the row runs, for `valgrind --tool=callgrind`.
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -30,7 +30,7 @@ const FRAME: usize = 1_000;
 const ROUNDS: usize = 301;
 const PAIRS: usize = 20_000;
 
-/// Multiplicative congruence by Steele and Vigna's constants: small, seeded, the same everywhere.
+/// Multiplicative congruential generator with Steele and Vigna's constants: small, seeded, the same on every platform.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ impl Random {
     }
 }
 
-/// Sizes from 256 bytes to 1 MiB, and the alignments that are usual.
+/// Returns sizes from 256 bytes to 1 MiB with common alignments.
 fn requirements(random: &mut Random) -> vk::MemoryRequirements {
     let exponent = 8 + random.below(12);
     let size = (1 << exponent) + random.below(1 << exponent);
@@ -108,7 +108,7 @@ fn c_info(usage: u32, pool: VmaPool) -> VmaAllocationCreateInfo {
     }
 }
 
-/// One interface, one kind of work: each call does a round of it.
+/// One kind of work through one interface. Each call runs one round.
 trait Round {
     fn round(&mut self);
 }
@@ -153,12 +153,12 @@ impl Round for RustChurn {
     }
 }
 
-/// Takes a C allocator down.
+/// Destroys a C allocator when dropped.
 struct Owned(VmaAllocator);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more.
+        // SAFETY: the allocator is not used any more.
         unsafe { vmaDestroyAllocator(self.0) };
     }
 }
@@ -400,7 +400,7 @@ fn main() {
         (0..rounds).for_each(|_| only.round());
         return;
     }
-    // As a test, every kind of work runs once.
+    // Run as a test, each kind of work runs once.
     let rounds = if arguments.iter().any(|argument| argument == "--test") { 1 } else { ROUNDS };
     println!("work      |  Rust |     C | C / Rust");
     for kind in ["churn", "frame", "buffers"] {

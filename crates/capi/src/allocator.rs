@@ -1,4 +1,4 @@
-//! What is behind a `VmaAllocator`.
+//! The object behind a `VmaAllocator`.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CStr, c_void};
@@ -23,27 +23,27 @@ use super::types::{
     USER_DATA_COPY_STRING, VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaVulkanFunctions,
 };
 
-/// An allocator with the objects of its allocations.
+/// An allocator and the objects of its allocations.
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) allocator: Allocator,
     pub(super) slab: Slab,
-    /// Whether priorities are looked at.
+    /// Whether the device uses priorities.
     pub(super) has_priorities: bool,
 }
 
-/// What is behind a `VmaAllocator`.
+/// The object behind a `VmaAllocator`.
 pub struct AllocatorObject {
     pub(super) front: Front,
     pub(super) instance: vk::Instance,
     pub(super) physical_device: vk::PhysicalDevice,
     pub(super) device: vk::Device,
-    /// Kept for functions that return a pointer to them.
+    /// Stored because functions return a pointer to them.
     pub(super) properties: Box<vk::PhysicalDeviceProperties>,
     pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
-    /// Pools that were not destroyed.
+    /// Pools that are not destroyed yet.
     pub(super) pools: Held<PoolObject>,
-    /// Defragmentations that were not ended.
+    /// Defragmentations that have not ended yet.
     pub(super) contexts: Held<ContextObject>,
 }
 
@@ -54,13 +54,13 @@ impl fmt::Debug for AllocatorObject {
 }
 
 impl AllocatorObject {
-    /// Types of memory.
+    /// Returns the memory types.
     pub(super) fn memory_types(&self) -> &[vk::MemoryType] {
         let count = index(self.memory_properties.memory_type_count);
         self.memory_properties.memory_types.get(..count).unwrap_or_default()
     }
 
-    /// Ends what the program has left. Says how many defragmentations, pools and allocations that was.
+    /// Ends what the program left. Returns the number of defragmentations, pools and allocations.
     pub(super) fn end_all(&self) -> [(&'static str, u64); 3] {
         let contexts = self.contexts.take_all();
         let open = widen(contexts.len());
@@ -74,10 +74,10 @@ impl AllocatorObject {
     }
 }
 
-/// The flags that VMA knows; the Rust interface may know more.
+/// The flags that VMA knows. The Rust interface may know more.
 const KNOWN_FLAGS: u32 = 0x7_1FC7;
 
-/// What an allocation is to be, in the words of the Rust interface.
+/// Converts a create-info of C into one of the Rust interface.
 ///
 /// # Safety
 /// `info.pool` is null or a live pool (C1).
@@ -98,16 +98,16 @@ pub(super) unsafe fn create_info<'a>(
         memory_type_bits: info.memory_type_bits,
         pool: pool.map(PoolObject::pool),
         scope: None,
-        // A string that is to be the name is no user data.
+        // With this flag, the string is the name and not user data.
         user_data: if info.flags & USER_DATA_COPY_STRING == 0 { address(info.user_data) } else { 0 },
-        // Without the extension nobody looks at it, and a pool has its own, so that it may be anything.
+        // Without the extension the driver ignores the priority. A pool has its own. Both cases accept any value.
         priority: if has_priorities && pool.is_none() { info.priority } else { 0.5 },
         min_alignment: info.min_alignment(),
         name: None,
     }
 }
 
-/// Of several strategies the one that VMA follows.
+/// Returns the one strategy that VMA follows if several are set.
 #[cold]
 #[inline(never)]
 pub(super) fn one_strategy(flags: AllocationCreateFlags) -> AllocationCreateFlags {
@@ -117,23 +117,24 @@ pub(super) fn one_strategy(flags: AllocationCreateFlags) -> AllocationCreateFlag
     flags.difference(Flags::STRATEGY_MASK) | first.unwrap_or_default()
 }
 
-/// A pointer of the program's as the number that is kept with an allocation.
+/// Converts a pointer of the program into the number that an allocation stores as user data.
 #[inline]
 pub(super) fn address(pointer: *mut c_void) -> u64 {
-    // The provenance goes to the program, which alone looks behind the pointer.
+    // Only the program dereferences the pointer, so its provenance is exposed.
     sublet::private::widen(pointer.expose_provenance())
 }
 
-/// The pointer that [`address`] was given.
+/// Returns the pointer that [`address`] converted.
 #[inline]
 pub(super) fn pointer(address: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
 }
 
-/// The create-info behind a pointer. `None`, which is logged, if the pointer is null, or the usage counts and is none.
+/// Returns the create-info behind a pointer. Logs and returns `None` if the pointer is null, or if the usage is unknown
+/// and the request has no pool.
 ///
 /// # Safety
-/// `info` is null, or valid for reads for as long as the answer is used.
+/// `info` is null, or valid for reads while the result is used.
 #[inline(always)]
 pub(super) unsafe fn given_info<'a>(
     function: &'static str,
@@ -141,7 +142,7 @@ pub(super) unsafe fn given_info<'a>(
 ) -> Option<&'a VmaAllocationCreateInfo> {
     // SAFETY: the caller's promise: the pointer is null or valid for reads.
     let info = unsafe { given(function, info) }?;
-    // The memory type of a pool was chosen when that was made.
+    // A pool ignores the usage: its memory type was chosen at creation.
     if info.usage > LAST_USAGE && info.pool.is_null() {
         misused(function, "usage is not one of VmaMemoryUsage");
         return None;
@@ -152,7 +153,7 @@ pub(super) unsafe fn given_info<'a>(
 /// `VMA_MEMORY_USAGE_AUTO_PREFER_HOST`.
 const LAST_USAGE: u32 = 9;
 
-/// The usage of that number. Any other one is in a pool, where it does not count: see [`given_info`].
+/// Converts a usage number. An unknown number occurs only with a pool, which ignores the usage: see [`given_info`].
 #[inline(always)]
 fn usage(usage: u32) -> MemoryUsage {
     match usage {
@@ -174,7 +175,7 @@ fn usage(usage: u32) -> MemoryUsage {
 const DESTINATION_FREED: &str = "dstTmpAllocation belongs to the defragmentation: its move is not made, and srcAllocation stays where it is";
 
 impl Front {
-    /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
+    /// Creates the object of a new allocation, names it if the flags say so, and writes handle and description.
     ///
     /// # Safety
     /// 1. The allocation is not used again.
@@ -205,7 +206,7 @@ impl Front {
         unsafe { handle.write(object) };
     }
 
-    /// Names an allocation, or takes its name away.
+    /// Sets or removes the name of an allocation.
     ///
     /// # Safety
     /// 1. `handle` is live and not used by another call.
@@ -216,7 +217,7 @@ impl Front {
         let Some(slot) = (unsafe { self.own("vmaSetAllocationName", handle) }) else { return };
         // SAFETY: 2: it is a string.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
-        // Reports and leaks show it, too.
+        // The allocator stores the name too, for reports and leaks.
         let text = name.as_deref().map(CStr::to_string_lossy);
         if let Err(error) = self.allocator.set_allocation_name(slot.allocation(), text.as_deref()) {
             foreign("vmaSetAllocationName", &error);
@@ -225,7 +226,7 @@ impl Front {
         unsafe { slot.set_name(name) };
     }
 
-    /// Changes what the program keeps with an allocation.
+    /// Replaces the user data of an allocation.
     ///
     /// # Safety
     /// C1 and C2.
@@ -240,7 +241,7 @@ impl Front {
         unsafe { self.slab.replace(slot, changed) };
     }
 
-    /// The object of an allocation. `None` if that is not a live one of this allocator, which is logged.
+    /// Returns the object of an allocation. Logs and returns `None` if the handle is not a live one of this allocator.
     ///
     /// # Safety
     /// C1 and C2.
@@ -254,7 +255,7 @@ impl Front {
         slot
     }
 
-    /// Frees an allocation. Null and what is no longer allocated are nothing.
+    /// Frees an allocation. Ignores null and handles that are no longer allocated.
     ///
     /// # Safety
     /// 1. As for [`Allocator::free_memory`].
@@ -284,7 +285,7 @@ impl Front {
         unsafe { self.slab.remove_plain(slot) };
     }
 
-    /// Takes back the mappings that the program left.
+    /// Removes the mappings that the program left.
     #[cold]
     #[inline(never)]
     fn unmap_all(&self, function: &'static str, allocation: &Allocation, count: u32) {
@@ -296,14 +297,14 @@ impl Front {
             // SAFETY: each was counted when it was made, and the program has no use for the memory any more.
             let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
             if unmapped.is_err() {
-                // Its pool is gone, and the mapping with it.
+                // The pool is destroyed, and the mapping with it.
                 return;
             }
         }
     }
 }
 
-/// What C wants to know of an allocation.
+/// Describes an allocation in C's structure.
 #[inline(always)]
 pub(super) fn describe(slot: &Slot) -> VmaAllocationInfo {
     let allocation = slot.allocation();
@@ -318,10 +319,10 @@ pub(super) fn describe(slot: &Slot) -> VmaAllocationInfo {
     }
 }
 
-/// The functions that the program gave, and where the others are to be looked up.
+/// Selects the functions of Vulkan to use.
 ///
-/// Three ways lead to Vulkan: every function is given; the two that look others up are given; or nothing is, and the
-/// Vulkan library of the system is loaded, which then stays for as long as the program runs.
+/// There are three cases. The program gives every function, or the two functions that look up the others, or nothing.
+/// In the last case the system's Vulkan library is loaded and stays loaded until the program ends.
 pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
     let given = given.copied().unwrap_or_default();
     let mut functions = VulkanFunctions {
@@ -351,17 +352,17 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
         get_device_buffer_memory_requirements: given.get_device_buffer_memory_requirements,
         get_device_image_memory_requirements: given.get_device_image_memory_requirements,
         get_memory_win32_handle: given.get_memory_win32_handle.filter(|_| cfg!(windows)),
-        // VMA has no members for the others.
+        // VMA has no members for the other functions.
         ..VulkanFunctions::default()
     };
-    // Whoever gives functions of the device has loaded Vulkan, and may have no library of it at all.
+    // A program that gives device functions has loaded Vulkan itself. The system may have no Vulkan library to load.
     if functions.get_instance_proc_addr.is_none() && functions.allocate_memory.is_none() {
         functions.get_instance_proc_addr = loaded();
     }
     functions
 }
 
-/// `vkGetInstanceProcAddr` of the system's Vulkan library, which is loaded on the first call.
+/// Returns `vkGetInstanceProcAddr` of the system's Vulkan library. The first call loads the library.
 #[cold]
 pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     static ENTRY: OnceLock<Option<ash::Entry>> = OnceLock::new();
@@ -379,7 +380,7 @@ pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     entry.as_ref().map(|entry| entry.static_fn().get_instance_proc_addr)
 }
 
-/// The numbers of memory types and heaps, which say how long the program's lists are.
+/// Returns the numbers of memory types and heaps, which are the lengths of the program's lists.
 ///
 /// # Safety
 /// As for [`Allocator::new`].
@@ -401,7 +402,7 @@ pub(super) unsafe fn memory_counts(
         })
     });
     let Some(query) = found else {
-        // The allocator will not be made either.
+        // The creation of the allocator fails in this case too.
         return (0, 0);
     };
     let mut properties = vk::PhysicalDeviceMemoryProperties::default();

@@ -1,4 +1,4 @@
-//! What is behind a `VmaDefragmentationContext`.
+//! The object behind a `VmaDefragmentationContext`.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::HashMap;
@@ -23,15 +23,15 @@ const IGNORE: u32 = 1;
 /// `VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY`.
 const DESTROY: u32 = 2;
 
-/// A defragmentation under way.
+/// A defragmentation in progress.
 pub struct ContextObject {
     open: OpenDefragmentation,
     break_callback: Option<(BreakFunction, Pointer)>,
     /// The moves of the open pass, with source and destination.
     planned: Vec<(PlannedMove, VmaAllocation, VmaAllocation)>,
-    /// What C sees of them, and may change.
+    /// The same moves in C's structure, which the program may change.
     moves: Vec<VmaDefragmentationMove>,
-    /// Handles of allocations, as they were when they were last looked for.
+    /// Cached handles of allocations, from the last search.
     handles: HashMap<AllocationId, VmaAllocation>,
 }
 
@@ -46,23 +46,23 @@ impl ContextObject {
         Self { open, break_callback, planned: Vec::new(), moves: Vec::new(), handles: HashMap::new() }
     }
 
-    /// Whether the program has moves to make.
+    /// Returns true if a pass is open and has moves.
     pub(super) fn has_open_pass(&self) -> bool {
         !self.planned.is_empty()
     }
 
-    /// The moves, for the program to change what is to be done with them.
+    /// Returns the moves. The program may change their operations.
     pub(super) fn moves(&mut self) -> &mut [VmaDefragmentationMove] {
         &mut self.moves
     }
 }
 
 impl Front {
-    /// An allocation that is to be moved: its handle, and what it is now. `None` if it has no handle yet: another
-    /// thread is just making it.
+    /// Returns the handle of an allocation that is to move, and a copy of the allocation. Returns `None` if it has no
+    /// handle yet because another thread is still creating it.
     ///
-    /// The program does not know yet which allocations a pass moves, so that it may do with them whatever it likes
-    /// meanwhile, but free them: they are looked at under the slab's locks.
+    /// The program does not know yet which allocations the pass moves. It may use them meanwhile in any way except
+    /// freeing them, so they are read under the slab's locks.
     fn find(
         &self,
         handles: &mut HashMap<AllocationId, VmaAllocation>,
@@ -76,7 +76,7 @@ impl Front {
         if let Some(found) = handles.get(&wanted).copied().and_then(look) {
             return Some(found);
         }
-        // Looked for once for all moves of a pass, and of those that follow, but for what was allocated since.
+        // One walk fills the cache for all moves. Later passes walk again only for allocations that are newer.
         handles.clear();
         self.slab.for_each(|handle, slot| {
             handles.insert(slot.allocation().id(), handle);
@@ -116,7 +116,7 @@ impl Front {
         }
     }
 
-    /// Ends the use of a temporary handle, and of what is mapped through it. Returns whether the program has freed it.
+    /// Removes a temporary handle and its mappings. Returns true if the program freed the handle.
     fn forget(&self, handle: VmaAllocation) -> bool {
         // SAFETY: `begin_pass` made the handle.
         let slot = unsafe { self.slab.own(handle) };
@@ -126,20 +126,20 @@ impl Front {
                 // SAFETY: it was counted when it was made.
                 let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
             }
-            // SAFETY: nobody uses it any more: the pass is at its end.
+            // SAFETY: the pass has ended, so that nothing uses the slot any more.
             unsafe { self.slab.remove(slot) };
         }
         given_up
     }
 
-    /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if a move was completed or its
-    /// allocation destroyed.
+    /// Ends a pass and applies the operation that the program chose for each move. Returns `VK_INCOMPLETE` if a move
+    /// was completed or its allocation destroyed.
     ///
-    /// The moves are those of `given`, in any order, or of the context if that is `None`. Moves that are not among
-    /// them are rolled back, as are those whose destination was freed.
+    /// `given` holds the pass's moves in any order. If it is `None`, the context's own list is used. Moves that are
+    /// missing from it are rolled back, and so are moves whose destination the program freed.
     ///
     /// # Safety
-    /// C1 to C3: the program has done what it says, and no other call uses the allocations that are moved.
+    /// C1 to C3: the program has done what each operation says, and no other call uses the allocations that move.
     pub(super) unsafe fn end_pass(
         &self,
         function: &'static str,
@@ -158,7 +158,7 @@ impl Front {
                 continue;
             };
             if operation == COPY && given_up {
-                // It was logged when the destination was freed.
+                // The call that freed the destination has logged it.
                 self.allocator.roll_back_move(&context.open, planned);
                 continue;
             }
@@ -218,7 +218,7 @@ impl Front {
         result
     }
 
-    /// Notes where an allocation is mapped now that it was moved.
+    /// Updates the mapped address of an allocation after its move.
     fn mapped_elsewhere(&self, slot: &Slot) {
         let allocation = slot.allocation();
         if let Ok(pointer) = self.allocator.count_mapping(allocation) {
@@ -228,7 +228,7 @@ impl Front {
         }
     }
 
-    /// Takes back what was planned and not ended.
+    /// Rolls back planned moves that were not ended.
     fn roll_back(&self, context: &mut ContextObject) {
         context.moves.clear();
         for (planned, _, destination) in context.planned.drain(..) {
@@ -262,7 +262,7 @@ mod tests {
     use sublet::{AllocationCreateInfo, PoolCreateInfo};
     use sublet::{Allocator, AllocatorCreateInfo};
 
-    /// The program may free an allocation between passes. Its handle and its id then go to other allocations.
+    /// The program may free an allocation between passes. Other allocations may reuse its handle and its id.
     #[test]
     fn a_cached_handle_of_another_allocation_is_looked_up_again() {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
@@ -284,8 +284,8 @@ mod tests {
         }
     }
 
-    /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That
-    /// nothing races is for the sanitizer to say.
+    /// The call that begins a pass selects the moves, and the program learns them only when it returns. A thread
+    /// sanitizer checks that nothing races.
     #[test]
     fn a_pass_begins_while_another_thread_changes_user_data() {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
@@ -317,7 +317,7 @@ mod tests {
             scope.spawn(|| {
                 for mark in 1.. {
                     for number in &handles {
-                        // SAFETY: the handle is live, and this thread alone changes what it is of.
+                        // SAFETY: the handle is live, and only this thread changes its allocation.
                         unsafe { front.set_user_data("test", handle(number), mark) };
                     }
                     begun.store(true, Ordering::Relaxed);
@@ -336,7 +336,7 @@ mod tests {
                 let mut context = ContextObject::new(open, None);
                 front.begin_pass(&mut context);
                 passes.push(context.moves().len());
-                // No move is made: what is moved must not be used meanwhile.
+                // No move is made, because the program must not use a moving allocation.
                 front.end_defragmentation(context);
             }
             done.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The border with C: no panic crosses it, and wrong calls are logged.
+//! The boundary to C: no panic crosses it, and wrong calls are logged.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::error::Error;
@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ash::vk;
 
-/// What a function answers if something in it panicked.
+/// The result of a function whose body panicked.
 pub(super) trait OnPanic {
-    /// The answer.
+    /// Returns that result.
     fn on_panic() -> Self;
 }
 
@@ -28,9 +28,8 @@ impl OnPanic for vk::Bool32 {
     }
 }
 
-/// Runs the body of a function of the interface. A panic is a fault of this library: it is logged, and becomes
-/// `VK_ERROR_UNKNOWN` where there is a result. Locks are open again afterwards; that the books behind them may be half
-/// written is what makes it a fault.
+/// Runs the body of an exported function. A panic is a bug in this library: it is logged, and becomes
+/// `VK_ERROR_UNKNOWN` if the function has a result. Locks are released, but the state behind them may be incomplete.
 #[inline(always)]
 pub(super) fn guard<R: OnPanic>(function: &'static str, body: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -44,21 +43,21 @@ pub(super) fn guard<R: OnPanic>(function: &'static str, body: impl FnOnce() -> R
 fn panicked<R: OnPanic>(function: &'static str, payload: &(dyn std::any::Any + Send)) -> R {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
-    // A subscriber that panics would take the program with it.
+    // A panicking subscriber would abort the program.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         tracing::error!(name: "panic_stopped", target: "sublet::capi", function, panic = text, "a panic was stopped");
     }));
     R::on_panic()
 }
 
-/// Says that a call breaks the rules, where VMA would have asserted.
+/// Logs that a call breaks a rule. VMA asserts in these cases.
 #[cold]
 #[inline(never)]
 pub(super) fn misused(function: &'static str, rule: &str) {
     tracing::error!(name: "rule_broken", target: "sublet::capi", function, rule, "wrong call");
 }
 
-/// Says why a call fails, and answers with the result that says so in C. `misuse` if the caller is to blame.
+/// Logs why a call fails, and returns the matching result in C. `misuse` is true if the caller broke a rule.
 #[cold]
 #[inline(never)]
 pub(super) fn refused(
@@ -76,14 +75,14 @@ pub(super) fn refused(
     result
 }
 
-/// Says that a call without a result was given a handle of something else.
+/// Logs that a call without a result got a handle that is not valid here.
 #[cold]
 #[inline(never)]
 pub(super) fn foreign(function: &'static str, error: &dyn Error) {
     let _ = refused(function, error, true, vk::Result::ERROR_UNKNOWN);
 }
 
-/// Says that something was not given back before what holds it is destroyed.
+/// Logs how many objects were left when their owner is destroyed.
 #[cold]
 #[inline(never)]
 pub(super) fn leaked(function: &'static str, what: &'static str, holds: &'static str, count: u64) {
@@ -93,8 +92,8 @@ pub(super) fn leaked(function: &'static str, what: &'static str, holds: &'static
     );
 }
 
-/// Defines functions of the interface: exported under their own names, and guarded. The body owns the arguments: what it
-/// borrowed would have to be in memory.
+/// Defines exported functions under their own names, with a guard. The body owns the arguments, because borrowed ones
+/// would have to be in memory.
 macro_rules! exported {
     ($( $(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block )*) => {$(
         $(#[$attribute])*
@@ -109,10 +108,10 @@ macro_rules! exported {
 }
 pub(super) use exported;
 
-/// What a pointer of C's is to; `None` if it is null, which is logged.
+/// Returns what a pointer of C refers to. Logs and returns `None` if it is null.
 ///
 /// # Safety
-/// `pointer` is null, or valid for reads for as long as the answer is used.
+/// `pointer` is null, or valid for reads while the result is used.
 #[inline(always)]
 pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> Option<&'a V> {
     if is_missing(function, pointer) {
@@ -122,7 +121,7 @@ pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> 
     unsafe { pointer.as_ref() }
 }
 
-/// Whether a pointer of C's is null that must not be, which is logged.
+/// Returns true and logs if a pointer is null that must not be.
 #[inline(always)]
 pub(super) fn is_missing<V>(function: &'static str, pointer: *const V) -> bool {
     if pointer.is_null() {
@@ -131,7 +130,7 @@ pub(super) fn is_missing<V>(function: &'static str, pointer: *const V) -> bool {
     pointer.is_null()
 }
 
-/// Writes an answer where C wants it, which may be nowhere.
+/// Writes a result to a pointer of C, unless it is null.
 ///
 /// # Safety
 /// `pointer` is null, or valid for writes.

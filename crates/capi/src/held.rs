@@ -1,4 +1,4 @@
-//! Handles that an allocator has given out and not taken back.
+//! Live handles of an allocator.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::collections::BTreeSet;
@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use super::guard::misused;
 
-/// The objects of one kind that belong to one allocator. A handle that is not among them is never looked behind: it may
-/// be another allocator's, or its object is gone.
+/// The objects of one kind that belong to one allocator. A handle that is not in the set is never dereferenced: it may
+/// belong to another allocator, or be freed.
 #[derive(Debug)]
 pub(super) struct Held<V>(Mutex<BTreeSet<*mut V>>);
 
@@ -17,14 +17,14 @@ impl<V> Held<V> {
         Self(Mutex::new(BTreeSet::new()))
     }
 
-    /// Gives an object a handle.
+    /// Stores an object and returns its handle.
     pub(super) fn give(&self, object: V) -> *mut V {
         let handle = Box::into_raw(Box::new(object));
         self.0.lock().insert(handle);
         handle
     }
 
-    /// Takes a handle back. `None` if it is none of these, which is logged.
+    /// Removes a handle and returns its object. Logs and returns `None` if the handle is unknown.
     pub(super) fn take(&self, function: &'static str, handle: *mut V) -> Option<Box<V>> {
         if !self.0.lock().remove(&handle) {
             misused(function, Self::STRANGER);
@@ -34,20 +34,20 @@ impl<V> Held<V> {
         Some(unsafe { Box::from_raw(handle) })
     }
 
-    /// What is behind a handle. `None` if it is none of these, which is logged.
+    /// Returns the object of a handle. Logs and returns `None` if the handle is unknown.
     ///
     /// # Safety
-    /// While the answer is used, no other call destroys or changes what is behind the handle (C2).
+    /// While the result is used, no other call destroys or changes the object (C2).
     pub(super) unsafe fn of<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a V> {
         let known = self.known(function, handle)?;
         // SAFETY: `give` made the object, which was not taken back; C2: no other call changes or destroys it.
         Some(unsafe { &*known })
     }
 
-    /// The same, to be changed.
+    /// Returns the object of a handle for modification. Logs and returns `None` if the handle is unknown.
     ///
     /// # Safety
-    /// While the answer is used, no other call uses the handle (C2).
+    /// While the result is used, no other call uses the handle (C2).
     pub(super) unsafe fn of_mut<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a mut V> {
         let known = self.known(function, handle)?;
         // SAFETY: `give` made the object, which was not taken back; C2: no other call uses it.
@@ -62,7 +62,7 @@ impl<V> Held<V> {
         known.then_some(handle)
     }
 
-    /// Takes back all that is left.
+    /// Removes and returns all objects.
     pub(super) fn take_all(&self) -> Vec<Box<V>> {
         // SAFETY: `give` made the boxes, and none is among these any more.
         std::mem::take(&mut *self.0.lock())

@@ -1,5 +1,4 @@
-//! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard
-//! error.
+//! Log output for programs without a `tracing` subscriber: a callback of the program, or standard error.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CString, c_char, c_void};
@@ -24,16 +23,15 @@ const ERROR: u32 = 1;
 /// `SUBLET_LOG_LEVEL_WARN`.
 const WARN: u32 = 2;
 
-/// The variable with the most detailed level for standard error.
+/// The environment variable that sets the most detailed level on standard error.
 const LOG: &str = "SUBLET_LOG";
-/// The variable that switches assertions on.
+/// The environment variable that turns assertions on.
 const ASSERT: &str = "SUBLET_ASSERT";
 
-/// The targets of errors where VMA would have asserted: wrong calls, what is left when something is destroyed, damaged
-/// margins.
+/// The targets of errors on which VMA asserts: wrong calls, leaks at destruction, damaged margins.
 const ABOUT_THE_PROGRAM: [&str; 2] = ["sublet::capi", "sublet::corruption"];
 
-/// The function of the program that hears of everything.
+/// The program's log callback.
 struct Callback {
     function: LogFunction,
     user_data: Pointer,
@@ -44,11 +42,11 @@ unsafe impl Send for Callback {}
 // SAFETY: as above.
 unsafe impl Sync for Callback {}
 
-/// Read while the function runs, so that it is not called any more when another has taken its place.
+/// Locked for reading while the callback runs, so that no thread calls a callback that has been replaced.
 static CALLBACK: RwLock<Option<Callback>> = RwLock::new(None);
-/// The most detailed level that the program wants to hear, 0 for none.
+/// The most detailed level that the callback receives, 0 for none.
 static LEVEL: AtomicU32 = AtomicU32::new(0);
-/// The most detailed level for standard error while there is no function.
+/// The most detailed level on standard error while there is no callback.
 static STANDARD_ERROR: AtomicU32 = AtomicU32::new(0);
 static ASSERTIONS: AtomicBool = AtomicBool::new(false);
 
@@ -62,7 +60,7 @@ fn number(level: Level) -> u32 {
     }
 }
 
-/// The level of a name or a number. `None` for anything else.
+/// Parses a level, as a name or a number.
 fn level_of(named: &str) -> Option<u32> {
     Some(match named {
         "" | "0" | "off" => 0,
@@ -75,7 +73,7 @@ fn level_of(named: &str) -> Option<u32> {
     })
 }
 
-/// Yes or no. `None` for anything else.
+/// Parses a switch.
 fn switch_of(named: &str) -> Option<bool> {
     Some(match named {
         "" | "0" | "off" | "no" | "false" => false,
@@ -84,11 +82,11 @@ fn switch_of(named: &str) -> Option<bool> {
     })
 }
 
-/// A variable of the environment. `usual` if it is not set; `otherwise` if it says nothing that `read` knows, which
-/// [`start`] then says.
+/// An environment variable. The value is `usual` if it is not set, and `otherwise` if `read` cannot parse it. [`start`]
+/// reports the latter.
 struct Variable<V> {
     value: V,
-    /// What it says, if that is not understood.
+    /// The raw value, if it cannot be parsed.
     strange: Option<String>,
 }
 
@@ -103,7 +101,8 @@ impl<V> Variable<V> {
     }
 }
 
-/// Looks at the environment, once, and listens if it or the build says so. To be called before anything can be said.
+/// Reads the environment once, and subscribes if the environment or the build asks for it. Must run before the first
+/// event.
 pub(super) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -127,8 +126,8 @@ pub(super) fn start() {
     listen();
 }
 
-/// Says that a variable of the environment is not understood, and what holds `instead`. Whoever has set it learns it in
-/// any case: on standard error if nobody else listens.
+/// Reports an environment variable with an unknown value, and the value `instead` that applies. Without a subscriber,
+/// the report goes to standard error.
 pub(super) fn not_understood(variable: &'static str, value: &str, instead: &str) {
     const TEXT: &str = "the environment variable is not understood";
     if tracing::enabled!(target: "sublet::capi", Level::WARN) {
@@ -141,40 +140,40 @@ pub(super) fn not_understood(variable: &'static str, value: &str, instead: &str)
     }
 }
 
-/// Becomes the subscriber of the process, if there is anything to be heard and nobody else is: what embeds this library
-/// in Rust has its own.
+/// Becomes the process's subscriber, if some output is wanted and there is no other. A Rust program that embeds this
+/// library has its own.
 fn listen() {
     static LISTENING: Once = Once::new();
     let wanted = [&LEVEL, &STANDARD_ERROR].into_iter().any(|level| level.load(Ordering::Relaxed) != 0);
     if (wanted || ASSERTIONS.load(Ordering::Relaxed)) && !tracing::dispatcher::has_been_set() {
         LISTENING.call_once(|| {
-            // Another thread of the program may have been first; then that one hears of everything.
+            // Another thread may have been first. Its subscriber then gets all events.
             let _ = tracing::subscriber::set_global_default(Listener);
         });
     }
 }
 
-/// Sets the function that hears of everything up to a level, or none.
+/// Sets the callback that gets all events up to a level, or removes it.
 pub(super) fn set_callback(function: Option<LogFunction>, level: u32, user_data: Pointer) {
     *CALLBACK.write() = function.map(|function| Callback { function, user_data });
     LEVEL.store(if function.is_some() { level } else { 0 }, Ordering::Relaxed);
-    // Now, so that the function hears of variables that are not understood.
+    // Called here so that the callback gets reports of unknown variables.
     start();
 }
 
-/// Whether what VMA asserts ends the program.
+/// Sets whether a failed VMA assertion aborts the program.
 pub(super) fn set_assertions(wanted: bool) {
     start();
     ASSERTIONS.store(wanted, Ordering::Relaxed);
     listen();
 }
 
-/// Hands events to the program.
+/// The subscriber that passes events to the program.
 struct Listener;
 
 impl Subscriber for Listener {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        // What is heard may change at any time.
+        // The level may change at any time.
         Interest::sometimes()
     }
 
@@ -202,11 +201,11 @@ impl Subscriber for Listener {
         let asserted = level == ERROR
             && ASSERTIONS.load(Ordering::Relaxed)
             && ABOUT_THE_PROGRAM.contains(&metadata.target());
-        // A function of the program's may call something that has something to say.
+        // Recursive, because the callback may call a function that logs.
         let callback = CALLBACK.read_recursive();
         match &*callback {
             Some(callback) if level <= LEVEL.load(Ordering::Relaxed) => {
-                // No control character is left, and so no zero.
+                // Control characters are escaped, so the text has no zero byte.
                 let text = CString::new(text).unwrap_or_default();
                 // SAFETY: the program has given the function for this; the text lives until it returns.
                 unsafe { (callback.function)(level, text.as_ptr(), callback.user_data.0) };
@@ -227,20 +226,19 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// To standard error, which may be closed.
+/// Prints to standard error, which may be closed.
 fn print(level: Level, text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "sublet: {level}: {text}");
 }
 
-/// Text of one line. Control characters are escaped, for a name with an end of line in it must not look like a line of
-/// the log.
+/// Text of one line. Control characters are escaped, so that a name with a line break cannot forge a line of the log.
 #[derive(Default)]
 struct Line(String);
 
 impl fmt::Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
-            // The two separators end a line where Unicode is followed.
+            // Unicode treats these two separators as line breaks.
             if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
                 self.0.extend(character.escape_default());
             } else {
@@ -251,7 +249,7 @@ impl fmt::Write for Line {
     }
 }
 
-/// An event as one line: function, what happened, and the rest.
+/// An event as one line: function, message, and the other fields.
 #[derive(Default)]
 struct Text {
     function: Line,
@@ -265,7 +263,7 @@ impl Text {
         let _ = match field.name() {
             "message" => self.message.write_fmt(value),
             "function" => self.function.write_fmt(value),
-            // A line of this library's source: C does not tell where it calls from.
+            // The caller is a line of this library's source, because C passes no location.
             "caller" => Ok(()),
             name => {
                 let comma = if self.rest.0.is_empty() { "" } else { ", " };

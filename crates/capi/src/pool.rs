@@ -1,4 +1,4 @@
-//! What is behind a `VmaPool`.
+//! The object behind a `VmaPool`.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::cell::UnsafeCell;
@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 
 use sublet::Pool;
 
-/// A pool and its name, where C can see it.
+/// A pool and its name as a C string.
 #[derive(Debug)]
 pub struct PoolObject {
     pool: Pool,
@@ -28,7 +28,7 @@ impl PoolObject {
         self.pool
     }
 
-    /// Its name, for C; null if it has none.
+    /// Returns the name, or null if it has none.
     ///
     /// # Safety
     /// No other call names the pool.
@@ -37,7 +37,7 @@ impl PoolObject {
         unsafe { &*self.name.get() }.as_deref().map_or(std::ptr::null(), CStr::as_ptr)
     }
 
-    /// Gives it another name. The old one lives no longer.
+    /// Replaces the name and frees the old one.
     ///
     /// # Safety
     /// No other call uses the pool's name.

@@ -1,4 +1,4 @@
-//! The results in C of the errors that several functions share.
+//! Results in C of errors that several functions share.
 
 use std::error::Error;
 
@@ -9,13 +9,14 @@ use sublet::{
     AllocationError, BindError, CorruptionError, CreateError, FindMemoryTypeError, MapError, NoMemoryType,
 };
 
-/// An error that becomes a result in C.
+/// An error that has a result in C.
 pub(super) trait Refusal: Error {
-    /// The result, and whether the call broke a rule. Where VMA asserts and has no result, it is `VK_ERROR_UNKNOWN`.
+    /// Returns the result, and whether the call broke a rule. The result is `VK_ERROR_UNKNOWN` where VMA asserts and
+    /// defines none.
     fn in_c(&self) -> (vk::Result, bool);
 }
 
-/// Logs why a call fails, and returns the result that says so in C.
+/// Logs why a call fails, and returns the matching result in C.
 #[cold]
 #[inline(never)]
 pub(super) fn failed<E: Refusal>(function: &'static str, error: &E) -> vk::Result {
@@ -23,7 +24,7 @@ pub(super) fn failed<E: Refusal>(function: &'static str, error: &E) -> vk::Resul
     refused(function, error, misuse, result)
 }
 
-/// As [`failed`]. What kept the memory from being allocated is logged in its own words.
+/// Same as [`failed`] for creation errors. A failed allocation logs its own message.
 #[cold]
 pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
     match error {
@@ -32,7 +33,7 @@ pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Re
     }
 }
 
-/// `VK_SUCCESS`, or the result of an error, which is logged.
+/// Returns `VK_SUCCESS`, or logs the error and returns its result.
 #[inline]
 pub(super) fn success_or_logged<E: Refusal>(function: &'static str, outcome: Result<(), E>) -> vk::Result {
     match outcome {

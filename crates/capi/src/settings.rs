@@ -1,4 +1,4 @@
-//! Help in finding faults, as a program or its environment asks for it.
+//! Debug settings from the program or its environment.
 
 use parking_lot::Mutex;
 
@@ -7,29 +7,29 @@ use sublet::DebugSettings;
 use super::log::not_understood;
 use super::types::SubletDebugSettings;
 
-/// The variable that a user of a program sets.
+/// The environment variable with debug settings.
 const VARIABLE: &str = "SUBLET_DEBUG";
 
-/// What the program has set.
+/// The settings that the program has set.
 static SETTINGS: Mutex<Option<DebugSettings>> = Mutex::new(None);
 
-/// Sets what allocators get that are made from now on.
+/// Sets the debug settings of allocators that are created later.
 pub(super) fn set(settings: Option<DebugSettings>) {
     *SETTINGS.lock() = settings;
 }
 
-/// What an allocator gets: what the program has set, or else what the environment says.
+/// Returns the settings of a new allocator: the program's, or else the environment's.
 pub(super) fn current() -> DebugSettings {
     let set = *SETTINGS.lock();
     let from_environment = || std::env::var_os(VARIABLE).map(|text| parsed(&text.to_string_lossy()));
     set.or_else(from_environment).unwrap_or_default()
 }
 
-/// The settings of a list such as `margin=64,detect_corruption`. What is none of them is said.
+/// Parses a list such as `margin=64,detect_corruption`. Reports unknown words.
 fn parsed(text: &str) -> DebugSettings {
     let mut settings = DebugSettings::default();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        // A value that is no number makes the word one that is not understood, and not one without a value.
+        // A value that is not a number makes the word unknown. It must not count as a word without a value.
         let (name, value) =
             word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value.parse().ok())));
         match (name, value) {
@@ -69,7 +69,7 @@ mod tests {
         let expected = DebugSettings { margin: 64, detect_corruption: true, ..Default::default() };
         assert_eq!(parsed("margin=64, detect_corruption"), expected);
         assert_eq!(parsed(""), DebugSettings::default());
-        // What is wrong is left out, and the rest holds.
+        // Unknown words are skipped, and the others apply.
         let expected = DebugSettings { fill: true, always_dedicated: true, ..Default::default() };
         assert_eq!(parsed("margin=much,margin,fill,nothing,always_dedicated,detect_corruption=on"), expected);
         let rest = "min_buffer_image_granularity=1024,exceed_max_allocation_count";

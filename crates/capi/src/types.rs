@@ -18,7 +18,7 @@ pub type VmaVirtualBlock = *mut super::virtual_block::BlockObject;
 /// `VmaVirtualAllocation`: 64 bits on every platform, 0 for null.
 pub type VmaVirtualAllocation = u64;
 
-/// Bit of `VmaAllocationCreateFlags`: user data is a string, to be copied as the name.
+/// Bit of `VmaAllocationCreateFlags`: user data is a string, which is copied as the name.
 pub const USER_DATA_COPY_STRING: u32 = 0x20;
 /// Bit of `VmaPoolCreateFlags`.
 pub const POOL_LINEAR_ALGORITHM: u32 = 0x4;
@@ -37,7 +37,7 @@ pub type DeviceMemoryFunction = unsafe extern "system" fn(
 /// `PFN_vmaCheckDefragmentationBreakFunction`.
 pub type BreakFunction = unsafe extern "system" fn(user_data: *mut c_void) -> vk::Bool32;
 
-/// A pointer of the program's, which this library never reads through.
+/// A pointer of the program, which this library never dereferences.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer(pub *mut c_void);
@@ -59,7 +59,7 @@ pub struct Layout {
     pub members: Vec<(&'static str, usize)>,
 }
 
-/// Defines the structures, each member with its type and its name in C, and `layouts`.
+/// Defines the structures, each member with its type and its name in C, and the function `layouts`.
 macro_rules! structures {
     ($( $(#[$attribute:meta])* $structure:ident {
         $($(#[$condition:meta])? $member:ident: $type:ty = $name:literal),* $(,)?
@@ -73,7 +73,7 @@ macro_rules! structures {
             pub struct $structure { $($(#[$condition])? pub $member: $type),* }
         )*
 
-        /// The layout of every structure.
+        /// Returns the layouts of all structures.
         #[must_use]
         pub fn layouts() -> Vec<Layout> {
             vec![$(
@@ -284,7 +284,7 @@ structures! {
 }
 
 impl VmaAllocationCreateInfo {
-    /// The requested alignment; 0 in VMA 3.3, whose structure has no member for it.
+    /// Returns the requested alignment, or 0 with VMA 3.3, whose structure has no member for it.
     #[inline]
     pub(crate) const fn min_alignment(&self) -> u64 {
         #[cfg(not(sublet_vma_3_3))]
@@ -295,10 +295,10 @@ impl VmaAllocationCreateInfo {
     }
 }
 
-/// What VMA's structures measure where pointers have 64 bits.
+/// Sizes of VMA's structures with 64-bit pointers.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
-    /// The version of VMA whose sizes are served.
+    /// True if the build uses the structure sizes of VMA 3.3.
     const IS_3_3: bool = cfg!(sublet_vma_3_3);
     assert!(size_of::<VmaAllocationCreateInfo>() == if IS_3_3 { 48 } else { 56 });
     assert!(size_of::<VmaVulkanFunctions>() == if IS_3_3 { 216 } else { 224 });

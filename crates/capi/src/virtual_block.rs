@@ -1,8 +1,8 @@
-//! What is behind a `VmaVirtualBlock`.
+//! The object behind a `VmaVirtualBlock`.
 
 use sublet::VirtualBlock;
 
-/// A virtual block. Its allocations need no objects: a `VmaVirtualAllocation` is what the engine calls the range by.
+/// A virtual block. Its allocations need no objects: a `VmaVirtualAllocation` is the engine's key.
 #[derive(Debug)]
 pub struct BlockObject {
     pub(super) block: VirtualBlock,

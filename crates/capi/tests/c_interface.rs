@@ -1,7 +1,7 @@
-//! The C interface from the outside: the header against the library, and clients in C11 and C++17 against both.
+//! Tests of the C interface: the header against the library, and clients in C11 and C++17 against both.
 //!
-//! Needs a C and a C++ compiler and the headers of Vulkan. Without them the tests say so and pass, unless
-//! `SUBLET_REQUIRE_C` is set. The libraries are built by `cargo` into `target/c`.
+//! They need a C and a C++ compiler and the headers of Vulkan. Without these the tests print a message and pass, unless
+//! `SUBLET_REQUIRE_C` is set. `cargo` builds the libraries into `target/c`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;
@@ -12,12 +12,12 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The repository.
+/// Returns the root of the repository.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Where everything is made that this test makes.
+/// Returns the folder for everything that these tests build.
 fn workshop() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     let folder = root().join(target).join("c");
@@ -43,7 +43,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The names of functions in a text: `vma` or `sublet` and more, before a parenthesis.
+/// Returns the names of functions in a text: `vma…` or `sublet…` before a parenthesis.
 fn functions_in(text: &str) -> BTreeSet<String> {
     let words = text.split('(').filter_map(|before| before.rsplit(|c| !is_word(c)).next());
     words.filter(|word| word.starts_with("vma") || word.starts_with("sublet")).map(str::to_owned).collect()
@@ -67,10 +67,10 @@ const FUNCTIONS: &str = "vmaImportVulkanFunctionsFromVolk vmaCreateAllocator vma
     vmaClearVirtualBlock vmaSetVirtualAllocationUserData vmaGetVirtualBlockStatistics vmaCalculateVirtualBlockStatistics \
     vmaBuildStatsString vmaFreeStatsString vmaBuildVirtualBlockStatsString vmaFreeVirtualBlockStatsString";
 
-/// Those that VMA has no functions for.
+/// The functions that VMA does not have.
 const OWN_FUNCTIONS: [&str; 3] = ["subletSetLogCallback", "subletSetAssertions", "subletSetDebugSettings"];
 
-/// The one that the header itself defines, too, where it can be called.
+/// The function that the header also defines if volk.h is included.
 const IN_THE_HEADER: &str = "vmaImportVulkanFunctionsFromVolk";
 
 fn all_functions() -> BTreeSet<String> {
@@ -103,7 +103,7 @@ fn the_library_defines_what_the_header_declares() {
     assert_eq!(defined, declared);
 }
 
-/// The members of a structure in the header, in their order.
+/// Returns the members of a structure in the header, in order.
 fn members(code: &str, structure: &str) -> Vec<String> {
     let after = code.split_once(&format!("typedef struct {structure} {{")).unwrap().1;
     let body = after.split_once(&format!("}} {structure};")).unwrap().0;
@@ -113,7 +113,7 @@ fn members(code: &str, structure: &str) -> Vec<String> {
     {
         let declared = statement.split('[').next().unwrap().trim();
         if let Some(name) = declared.rsplit(|c| !is_word(c)).next().filter(|name| !name.is_empty()) {
-            // Two types for one member stand in two branches of the preprocessor.
+            // A member with two types stands in two branches of the preprocessor.
             if members.last().map(String::as_str) != Some(name) && !members.contains(&name.to_owned()) {
                 members.push(name.to_owned());
             }
@@ -138,7 +138,7 @@ fn structures_have_the_members_that_the_header_names() {
     assert_eq!(count, code.matches("typedef struct").count());
 }
 
-/// Runs a command, and shows what it said if it fails.
+/// Runs a command, and prints its output if it fails.
 fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(
@@ -151,7 +151,7 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A language that clients are written in.
+/// The language of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     C11,
@@ -173,7 +173,7 @@ impl Language {
     }
 }
 
-/// Whether there are compilers and headers; says what is missing.
+/// Returns true if compilers and headers exist. Prints what is missing.
 fn can_compile() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -194,7 +194,7 @@ fn can_compile() -> bool {
     })
 }
 
-/// `.ci/c` builds and runs it as the chapter says.
+/// `.ci/c` builds and runs it as the chapter describes.
 #[test]
 fn the_book_shows_the_first_program_as_it_is() {
     let file = root().join("examples/c/buffer.c");
@@ -207,14 +207,14 @@ fn the_book_shows_the_first_program_as_it_is() {
     }
 }
 
-/// A library that was built for clients.
+/// A library for clients.
 struct Library {
     file: PathBuf,
-    /// What a static one needs from the system.
+    /// The system libraries that a static library needs.
     native: Vec<String>,
 }
 
-/// `structures` is what `SUBLET_VMA_3_3` is to say.
+/// Builds a library. `structures` is the value of `SUBLET_VMA_3_3`.
 fn build(features: &str, structures: &str, kind: &str, file: &str) -> Library {
     let folder = workshop().join(format!("{}-{structures}", features.replace(',', "-")));
     let output = run(Command::new(env!("CARGO"))
@@ -225,7 +225,7 @@ fn build(features: &str, structures: &str, kind: &str, file: &str) -> Library {
         .arg(&folder)
         .args(["--", "--print", "native-static-libs"])
         .env("SUBLET_VMA_3_3", structures)
-        // What a sanitizer wants of the test is not for the library.
+        // A sanitizer's flags for the test do not apply to the library.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS"));
     let notes = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -237,19 +237,19 @@ fn build(features: &str, structures: &str, kind: &str, file: &str) -> Library {
     }
 }
 
-/// With a simulated GPU in it.
+/// Returns the library with a simulated GPU.
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| build("sim", "0", "staticlib", "libsublet_capi.a"))
 }
 
-/// With the structures of VMA 3.3.
+/// Returns the library with the structures of VMA 3.3.
 fn old_library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| build("sim", "1", "staticlib", "libsublet_capi.a"))
 }
 
-/// Compiles the client, and links it.
+/// Compiles and links the client.
 fn client(name: &str, language: Language, includes: &[&Path], flags: &[&str], library: &Library) -> PathBuf {
     let program = workshop().join(name);
     let mut sources: Vec<PathBuf> = fs::read_dir(root().join("crates/capi/tests/c"))
@@ -269,13 +269,13 @@ fn client(name: &str, language: Language, includes: &[&Path], flags: &[&str], li
     program
 }
 
-/// Runs a client on a simulated GPU, which must find nothing wrong.
+/// Runs a client on a simulated GPU, which must report no errors.
 fn run_simulated(program: &Path, profile: &str, version: &str, way: &str) {
     let output = Command::new(program)
         .args(["sim", way])
         .env("SUBLET_SIM_PROFILE", profile)
         .env("SUBLET_SIM_API_VERSION", version)
-        // The library is one for debugging, and says what is wrong with wrong calls, of which the client makes many.
+        // The debug build logs wrong calls, and the client makes many of them.
         .env("SUBLET_LOG", "off")
         .output()
         .unwrap();
@@ -288,7 +288,7 @@ fn run_simulated(program: &Path, profile: &str, version: &str, way: &str) {
     );
 }
 
-/// Profiles that differ in what matters: heaps, coherence, granularity.
+/// Profiles that differ in heaps, coherence and granularity.
 const PROFILES: [&str; 5] =
     ["lavapipe", "nvidia-rtx-5070-ti", "amd-rx-6800-windows", "arm-mali-g52", "broadcom-raspberry-pi-4"];
 
@@ -324,7 +324,8 @@ fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
     }
 }
 
-/// Whether a program without a log callback, which makes a mistake, goes on; and its lines on standard error.
+/// Runs a program that makes a mistake and has no log callback. Returns true if it continues, and its lines on standard
+/// error.
 fn with_mistake(which: &str, variables: &[(&str, &str)]) -> (bool, Vec<String>) {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let flags = ["-DCLIENT_WITH_SIM"];
@@ -340,8 +341,8 @@ fn with_mistake(which: &str, variables: &[(&str, &str)]) -> (bool, Vec<String>) 
     (output.status.success(), lines)
 }
 
-/// Warnings and errors go to standard error if the environment says so, or the library is one for debugging, as this
-/// one is; and the program is stopped where it wants that.
+/// Warnings and errors go to standard error if the environment asks for it or in a debug build, as here. Assertions
+/// stop the program if they are on.
 #[test]
 fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
     if !can_compile() {
@@ -362,12 +363,12 @@ fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
     let last = vec![lines[1].clone()];
     assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "error")]), (true, last.clone()));
     assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "off")]), (true, Vec::new()));
-    // A program that stops says why, whatever else it says.
+    // A program that stops prints the reason at any log level.
     assert_eq!(with_mistake("leak", &[("SUBLET_LOG", "off"), ("SUBLET_ASSERT", "1")]), (false, last));
     assert_eq!(with_mistake("leak", &[("SUBLET_ASSERT", "0")]), (true, lines));
 }
 
-/// What VMA asserts stops a program that wants to be stopped, and is an error in the log of any other.
+/// A failed VMA assertion stops a program with assertions on. Otherwise it is logged as an error.
 #[test]
 fn wrong_usages_are_errors_and_stop_who_wants_it() {
     if !can_compile() {
@@ -382,7 +383,7 @@ fn wrong_usages_are_errors_and_stop_who_wants_it() {
         let (went_on, lines) = with_mistake(which, &[]);
         assert!(went_on && lines.len() == 1 && lines[0].starts_with(begins), "{which}: {lines:?}");
         assert_eq!(with_mistake(which, &[("SUBLET_ASSERT", "yes")]), (false, lines.clone()));
-        // `subletSetAssertions`, which holds whatever the environment says.
+        // `subletSetAssertions` overrides the environment.
         let asserted = format!("asserted-{which}");
         assert_eq!(with_mistake(&asserted, &[("SUBLET_LOG", "off")]), (false, lines.clone()));
         assert_eq!(with_mistake(&asserted, &[("SUBLET_ASSERT", "0")]), (false, lines));
@@ -390,7 +391,7 @@ fn wrong_usages_are_errors_and_stop_who_wants_it() {
     assert_eq!(with_mistake("asserted-none", &[]), (true, Vec::new()));
 }
 
-/// Damaged margins stop it, too; what others log as errors does not.
+/// Damaged margins also stop the program. Errors of other targets do not.
 #[test]
 fn damage_stops_who_wants_it_and_errors_of_others_do_not() {
     if !can_compile() {
@@ -405,7 +406,7 @@ fn damage_stops_who_wants_it_and_errors_of_others_do_not() {
         assert!(went_on && lines.len() == 1 && lines[0].starts_with(begins), "{which}: {lines:?}");
         let asserted = [("SUBLET_ASSERT", "1"), ("SUBLET_LOG", "off")];
         assert_eq!(with_mistake(which, &asserted), (false, lines.clone()));
-        // A callback that hears nothing keeps the program from saying why it goes on, and not why it stops.
+        // A callback that receives nothing suppresses log lines, but not the reason for a stop.
         assert_eq!(with_mistake(&format!("deaf-{which}"), &[]), (true, Vec::new()));
         assert_eq!(with_mistake(&format!("asserted-deaf-{which}"), &[]), (false, lines));
     }
@@ -413,7 +414,7 @@ fn damage_stops_who_wants_it_and_errors_of_others_do_not() {
     assert!(went_on && lines.iter().any(|line| line.starts_with("sublet: ERROR: ")), "{lines:?}");
 }
 
-/// A variable with a value that means nothing is named on standard error, whatever level that has.
+/// An unknown value of a variable is reported on standard error at any level.
 #[test]
 fn variables_that_are_not_understood_are_named() {
     if !can_compile() {
@@ -439,11 +440,11 @@ fn variables_that_are_not_understood_are_named() {
             assert!(lines[0].starts_with(&named) && lines[0].contains(value), "{variables:?}: {lines:?}");
         }
     }
-    // With an end of line in it, it stays one line.
+    // A value with a line break is printed as one line.
     let (_, lines) =
         with_mistake("none", &[("SUBLET_ASSERT", "a\nsublet: ERROR: forged"), ("SUBLET_LOG", "off")]);
     assert!(lines.len() == 1 && lines[0].contains("a\\nsublet"), "{lines:?}");
-    // These are understood.
+    // These values are valid.
     let plain = [
         ("SUBLET_LOG", "WARN"),
         ("SUBLET_LOG", "2"),
@@ -455,9 +456,9 @@ fn variables_that_are_not_understood_are_named() {
     }
 }
 
-/// What the compiler says of a file with these lines; whether it takes it, with warnings as errors.
+/// Compiles a file with these lines, with warnings as errors. Returns true on success, and the compiler's output.
 fn compiled(language: Language, lines: &[String]) -> (bool, String) {
-    // Tests run side by side, and each call has a file of its own.
+    // Tests run in parallel, so each call has its own file.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let source = workshop().join(format!("lines-{}.c", CALLS.fetch_add(1, Ordering::Relaxed)));
     fs::write(&source, lines.join("\n") + "\nint main(void) { return 0; }\n").unwrap();
@@ -487,7 +488,7 @@ fn the_header_notes_macros_that_have_no_effect() {
             let quiet = "#define VMA_SUBLET_NO_NOTES".to_owned();
             assert_eq!(compiled(language, &[quiet, define, include.clone()]), (true, String::new()));
         }
-        // As VMA is used: declared at the top, and compiled in one file further down.
+        // VMA's usual pattern: declared at the top, and compiled in one file further down.
         let define = "#define VMA_IMPLEMENTATION".to_owned();
         let (taken, said) = compiled(language, &[include.clone(), define, include.clone()]);
         assert!(taken && said.contains("VMA_IMPLEMENTATION has no effect"), "{said}");
@@ -497,7 +498,7 @@ fn the_header_notes_macros_that_have_no_effect() {
     }
 }
 
-/// Two headers of one name in a file: whoever has VMA compiled there would use it and not know.
+/// Two headers have the same name. A program that still compiles VMA would use VMA unnoticed.
 #[test]
 fn the_header_stops_a_file_that_would_compile_vma() {
     let Some(folder) = header_of_vma() else {
@@ -512,14 +513,15 @@ fn the_header_stops_a_file_that_would_compile_vma() {
     let define = "#define VMA_IMPLEMENTATION".to_owned();
     let (taken, said) = compiled(Language::Cpp17, &[own.clone(), define.clone(), vmas.clone()]);
     assert!(!taken && said.contains("VMA_IMPLEMENTATION compiles VMA beside Sublet"), "{said}");
-    // The macro before both: this header takes it away, and VMA's, which declares nothing any more, compiles nothing.
+    // With the macro before both, this header undefines it. VMA's header, which declares nothing any more, then
+    // compiles nothing.
     let (taken, said) = compiled(Language::Cpp17, &[define.clone(), own.clone(), vmas.clone()]);
     assert!(taken && said.contains("VMA_IMPLEMENTATION has no effect"), "{said}");
     let (taken, said) = compiled(Language::Cpp17, &[define, vmas, own]);
     assert!(!taken && said.contains("the program would use VMA"), "{said}");
 }
 
-/// VMA's own header declares this function where volk.h is included before: the library has it.
+/// VMA's own header declares this function if volk.h comes before it. The library exports it.
 #[test]
 fn the_functions_of_volk_are_imported_with_vmas_own_header() {
     let Some(folder) = header_of_vma() else {
@@ -552,7 +554,7 @@ fn the_functions_of_volk_are_imported_with_vmas_own_header() {
     assert!(said.is_empty() || env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{said}");
 }
 
-/// `SUBLET_TRACE` says where: a file for each allocator, also of a client that knows nothing of recordings.
+/// `SUBLET_TRACE` names a file for each allocator. This works for a client that does not use recordings.
 #[test]
 fn a_client_is_recorded_where_the_environment_says_so() {
     use sublet::trace::{Event, Trace};
@@ -583,7 +585,7 @@ fn a_client_is_recorded_where_the_environment_says_so() {
         }
     }
     assert!(files > 2, "{files} allocators");
-    // The one that all tests were made with: it has some of everything.
+    // The main test allocator: its recording has most operations.
     let trace = largest.unwrap();
     let copied = trace.records.iter().filter(|record| matches!(record.event, Event::Move { .. })).count();
     assert!(trace.strangers <= copied.try_into().unwrap(), "what is copied to where moves go");
@@ -599,7 +601,7 @@ fn a_client_is_recorded_where_the_environment_says_so() {
     assert!(has(|event| matches!(event, Event::Move { .. })));
 }
 
-/// The folder of VMA's own header, of version 3.3: a package that the workspace measures the library against has it.
+/// Returns the folder of VMA's own header, version 3.3, from a package that the benchmarks use.
 fn header_of_vma() -> Option<PathBuf> {
     let output = Command::new(env!("CARGO"))
         .current_dir(root())
@@ -620,7 +622,7 @@ fn a_client_with_vmas_own_header_runs_on_simulated_gpus() {
         return;
     };
     if can_compile() {
-        // What it says of itself is no fault of ours.
+        // Warnings in VMA's own header are ignored.
         let flags = ["-DCLIENT_WITH_SIM", "-DCLIENT_OF_VMA_3_3", "-Wno-error"];
         run_everywhere(&client("client-vma", Language::Cpp17, &[&folder], &flags, old_library()));
     }
@@ -644,7 +646,7 @@ fn clients_run_on_the_vulkan_of_this_machine() {
     }
 }
 
-/// The same client with the library as a file of its own.
+/// The same client with the shared library.
 #[test]
 fn a_client_of_the_shared_library_runs() {
     if !can_compile() || !cfg!(target_os = "linux") {
@@ -661,7 +663,7 @@ fn a_client_of_the_shared_library_runs() {
     assert!(output.status.success() && said.is_empty(), "{}\n{said}", output.status);
 }
 
-/// Sizes and offsets are what Rust says, in both languages; and all functions can be linked to.
+/// Sizes and offsets match Rust's in both languages, and all functions link.
 #[test]
 fn layouts_and_symbols_are_those_of_the_library() {
     if !can_compile() || cfg!(sublet_vma_3_3) {
@@ -678,7 +680,7 @@ fn layouts_and_symbols_are_those_of_the_library() {
     }
     text += "typedef void (*Function)(void);\nFunction const all[] = {\n";
     for name in all_functions() {
-        // Not declared without volk.h, or anywhere else than on Windows.
+        // These are declared only with volk.h, or only on Windows.
         if name != IN_THE_HEADER && !name.contains("Win32") {
             text += &format!("    (Function){name},\n");
         }
@@ -696,7 +698,7 @@ fn layouts_and_symbols_are_those_of_the_library() {
     }
 }
 
-/// volk.h, as far as the header looks at it.
+/// The part of volk.h that the header uses.
 #[test]
 fn the_functions_of_volk_are_imported() {
     if !can_compile() {

@@ -1,4 +1,4 @@
-//! Buffers and images in memory that is there already.
+//! Buffers and images in existing memory.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -9,7 +9,7 @@ use crate::types::{VmaAllocation, VmaAllocator};
 
 use super::bind::both;
 
-/// A function that makes a `$handle` of an allocation's memory by `$create`.
+/// Defines a function that creates a `$handle` in an allocation's memory by `$create`.
 macro_rules! aliasing {
     ($name:ident, $handle:ty, $info:ty, $create:ident) => {
         /// # Safety
@@ -48,7 +48,7 @@ aliasing!(alias_buffer, vk::Buffer, vk::BufferCreateInfo<'_>, create_aliasing_bu
 aliasing!(alias_image, vk::Image, vk::ImageCreateInfo<'_>, create_aliasing_image);
 
 exported! {
-    /// Creates a buffer in memory that is there.
+    /// Creates a buffer in the memory of an allocation.
     fn vmaCreateAliasingBuffer(
         allocator: VmaAllocator,
         allocation: VmaAllocation,
@@ -59,7 +59,7 @@ exported! {
         unsafe { alias_buffer("vmaCreateAliasingBuffer", allocator, allocation, 0, buffer_info, buffer) }
     }
 
-    /// Creates a buffer in memory that is there.
+    /// Creates a buffer in the memory of an allocation, at an offset.
     fn vmaCreateAliasingBuffer2(
         allocator: VmaAllocator,
         allocation: VmaAllocation,
@@ -71,7 +71,7 @@ exported! {
         unsafe { alias_buffer("vmaCreateAliasingBuffer2", allocator, allocation, offset, buffer_info, buffer) }
     }
 
-    /// Creates an image in memory that is there.
+    /// Creates an image in the memory of an allocation.
     fn vmaCreateAliasingImage(
         allocator: VmaAllocator,
         allocation: VmaAllocation,
@@ -82,7 +82,7 @@ exported! {
         unsafe { alias_image("vmaCreateAliasingImage", allocator, allocation, 0, image_info, image) }
     }
 
-    /// Creates an image in memory that is there.
+    /// Creates an image in the memory of an allocation, at an offset.
     fn vmaCreateAliasingImage2(
         allocator: VmaAllocator,
         allocation: VmaAllocation,

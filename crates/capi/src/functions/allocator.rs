@@ -1,4 +1,4 @@
-//! Allocators: made, asked, destroyed.
+//! Creation, queries and destruction of allocators.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -15,10 +15,10 @@ use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use sublet::private::index;
 use sublet::{Allocator, AllocatorCreateInfo};
 
-/// The flags that VMA knows; the Rust interface knows more.
+/// The flags that VMA knows. The Rust interface knows more.
 const KNOWN_FLAGS: u32 = 0x3FF;
 
-/// Makes what the members of the program's structure say. `own` is where it will be.
+/// Creates an allocator from the program's structure. `own` is the address that the object will have.
 ///
 /// # Safety
 /// C1 to C3 for `info`.
@@ -99,13 +99,13 @@ unsafe fn make(
     })
 }
 
-/// The function with the handle as a pointer to anything, which it is.
+/// Casts the function to one whose handle is an untyped pointer.
 fn untyped(function: DeviceMemoryFunction) -> sublet::device::DeviceMemoryFunction {
-    // SAFETY: the two types differ in what the first parameter points to, and in nothing that a call can see.
+    // SAFETY: the two types differ only in the pointee of the first parameter, which does not affect the ABI.
     unsafe { std::mem::transmute::<DeviceMemoryFunction, sublet::device::DeviceMemoryFunction>(function) }
 }
 
-/// The result for an allocator that is not made. VMA asserts in all these cases and has none.
+/// Returns the result for a failed creation. VMA asserts in all these cases and defines no result.
 fn result(error: &CreateAllocatorError) -> vk::Result {
     match error {
         CreateAllocatorError::ExtensionNotPresent { .. } => vk::Result::ERROR_EXTENSION_NOT_PRESENT,
@@ -114,7 +114,7 @@ fn result(error: &CreateAllocatorError) -> vk::Result {
 }
 
 exported! {
-    /// Makes an allocator.
+    /// Creates an allocator.
     fn vmaCreateAllocator(info: *const VmaAllocatorCreateInfo, allocator: *mut VmaAllocator) -> vk::Result {
         const NAME: &str = "vmaCreateAllocator";
         log::start();
@@ -131,7 +131,7 @@ exported! {
             misused(NAME, "instance, physicalDevice and device must not be null");
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
-        // The address has to be known before: callbacks get the handle.
+        // Callbacks receive the handle, so its address must be known before the allocator exists.
         let mut place = Box::<AllocatorObject>::new_uninit();
         // SAFETY: C1 to C3.
         match unsafe { make(info, place.as_mut_ptr()) } {
@@ -145,13 +145,14 @@ exported! {
         }
     }
 
-    /// Destroys an allocator and all that is in it.
+    /// Destroys an allocator and everything in it.
     fn vmaDestroyAllocator(allocator: VmaAllocator) {
         if !allocator.is_null() {
-            // SAFETY: C1 and C2: `vmaCreateAllocator` made the box, and nobody uses it any more.
+            // SAFETY: C1 and C2: `vmaCreateAllocator` made the box, and no other call uses it.
             let object = unsafe { Box::from_raw(allocator) };
             let left = object.end_all();
-            // Says by name what was left. The sums come last: what asserts ends the program there.
+            // Dropping the object logs each leak by name. The sums come last, because an assertion ends the program
+            // there.
             drop(object);
             for (holds, count) in left.into_iter().filter(|&(_, count)| count != 0) {
                 leaked("vmaDestroyAllocator", "allocator", holds, count);
@@ -159,7 +160,7 @@ exported! {
         }
     }
 
-    /// Says which handles an allocator was made with.
+    /// Returns the handles that the allocator was created with.
     fn vmaGetAllocatorInfo(allocator: VmaAllocator, info: *mut VmaAllocatorInfo) {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("vmaGetAllocatorInfo", allocator) } {
@@ -169,7 +170,7 @@ exported! {
         }
     }
 
-    /// Where the properties of the physical device are.
+    /// Returns a pointer to the properties of the physical device.
     fn vmaGetPhysicalDeviceProperties(
         allocator: VmaAllocator,
         properties: *mut *const vk::PhysicalDeviceProperties,
@@ -181,7 +182,7 @@ exported! {
         }
     }
 
-    /// Where the properties of the memory are, sizes of heaps as they are limited.
+    /// Returns a pointer to the memory properties, with the sizes of heaps as limited.
     fn vmaGetMemoryProperties(
         allocator: VmaAllocator,
         properties: *mut *const vk::PhysicalDeviceMemoryProperties,
@@ -193,7 +194,7 @@ exported! {
         }
     }
 
-    /// The properties of one memory type.
+    /// Returns the properties of one memory type.
     fn vmaGetMemoryTypeProperties(allocator: VmaAllocator, memory_type: u32, flags: *mut vk::MemoryPropertyFlags) {
         const NAME: &str = "vmaGetMemoryTypeProperties";
         // SAFETY: C1.
@@ -208,7 +209,7 @@ exported! {
         }
     }
 
-    /// Says that a frame begins: budgets are fetched.
+    /// Begins a frame and fetches the budgets.
     fn vmaSetCurrentFrameIndex(allocator: VmaAllocator, frame_index: u32) {
         // SAFETY: C1.
         if let Some(object) = unsafe { given("vmaSetCurrentFrameIndex", allocator) } {

@@ -1,4 +1,4 @@
-//! Memory and resources, bound to one another.
+//! Binding of memory to buffers and images.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use crate::slab::Slot;
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 
-/// What is behind both handles, if they are live and the second is of the first.
+/// Returns the objects behind both handles if they are live and the allocation belongs to the allocator.
 ///
 /// # Safety
 /// C1 and C2.
@@ -29,7 +29,7 @@ pub(super) unsafe fn both<'a>(
     Some((object, slot, slot.allocation()))
 }
 
-/// Binds to an allocation by `$bind`.
+/// Defines a function that binds a resource to an allocation by `$bind`.
 macro_rules! bind {
     ($name:literal, $allocator:ident, $allocation:ident, $bind:ident, $($argument:expr),*) => {{
         // SAFETY: C1, C2.

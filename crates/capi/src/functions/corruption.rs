@@ -1,4 +1,4 @@
-//! Whether anybody wrote beyond an allocation.
+//! Detection of writes beyond an allocation.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -8,7 +8,7 @@ use crate::refusal::success_or_logged;
 use crate::types::{VmaAllocator, VmaPool};
 use sublet::CorruptionError;
 
-/// The result of a check. Damage is no fault of the call, and is logged in its own words.
+/// Returns the result of a check. Damage does not make the call a wrong call, and is logged elsewhere.
 fn checked(function: &'static str, outcome: Result<(), CorruptionError>) -> vk::Result {
     match outcome {
         Err(error @ CorruptionError::Damaged(_)) => {
@@ -23,7 +23,7 @@ fn checked(function: &'static str, outcome: Result<(), CorruptionError>) -> vk::
 }
 
 exported! {
-    /// Looks at the margins in memory of some types.
+    /// Checks the margins in memory of the given types.
     fn vmaCheckCorruption(allocator: VmaAllocator, memory_type_bits: u32) -> vk::Result {
         const NAME: &str = "vmaCheckCorruption";
         // SAFETY: C1.
@@ -31,7 +31,7 @@ exported! {
         checked(NAME, object.front.allocator.check_corruption(memory_type_bits))
     }
 
-    /// Looks at the margins in a pool.
+    /// Checks the margins in a pool.
     fn vmaCheckPoolCorruption(allocator: VmaAllocator, pool: VmaPool) -> vk::Result {
         const NAME: &str = "vmaCheckPoolCorruption";
         // SAFETY: C1.

@@ -1,4 +1,4 @@
-//! Defragmentation: begun, done in passes, ended.
+//! Defragmentation in passes.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -13,7 +13,7 @@ use sublet::private::AllocatorInside;
 use sublet::private::{index, narrow};
 use sublet::{BeginDefragmentationError, DefragmentationAlgorithm, DefragmentationInfo};
 
-/// The algorithm that the flags ask for. Of several, the one that does least.
+/// Returns the algorithm that the flags select: of several, the one that does least.
 fn algorithm(flags: u32) -> DefragmentationAlgorithm {
     match flags {
         flags if flags & 0x1 != 0 => DefragmentationAlgorithm::Fast,
@@ -25,7 +25,7 @@ fn algorithm(flags: u32) -> DefragmentationAlgorithm {
 }
 
 exported! {
-    /// Begins.
+    /// Begins a defragmentation.
     fn vmaBeginDefragmentation(
         allocator: VmaAllocator,
         info: *const VmaDefragmentationInfo,
@@ -65,10 +65,10 @@ exported! {
                 vk::Result::SUCCESS
             }
             Err(error) => {
-                // VMA returns an error for a linear pool, and notices nothing else.
+                // VMA returns an error for a linear pool, and detects no other misuse.
                 let misuse = !matches!(error, BeginDefragmentationError::Algorithm { .. });
                 let result = match error.vk_result() {
-                    // VMA has no result for what it does not notice.
+                    // VMA defines no result for misuse that it does not detect.
                     vk::Result::ERROR_VALIDATION_FAILED_EXT => vk::Result::ERROR_UNKNOWN,
                     result => result,
                 };
@@ -77,7 +77,7 @@ exported! {
         }
     }
 
-    /// Ends.
+    /// Ends a defragmentation.
     fn vmaEndDefragmentation(
         allocator: VmaAllocator,
         context: VmaDefragmentationContext,
@@ -95,7 +95,7 @@ exported! {
         unsafe { answer(statistics, known) };
     }
 
-    /// Says what is to be moved.
+    /// Begins a pass and returns its moves.
     fn vmaBeginDefragmentationPass(
         allocator: VmaAllocator,
         context: VmaDefragmentationContext,
@@ -128,7 +128,7 @@ exported! {
         if told.move_count == 0 { vk::Result::SUCCESS } else { vk::Result::INCOMPLETE }
     }
 
-    /// Hears what was moved.
+    /// Ends a pass after the program has made its moves.
     fn vmaEndDefragmentationPass(
         allocator: VmaAllocator,
         context: VmaDefragmentationContext,
@@ -143,7 +143,7 @@ exported! {
         };
         // SAFETY: C3.
         let told = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {
-            // The list may be the context's own, which is not touched before all of it was read.
+            // The list may be the context's own, so it is copied before the context changes.
             // SAFETY: C3: there are as many moves.
             unsafe { std::slice::from_raw_parts(pass.moves, index(pass.move_count)) }.to_vec()
         });

@@ -1,4 +1,4 @@
-//! Memory that is shared with others: the functions of Windows.
+//! Memory shared with other processes or APIs: the functions of Windows.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -31,7 +31,7 @@ impl Front {
             }
             Err(error) => {
                 let result = match &error {
-                    // VMA has no result for what it does not notice.
+                    // VMA defines no result for misuse that it does not detect.
                     ExportError::Foreign(_) => vk::Result::ERROR_UNKNOWN,
                     known => known.vk_result(),
                 };

@@ -1,4 +1,4 @@
-//! The host's access: mapping, flushing, copying.
+//! Host access: mapping, flushing, copying.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
@@ -16,13 +16,14 @@ use sublet::private::{host_size, index};
 
 use super::bind::both;
 
-/// Whether there is nothing to be flushed, whatever the range: VMA looks at it only where the memory needs that.
+/// Returns true if a flush has no effect, so that its range needs no check. VMA checks the range only for memory that
+/// needs a flush.
 #[inline]
 fn is_nothing(allocation: &Allocation, size: u64) -> bool {
     size == 0 || !allocation.needs_flush()
 }
 
-/// Ends a mapping when it goes out of scope.
+/// Unmaps when dropped.
 struct Mapped<'a> {
     front: &'a Front,
     allocation: &'a Allocation,
@@ -36,7 +37,7 @@ impl Drop for Mapped<'_> {
 }
 
 impl Front {
-    /// Maps an allocation for as long as the answer lives; where `size` bytes from `offset` on are.
+    /// Maps an allocation while the result lives. Returns the address of `size` bytes from `offset` on.
     fn mapped<'a>(
         &'a self,
         allocation: &'a Allocation,
@@ -52,11 +53,11 @@ impl Front {
         Ok((Mapped { front: self, allocation }, pointer.as_ptr().wrapping_add(at), length))
     }
 
-    /// Copies from the host, and flushes while the memory is mapped.
+    /// Copies from the host and flushes while the memory is mapped.
     ///
     /// # Safety
     /// 1. `source` is valid for reads of `size` bytes.
-    /// 2. Nobody else uses those bytes of the allocation.
+    /// 2. Nothing else uses those bytes of the allocation.
     unsafe fn copy_in(
         &self,
         source: *const u8,
@@ -65,8 +66,8 @@ impl Front {
         size: u64,
     ) -> Result<(), MapError> {
         let (mapped, target, length) = self.mapped(allocation, offset, size)?;
-        // SAFETY: 1: the source is valid; 2: nobody else uses the target. `mapped` checked that the target is inside
-        // the mapped allocation. A program that copies from the allocation into itself may overlap.
+        // SAFETY: 1: the source is valid; 2: nothing else uses the target. `mapped` checked that the target is inside
+        // the mapped allocation. Source and target may overlap if a program copies within an allocation.
         unsafe { std::ptr::copy(source, target, length) };
         self.allocator.make_visible_quietly(Visibility::Flush, &[(allocation, offset, size)])?;
         drop(mapped);
@@ -74,11 +75,11 @@ impl Front {
         Ok(())
     }
 
-    /// Invalidates, and copies to the host.
+    /// Invalidates and copies to the host.
     ///
     /// # Safety
     /// 1. `target` is valid for writes of `size` bytes.
-    /// 2. Nobody writes those bytes of the allocation.
+    /// 2. Nothing writes those bytes of the allocation.
     unsafe fn copy_out(
         &self,
         allocation: &Allocation,
@@ -88,7 +89,7 @@ impl Front {
     ) -> Result<(), MapError> {
         let (mapped, source, length) = self.mapped(allocation, offset, size)?;
         self.allocator.make_visible_quietly(Visibility::Invalidate, &[(allocation, offset, size)])?;
-        // SAFETY: 1: the target is valid; 2: nobody writes the source. `mapped` checked that the source is inside the
+        // SAFETY: 1: the target is valid; 2: nothing writes the source. `mapped` checked that the source is inside the
         // mapped allocation.
         unsafe { std::ptr::copy(source.cast_const(), target, length) };
         drop(mapped);
@@ -97,7 +98,7 @@ impl Front {
     }
 }
 
-/// The ranges that three lists of C's describe. `None` if a handle is not a live one of the allocator.
+/// Converts three parallel lists of C into ranges. Returns `None` if a handle is not a live one of the allocator.
 ///
 /// # Safety
 /// C1 to C3.
@@ -154,7 +155,7 @@ unsafe fn make_visible(
     };
     let range = (allocation, offset, size);
     if is_nothing(allocation, size) {
-        // For a recording it is something: on another device it may be.
+        // Recorded anyway: a replay on another device may need the flush.
         if size != 0 && offset < allocation.size() {
             object.front.allocator.record(RecordedCall::made_visible(visibility, range));
         }
@@ -163,7 +164,7 @@ unsafe fn make_visible(
     success_or_logged(function, object.front.allocator.make_visible(visibility, &[range]))
 }
 
-/// Flushes or invalidates what three lists of C's describe.
+/// Flushes or invalidates the ranges that three lists of C describe.
 ///
 /// # Safety
 /// C1 to C3.
@@ -185,7 +186,7 @@ unsafe fn make_all_visible(
 }
 
 exported! {
-    /// Maps an allocation once more.
+    /// Maps an allocation. Mappings are counted.
     fn vmaMapMemory(allocator: VmaAllocator, allocation: VmaAllocation, data: *mut *mut c_void) -> vk::Result {
         const NAME: &str = "vmaMapMemory";
         // SAFETY: C1, C2.
@@ -204,7 +205,7 @@ exported! {
         }
     }
 
-    /// Unmaps an allocation once.
+    /// Removes one mapping of an allocation.
     fn vmaUnmapMemory(allocator: VmaAllocator, allocation: VmaAllocation) {
         const NAME: &str = "vmaUnmapMemory";
         // SAFETY: C1, C2.

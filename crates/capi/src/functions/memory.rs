@@ -1,4 +1,4 @@
-//! Memory: found, allocated, described, named, freed.
+//! Memory: memory types, allocation, queries, names, freeing.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{c_char, c_void};
@@ -27,7 +27,7 @@ unsafe fn answer_found(
     answered: Result<u32, FindMemoryTypeError>,
     found: *mut u32,
 ) -> vk::Result {
-    // What stands there when nothing was found is VMA's, too.
+    // VMA writes the same value if it finds nothing.
     let (index, result) = match answered {
         Ok(index) => (index, vk::Result::SUCCESS),
         Err(error) => (u32::MAX, failed(function, &error)),
@@ -38,7 +38,7 @@ unsafe fn answer_found(
 }
 
 impl Front {
-    /// `vmaAllocateMemory`.
+    /// Implements `vmaAllocateMemory`.
     ///
     /// # Safety
     /// C1 to C3; `handle` is not null.
@@ -52,10 +52,10 @@ impl Front {
     ) -> vk::Result {
         // SAFETY: C1.
         let asked = || unsafe { create_info(info, self.has_priorities) };
-        // VMA does not look whether a pool's memory type is among them.
+        // VMA does not check that the pool's memory type is in the mask.
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
         let needed = Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
-        // `allocate_memory`, in line: a call more, and what it moves, would be felt.
+        // Same as `allocate_memory`, inlined: the extra call and its moves are measurable.
         let allocated = self.allocator.allocate_as(Resource::unknown(needed), asked, Location::caller());
         match &allocated {
             Ok(allocation) => {
@@ -72,7 +72,7 @@ impl Front {
     }
 }
 
-/// Finds a memory type for what a create-info describes, by `$find`.
+/// Defines a function that finds a memory type for a create-info by `$find`.
 macro_rules! find_for {
     ($name:literal, $allocator:ident, $resource:ident, $info:ident, $found:ident, $find:ident) => {{
         // SAFETY: C1.
@@ -95,7 +95,7 @@ macro_rules! find_for {
     }};
 }
 
-/// Allocates memory for a resource, by `$allocate`.
+/// Defines a function that allocates memory for a resource by `$allocate`.
 macro_rules! allocate_for {
     (
         $name:literal, $allocator:ident, $resource:ident, $null:expr, $info:ident, $allocation:ident, $description:ident,
@@ -193,7 +193,7 @@ exported! {
         unsafe { object.front.allocate(requirements, info, allocation, description) }
     }
 
-    /// Allocates memory that is the allocation's own.
+    /// Allocates dedicated memory.
     fn vmaAllocateDedicatedMemory(
         allocator: VmaAllocator,
         requirements: *const vk::MemoryRequirements,
@@ -230,7 +230,7 @@ exported! {
         }
     }
 
-    /// Allocates several pieces of memory that are alike: all, or none.
+    /// Allocates several equal pieces of memory: all, or none.
     fn vmaAllocateMemoryPages(
         allocator: VmaAllocator,
         requirements: *const vk::MemoryRequirements,
@@ -265,7 +265,7 @@ exported! {
                 for handle in (0..at).rev().map(|at| allocations.wrapping_add(at)) {
                     // SAFETY: it was written above.
                     let allocation = unsafe { handle.replace(std::ptr::null_mut()) };
-                    // SAFETY: nobody else has seen the allocation.
+                    // SAFETY: no other call has seen the allocation.
                     unsafe { object.front.free(NAME, allocation) };
                 }
                 return result;
@@ -308,7 +308,7 @@ exported! {
         }
     }
 
-    /// Frees several pieces of memory.
+    /// Frees several allocations.
     fn vmaFreeMemoryPages(allocator: VmaAllocator, count: usize, allocations: *const VmaAllocation) {
         const NAME: &str = "vmaFreeMemoryPages";
         // SAFETY: C1.
@@ -316,7 +316,7 @@ exported! {
         if count != 0 && allocations.is_null() {
             return misused(NAME, "pAllocations must not be null");
         }
-        // The last one first: what a linear pool has on top goes before what is below.
+        // In reverse order: the top of a linear pool is freed before the allocations below it.
         for at in (0..count).rev() {
             // SAFETY: C3.
             let allocation = unsafe { allocations.wrapping_add(at).read() };
@@ -334,7 +334,7 @@ exported! {
         }
     }
 
-    /// Describes an allocation, and the memory that it is in.
+    /// Describes an allocation and its block.
     fn vmaGetAllocationInfo2(allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo2) {
         const NAME: &str = "vmaGetAllocationInfo2";
         // SAFETY: C1, C2.
@@ -351,7 +351,7 @@ exported! {
         }
     }
 
-    /// Changes what the program keeps with an allocation.
+    /// Replaces the user data of an allocation.
     fn vmaSetAllocationUserData(allocator: VmaAllocator, allocation: VmaAllocation, user_data: *mut c_void) {
         const NAME: &str = "vmaSetAllocationUserData";
         // SAFETY: C1.
@@ -369,7 +369,7 @@ exported! {
         }
     }
 
-    /// The properties of the memory that an allocation is in.
+    /// Returns the properties of an allocation's memory type.
     fn vmaGetAllocationMemoryProperties(
         allocator: VmaAllocator,
         allocation: VmaAllocation,

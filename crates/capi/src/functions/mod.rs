@@ -1,4 +1,4 @@
-//! The functions, one file for each noun. What they do is said in `include/vk_mem_alloc.h`.
+//! The exported functions, one file for each noun. `include/vk_mem_alloc.h` documents them.
 
 mod alias;
 mod allocator;

@@ -1,4 +1,4 @@
-//! Pools: made, named, counted, destroyed.
+//! Creation, names, statistics and destruction of pools.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::{CStr, c_char};
@@ -16,16 +16,16 @@ use sublet::MemoryAllocateNext;
 use sublet::private::widen;
 use sublet::{PoolCreateFlags, PoolCreateInfo};
 
-/// The flags that VMA knows, but for the algorithm; the Rust interface may know more.
+/// The flags that VMA knows, except the algorithm. The Rust interface may know more.
 const KNOWN_FLAGS: u32 = 0x2;
 
-/// A number of blocks; more than can be counted are as many as can be.
+/// Converts a number of blocks. Saturates.
 fn blocks(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 exported! {
-    /// Makes a pool.
+    /// Creates a pool.
     fn vmaCreatePool(allocator: VmaAllocator, info: *const VmaPoolCreateInfo, pool: *mut VmaPool) -> vk::Result {
         const NAME: &str = "vmaCreatePool";
         // SAFETY: C3.
@@ -81,7 +81,7 @@ exported! {
         }
     }
 
-    /// Figures of a pool that are kept anyway.
+    /// Returns the statistics of a pool that are always current.
     fn vmaGetPoolStatistics(allocator: VmaAllocator, pool: VmaPool, statistics: *mut VmaStatistics) {
         const NAME: &str = "vmaGetPoolStatistics";
         // SAFETY: C1.
@@ -95,7 +95,7 @@ exported! {
         }
     }
 
-    /// Figures of a pool that have to be collected.
+    /// Walks a pool and returns detailed statistics.
     fn vmaCalculatePoolStatistics(
         allocator: VmaAllocator,
         pool: VmaPool,
@@ -113,7 +113,7 @@ exported! {
         }
     }
 
-    /// Where the name of a pool is.
+    /// Returns a pointer to the name of a pool.
     fn vmaGetPoolName(allocator: VmaAllocator, pool: VmaPool, name: *mut *const c_char) {
         const NAME: &str = "vmaGetPoolName";
         // SAFETY: C1.

@@ -1,4 +1,4 @@
-//! Buffers and images together with their memory.
+//! Buffers and images, each created with its memory.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
@@ -13,11 +13,11 @@ use sublet::AllocationCreateInfo;
 use sublet::MemoryAllocateNext;
 use sublet::private::{AllocatorInside, CreateInside};
 
-/// Alters what the structure asks for: see each use.
+/// Adjustments of a request. Each use explains its own.
 #[derive(Clone, Copy)]
 struct Also {
     min_alignment: u64,
-    /// A chain for memory of its own.
+    /// A `pNext` chain for dedicated memory.
     dedicated: Option<*const c_void>,
 }
 
@@ -37,8 +37,8 @@ impl Also {
     }
 }
 
-/// All functions that create a `$handle` with memory, by `$create` or, with memory of its own, `$dedicated`; `$refuse` is
-/// a condition on the create-info, and what is said of it.
+/// Defines the functions that create a `$handle` with memory: by `$create`, or with dedicated memory by `$dedicated`.
+/// `$refuse` is a condition on the create-info that fails the call, and its message.
 macro_rules! creating {
     ($name:ident, $handle:ty, $info:ty, $create:ident, $dedicated:ident, $null:literal $(, $refuse:expr, $why:literal)?) => {
         impl Front {
@@ -136,13 +136,13 @@ creating!(
     "an image whose planes are bound one by one cannot be created with its memory"
 );
 
-/// Destroys a resource by `$destroy`, and frees its memory.
+/// Defines a function that destroys a resource by `$destroy` and frees its memory.
 macro_rules! destroy {
     ($name:literal, $allocator:ident, $resource:ident, $null:expr, $allocation:ident, $destroy:ident) => {{
         // SAFETY: C1.
         if let Some(object) = unsafe { given($name, $allocator) } {
-            // Whose it is decides about the resource, too: destroyed with the memory before, or by another
-            // allocator's device. SAFETY: C1, C2.
+            // If the allocation is not a live one of this allocator, the resource may be destroyed already or belong to
+            // another device. SAFETY: C1, C2.
             if !$allocation.is_null() && unsafe { object.front.own($name, $allocation) }.is_none() {
                 return;
             }
@@ -171,7 +171,7 @@ exported! {
         unsafe { create_buffer("vmaCreateBuffer", allocator, buffer_info, info, Also::NOTHING, answers) }
     }
 
-    /// Creates a buffer with its memory, which is aligned to `min_alignment` at least.
+    /// Creates a buffer with memory that is aligned to at least `min_alignment`.
     fn vmaCreateBufferWithAlignment(
         allocator: VmaAllocator,
         buffer_info: *const vk::BufferCreateInfo<'_>,
@@ -187,7 +187,7 @@ exported! {
         unsafe { create_buffer("vmaCreateBufferWithAlignment", allocator, buffer_info, info, also, answers) }
     }
 
-    /// Creates a buffer with memory of its own.
+    /// Creates a buffer with dedicated memory.
     fn vmaCreateDedicatedBuffer(
         allocator: VmaAllocator,
         buffer_info: *const vk::BufferCreateInfo<'_>,
@@ -222,7 +222,7 @@ exported! {
         unsafe { create_image("vmaCreateImage", allocator, image_info, info, Also::NOTHING, answers) }
     }
 
-    /// Creates an image with memory of its own.
+    /// Creates an image with dedicated memory.
     fn vmaCreateDedicatedImage(
         allocator: VmaAllocator,
         image_info: *const vk::ImageCreateInfo<'_>,

@@ -1,4 +1,4 @@
-//! Functions for what VMA decides with macros: logs, assertions and debug settings.
+//! Functions for settings that VMA has as macros: logs, assertions and debug settings.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use std::ffi::c_void;
@@ -12,17 +12,17 @@ use crate::{log, settings};
 use sublet::DebugSettings;
 
 exported! {
-    /// Sets the function that gets the logs.
+    /// Sets the log callback.
     fn subletSetLogCallback(function: Option<LogFunction>, level: u32, user_data: *mut c_void) {
         log::set_callback(function, level, Pointer(user_data));
     }
 
-    /// Sets whether a mistake of the program ends it.
+    /// Sets whether an error of the program aborts it.
     fn subletSetAssertions(wanted: vk::Bool32) {
         log::set_assertions(wanted != vk::FALSE);
     }
 
-    /// Sets the debug settings of the allocators that are made from now on.
+    /// Sets the debug settings of allocators that are created later.
     fn subletSetDebugSettings(wanted: *const SubletDebugSettings) {
         // SAFETY: C3.
         settings::set(unsafe { wanted.as_ref() }.map(DebugSettings::from));

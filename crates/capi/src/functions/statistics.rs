@@ -1,4 +1,4 @@
-//! What an allocator holds, in figures.
+//! Statistics of an allocator.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -8,7 +8,7 @@ use crate::types::{VmaAllocator, VmaBudget, VmaDetailedStatistics, VmaStatistics
 use sublet::HeapBudget;
 use sublet::{DetailedStatistics, Statistics};
 
-/// A count, in the width that C has for it.
+/// Converts a count to the width that C has for it.
 fn count(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -44,7 +44,7 @@ impl From<&HeapBudget> for VmaBudget {
 }
 
 exported! {
-    /// Walks everything and counts it.
+    /// Walks the allocator and returns detailed statistics.
     fn vmaCalculateStatistics(allocator: VmaAllocator, statistics: *mut VmaTotalStatistics) {
         const NAME: &str = "vmaCalculateStatistics";
         // SAFETY: C1.
@@ -67,7 +67,7 @@ exported! {
         unsafe { answer(statistics, total) };
     }
 
-    /// What is used of each heap, and how much may be.
+    /// Returns usage and budget of each heap.
     fn vmaGetHeapBudgets(allocator: VmaAllocator, budgets: *mut VmaBudget) {
         const NAME: &str = "vmaGetHeapBudgets";
         // SAFETY: C1.

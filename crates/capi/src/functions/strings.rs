@@ -10,10 +10,10 @@ use crate::allocator::Front;
 use crate::guard::{answer, exported, given};
 use crate::types::{VmaAllocator, VmaVirtualBlock};
 
-/// Bytes before a text that say how many there are in all: a program may write into the text, and shorten it.
+/// Size of the prefix that stores the length. The program may write into the text and shorten it.
 const HEADER: usize = size_of::<usize>();
 
-/// Hands a text to C, which gives it back to be freed.
+/// Passes ownership of a text to C.
 fn into_c(text: String) -> *mut c_char {
     let length = HEADER + text.len() + 1;
     let mut bytes = Vec::with_capacity(length);
@@ -25,10 +25,10 @@ fn into_c(text: String) -> *mut c_char {
     bytes.wrapping_add(HEADER).cast()
 }
 
-/// Takes a text back.
+/// Frees a text.
 ///
 /// # Safety
-/// `text` is null or came from [`into_c`] and was not given back.
+/// `text` is null or came from [`into_c`] and was not freed.
 unsafe fn free(text: *mut c_char) {
     if !text.is_null() {
         let bytes: *mut u8 = text.cast::<u8>().wrapping_sub(HEADER);
@@ -40,7 +40,7 @@ unsafe fn free(text: *mut c_char) {
 }
 
 impl Front {
-    /// The report, with what C keeps with the allocations.
+    /// Returns the report, with names and user data from C.
     fn stats_string(&self, detailed: bool) -> String {
         if !detailed {
             return sublet_report::stats_string(&self.allocator, false);
@@ -59,23 +59,23 @@ impl Front {
 }
 
 exported! {
-    /// Describes all that an allocator holds.
+    /// Describes everything that an allocator holds.
     fn vmaBuildStatsString(allocator: VmaAllocator, text: *mut *mut c_char, detailed_map: vk::Bool32) {
         // SAFETY: C1.
         let Some(object) = (unsafe { given("vmaBuildStatsString", allocator) }) else { return };
-        // As in VMA: one and nothing else asks for details.
+        // As in VMA, only `VK_TRUE` asks for details.
         let json = object.front.stats_string(detailed_map == vk::TRUE);
         // SAFETY: C3.
         unsafe { answer(text, into_c(json)) };
     }
 
-    /// Frees what `vmaBuildStatsString` has made.
+    /// Frees a text from `vmaBuildStatsString`.
     fn vmaFreeStatsString(_allocator: VmaAllocator, text: *mut c_char) {
         // SAFETY: C1: it came from `vmaBuildStatsString`.
         unsafe { free(text) };
     }
 
-    /// Describes all that a virtual block holds.
+    /// Describes everything that a virtual block holds.
     fn vmaBuildVirtualBlockStatsString(block: VmaVirtualBlock, text: *mut *mut c_char, detailed_map: vk::Bool32) {
         // SAFETY: C1, C2.
         if let Some(object) = unsafe { given("vmaBuildVirtualBlockStatsString", block) } {
@@ -85,7 +85,7 @@ exported! {
         }
     }
 
-    /// Frees what `vmaBuildVirtualBlockStatsString` has made.
+    /// Frees a text from `vmaBuildVirtualBlockStatsString`.
     fn vmaFreeVirtualBlockStatsString(_block: VmaVirtualBlock, text: *mut c_char) {
         // SAFETY: C1: it came from `vmaBuildVirtualBlockStatsString`.
         unsafe { free(text) };

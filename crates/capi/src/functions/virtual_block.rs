@@ -18,7 +18,7 @@ use sublet::private::{virtual_allocation, virtual_handle};
 use sublet::{Algorithm, metadata::Strategy};
 use sublet::{VirtualAllocationCreateInfo, VirtualAllocationError, VirtualBlock, VirtualBlockCreateInfo};
 
-/// A block, to be changed.
+/// Returns a block for modification.
 ///
 /// # Safety
 /// C1 and C2.
@@ -33,7 +33,7 @@ unsafe fn changed<'a>(function: &'static str, block: VmaVirtualBlock) -> Option<
 }
 
 fn strategy(flags: Flags) -> Strategy {
-    // As in VMA: of several, the first of these counts.
+    // As in VMA, the first of these counts if several are set.
     if flags.contains(Flags::STRATEGY_MIN_TIME) {
         Strategy::MinTime
     } else if flags.contains(Flags::STRATEGY_MIN_MEMORY) {
@@ -46,7 +46,7 @@ fn strategy(flags: Flags) -> Strategy {
 }
 
 exported! {
-    /// Makes a virtual block.
+    /// Creates a virtual block.
     fn vmaCreateVirtualBlock(info: *const VmaVirtualBlockCreateInfo, block: *mut VmaVirtualBlock) -> vk::Result {
         const NAME: &str = "vmaCreateVirtualBlock";
         log::start();
@@ -71,7 +71,7 @@ exported! {
     /// Destroys a virtual block.
     fn vmaDestroyVirtualBlock(block: VmaVirtualBlock) {
         if !block.is_null() {
-            // SAFETY: C1 and C2: `vmaCreateVirtualBlock` made the box, and nobody uses it any more.
+            // SAFETY: C1 and C2: `vmaCreateVirtualBlock` made the box, and no other call uses it.
             let object = unsafe { Box::from_raw(block) };
             let allocations = object.block.statistics().allocation_count;
             if allocations != 0 {
@@ -80,7 +80,7 @@ exported! {
         }
     }
 
-    /// Whether nothing is allocated.
+    /// Returns true if nothing is allocated.
     fn vmaIsVirtualBlockEmpty(block: VmaVirtualBlock) -> vk::Bool32 {
         // SAFETY: C1, C2.
         unsafe { changed("vmaIsVirtualBlockEmpty", block) }.map_or(vk::TRUE, |block| block.is_empty().into())
@@ -134,7 +134,7 @@ exported! {
             size: info.size,
             alignment: info.alignment,
             strategy: strategy(flags),
-            // Where there is no upper side VMA's release build ignores the flag.
+            // VMA's release build ignores the flag if the algorithm has no upper side.
             upper_address: upper_address && block.algorithm() == Algorithm::Linear,
             user_data: address(info.user_data),
         };
@@ -181,7 +181,7 @@ exported! {
         }
     }
 
-    /// Changes what the program keeps with a range.
+    /// Replaces the user data of a range.
     fn vmaSetVirtualAllocationUserData(
         block: VmaVirtualBlock,
         allocation: VmaVirtualAllocation,
@@ -196,7 +196,7 @@ exported! {
         }
     }
 
-    /// Figures that are kept anyway.
+    /// Returns the statistics that are always current.
     fn vmaGetVirtualBlockStatistics(block: VmaVirtualBlock, statistics: *mut VmaStatistics) {
         // SAFETY: C1, C2.
         if let Some(block) = unsafe { changed("vmaGetVirtualBlockStatistics", block) } {
@@ -205,7 +205,7 @@ exported! {
         }
     }
 
-    /// Figures that have to be collected.
+    /// Walks the block and returns detailed statistics.
     fn vmaCalculateVirtualBlockStatistics(block: VmaVirtualBlock, statistics: *mut VmaDetailedStatistics) {
         // SAFETY: C1, C2.
         if let Some(block) = unsafe { changed("vmaCalculateVirtualBlockStatistics", block) } {

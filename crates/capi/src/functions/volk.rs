@@ -1,4 +1,4 @@
-//! For programs with volk that were compiled with VMA's own header.
+//! Support for programs with volk that were compiled with VMA's own header.
 #![expect(unsafe_code, reason = "the functions have the C ABI")]
 
 use ash::vk;
@@ -8,8 +8,8 @@ use crate::guard::{answer, exported, given, is_missing, misused};
 use crate::types::{VmaAllocatorCreateInfo, VmaVulkanFunctions};
 
 exported! {
-    /// Writes the two functions that find all others. Those of volk are in the program, where a library cannot see
-    /// them: these are of the system's Vulkan library, which volk has loaded as well.
+    /// Writes the two functions that look up all others. A library cannot access the program's copies in volk. It
+    /// writes those of the system's Vulkan library, which volk has loaded as well.
     fn vmaImportVulkanFunctionsFromVolk(info: *const VmaAllocatorCreateInfo, written: *mut VmaVulkanFunctions) -> vk::Result {
         const NAME: &str = "vmaImportVulkanFunctionsFromVolk";
         // SAFETY: C3.

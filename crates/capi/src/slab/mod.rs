@@ -1,10 +1,10 @@
-//! Where the objects behind `VmaAllocation` live: slots that never move and are used again.
+//! Slots for the objects behind `VmaAllocation`. Slots never move and are reused.
 //!
-//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. So a freed
-//! handle differs from the current one of its slot, unless a multiple of 128 others were in between.
+//! A handle is the address of a slot, with a part of the slot's generation in the bits below its alignment. A freed
+//! handle therefore differs from the slot's current one, unless a multiple of 128 handles came in between.
 //!
 //! Slots are in stripes, each with a lock and a list of free slots. A thread takes slots from the stripe of its token,
-//! so that threads do not contend here. A slot goes back to its own stripe, so that no stripe grows because one thread
+//! so that threads do not contend. A slot returns to its own stripe. Otherwise a stripe would grow if one thread
 //! allocates what another frees.
 #![expect(unsafe_code, reason = "handles of C are pointers")]
 
@@ -23,39 +23,39 @@ use super::types::VmaAllocation;
 #[cfg(test)]
 mod tests;
 
-/// Stripes of a slab. A power of two.
+/// Number of stripes of a slab. A power of two.
 const STRIPES: usize = 64;
-/// Slots of a stripe's first chunk; each further chunk has twice as many, up to [`LARGEST_CHUNK`].
+/// Number of slots in a stripe's first chunk. Each further chunk has twice as many, up to [`LARGEST_CHUNK`].
 const FIRST_CHUNK: usize = 32;
-/// Slots of a chunk at most.
+/// Maximum number of slots in a chunk.
 const LARGEST_CHUNK: usize = 1024;
-/// Doublings after which a chunk has as many in any case.
+/// Number of doublings after which a chunk has its maximum size.
 const DOUBLINGS: usize = 5;
-/// Set in [`Slot::maps`]: the slot is the destination of a move, and a defragmentation frees it.
+/// Flag in [`Slot::maps`]: the slot is the destination of a move, and the defragmentation frees it.
 const DESTINATION: u32 = 1 << 31;
-/// Set in [`Slot::maps`]: the program has freed the destination.
+/// Flag in [`Slot::maps`]: the program has freed the destination.
 const GIVEN_UP: u32 = 1 << 30;
-/// The rest of [`Slot::maps`]: how often it is mapped.
+/// Mask of [`Slot::maps`] for the map count.
 const MAPS: u32 = GIVEN_UP - 1;
 /// The bits of a handle that hold a generation.
 const GENERATION_MASK: usize = align_of::<Slot>() - 1;
 
-/// One object: an allocation, and what C wants to know of it.
+/// One object: an allocation with its name and mappings.
 #[repr(align(128))]
 pub struct Slot {
-    /// Written under the stripe's lock; there while the slot is used.
+    /// Written under the stripe's lock. Initialised while the slot is used.
     allocation: UnsafeCell<MaybeUninit<Allocation>>,
-    /// Where it is mapped while [`Self::map_count`] is not zero.
+    /// The mapped address while [`Self::map_count`] is not zero.
     mapped: AtomicPtr<c_void>,
-    /// How often it was mapped, the mapping of a `MAPPED` allocation left out, and the two marks of a destination. One
-    /// number, so that [`Self::is_plain`] looks at it once.
+    /// The map count, without the mapping of a `MAPPED` allocation, and the two flags of a destination. They share one
+    /// number so that [`Self::is_plain`] needs one load.
     maps: AtomicU32,
-    /// Odd while the slot is used; counts up with each use and each end of one.
+    /// Odd while the slot is used. Increases at the start and the end of each use.
     generation: AtomicU32,
     name: UnsafeCell<Option<CString>>,
     /// The next free slot of the stripe.
     next: UnsafeCell<*const Slot>,
-    /// Which slab it is of, and which stripe of that.
+    /// The number of its slab, and of its stripe in the slab.
     slab: u32,
     stripe: u32,
 }
@@ -92,11 +92,11 @@ impl Slot {
         }
     }
 
-    /// The slot that a handle is of, if the handle is the one that the slot has now: then it holds an allocation.
+    /// Returns the slot of a handle, if the handle is the slot's current one. The slot then holds an allocation.
     ///
     /// # Safety
     /// 1. `handle` is null, or came from a slab that lives.
-    /// 2. While the answer is used, the allocation is not freed, renamed or moved.
+    /// 2. While the result is used, the allocation is not freed, renamed or moved.
     #[inline]
     pub(super) unsafe fn of<'a>(handle: VmaAllocation) -> Option<&'a Self> {
         let address = handle.map_addr(|address| address & !GENERATION_MASK).cast_const();
@@ -106,7 +106,7 @@ impl Slot {
         (generation & 1 == 1 && handle.addr() & GENERATION_MASK == tag(generation)).then_some(slot)
     }
 
-    /// The allocation.
+    /// Returns the allocation.
     #[inline(always)]
     pub(super) fn allocation(&self) -> &Allocation {
         // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time:
@@ -116,7 +116,7 @@ impl Slot {
         unsafe { allocation.assume_init_ref() }
     }
 
-    /// The same allocation once more, to be changed and put back with [`Slab::replace`].
+    /// Returns a second copy of the allocation, to be changed and written back with [`Slab::replace`].
     ///
     /// # Safety
     /// Only one of the two is used from now on.
@@ -125,14 +125,14 @@ impl Slot {
         unsafe { std::ptr::read(self.allocation()) }
     }
 
-    /// Its name, for C; null if it has none.
+    /// Returns the name as a C string, or null if it has none.
     #[inline]
     pub(super) fn name(&self) -> *const c_char {
         // SAFETY: as in `allocation`.
         unsafe { &*self.name.get() }.as_deref().map_or(std::ptr::null(), CStr::as_ptr)
     }
 
-    /// Gives it another name. The old one lives no longer.
+    /// Replaces the name and frees the old one.
     ///
     /// # Safety
     /// No other call uses the allocation.
@@ -142,48 +142,48 @@ impl Slot {
         drop(old);
     }
 
-    /// Where it is mapped: by `vmaMapMemory`, or for as long as it lives; null if it is not.
+    /// Returns the mapped address: of `vmaMapMemory`, or of the persistent mapping. Null if it is not mapped.
     #[inline]
     pub(super) fn mapped(&self) -> *mut c_void {
         match self.allocation().mapped_pointer() {
             Some(always) => always.as_ptr(),
-            // What it was when it was last mapped, otherwise.
+            // Otherwise the pointer of the last mapping would be returned.
             None if self.map_count() == 0 => std::ptr::null_mut(),
             None => self.mapped.load(Ordering::Relaxed),
         }
     }
 
-    /// Notes that it was mapped once more, at `pointer`.
+    /// Counts one more mapping, at `pointer`.
     pub(super) fn count_map(&self, pointer: *mut c_void) {
         self.mapped.store(pointer, Ordering::Relaxed);
         self.maps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that it is mapped elsewhere, as often as before.
+    /// Replaces the mapped address. The count does not change.
     pub(super) fn set_mapped(&self, pointer: *mut c_void) {
         self.mapped.store(pointer, Ordering::Relaxed);
     }
 
-    /// Notes that it is to be unmapped once; `false` if it is not mapped.
+    /// Counts one mapping less. Returns false if it is not mapped.
     pub(super) fn count_unmap(&self) -> bool {
-        // The pointer stays: another thread may just be mapping it again.
+        // The pointer stays, because another thread may be mapping the allocation again.
         let less = |maps: u32| (maps & MAPS != 0).then(|| maps.wrapping_sub(1));
         self.maps.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// How often it is mapped.
+    /// Returns the map count.
     #[inline(always)]
     pub(super) fn map_count(&self) -> u32 {
         self.maps.load(Ordering::Relaxed) & MAPS
     }
 
-    /// Makes it the destination of a move, which the program must not free.
+    /// Marks the slot as the destination of a move, which the program must not free.
     pub(super) fn mark_destination(&self) {
         self.maps.fetch_or(DESTINATION, Ordering::Relaxed);
     }
 
-    /// Notes that the program frees it. `true` if it is the destination of a move: then it stays, and the move is not
-    /// to be made.
+    /// Marks a destination as freed by the program. Returns true if the slot is a destination: it then stays, and its
+    /// move is rolled back.
     pub(super) fn give_up_destination(&self) -> bool {
         let is_destination = self.maps.load(Ordering::Relaxed) & DESTINATION != 0;
         if is_destination {
@@ -192,12 +192,12 @@ impl Slot {
         is_destination
     }
 
-    /// Whether it is a destination that the program has freed.
+    /// Returns true if the program has freed this destination.
     pub(super) fn is_given_up(&self) -> bool {
         self.maps.load(Ordering::Relaxed) & GIVEN_UP != 0
     }
 
-    /// Whether it has neither a name nor a mapping that was counted, and is no destination.
+    /// Returns true if the slot has no name and no counted mapping, and is not a destination.
     ///
     /// # Safety
     /// No other call uses the slot.
@@ -207,7 +207,7 @@ impl Slot {
         unsafe { &*self.name.get() }.is_none() && self.maps.load(Ordering::Relaxed) == 0
     }
 
-    /// Forgets name, mappings and marks.
+    /// Clears name, mappings and flags.
     ///
     /// # Safety
     /// No other call uses the slot.
@@ -221,7 +221,7 @@ impl Slot {
     }
 }
 
-/// The part of a generation that a handle holds.
+/// Returns the part of a generation that a handle holds.
 #[inline]
 fn tag(generation: u32) -> usize {
     index(generation >> 1) & GENERATION_MASK
@@ -241,10 +241,10 @@ struct Stripe {
     free: CoreMutex<Free>,
 }
 
-/// All the objects of one allocator.
+/// All objects of one allocator.
 pub(super) struct Slab {
     id: u32,
-    /// Of fixed size, so that no look is checked.
+    /// The fixed size removes bounds checks.
     stripes: Box<[Stripe; STRIPES]>,
 }
 
@@ -267,10 +267,10 @@ impl Slab {
         &self.stripes[index(number) % STRIPES]
     }
 
-    /// Gives an allocation a slot and a handle. By reference, so that it is copied once, from where it was made.
+    /// Stores an allocation in a slot and returns its handle. Takes a reference to avoid a second copy.
     ///
     /// # Safety
-    /// The allocation is not used again where it is.
+    /// The caller does not use the original again.
     #[inline(always)]
     pub(super) unsafe fn insert(&self, allocation: &Allocation) -> VmaAllocation {
         let home = thread_token();
@@ -283,18 +283,18 @@ impl Slab {
         let slot = free.head;
         // SAFETY: the head of the list is a slot of a chunk of this stripe, and there is one: a chunk was added if not.
         let used = unsafe { &*slot };
-        // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
+        // SAFETY: the holder of the stripe's lock owns `next` of a free slot.
         free.head = unsafe { *used.next.get() };
         let to = used.allocation.get().cast::<Allocation>();
-        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The
-        // allocation is no `Copy`, but the caller does not use the original again.
+        // SAFETY: a free slot has no handle, and the lock keeps other threads from taking it. The allocation is not
+        // `Copy`, but the caller does not use the original again.
         unsafe { std::ptr::copy_nonoverlapping(allocation, to, 1) };
         let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
         used.generation.store(generation, Ordering::Relaxed);
         slot.cast_mut().map_addr(|address| address | tag(generation))
     }
 
-    /// The slot of a handle, if it is one of this slab.
+    /// Returns the slot of a handle, if it belongs to this slab.
     ///
     /// # Safety
     /// As for [`Slot::of`].
@@ -304,8 +304,8 @@ impl Slab {
         unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
     }
 
-    /// A copy of the allocation behind a handle, which another thread may be changing meanwhile. `None` if the handle
-    /// is not a live one of this slab. The copy is to be looked at, and nothing else.
+    /// Returns a copy of the allocation of a handle, which another thread may be changing. Returns `None` if the handle
+    /// is not a live one of this slab. The copy is only for reading.
     ///
     /// # Safety
     /// `handle` is null, or came from a slab that lives.
@@ -320,7 +320,7 @@ impl Slab {
         Some(unsafe { slot.copy() })
     }
 
-    /// Puts an allocation in the place of the one that it was made from.
+    /// Replaces an allocation by its changed copy.
     ///
     /// # Safety
     /// 1. The slot is from [`Self::own`] and was not removed since.
@@ -328,11 +328,11 @@ impl Slab {
     pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
         // A walk over the slab reads the slot under this lock.
         let _free = self.stripe(slot.stripe).free.lock();
-        // SAFETY: 2: no other call uses the slot. What is overwritten needs no drop.
+        // SAFETY: 2: no other call uses the slot. The overwritten value needs no drop.
         unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };
     }
 
-    /// Ends the use of a slot, whose allocation was freed.
+    /// Releases a slot whose allocation was freed.
     ///
     /// # Safety
     /// 1. The slot is from [`Self::own`] and was not removed since.
@@ -347,21 +347,21 @@ impl Slab {
         unsafe { self.remove_plain(slot) };
     }
 
-    /// [`Self::remove`] of a slot that [`Slot::is_plain`].
+    /// Same as [`Self::remove`], for a slot for which [`Slot::is_plain`] is true.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Self::remove`].
     #[inline(always)]
     pub(super) unsafe fn remove_plain(&self, slot: &Slot) {
         let mut free = self.stripe(slot.stripe).free.lock();
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
         slot.generation.store(generation, Ordering::Relaxed);
-        // SAFETY: `next` is of whoever holds the stripe's lock.
+        // SAFETY: the holder of the stripe's lock owns `next`.
         unsafe { slot.next.get().write(free.head) };
         free.head = slot;
     }
 
-    /// Calls `visit` with each used slot and its handle. Nothing is allocated or freed meanwhile.
+    /// Calls `visit` with each used slot and its handle. All stripes stay locked during the walk.
     pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &Slot)) {
         for stripe in self.stripes.iter() {
             let free = stripe.free.lock();
@@ -377,7 +377,7 @@ impl Slab {
 }
 
 impl Stripe {
-    /// More slots, made while nobody waits for them.
+    /// Adds a chunk of slots. Allocates it without the stripe's lock.
     #[cold]
     #[inline(never)]
     fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, Free> {
@@ -391,16 +391,16 @@ impl Stripe {
 }
 
 impl Free {
-    /// Puts the slots of a chunk in front of the list, the first one first.
+    /// Prepends the slots of a chunk to the free list, the first slot first.
     #[cold]
     #[inline(never)]
     fn add(&mut self, chunk: Box<[Slot]>) {
         for slot in chunk.iter().rev() {
-            // SAFETY: nobody else has seen the slot.
+            // SAFETY: no other thread has seen the slot.
             unsafe { slot.next.get().write(self.head) };
             self.head = slot;
         }
-        // The slots are behind the box, which moves; they do not.
+        // Moving the box does not move the slots.
         self.chunks.push(chunk);
     }
 }

@@ -1,4 +1,4 @@
-//! Slots are given out once and used again, and their generations differ.
+//! Slots are reused, and their generations differ.
 #![expect(unsafe_code, reason = "tests call Vulkan")]
 
 use std::collections::{BTreeSet, VecDeque};
@@ -26,9 +26,9 @@ fn insert(slab: &Slab, allocation: &Allocation) -> VmaAllocation {
     unsafe { slab.insert(allocation) }
 }
 
-/// Frees allocation and slot, as `vmaFreeMemory` does; says whether the handle was one.
+/// Frees allocation and slot, as `vmaFreeMemory` does. Returns true if the handle was live.
 fn free(allocator: &Allocator, slab: &Slab, handle: VmaAllocation) -> bool {
-    // SAFETY: the slab lives, and nobody else uses the handle.
+    // SAFETY: the slab lives, and no other call uses the handle.
     let Some(slot) = (unsafe { slab.own(handle) }) else { return false };
     // SAFETY: no device uses it.
     unsafe { allocator.free_in_place(slot.allocation()) }.unwrap();
@@ -38,7 +38,7 @@ fn free(allocator: &Allocator, slab: &Slab, handle: VmaAllocation) -> bool {
 }
 
 fn mark_of(handle: VmaAllocation) -> Option<u64> {
-    // SAFETY: the slab lives, and nobody else uses the handle.
+    // SAFETY: the slab lives, and no other call uses the handle.
     unsafe { Slot::of(handle) }.map(|slot| slot.allocation().user_data())
 }
 
@@ -55,7 +55,7 @@ fn a_handle_is_good_until_it_is_freed() {
     assert!(free(&allocator, &slab, first));
     assert_eq!(mark_of(first), None);
     assert!(!free(&allocator, &slab, first), "freed twice");
-    // Each of the next ones is in the same slot; no handle comes again before 128 were given out.
+    // All of them reuse one slot, and no handle repeats within 128.
     let mut seen = BTreeSet::from([first.addr()]);
     for round in 0..127 {
         let next = insert(&slab, &allocate(&allocator, round));
@@ -74,7 +74,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let slab = Slab::new();
     let first = insert(&slab, &allocate(&allocator, 1));
-    // SAFETY: the slab lives, and nobody else uses the handle.
+    // SAFETY: the slab lives, and no other call uses the handle.
     let slot = unsafe { Slot::of(first) }.unwrap();
     // SAFETY: as above.
     unsafe { slot.set_name(Some(c"name".to_owned())) };
@@ -159,7 +159,7 @@ fn threads_free_what_others_have_made() {
         });
     });
     slab.for_each(|_, _| panic!("nothing is left"));
-    // Slots went back to the stripes that they are of, so that no stripe has more than its own threads ever held.
+    // Slots returned to their own stripes, so no stripe has more slots than its own threads ever held.
     for stripe in slab.stripes.iter() {
         let free = stripe.free.lock();
         let slots: usize = free.chunks.iter().map(|chunk| chunk.len()).sum();
