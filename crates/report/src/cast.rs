@@ -1,4 +1,4 @@
-//! The integer conversions that lose nothing on the targets of Vulkan.
+//! Integer conversions that are lossless on all targets of Vulkan.
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -18,7 +18,7 @@ pub(crate) const fn widen(value: usize) -> u64 {
     value as u64
 }
 
-/// An index of an array that is never longer than `u32::MAX` elements.
+/// Converts an index into an array that never has more than `u32::MAX` elements.
 #[cfg(feature = "snapshots")]
 pub(crate) const fn narrow(value: usize) -> u32 {
     debug_assert!(value <= u32::MAX as usize);

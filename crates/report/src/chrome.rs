@@ -1,4 +1,4 @@
-//! Writes the Trace Event Format, as JSON: what Chrome's `about:tracing` and Perfetto read.
+//! Writes JSON in the Trace Event Format, which Chrome's `about:tracing` and Perfetto read.
 //!
 //! Source: "Trace Event Format", Google, which lists the phases and the members of each.
 
@@ -39,18 +39,18 @@ struct Event<'a, A> {
     dur: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Of an instant: g for everything, p for the process, t for the thread.
+    /// The scope of an instant: g global, p process, t thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<char>,
     args: A,
 }
 
-/// The arguments of events without any.
+/// The arguments of an event that has none.
 #[cfg(feature = "trace")]
 #[derive(Serialize)]
 pub(crate) struct Nothing {}
 
-/// An asynchronous slice: two events, with the same category and number, begin and end it.
+/// An asynchronous slice. Two events with the same category and number begin and end it.
 #[cfg(feature = "trace")]
 pub(crate) struct AsyncSlice<'a> {
     pub(crate) pid: u32,
@@ -59,7 +59,7 @@ pub(crate) struct AsyncSlice<'a> {
     pub(crate) number: u32,
 }
 
-/// The file so far.
+/// The file written so far.
 pub(crate) struct Events {
     text: String,
     is_empty: bool,
@@ -71,7 +71,7 @@ impl Events {
     }
 
     fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
-        // Serializing into text fails only for keys that are no text, and there are none.
+        // Serialising into a string fails only for map keys that are not strings. There are none.
         if let Ok(text) = serde_json::to_string(event) {
             if !std::mem::take(&mut self.is_empty) {
                 self.text.push_str(",\n");
@@ -92,7 +92,7 @@ impl Events {
         self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
     }
 
-    /// Something that took no time, drawn over everything (`g`), over its process (`p`) or over its thread (`t`).
+    /// An instant, drawn across everything (`g`), its process (`p`) or its thread (`t`).
     #[cfg(feature = "trace")]
     pub(crate) fn instant<A: Serialize>(
         &mut self,
@@ -122,7 +122,7 @@ impl Events {
         self.add(&Event { ph, name, cat, ts, pid, tid: 0, dur: None, id, s: None, args });
     }
 
-    /// The value of a counter from here on.
+    /// Sets the value of a counter from this time on.
     pub(crate) fn counter(&mut self, pid: u32, ts: Time, name: &str, bytes: u64) {
         #[derive(Serialize)]
         struct Value {
@@ -133,7 +133,7 @@ impl Events {
         self.add(&Event { ph: 'C', name, cat, ts, pid, tid: 0, dur: None, id: None, s: None, args });
     }
 
-    /// The name of a process, and its place among the others.
+    /// Names a process and sets its position among the others.
     pub(crate) fn process(&mut self, pid: u32, name: &str, place: u32) {
         #[derive(Serialize)]
         struct ProcessOrder {
@@ -143,7 +143,7 @@ impl Events {
         self.meta((pid, 0), "process_sort_index", ProcessOrder { sort_index: place });
     }
 
-    /// The name of a thread.
+    /// Names a thread.
     pub(crate) fn thread(&mut self, pid: u32, tid: u32, name: &str) {
         self.meta((pid, tid), "thread_name", Name { name });
     }
@@ -153,7 +153,7 @@ impl Events {
         self.add(&Event { ph: 'M', name, cat, ts, pid, tid, dur: None, id: None, s: None, args });
     }
 
-    /// The whole file. `about` describes its origin to the reader.
+    /// Returns the whole file. `about` describes its origin.
     pub(crate) fn finish<A: Serialize>(mut self, about: &A) -> String {
         let about = serde_json::to_string(about).unwrap_or_else(|_| "{}".to_owned());
         self.text.push_str("\n],\"otherData\":");

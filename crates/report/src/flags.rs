@@ -1,4 +1,4 @@
-//! The names of heaps' and memory types' flags.
+//! Names of the flags of heaps and memory types.
 
 use ash::vk;
 
@@ -18,7 +18,7 @@ pub(super) const TYPE_FLAGS: &[(u32, &str)] = &[
     (vk::MemoryPropertyFlags::DEVICE_UNCACHED_AMD.as_raw(), "DEVICE_UNCACHED_AMD"),
 ];
 
-/// The flags that have a name, and the rest as a hexadecimal number.
+/// Returns the names of the flags, and the unnamed rest as a hexadecimal number.
 #[cfg(feature = "snapshots")]
 pub(super) fn words(flags: u32, names: &[(u32, &str)]) -> Vec<Box<str>> {
     let set = names.iter().filter(|(flag, _)| flags & flag != 0);

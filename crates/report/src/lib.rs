@@ -1,9 +1,9 @@
-//! Reports on what a Sublet allocator or a virtual block holds, as text, as data and as pictures.
+//! Reports on the contents of a Sublet allocator or a virtual block, as text, data and pictures.
 //!
 //! A [`Snapshot`] comes from a live allocator or from a file. Pages, pictures, timelines, figures and comparisons need
-//! nothing but snapshots. [`stats_string()`] and its variants write the JSON that VMA's tools read.
+//! only snapshots. [`stats_string()`] and its variants write the JSON that VMA's tools read.
 //!
-//! Features: `snapshots` (default) adds everything but the statistics strings, and needs serde; `trace` adds
+//! Features: `snapshots` (default) adds everything except the statistics strings, and needs serde. `trace` adds
 //! `recording_to_perfetto`.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! A snapshot as a file for trace viewers: offsets stand for times.
+//! A snapshot as a file for trace viewers, with offsets as times.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use super::snapshot::{Entry, Snapshot};
 use super::words::{bytes, clean, flags, flags_of, title};
 use crate::cast::narrow;
 
-/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open, to zoom, to search
-/// and to sum a selection.
+/// Returns the snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open. The
+/// viewers can zoom, search and sum a selection.
 ///
-/// Each memory type and pool is a process, and each block one of its threads. Time is the offset: a microsecond is a
-/// byte, a second a MB. Allocations are slices with arguments; gaps are free. Each dedicated allocation has its own
+/// Each memory type and pool is a process, and each block is one of its threads. Offsets are times: a microsecond is a
+/// byte, a second is a MB. Allocations are slices with arguments; gaps are free. Each dedicated allocation has its own
 /// thread. The process of the heaps has counters: size, budget, usage, bytes in blocks and bytes in use.
 ///
 /// ```
@@ -56,7 +56,7 @@ pub fn perfetto(snapshot: &Snapshot) -> String {
     })
 }
 
-/// The processes of the heaps and of the first vector.
+/// The process numbers of the heaps and of the first vector.
 const HEAPS: u32 = 1;
 const FIRST_VECTOR: u32 = 2;
 
@@ -68,7 +68,7 @@ struct About<'a> {
     time: &'a str,
 }
 
-/// Counters have a value at the start and at the end: lines need two points.
+/// Writes each counter at the start and at the end, because a line needs two points.
 fn heaps(events: &mut Events, snapshot: &Snapshot) {
     let blocks = snapshot.vectors.iter().flat_map(|vector| vector.blocks.iter().map(|block| block.size));
     let dedicated = snapshot.vectors.iter().flat_map(|vector| vector.dedicated.iter().map(|it| it.size));

@@ -9,11 +9,11 @@ use sublet::Allocator;
 use sublet::VirtualBlock;
 use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
 
-/// Describes an allocator as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. Tools
-/// for strings of `vmaBuildStatsString`, such as GpuMemDumpVis, read it: the layout is the same.
+/// Describes an allocator as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. The
+/// layout is that of `vmaBuildStatsString`, so its tools, such as GpuMemDumpVis, can read it.
 ///
-/// `CustomData` is the user data in hexadecimal, where it is not zero and
-/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) is on. `Usage` has those lower bits of the usage that are kept.
+/// `CustomData` is the user data in hexadecimal, if it is not zero and
+/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) is on. `Usage` has the stored lower bits of the usage.
 ///
 /// # Complexity
 /// O(chunks): see [`Allocator::memory_map`] if `detailed`, else [`Allocator::calculate_statistics`].
@@ -33,8 +33,8 @@ pub fn stats_string(allocator: &Allocator, detailed: bool) -> String {
     write(allocator, &allocator.calculate_statistics(), None)
 }
 
-/// As [`stats_string`] with details, of a map that was made before. A program with names or data of its own can enter
-/// them in the map first, as for [`Snapshot::new`](crate::Snapshot::new).
+/// Same as [`stats_string`] with details, for an existing map. A program with its own names or data can add them to the
+/// map first, as for [`Snapshot::new`](crate::Snapshot::new).
 #[must_use]
 pub fn stats_string_of_map(allocator: &Allocator, map: &MemoryMap) -> String {
     write(allocator, &map.statistics(), Some(map))
@@ -87,7 +87,7 @@ fn write_heaps(json: &mut Writer, allocator: &Allocator, statistics: &TotalStati
                 for (kind, number) in types.iter().zip(0..).filter(|(kind, _)| kind.heap_index == at) {
                     json.object(&format!("Type {number}"), |json| {
                         let flags = kind.property_flags.as_raw();
-                        // VMA shows this flag twice.
+                        // VMA writes this flag twice.
                         let again = vk::MemoryPropertyFlags::PROTECTED.as_raw();
                         json.list("Flags", Layout::OneLine, |json| {
                             write_flags(json, flags, TYPE_FLAGS, again);
@@ -109,7 +109,7 @@ fn write_defaults(json: &mut Writer, allocator: &Allocator, map: &MemoryMap) {
     }
 }
 
-/// Writes the names of the flags, then the unnamed ones together with those of `again` as a number.
+/// Writes the names of the flags, then a number with the unnamed ones and those of `again`.
 fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
     let mut rest = flags;
     for &(flag, name) in names.iter().filter(|(flag, _)| flags & flag != 0) {
@@ -223,7 +223,7 @@ fn write_custom_data(json: &mut Writer, user_data: u64) {
 }
 
 /// Describes a virtual block as JSON, in the layout of `vmaBuildVirtualBlockStatsString`: statistics, and, if
-/// `detailed`, every range. `CustomData` is the user data in hexadecimal, where it is not zero.
+/// `detailed`, every range. `CustomData` is the user data in hexadecimal, if it is not zero.
 ///
 /// # Complexity
 /// O(ranges).

@@ -1,4 +1,4 @@
-//! The layout, character by character.
+//! The exact layout of the JSON.
 
 use super::writer::{Layout, Writer};
 
@@ -35,7 +35,7 @@ fn one_value_on_a_line_and_small_things_on_one() {
     assert_eq!(text, expected);
 }
 
-/// A reader gets back whatever a name holds.
+/// Any name survives a round trip.
 #[test]
 fn every_character_comes_back() {
     let name: String =

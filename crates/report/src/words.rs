@@ -1,11 +1,11 @@
-//! Sizes and names, written for people.
+//! Human-readable sizes and names.
 
 use std::panic::Location;
 
 use super::figures::float;
 use super::snapshot::{Snapshot, Vector};
 
-/// `3.2 MiB`: at most three digits, except below a KiB.
+/// Formats bytes as `3.2 MiB`: at most three digits, except below a KiB.
 pub(super) fn bytes(size: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if size < 1024 {
@@ -14,7 +14,7 @@ pub(super) fn bytes(size: u64) -> String {
     let mut value = float(size) / 1024.0;
     let mut units = UNITS.iter();
     let mut unit = units.next().copied().unwrap_or_default();
-    // What rounds to 1024 is 1 of the next unit.
+    // A value that rounds to 1024 is 1 of the next unit.
     while value >= 1023.5 {
         let Some(next) = units.next() else { break };
         value /= 1024.0;
@@ -23,7 +23,7 @@ pub(super) fn bytes(size: u64) -> String {
     if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
-/// `12 %`. Only exactly nothing is `0 %`, and only everything is `100 %`.
+/// Formats `12 %`. Only exactly 0 gives `0 %`, and only exactly 1 gives `100 %`.
 pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         some if some > 0.0 && some < 1.0 => "< 1 %".to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// `1 block`, `2 blocks`: `word` takes an s in the plural.
+/// Formats `1 block`, `2 blocks`.
 pub(super) fn count(number: u64, word: &str) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -46,13 +46,13 @@ pub(super) fn count(number: u64, word: &str) -> String {
     format!("{grouped} {word}{s}")
 }
 
-/// A place in the code: `src/main.rs:7`.
+/// Formats a source location: `src/main.rs:7`.
 pub(super) fn file_and_line(caller: &Location<'_>) -> String {
     format!("{}:{}", caller.file(), caller.line())
 }
 
-/// A name on one line that cannot change the text around it: control characters, characters that change the direction
-/// of writing, and characters that XML forbids become U+FFFD or a blank.
+/// Returns a name on one line that cannot affect the text around it. Control characters, characters that change the
+/// writing direction, and characters that XML forbids become U+FFFD or a blank.
 pub(crate) fn clean(name: &str) -> String {
     let harmless = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => ' ',
@@ -64,7 +64,7 @@ pub(crate) fn clean(name: &str) -> String {
     name.chars().map(harmless).collect()
 }
 
-/// The title of a vector: `Memory type 3`, `Pool 2 "meshes"`.
+/// Returns the title of a vector: `Memory type 3`, `Pool 2 "meshes"`.
 pub(super) fn title(vector: &Vector) -> String {
     match (vector.pool, &vector.name) {
         (Some(number), Some(name)) => format!("Pool {number} \u{201c}{}\u{201d}", clean(name)),
@@ -73,7 +73,7 @@ pub(super) fn title(vector: &Vector) -> String {
     }
 }
 
-/// The flags of a vector's memory type, in words.
+/// Returns the flags of a vector's memory type, in words.
 pub(super) fn flags_of(snapshot: &Snapshot, memory_type: u32) -> String {
     let kind = snapshot.types.get(crate::cast::index(memory_type));
     kind.map(|kind| flags(&kind.flags)).unwrap_or_default()

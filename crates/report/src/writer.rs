@@ -1,24 +1,24 @@
-//! Writes JSON in the layout of VMA's strings: indented by two blanks, one value on a line, small objects on one line.
+//! Writes JSON in the layout of VMA's strings: indented by two blanks, one value per line, small objects on one line.
 
 use std::fmt::Write;
 
-/// How a list or an object is laid out.
+/// The layout of a list or an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Layout {
-    /// Each value on a line of its own.
+    /// One value per line.
     Lines,
-    /// All of it on one line.
+    /// Everything on one line.
     OneLine,
 }
 
-/// A list or an object that is being written.
+/// A list or an object in progress.
 #[derive(Debug)]
 struct Open {
     layout: Layout,
     is_empty: bool,
 }
 
-/// The text so far. Methods that take a key write members of an object, those named `_element` elements of a list.
+/// The text written so far. Methods with a key write members of an object; those named `_element` write list elements.
 #[derive(Debug)]
 pub(super) struct Writer {
     text: String,
@@ -26,7 +26,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// An object whose members `fill` writes.
+    /// Writes an object with the members that `fill` adds, and returns the text.
     pub(super) fn document(fill: impl FnOnce(&mut Self)) -> String {
         let mut writer = Self { text: String::new(), open: Vec::new() };
         writer.within('{', '}', Layout::Lines, fill);
@@ -48,7 +48,7 @@ impl Writer {
         self.within('{', '}', Layout::Lines, fill);
     }
 
-    /// A list whose elements `fill` writes.
+    /// Writes a list with the elements that `fill` adds.
     pub(super) fn list(&mut self, key: &str, layout: Layout, fill: impl FnOnce(&mut Self)) {
         self.key(key);
         self.within('[', ']', layout, fill);

@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::snapshot::Located;
 
-/// How a [`Comparison`](super::Comparison) recognised allocations. In JSON: `"ids"`, `"places"`.
+/// How a [`Comparison`](super::Comparison) matched allocations. In JSON: `"ids"`, `"places"`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Matching {
     /// By their ids: certain.
     Ids,
-    /// By pool and memory type, block, offset, size, kind and name: a guess. Equal dedicated allocations match in their
+    /// By pool and memory type, block, offset, size, kind and name: a guess. Equal dedicated allocations match in
     /// order.
     Places,
 }
 
-/// For each allocation of the second snapshot, its index in the first.
+/// Returns the index in the first snapshot for each allocation of the second.
 pub(super) fn pairs(
     is_one_run: bool,
     was: &[Located<'_>],
@@ -46,7 +46,7 @@ fn by_place(a: &Located<'_>, b: &Located<'_>) -> Ordering {
         .then_with(|| a.vector.name.cmp(&b.vector.name))
 }
 
-/// Merges both in sorted order. Of equals, the first matches the first.
+/// Merges two sorted lists. Equal entries match in order.
 fn merged(
     was: &[Located<'_>],
     is: &[Located<'_>],

@@ -12,11 +12,9 @@ use serde::ser::{SerializeStruct, Serializer};
 use super::snapshot::{Located, Snapshot};
 
 /// The difference of two [`Snapshot`]s: which allocations are new, gone or kept, and how the sums changed.
-///
-/// Snapshots of the same run of a program match allocations by their [ids](super::Entry::id); others match them by
-/// place, size, kind and name. [`Self::matching`] says which. By ids, an allocation that defragmentation moved is gone
-/// and new, because a move changes its id. By places, an allocation that replaced an equal one in the same place is
-/// kept.
+/// Snapshots from the same run match by [id](super::Entry::id); others match by place, size, kind and name.
+/// [`Self::matching`] records which. By id, a moved allocation counts as gone and new, because defragmentation changes
+/// its id. By place, an allocation that replaces an equal one at the same place counts as kept.
 ///
 /// ```
 /// use sublet_report::{Comparison, Matching, Snapshot};
@@ -52,7 +50,7 @@ pub struct Comparison<'a> {
     pub heaps: Vec<Change>,
     /// By name, the largest change first, including names without a change. Allocations without a name are one entry.
     pub names: Vec<NameChange>,
-    /// The sum of everything.
+    /// The sum over all heaps.
     pub total: Change,
 }
 
@@ -94,7 +92,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl Serialize for Comparison<'_> {
-    /// Writes all fields, but of `kept` only the count and the bytes.
+    /// Writes all fields. Of `kept`, writes only the count and the bytes.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Kept {

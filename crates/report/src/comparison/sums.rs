@@ -1,4 +1,4 @@
-//! How sums changed.
+//! Changes of sums.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use sublet::{DetailedStatistics, Statistics};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Change {
-    /// As it was.
+    /// The earlier sums.
     pub before: Statistics,
-    /// As it is.
+    /// The later sums.
     pub now: Statistics,
 }
 
@@ -79,15 +79,15 @@ impl Serialize for Sums<'_> {
 pub struct VectorChange {
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Index of its heap; the second snapshot's where they differ.
+    /// Index of its heap. If the snapshots differ, that of the second.
     pub heap: u32,
     /// The number of the pool; `None` for a default vector.
     pub pool: Option<u32>,
     /// The pool's name.
     pub name: Option<Box<str>>,
-    /// Whether the first snapshot has it.
+    /// True if the first snapshot has it.
     pub was_there: bool,
-    /// Whether the second snapshot has it.
+    /// True if the second snapshot has it.
     pub is_there: bool,
     /// Its sums.
     pub change: Change,
@@ -97,7 +97,7 @@ pub struct VectorChange {
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct NameChange {
-    /// The name; `None` for all that have none.
+    /// The name; `None` for allocations without a name.
     pub name: Option<Box<str>>,
     /// Number of allocations before.
     pub count_before: u64,

@@ -26,11 +26,11 @@ use sublet::Algorithm;
 /// | `lonely_used_bytes` | Σ size(a) of those |
 /// | `removable_blocks`, `removable_bytes` | an estimate of the blocks that defragmentation empties: see below |
 ///
-/// The estimate does what the allocator's planner does, vector by vector. It tries to empty the block with the smallest
-/// share in use, then the next. It puts each of the block's allocations, the largest first, into the fullest other block
-/// that has a free range for it, and counts the block if all fit. It ignores alignment, granularity and immovable
-/// allocations, so that the real gain may be smaller; it also ignores compaction within a block, so that the gain may be
-/// larger. Blocks that are already empty do not count, nor do those of [linear](Algorithm::Linear) pools, which are not
+/// The estimate follows the allocator's planner, one vector at a time. It tries to empty the block with the smallest
+/// share in use, then the next. It puts each of the block's allocations, the largest first, into the fullest other
+/// block that has a free range for it. The block counts if all of them fit. The estimate ignores alignment, granularity
+/// and immovable allocations, so the real gain may be smaller. It also ignores compaction within a block, so the gain
+/// may be larger. Empty blocks do not count, nor do blocks of [linear](Algorithm::Linear) pools, which cannot be
 /// defragmented.
 ///
 /// ```
@@ -131,7 +131,7 @@ impl Fragmentation {
         }
     }
 
-    /// Adds `other`: `self` then describes the vectors of both.
+    /// Adds `other`, so that `self` describes the vectors of both.
     pub fn add(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.block_bytes += other.block_bytes;
@@ -203,7 +203,7 @@ pub struct Figures {
     pub types: Vec<Fragmentation>,
     /// By heap.
     pub heaps: Vec<Fragmentation>,
-    /// The sum of everything.
+    /// The sum over all vectors.
     pub total: Fragmentation,
 }
 

@@ -96,10 +96,10 @@ fn group<'a>(allocations: impl Iterator<Item = (Option<&'a str>, u64)>) -> Vec<G
     groups
 }
 
-/// The allocations that are new in the second snapshot and in all later ones. The more snapshots, the more likely they
-/// are leaks. [`Comparison`] says how allocations of two snapshots are matched.
+/// Returns allocations that are new in the second snapshot and still live in all later ones. More snapshots make a leak
+/// more likely. [`Comparison`] describes how allocations are matched.
 ///
-/// [`Group::by_name`] and [`Group::by_caller`] make a readable list of them. Fewer than two snapshots give none.
+/// [`Group::by_name`] and [`Group::by_caller`] summarise the result. With fewer than two snapshots the result is empty.
 ///
 /// # Complexity
 /// One comparison for each pair of neighbours.
@@ -127,7 +127,7 @@ pub fn suspected_leaks<'a>(snapshots: &[&'a Snapshot]) -> Vec<Located<'a>> {
     let mut last = second;
     for next in later {
         let comparison = Comparison::new(last, next);
-        // By address: entries may be equal.
+        // By address, because entries may be equal.
         let known: BTreeSet<*const Entry> = suspects.iter().map(|found| ptr::from_ref(found.entry)).collect();
         let kept = comparison.kept.iter().filter(|(before, _)| known.contains(&ptr::from_ref(before.entry)));
         suspects = kept.map(|&(_, now)| now).collect();

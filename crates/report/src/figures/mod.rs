@@ -10,7 +10,7 @@ pub use groups::{Group, suspected_leaks};
 use super::snapshot::{Located, Snapshot};
 
 impl Snapshot {
-    /// The `count` largest allocations, the largest first, equals in the order of [`Self::allocations`].
+    /// Returns the `count` largest allocations, the largest first. Equal sizes keep the order of [`Self::allocations`].
     ///
     /// # Complexity
     /// O(n log n) for n allocations.
@@ -24,12 +24,12 @@ impl Snapshot {
     }
 }
 
-/// `part` / `whole`, from 0 to 1; 0 if `whole` is.
+/// Returns `part` / `whole`, from 0 to 1, or 0 if `whole` is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (float(part) / float(whole)).min(1.0) }
 }
 
-/// The nearest floating-point number.
+/// Returns the nearest floating-point number.
 pub(super) fn float(value: u64) -> f64 {
     let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));

@@ -1,4 +1,4 @@
-//! Estimates which blocks of a vector defragmentation could empty, by what the allocator's planner does: the emptiest
+//! Estimates which blocks of a vector defragmentation could empty. It follows the allocator's planner: the emptiest
 //! block first, into the fullest blocks first.
 
 use std::cmp::Ordering;
@@ -41,7 +41,7 @@ impl Room {
         }
     }
 
-    /// Takes `size` bytes, which are not 0, of the first range that has as many. Returns which one.
+    /// Takes `size` bytes (not 0) from the first range that has enough. Returns the index of the range.
     fn take(&mut self, size: u64) -> Option<usize> {
         let mut at = 1;
         if self.tree[at] < size {
@@ -61,12 +61,12 @@ impl Room {
     }
 }
 
-/// A block that holds something.
+/// A block with allocations.
 struct Candidate<'a> {
     block: &'a Block,
     used: u64,
     ranges: Range<usize>,
-    /// Something was moved into it, which stays there.
+    /// True if an allocation moved into the block, which then stays.
     has_taken: bool,
 }
 
@@ -78,14 +78,14 @@ fn free(block: &Block) -> impl Iterator<Item = u64> + '_ {
     block.chunks.iter().filter(|chunk| chunk.allocation.is_none()).map(|chunk| chunk.size)
 }
 
-/// The block with the larger share in use first.
+/// Orders blocks by their share in use, the fullest first.
 fn fuller(a: &Candidate<'_>, b: &Candidate<'_>) -> Ordering {
     let part = |used: u64, size: u64| u128::from(used) * u128::from(size);
     part(b.used, a.block.size).cmp(&part(a.used, b.block.size))
 }
 
-/// The number of removable blocks, and their bytes. Empty blocks neither count nor receive: a move into one would only
-/// keep it instead of another.
+/// Returns the number of removable blocks, and their bytes. Empty blocks neither count nor receive allocations: a move
+/// into one gains no block.
 pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     let candidates = blocks.iter().map(|block| Candidate {
         block,
@@ -112,7 +112,7 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
         match empty(&ranked[at], &mut room) {
             Some(taken) => {
                 for range in taken {
-                    // Ranges are in the order of the blocks.
+                    // Ranges are in block order.
                     let receiver = ranked.partition_point(|candidate| candidate.ranges.end <= range);
                     ranked[receiver].has_taken = true;
                 }
@@ -125,8 +125,8 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     (count, bytes)
 }
 
-/// Moves all allocations of a block, the largest first, and returns the ranges that take them. If one does not fit,
-/// nothing changes.
+/// Moves all allocations of a block, the largest first, and returns the ranges that take them. Changes nothing if one
+/// does not fit.
 fn empty(candidate: &Candidate<'_>, room: &mut Room) -> Option<Vec<usize>> {
     if candidate.used > room.bytes {
         return None;

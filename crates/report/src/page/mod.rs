@@ -1,7 +1,7 @@
-//! A snapshot as one HTML page, for a browser.
+//! A snapshot as one HTML page.
 //!
-//! The page is text, style, script and data in a single file. It needs no network and no other file, and forbids itself
-//! both: see the policy in `page.html`.
+//! Text, style, script and data are in a single file. It needs no network and no other file, and its content policy
+//! blocks both: see `page.html`.
 
 #[cfg(test)]
 #[cfg(not(loom))]
@@ -18,7 +18,7 @@ use sublet::Leak;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// One style sheet, in parts. The order matters: the parts for narrow windows and for paper override the rest.
+/// The parts of the style sheet. The order matters: the parts for narrow windows and for print override the rest.
 const STYLES: &[&str] = &[
     include_str!("theme.css"),
     include_str!("page.css"),
@@ -27,7 +27,7 @@ const STYLES: &[&str] = &[
     include_str!("media.css"),
 ];
 
-/// One script, in parts of one subject each. A part uses those before it as it is loaded, and all others when it runs.
+/// The parts of the script, one subject each. While it loads, a part uses only the parts before it.
 const SCRIPTS: &[&str] = &[
     "'use strict';\n",
     include_str!("text.js"),
@@ -68,13 +68,13 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// A page about one snapshot. It has the snapshot's title, if that has one.
+    /// Creates a page for one snapshot. Its title is the snapshot's title, if it has one.
     pub fn new(now: &'a Snapshot) -> Self {
         Self { now, before: None, leaks: &[], title: None }
     }
 
-    /// Compares with an earlier snapshot: bars of both, tables of new, freed and grown memory, and the earlier map to
-    /// switch to. [`Comparison`] describes how it recognises allocations.
+    /// Adds a comparison with an earlier snapshot: bars for both, tables of new, freed and grown memory, and a switch
+    /// to the earlier map. [`Comparison`] describes how allocations are matched.
     ///
     /// ```
     /// use sublet_report::{Page, Snapshot};
@@ -107,12 +107,12 @@ impl<'a> Page<'a> {
         Self { leaks, ..self }
     }
 
-    /// Sets the heading of the page and the title of its window, instead of the snapshot's own title.
+    /// Sets the heading and the window title, instead of the snapshot's own title.
     pub fn title(self, title: &'a str) -> Self {
         Self { title: Some(title), ..self }
     }
 
-    /// The page: a whole HTML file. The same snapshots give the same text.
+    /// Returns the page as a complete HTML file. The same snapshots give the same text.
     ///
     /// # Complexity
     /// O(chunks).
@@ -128,8 +128,8 @@ impl<'a> Page<'a> {
             figures_before: self.before.map(Snapshot::figures),
             comparison: self.before.map(|before| Differences::new(before, self.now)),
         };
-        // Cannot fail: text takes everything, and all keys here are text. Without `<` nothing in the data can end its
-        // element. A JSON string may have the escape anywhere, and JSON has no `<` outside of strings.
+        // Cannot fail, because all map keys are strings. Without `<`, nothing in the data can close its element. JSON
+        // allows this escape anywhere in a string, and has no `<` outside of strings.
         let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
         let (title, nonce) = (escaped(title), nonce(&data));
         let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
@@ -156,8 +156,8 @@ struct Data<'a> {
     comparison: Option<Differences>,
 }
 
-/// The allocations that only one snapshot has: their indices in the order of [`Snapshot::allocations`], which is the
-/// script's order, too.
+/// The allocations of only one snapshot, as indices in the order of [`Snapshot::allocations`]. The script uses the same
+/// order.
 #[derive(Serialize)]
 struct Differences {
     matching: Matching,
@@ -172,10 +172,10 @@ impl Differences {
     }
 }
 
-/// The indices of some allocations of a snapshot among all. `some` is in the order of all.
+/// Returns the indices of `some` among all allocations of a snapshot. Both have the same order.
 fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
     let mut some = some.iter().peekable();
-    // The same entry, not an equal one: without ids, two may be equal.
+    // Compares by address, because without ids two entries may be equal.
     let mut is_next = |all: &Located<'_>| some.next_if(|it| ptr::eq(it.entry, all.entry)).is_some();
     snapshot.allocations().enumerate().filter(|(_, found)| is_next(found)).map(|(at, _)| at).collect()
 }
@@ -203,14 +203,14 @@ impl<'a> LeakData<'a> {
                 (Some(name), _) => Some(Cow::Borrowed(name)),
                 (None, number) => number.map(|number| format!("Pool {number}").into()),
             },
-            // A string, because numbers of JavaScript end at 2^53.
+            // A string, because numbers of JavaScript are exact only up to 2^53.
             user_data: leak.user_data.map(|user_data| format!("{user_data:#x}")),
             caller: leak.caller.map(file_and_line),
         }
     }
 }
 
-/// Replaces each `{{name}}` of the template. It does not search the inserted text, because a name in the data may be
+/// Replaces each `{{name}}` of the template. Does not search the inserted text, because the data may contain
 /// `{{style}}`.
 fn fill<'a>(template: &str, part: impl Fn(&str) -> &'a str) -> String {
     let mut page = String::new();
@@ -229,8 +229,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The nonce that marks the page's own script and style, in case the data ever contains an element. It is a hash of the
-/// data (FNV-1a), so that a text would have to contain its own hash to know it.
+/// Returns the nonce that marks the page's own script and style, in case the data ever contains an element. It is a
+/// hash of the data (FNV-1a), so a text cannot contain it without knowing its own hash.
 fn nonce(data: &str) -> String {
     let hash = data.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

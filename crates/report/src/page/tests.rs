@@ -1,4 +1,4 @@
-//! What the text of a page promises. What a browser makes of it is tested in `tests/report_page`.
+//! Tests of a page's text. `tests/report_page` tests it in a browser.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;
@@ -36,7 +36,7 @@ fn named(name: &str) -> Snapshot {
     }
 }
 
-/// What stands in the element with the data.
+/// Returns the content of the data element.
 fn data_of(html: &str) -> &str {
     let (_, rest) = html.split_once(r#"<script type="application/json" id="data">"#).unwrap();
     rest.split_once("</script>").unwrap().0
@@ -122,7 +122,7 @@ fn a_page_has_the_snapshots_title_unless_it_is_given_one() {
     assert!(Page::new(&snapshot).title("Frame 8").to_html().contains("<title>Frame 8</title>"));
 }
 
-/// The names of one list of `flags.js`, the lowest bit first.
+/// Returns the names of one list of `flags.js`, the lowest bit first.
 fn names_in_script(list: &str) -> Vec<String> {
     let script = SCRIPTS.iter().find(|script| script.contains("const BUFFER_USAGE")).unwrap();
     let (_, rest) = script.split_once(&format!("const {list} = [")).unwrap();
@@ -134,7 +134,7 @@ fn names_in_script(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// A name of Vulkan's headers without the letters of who made the extension.
+/// Returns a name of Vulkan's headers without its vendor suffix.
 fn without_vendor(name: &str) -> String {
     let vendors = ["KHR", "EXT", "NV", "AMDX", "HUAWEI", "QCOM"];
     let vendor = vendors.iter().find_map(|vendor| name.strip_suffix(vendor)?.strip_suffix('_'));
@@ -147,7 +147,7 @@ fn usages_are_called_what_the_headers_call_them() {
         let names = names_in_script(list);
         assert!(names.len() > 20, "{list} has only {}", names.len());
         for bit in 0..32 {
-            // Bits without a name are shown as numbers by both.
+            // Both show bits without a name as numbers.
             let known = without_vendor(&name_of(1 << bit));
             let known = if known.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &known };
             let shown = names.get(usize::try_from(bit).unwrap()).map_or("", String::as_str);

@@ -33,14 +33,14 @@ enum Counter {
 
 pub(super) struct Ledger<'a> {
     trace: &'a Trace,
-    /// The first name of each allocation, where it has one.
+    /// The first name of each named allocation.
     names: BTreeMap<AllocationNumber, &'a str>,
     pools: BTreeMap<PoolNumber, String>,
     live: BTreeMap<AllocationNumber, Live>,
     bytes: BTreeMap<Counter, u64>,
     /// Counters to write when time advances.
     changed: BTreeSet<Counter>,
-    /// The time of the values.
+    /// The time of the current values.
     now: u64,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Ledger<'a> {
         Self { trace, names, pools, live, bytes, changed, now: 0 }
     }
 
-    /// Names the processes that the ledger writes into.
+    /// Names the processes of this ledger.
     pub(super) fn introduce(&self, events: &mut Events) {
         events.process(BYTES, "bytes of live allocations", 0);
         let mut types = BTreeSet::new();
@@ -111,7 +111,7 @@ impl<'a> Ledger<'a> {
             Event::CreatePool { pool, settings } => {
                 let name = settings.name.as_deref().map(clean);
                 let name = name.map_or_else(String::new, |name| format!(" \u{201c}{name}\u{201d}"));
-                // A later name would begin another counter, so the first one stays.
+                // A new name would begin another counter, so the first one stays.
                 self.pools.entry(*pool).or_insert(name);
             }
             Event::BeginDefragmentation(it) => {
@@ -124,7 +124,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Ends what is still live.
+    /// Ends all live allocations.
     pub(super) fn finish(&mut self, events: &mut Events, now: u64) {
         self.write(events);
         self.now = now;
@@ -157,7 +157,7 @@ impl<'a> Ledger<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             scope: Option<u32>,
         }
-        // A recording made by hand may use a number twice: the first allocation ends.
+        // A hand-made recording may reuse a number. The first allocation then ends.
         self.end(events, allocation);
         let arguments = Arguments {
             size: live.size,
@@ -198,7 +198,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Writes the counters that changed, once for each moment.
+    /// Writes the changed counters, once per point in time.
     fn write(&mut self, events: &mut Events) {
         for counter in std::mem::take(&mut self.changed) {
             let name = match &counter {

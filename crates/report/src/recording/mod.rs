@@ -10,20 +10,19 @@ use self::ledger::Ledger;
 use crate::chrome::{Events, Time};
 use sublet::trace::{AllocateFailed, Event, MoveOutcome, Record, Trace};
 
-/// The processes of the file: the program's calls, the counters, and the allocations of the first memory type.
+/// The processes of the file: calls of the program, counters, and the allocations of the first memory type.
 const CALLS: u32 = 1;
 const BYTES: u32 = 2;
 const FIRST_TYPE: u32 = 3;
 
-/// A recording as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open.
+/// Returns a recording as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open.
 ///
 /// Its processes are:
 ///
 /// - the program: calls are instants on their threads, failures on all threads, frames across everything;
-/// - counters: the bytes of the live allocations in total, by heap, by memory type and by pool. A recording does not
-///   know the blocks behind them;
-/// - one for each memory type: its allocations under their first names, each from its creation until it was freed or
-///   the recording ended.
+/// - counters: the bytes of live allocations in total, by heap, by memory type and by pool. A recording has no blocks;
+/// - one for each memory type: its allocations under their first names, each from its creation to its free or to the
+///   end of the recording.
 ///
 /// # Complexity
 /// O(n log n) for n records.
@@ -49,7 +48,7 @@ pub fn recording_to_perfetto(recording: &Trace) -> String {
     let mut ledger = Ledger::new(recording);
     ledger.introduce(&mut events);
     introduce(&mut events, recording);
-    // Threads write their records concurrently, so that times may go back a little.
+    // Threads write their records concurrently, so times may go back slightly.
     let mut now = 0;
     for record in &recording.records {
         now = now.max(u64::try_from(record.time.as_nanos()).unwrap_or(u64::MAX));
@@ -83,7 +82,7 @@ struct About<'a> {
     library_version: &'a str,
 }
 
-/// The call, on the track of its thread.
+/// Writes the call on the track of its thread.
 fn call(events: &mut Events, now: u64, record: &Record) {
     let mut instant = |name: &str, over: char| {
         let track = (CALLS, record.thread.saturating_add(1));
@@ -116,7 +115,7 @@ fn word(event: &Event) -> &'static str {
     }
 }
 
-/// The track of a memory type's allocations. A recording made by hand may name any type, not only Vulkan's 32.
+/// Returns the track of a memory type's allocations. A hand-made recording may name a type above Vulkan's 32.
 fn track_of(memory_type: u32) -> u32 {
     FIRST_TYPE.saturating_add(memory_type)
 }

@@ -1,4 +1,4 @@
-//! Checks that a snapshot from a file is consistent.
+//! Validates a snapshot from a file.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn type_and_heap(snapshot: &Snapshot, vector: &Vector) -> Result<(), SnapshotFau
     Ok(())
 }
 
-/// Adds the bytes of the vector to those of the ones before: sums of what was checked cannot overflow.
+/// Adds the bytes of the vector to the sum so far. Sums of validated sizes cannot overflow.
 fn blocks(vector: &Vector, place: FaultPosition, bytes: &mut u64) -> Result<(), ReadSnapshotError> {
     let mut ids = BTreeSet::new();
     for block in &vector.blocks {

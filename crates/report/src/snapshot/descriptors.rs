@@ -1,4 +1,4 @@
-//! Descriptor heaps and pools in a snapshot. The names of the fields are those of the JSON.
+//! Descriptor heaps and pools in a snapshot. The field names are those of the JSON.
 
 use serde::{Deserialize, Serialize};
 use sublet::descriptor::{
@@ -8,17 +8,17 @@ use sublet::descriptor::{
 
 use super::Snapshot;
 
-/// What the slots of a descriptor heap hold.
+/// The contents of a descriptor heap.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DescriptorHeapMap {
-    /// What the program calls it.
+    /// Its name in the program.
     pub name: Box<str>,
-    /// All slots.
+    /// Number of slots.
     pub slots: u32,
-    /// Ranges that are not retired, without those of frames.
+    /// Number of ranges that are not retired, without those of frames.
     pub ranges: u32,
-    /// The most slots that were not free at once.
+    /// Maximum number of slots in use at once.
     pub peak: u32,
     /// Runs of slots, which tile the heap.
     pub runs: Vec<Slots>,
@@ -29,25 +29,25 @@ pub struct DescriptorHeapMap {
 pub struct Slots {
     /// Index of the first slot.
     pub first: u32,
-    /// Slots; not zero.
+    /// Number of slots; not zero.
     pub count: u32,
-    /// What they hold. In JSON: `free`, `live`, `retiring`, `transient`.
+    /// Their use. In JSON: `free`, `live`, `retiring`, `transient`.
     #[serde(rename = "use")]
     pub used_for: SlotUse,
 }
 
-/// What a run of slots holds.
+/// The use of a run of slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SlotUse {
-    /// Nothing.
+    /// Free.
     Free,
     /// A range that is not retired.
     Live,
     /// A range that waits for the GPU.
     Retiring,
-    /// A range of a frame that the GPU is not done with.
+    /// A range of a frame that the GPU still uses.
     Transient,
 }
 
@@ -55,23 +55,23 @@ pub enum SlotUse {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DescriptorPools {
-    /// What the program calls it.
+    /// Its name in the program.
     pub name: Box<str>,
-    /// The sets are those of recordings; else they stay until they are freed.
+    /// True for sets of recordings. Other sets live until they are freed.
     pub transient: bool,
-    /// `VkDescriptorPool`s.
+    /// Number of `VkDescriptorPool`s.
     pub pools: u64,
     /// Pools without live sets.
     pub idle_pools: u64,
-    /// Pools that wait for the GPU; 0 where single sets do.
+    /// Pools that wait for the GPU; 0 if single sets wait instead.
     pub waiting_pools: u64,
-    /// Sets that the program has, or whose pool was not reset.
+    /// Sets that the program holds, or whose pool was not reset.
     pub live_sets: u64,
-    /// Sets that wait for the GPU; 0 where pools do.
+    /// Sets that wait for the GPU; 0 if pools wait instead.
     pub waiting_sets: u64,
-    /// Sets that the pools can still give; of transient sets it is not kept.
+    /// Sets that the pools can still allocate. Not counted for transient sets.
     pub free_sets: Option<u64>,
-    /// Each of the pools.
+    /// The individual pools.
     #[serde(default)]
     pub each: Vec<DescriptorPoolMap>,
 }
@@ -80,13 +80,13 @@ pub struct DescriptorPools {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DescriptorPoolMap {
-    /// Sets that it was made for.
+    /// Maximum number of sets.
     pub sets: u32,
-    /// Sets that were allocated and not freed; those that wait for the GPU are among them.
+    /// Sets that were allocated and not freed, including those that wait for the GPU.
     pub live_sets: u32,
-    /// Sets that it still gives.
+    /// Sets that it can still allocate.
     pub free_sets: u32,
-    /// What it does. In JSON: `open`, `idle`, `sealed`, `waiting`.
+    /// Its state. In JSON: `open`, `idle`, `sealed`, `waiting`.
     pub state: PoolState,
     /// Its descriptors by type.
     pub descriptors: Vec<PoolDescriptors>,
@@ -97,22 +97,22 @@ pub struct DescriptorPoolMap {
 pub struct PoolDescriptors {
     /// The type: the name of a [`DescriptorKind`](sublet::descriptor::DescriptorKind).
     pub kind: Box<str>,
-    /// How many the pool was made for. Bytes of inline uniform blocks.
+    /// Number of descriptors that the pool was created with. Bytes for inline uniform blocks.
     pub made: u32,
-    /// How many of them are left for its free sets.
+    /// Number of descriptors left for its free sets.
     pub left: u32,
 }
 
-/// What a descriptor pool does.
+/// The state of a descriptor pool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PoolState {
-    /// Sets come from it, or it is full.
+    /// Sets are allocated from it, or it is full.
     Open,
-    /// It has no live sets, and is kept.
+    /// It has no live sets and is kept for reuse.
     Idle,
-    /// Nothing comes from it until it is empty.
+    /// No sets are allocated from it until it is empty.
     Sealed,
     /// It waits for the GPU.
     Waiting,
@@ -151,20 +151,20 @@ impl DescriptorHeapMap {
         Self { name: name.into(), slots: capacity, ranges, peak, runs }
     }
 
-    /// Slots with this use.
+    /// Returns the number of slots with this use.
     #[must_use]
     pub fn count(&self, used_for: SlotUse) -> u32 {
         self.runs.iter().filter(|run| run.used_for == used_for).map(|run| run.count).sum()
     }
 
-    /// The most free slots in a row.
+    /// Returns the size of the largest free run, in slots.
     #[must_use]
     pub fn largest_free(&self) -> u32 {
         let free = self.runs.iter().filter(|run| run.used_for == SlotUse::Free);
         free.map(|run| run.count).max().unwrap_or(0)
     }
 
-    /// The slot at which the runs do not tile the heap.
+    /// Returns the slot at which the runs stop tiling the heap, if they do.
     pub(super) fn fault(&self) -> Option<u32> {
         let mut end = 0_u32;
         for run in &self.runs {
@@ -178,10 +178,10 @@ impl DescriptorHeapMap {
 }
 
 impl Snapshot {
-    /// Adds a descriptor heap, under a name of the program's.
+    /// Adds a descriptor heap under the given name.
     ///
-    /// The heap is locked while its slots are walked. Threads that use it between that and the reading of its statistics
-    /// may make [`ranges`](DescriptorHeapMap::ranges) and [`peak`](DescriptorHeapMap::peak) a moment older.
+    /// The heap is locked during the walk over its slots. Its statistics are read separately, so with concurrent use
+    /// [`ranges`](DescriptorHeapMap::ranges) and [`peak`](DescriptorHeapMap::peak) may not match the walk exactly.
     ///
     /// # Complexity
     /// O(ranges).
@@ -209,13 +209,13 @@ impl Snapshot {
         self.descriptor_heaps.push(map);
     }
 
-    /// Adds a heap in host memory, under a name of the program's.
+    /// Adds a heap in host memory under the given name.
     pub fn add_host_heap(&mut self, name: &str, heap: &HostHeap) {
         let map = DescriptorHeapMap::new(name, &heap.statistics(), |visit| heap.walk(visit));
         self.descriptor_heaps.push(map);
     }
 
-    /// Adds the pools of sets that stay, under a name of the program's. O(sets).
+    /// Adds the pools of persistent sets under the given name. O(sets).
     pub fn add_descriptor_sets(&mut self, name: &str, sets: &PersistentSets) {
         let statistics = sets.statistics();
         let mut each = Vec::new();
@@ -233,7 +233,7 @@ impl Snapshot {
         });
     }
 
-    /// Adds the pools of sets of recordings, under a name of the program's. O(pools).
+    /// Adds the pools of transient sets under the given name. O(pools).
     pub fn add_transient_sets(&mut self, name: &str, sets: &TransientSets) {
         let statistics = sets.statistics();
         let mut each = Vec::new();

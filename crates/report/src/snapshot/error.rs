@@ -7,31 +7,31 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadSnapshotError {
-    /// It is not JSON, ends too early, or a member is missing or of the wrong type.
+    /// The text is not JSON or ends too early, or a member is missing or has the wrong type.
     Json {
-        /// The line, from 1; 0 if it is not known.
+        /// The line, from 1; 0 if unknown.
         line: usize,
-        /// The column, in bytes from 1; 0 if it is not known.
+        /// The column, in bytes from 1; 0 if unknown.
         column: usize,
         /// The error of the JSON reader.
         source: serde_json::Error,
     },
-    /// It is JSON of another kind.
+    /// The text is JSON of another kind.
     NotASnapshot,
-    /// A later version of this library wrote it, in a later format.
+    /// A later version of this library wrote the text in a later format.
     Version {
         /// The version of the text; `None` if it has none.
         found: Option<u64>,
         /// The version that this library writes.
         known: u32,
     },
-    /// It is the statistics string of a VMA before 3.0, which had another schema.
+    /// The text is a statistics string of a VMA before 3.0, which has another schema.
     OldVma,
-    /// It is a statistics string in VMA's schema, but not of an allocator for Vulkan.
+    /// The text is a statistics string in VMA's schema, but not of a Vulkan allocator.
     NotVulkan,
-    /// It is a statistics string without its detailed part: it has sums, and no blocks.
+    /// The text is a statistics string without its detailed part. It has sums, but no blocks.
     WithoutDetails,
-    /// It contradicts itself.
+    /// The text contradicts itself.
     Contradiction {
         /// The position of the fault.
         place: FaultPosition,
@@ -49,7 +49,7 @@ impl ReadSnapshotError {
 impl fmt::Display for ReadSnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The reader of JSON names the place.
+            // The JSON reader's message contains the position.
             Self::Json { source, .. } => write!(f, "the memory map cannot be read: {source}"),
             Self::NotASnapshot => f.write_str("this JSON is not a memory map"),
             Self::Version { found: Some(found), known } => {
@@ -103,18 +103,18 @@ impl fmt::Display for FaultPosition {
     }
 }
 
-/// How a saved snapshot contradicts itself.
+/// A contradiction in a saved snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SnapshotFault {
     /// Vulkan has at most 16 heaps.
     TooManyHeaps {
-        /// How many there are.
+        /// Number of heaps.
         heaps: usize,
     },
     /// Vulkan has at most 32 memory types.
     TooManyTypes {
-        /// How many there are.
+        /// Number of memory types.
         types: usize,
     },
     /// The heaps are numbered, and this one is missing.
@@ -122,26 +122,26 @@ pub enum SnapshotFault {
         /// Its index.
         heap: u32,
     },
-    /// The memory types are numbered, and this one is missing, or one before it is there twice.
+    /// The memory types are numbered. This one is missing, or an earlier one is there twice.
     TypeMissing {
         /// Its index.
         memory_type: u32,
     },
-    /// A heap is named that does not exist.
+    /// The text refers to a heap that does not exist.
     NoSuchHeap {
         /// Its index.
         heap: u32,
-        /// How many there are.
+        /// Number of heaps.
         heaps: usize,
     },
-    /// A memory type is named that does not exist.
+    /// The text refers to a memory type that does not exist.
     NoSuchType {
         /// Its index.
         memory_type: u32,
-        /// How many there are.
+        /// Number of memory types.
         types: usize,
     },
-    /// A vector names a heap that is not the one of its memory type.
+    /// A vector's heap differs from that of its memory type.
     HeapOfAnotherType {
         /// The heap that the vector names.
         heap: u32,
@@ -154,25 +154,25 @@ pub enum SnapshotFault {
     BlockTwice,
     /// Two allocations have this id.
     AllocationTwice,
-    /// A chunk begins before the one before it ends.
+    /// A chunk begins before the previous one ends.
     Overlap {
-        /// The offset at which that one ends, in bytes.
+        /// The offset at which the previous chunk ends, in bytes.
         end_of_previous: u64,
     },
-    /// A chunk ends behind the end of its block.
+    /// A chunk ends beyond its block.
     BeyondBlock {
         /// Bytes of the chunk.
         size: u64,
         /// Bytes of the block.
         block_size: u64,
     },
-    /// All blocks up to here together have more bytes than 64 bits can count.
+    /// The bytes of all blocks so far overflow 64 bits.
     TooLarge,
     /// The runs of a descriptor heap do not tile it.
     Slots {
-        /// Which of the descriptor heaps, from 0.
+        /// Index of the descriptor heap.
         heap: usize,
-        /// Where they stop doing so.
+        /// The first slot at which they do not.
         slot: u32,
     },
 }

@@ -40,23 +40,22 @@ impl Snapshot {
     /// }
     /// ```
     ///
-    /// The last two members stand there only if the program has added something to them.
+    /// The last two members are present only if the program has added descriptor heaps or pools.
     ///
     /// # Complexity
     /// O(chunks).
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Text takes everything, and no map here has keys that are no text.
+        // Cannot fail, because all map keys are strings.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the output of [`Self::to_json`], of [`stats_string()`](crate::stats_string()), or of
-    /// `vmaBuildStatsString` in VMA 3.0 or later. It skips members that this version does not know. Facts that a
-    /// statistics string does not have are `None`, its pools are numbered in their order, and a gap between two chunks
-    /// is neither free nor used.
+    /// Reads the output of [`Self::to_json`], of [`stats_string()`](crate::stats_string()), or of `vmaBuildStatsString`
+    /// in VMA 3.0 or later. Skips members that this version does not know. A statistics string lacks some values, which
+    /// become `None`. Its pools are numbered in order, and a gap between two chunks is neither free nor used.
     ///
     /// # Errors
-    /// - [`Json`](ReadSnapshotError::Json): it is not JSON, ends too early, or a member is missing or of the wrong
+    /// - [`Json`](ReadSnapshotError::Json): it is not JSON or ends too early, or a member is missing or has the wrong
     ///   type.
     /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON of another kind.
     /// - [`Version`](ReadSnapshotError::Version): it has a later format.
@@ -67,7 +66,7 @@ impl Snapshot {
     ///   [`SnapshotFault`](super::SnapshotFault).
     ///
     /// # Panics
-    /// Never, whatever the text is.
+    /// Never, for any text.
     ///
     /// ```
     /// use sublet_report::{ReadSnapshotError, Snapshot};
@@ -107,7 +106,7 @@ impl Snapshot {
     }
 }
 
-/// The members that distinguish the formats.
+/// The members that identify the format.
 #[derive(Deserialize)]
 struct Mark {
     format: Option<Box<str>>,
@@ -128,7 +127,7 @@ struct MarkOfVma {
     api: Option<Box<str>>,
 }
 
-/// A snapshot as it is written, not yet checked.
+/// A parsed snapshot, not yet validated.
 #[derive(Deserialize)]
 struct Raw {
     title: Option<Box<str>>,
@@ -182,7 +181,7 @@ impl Serialize for Snapshot {
 }
 
 impl Serialize for Located<'_> {
-    /// Writes its position, its size, and everything else as `allocation`.
+    /// Writes position and size, and everything else as `allocation`.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut to = to.serialize_struct("Located", 8)?;
         to.serialize_field("vector", &self.vector_index)?;
@@ -197,7 +196,7 @@ impl Serialize for Located<'_> {
     }
 }
 
-/// For snapshots within other JSON. Does not check the version.
+/// For snapshots inside other JSON. Does not check the version.
 impl<'a> Deserialize<'a> for Snapshot {
     fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
         Raw::deserialize(from)?.checked().map_err(D::Error::custom)

@@ -14,17 +14,17 @@ use sublet::Allocator;
 use sublet::{AllocationEntry, MemoryMap, VectorMap};
 
 impl Snapshot {
-    /// What the allocator holds now.
+    /// Takes a snapshot of the allocator's current contents.
     ///
     /// # Complexity
-    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait: for tools, not for every frame.
+    /// That of [`memory_map`](Allocator::memory_map), which blocks other threads. Use it for tools, not in every frame.
     #[must_use]
     pub fn of(allocator: &Allocator) -> Self {
         Self::new(allocator, &allocator.memory_map())
     }
 
-    /// A snapshot of a map that was made before, with the current budgets. A program that keeps names or data of its
-    /// own can add them to the map first.
+    /// Creates a snapshot from an existing map, with the current budgets. A program with its own names or data can add
+    /// them to the map first.
     ///
     /// ```
     /// use sublet_report::Snapshot;
@@ -68,8 +68,8 @@ impl Snapshot {
     }
 }
 
-/// One text for each run of a program: two runs may have the same process id, as in containers, but not at the same
-/// time.
+/// Returns a text that identifies the run of the program. Two runs may have the same process id, as in containers, but
+/// not at the same time.
 fn run() -> &'static str {
     static FIRST: OnceLock<Box<str>> = OnceLock::new();
     FIRST.get_or_init(|| {

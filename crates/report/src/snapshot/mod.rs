@@ -1,4 +1,4 @@
-//! What an allocator held at one moment, as plain data that outlives it.
+//! The contents of an allocator at one moment, as plain data that outlives it.
 
 mod check;
 mod descriptors;
@@ -17,15 +17,15 @@ pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector
 
 use sublet::{DetailedStatistics, TotalStatistics};
 
-/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. It is plain data
-/// without handles: it can be saved, sent, read again, compared and drawn.
+/// The contents of an allocator at one moment: heaps and budgets, and each block with its chunks. It is plain data
+/// without handles, to be saved, sent, read, compared and drawn.
 ///
-/// It comes from a live allocator ([`Self::of`]), from a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or
-/// from a file ([`Self::from_json`]) of Sublet or of VMA. Facts that a file does not have are `None`.
+/// It comes from a live allocator ([`Self::of`]), from its [`MemoryMap`](sublet::MemoryMap) ([`Self::new`]), or from a
+/// file ([`Self::from_json`]) of Sublet or of VMA. Values that a file does not have are `None`.
 ///
-/// These three make a consistent snapshot: all named heaps and types exist, the chunks of a block are in the order of
-/// their offsets, lie within it and do not overlap, no block and no pool is there twice, and the sum of all sizes fits
-/// a `u64`, and the runs of a descriptor heap tile it. A program that edits a snapshot has to keep it consistent.
+/// All three return a consistent snapshot. Its heap and type indices exist. The chunks of a block are in order of
+/// offset, lie within the block and do not overlap. Blocks and pools are unique, and the sum of all sizes fits a `u64`.
+/// The runs of a descriptor heap tile it. A program that edits a snapshot has to keep it consistent.
 ///
 /// ```
 /// use sublet_report::Snapshot;
@@ -42,10 +42,10 @@ use sublet::{DetailedStatistics, TotalStatistics};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// A title for people, which the program may set.
+    /// A human-readable title, which the program may set.
     pub title: Option<Box<str>>,
-    /// Names the run of the program and the allocator in it. [Ids](Entry::id) of two snapshots can be compared only if
-    /// their runs are equal.
+    /// Identifies the run of the program, and the allocator in it. [Ids](Entry::id) of two snapshots are comparable
+    /// only if their runs are equal.
     pub run: Option<Box<str>>,
     /// The device.
     pub device: Device,
@@ -65,9 +65,9 @@ pub struct Snapshot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Located<'a> {
-    /// What is known of it.
+    /// Its known properties.
     pub entry: &'a Entry,
-    /// Bytes, rounding included.
+    /// Size in bytes, including rounding.
     pub size: u64,
     /// Bytes from the start of the block; 0 if it is dedicated.
     pub offset: u64,
@@ -80,8 +80,8 @@ pub struct Located<'a> {
 }
 
 impl Snapshot {
-    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones
-    /// last.
+    /// Iterates over all allocations, vector by vector: blocks in order, with their allocations in order of offset,
+    /// then dedicated ones.
     ///
     /// ```
     /// use sublet_report::Snapshot;
@@ -110,7 +110,7 @@ impl Snapshot {
         })
     }
 
-    /// Sums by memory type, by heap and in all: those that the allocator had.
+    /// Returns sums by memory type, by heap and in total, equal to the allocator's.
     ///
     /// # Complexity
     /// O(chunks).

@@ -1,4 +1,4 @@
-//! What a snapshot is made of. The names of the fields are those of the JSON.
+//! The parts of a snapshot. The field names are those of the JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,19 +10,19 @@ use sublet::ResourceKind;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Device {
-    /// What it calls itself.
+    /// Its name.
     pub name: Option<Box<str>>,
     /// `VkPhysicalDeviceType`, without the prefix: `DISCRETE_GPU`.
     pub kind: Option<Box<str>>,
-    /// `major.minor.patch` of the Vulkan version that it has.
+    /// The Vulkan version that it supports, as `major.minor.patch`.
     pub api_version: Option<Box<str>>,
-    /// `driverVersion`, which each vendor packs as it likes.
+    /// `driverVersion`, in a vendor-specific encoding.
     pub driver_version: Option<u32>,
     /// `vendorID`.
     pub vendor_id: Option<u32>,
     /// `deviceID`.
     pub device_id: Option<u32>,
-    /// `maxMemoryAllocationCount`: this many blocks and dedicated allocations can be live.
+    /// `maxMemoryAllocationCount`: the maximum number of live blocks and dedicated allocations.
     pub max_memory_allocation_count: Option<u32>,
     /// `bufferImageGranularity`, in bytes.
     pub buffer_image_granularity: Option<u64>,
@@ -34,13 +34,13 @@ pub struct Device {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Heap {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// `VkMemoryHeapFlags`, without prefix and suffix: `DEVICE_LOCAL`. Flags without a name are a hexadecimal number.
     pub flags: Vec<Box<str>>,
     /// Bytes that may be in use.
     pub budget: u64,
-    /// Bytes in use, by the whole program where the driver says so.
+    /// Bytes in use, by the whole program if the driver reports it.
     pub usage: u64,
 }
 
@@ -79,14 +79,14 @@ pub struct Vector {
     pub memory_type: u32,
     /// Index of its heap.
     pub heap: u32,
-    /// The number of the pool; `None` for a default vector. VMA's pools are numbered as they stand in the file.
+    /// The number of the pool; `None` for a default vector. Pools from VMA are numbered in file order.
     pub pool: Option<u32>,
     /// The pool's name.
     pub name: Option<Box<str>>,
-    /// How blocks are divided; VMA does not say.
+    /// The algorithm that divides the blocks; `None` from VMA.
     #[serde(default, with = "text::algorithm")]
     pub algorithm: Option<Algorithm>,
-    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    /// Bytes of a block; the maximum if the allocator chooses the sizes.
     pub block_size: u64,
     /// The blocks, in the order of their ids.
     pub blocks: Vec<Block>,
@@ -100,9 +100,9 @@ pub struct Vector {
 pub struct Block {
     /// The block's number in its vector or pool.
     pub id: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Users of the block's mapping.
+    /// Number of mappings.
     pub map_count: u64,
     /// Used and free chunks, in the order of their offsets.
     pub chunks: Vec<Chunk>,
@@ -114,9 +114,9 @@ pub struct Block {
 pub struct Chunk {
     /// Bytes from the start of the block.
     pub offset: u64,
-    /// Bytes, rounding included.
+    /// Size in bytes, including rounding.
     pub size: u64,
-    /// What is there; `None` if it is free.
+    /// The allocation; `None` if the range is free.
     pub allocation: Option<Entry>,
 }
 
@@ -124,30 +124,30 @@ pub struct Chunk {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Dedicated {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Users of its mapping; VMA does not say.
+    /// Number of mappings; `None` from VMA.
     pub map_count: Option<u64>,
-    /// What it is for.
+    /// Its properties.
     pub allocation: Entry,
 }
 
-/// What is known of an allocation in a [`Snapshot`](super::Snapshot).
+/// The known properties of an allocation in a [`Snapshot`](super::Snapshot).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The text of its [id](sublet::Allocation::id); VMA has none.
+    /// Its [id](sublet::Allocation::id) as text; `None` from VMA.
     pub id: Option<Box<str>>,
-    /// What it is for. In JSON: `BUFFER`, `IMAGE_OPTIMAL`.
+    /// The kind of resource. In JSON: `BUFFER`, `IMAGE_OPTIMAL`.
     #[serde(with = "text::kind")]
     pub kind: ResourceKind,
-    /// `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are kept; 0 if they are not known.
+    /// The stored bits of `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if unknown.
     pub usage: u64,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// What the caller keeps with it. In JSON: a hexadecimal number as a string, because numbers there end at 2^53.
+    /// The user data. In JSON: a hexadecimal string, because numbers there are exact only up to 2^53.
     #[serde(default, with = "text::user_data")]
     pub user_data: Option<u64>,
-    /// Where it was allocated: `file:line`.
+    /// The calling source line: `file:line`.
     pub caller: Option<Box<str>>,
 }

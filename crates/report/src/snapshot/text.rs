@@ -1,4 +1,4 @@
-//! Values that stand in JSON as words.
+//! Values that JSON holds as words.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::cast::index;
 use sublet::Algorithm;
 use sublet::ResourceKind;
 
-/// The kind whose text this is.
+/// Returns the kind with this text.
 pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
     ResourceKind::ALL.into_iter().find(|kind| kind.text() == text)
 }
 
-/// What Vulkan calls the kind of device with this number.
+/// Returns Vulkan's name for this device type.
 pub(super) fn device_kind(number: u32) -> Option<&'static str> {
     let kinds = ["OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU"];
     kinds.get(index(number)).copied()
@@ -32,17 +32,17 @@ pub(super) fn algorithm_text(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// A hexadecimal number, with `0x` before it or without: C's `%p` writes either.
+/// Parses a hexadecimal number with or without `0x`, because C's `%p` writes either.
 pub(super) fn hex_from(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    // The standard's parser allows a sign.
+    // The standard parser would accept a sign.
     if digits.starts_with('+') {
         return None;
     }
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Takes a text that `read` makes something of; `expected` says what it is.
+/// Deserialises a text that `read` accepts. `expected` describes it in errors.
 pub(super) struct Word<F> {
     pub(super) expected: &'static str,
     pub(super) read: F,
@@ -61,7 +61,7 @@ impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Word<F> {
     }
 }
 
-/// The same, or nothing.
+/// Same for an optional value.
 struct Maybe<F>(Word<F>);
 
 impl<'a, T, F: FnOnce(&str) -> Option<T>> Visitor<'a> for Maybe<F> {

@@ -1,6 +1,6 @@
-//! The schema of VMA's statistics strings, from VMA 3.0 on; `stats_string` writes it too.
+//! The schema of VMA's statistics strings from VMA 3.0 on, which `stats_string` also writes.
 //!
-//! Sums that stand in it are left out: they follow from the rest.
+//! The sums in it are not read, because they follow from the rest.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -100,7 +100,7 @@ fn kind<'a, D: Deserializer<'a>>(from: D) -> Result<Option<ResourceKind>, D::Err
     from.deserialize_str(text::Word { expected: "a kind of resource, or FREE", read })
 }
 
-/// The name of a flag; or a number, with all that have none.
+/// The name of a flag, or a number for all unnamed flags.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Flag {
@@ -108,7 +108,7 @@ enum Flag {
     Number(u32),
 }
 
-/// `VK_MEMORY_PROPERTY_PROTECTED_BIT`, which VMA writes as a name and as a number.
+/// `VK_MEMORY_PROPERTY_PROTECTED_BIT`. VMA writes it both as a name and as a number.
 const PROTECTED: u32 = ash::vk::MemoryPropertyFlags::PROTECTED.as_raw();
 
 fn flags(flags: Vec<Flag>) -> Vec<Box<str>> {
@@ -122,7 +122,7 @@ fn flags(flags: Vec<Flag>) -> Vec<Box<str>> {
     words.collect()
 }
 
-/// What stands before the number in the keys of a [`Numbered`].
+/// The text before the number in the keys of a [`Numbered`].
 trait Before {
     const WORD: &'static str;
 }
@@ -141,7 +141,7 @@ impl Before for OfBlock {
     const WORD: &'static str = "";
 }
 
-/// An object whose keys are numbers, `"Type 3"`, in the order of the numbers. No number is there twice.
+/// An object whose keys are numbered, as in `"Type 3"`, sorted by number. Numbers are unique.
 struct Numbered<W, T> {
     members: Vec<(u32, T)>,
     word: PhantomData<W>,
@@ -245,7 +245,7 @@ fn heaps_and_types(heaps: Numbered<OfHeap, VmaHeap>) -> Result<(Vec<Heap>, Vec<M
     }
     types.sort_by_key(|&(number, _)| number);
     match (0..).zip(&types).find(|&(expected, &(number, _))| number != expected) {
-        // A number that is there twice shows itself by the one that should be in its place.
+        // A repeated number shows because the number that belongs here is missing.
         Some((memory_type, _)) => Err(SnapshotFault::TypeMissing { memory_type }),
         None => Ok((all, types.into_iter().map(|(_, kind)| kind).collect())),
     }
@@ -276,7 +276,7 @@ impl VmaVector {
         let blocks = blocks.collect();
         let dedicated = self.dedicated_allocations.into_iter().map(|it| {
             let size = it.size;
-            // Memory of one's own is not free.
+            // A dedicated allocation is never free.
             let allocation = it.into_chunk().allocation.unwrap_or_else(|| nameless(ResourceKind::Unknown));
             Dedicated { size, map_count: None, allocation }
         });
@@ -286,7 +286,7 @@ impl VmaVector {
     }
 }
 
-/// What is behind the number: `0 - ring`; of a pool without a name there is the number alone.
+/// Returns the text after the number in `0 - ring`. A pool without a name has only the number.
 fn pool_name(name: Box<str>) -> Option<Box<str>> {
     match name.split_once(" - ") {
         Some((number, rest)) if number.parse::<u64>().is_ok() => Some(rest.into()),

@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use crate::words::clean;
 
-/// Units from the left edge to what is drawn, and from there to the right edge.
+/// Left and right margin, in units.
 pub(super) const LEFT: f64 = 32.0;
 pub(super) const WIDTH: f64 = 1200.0;
-/// Units that can be drawn on.
+/// Width of the drawing area, in units.
 pub(super) const INNER: f64 = WIDTH - 2.0 * LEFT;
 
-/// Letters: c paper, h heading, s smaller heading, t text, m pale text, l label of a block, n name in a chunk, k free,
-/// w bars, x budget, r o u of heaps (reserved, others', in use); q1 to q4 how much of a small part is in use. b i j y u
-/// are kinds: see `plan`.
+/// Class letters: c paper, h heading, s smaller heading, t text, m pale text, l label of a block, n name in a chunk, k
+/// free, w bars, x budget, r o u of heaps (reserved, other processes, in use); q1 to q4 the used share of merged
+/// chunks. b i j y u are kinds: see `plan`.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:13px;fill:#1e293b}\
 .c{fill:#fff;stroke:#d8dee8}.h{font-size:22px;font-weight:600}.s{font-size:15px;font-weight:600}.m{fill:#64748b}\
@@ -24,7 +24,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-se
 .w{fill:#4d628a}.n{fill:#fff}.r{fill:#3b3a8a}.o{fill:#475569}.g{fill:#7c77f2}.b{fill:#3b74f0}.i{fill:#d07412}.j{fill:#109b78}.y{fill:#a04ff0}.u{fill:#6b7a90}\
 .x{stroke:#f87171}}";
 
-/// An SVG file that is being written.
+/// An SVG file in progress.
 pub(super) struct Canvas {
     body: String,
     y: f64,
@@ -35,17 +35,17 @@ impl Canvas {
         Self { body: String::new(), y: 0.0 }
     }
 
-    /// Moves down.
+    /// Moves the position down.
     pub(super) fn skip(&mut self, units: f64) {
         self.y += units;
     }
 
-    /// Text with its baseline at the canvas's position, cut off at a width of about `width`.
+    /// Writes text with its baseline at the canvas's position, cut off at about `width`.
     pub(super) fn text(&mut self, class: &str, x: f64, text: &str, width: f64, size: f64) {
         self.text_at(class, x, 0.0, &fitted(text, width, size));
     }
 
-    /// Text without a cut, `down` units below the canvas's position.
+    /// Writes text without a cut, `down` units below the canvas's position.
     pub(super) fn text_at(&mut self, class: &str, x: f64, down: f64, text: &str) {
         let y = self.y + down;
         self.write(format_args!("<text class=\"{class}\" x=\"{}\" y=\"{}\">", Units(x), Units(y)));
@@ -53,12 +53,12 @@ impl Canvas {
         self.body.push_str("</text>\n");
     }
 
-    /// Text that ends at the right edge.
+    /// Writes text that ends at the right edge.
     pub(super) fn text_to_right(&mut self, class: &str, text: &str) {
         self.text_to(class, LEFT + INNER, 0.0, text);
     }
 
-    /// Text that ends at `x`, `down` units below the canvas's position.
+    /// Writes text that ends at `x`, `down` units below the canvas's position.
     pub(super) fn text_to(&mut self, class: &str, x: f64, down: f64, text: &str) {
         let (x, y) = (Units(x), Units(self.y + down));
         self.write(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"end\">"));
@@ -66,7 +66,7 @@ impl Canvas {
         self.body.push_str("</text>\n");
     }
 
-    /// A rectangle, `down` units below the canvas's position.
+    /// Draws a rectangle, `down` units below the canvas's position.
     pub(super) fn rect(&mut self, class: &str, x: f64, down: f64, width: f64, height: f64, round: f64) {
         let (x, y, round) = (Units(x), Units(self.y + down), Units(round));
         let (width, height) = (Units(width), Units(height));
@@ -75,7 +75,7 @@ impl Canvas {
         ));
     }
 
-    /// A rectangle with a title.
+    /// Draws a rectangle with a title.
     pub(super) fn titled(&mut self, class: &str, x: f64, down: f64, width: f64, height: f64, title: &str) {
         let (x, y) = (Units(x), Units(self.y + down));
         let (width, height) = (Units(width), Units(height));
@@ -86,21 +86,21 @@ impl Canvas {
         self.body.push_str("</title></rect>\n");
     }
 
-    /// A part of [`Self::shape`]: a rectangle.
+    /// Adds a rectangle to the path of a [`Self::shape`].
     pub(super) fn piece(&self, path: &mut String, x: f64, down: f64, width: f64, height: f64) {
         let (x, y, width, height) = (Units(x), Units(self.y + down), Units(width), Units(height));
-        // A string takes everything.
+        // Writing into a string does not fail.
         let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
     }
 
-    /// Many rectangles as one element.
+    /// Draws many rectangles as one element.
     pub(super) fn shape(&mut self, class: &str, path: &str) {
         if !path.is_empty() {
             self.write(format_args!("<path class=\"{class}\" d=\"{path}\"/>\n"));
         }
     }
 
-    /// A vertical line, from above the canvas's position to below it.
+    /// Draws a vertical line across the canvas's position.
     pub(super) fn mark(&mut self, class: &str, x: f64, from: f64, to: f64) {
         let (x, from, to) = (Units(x), Units(self.y + from), Units(self.y + to));
         self.write(format_args!("<path class=\"{class}\" d=\"M{x} {from}V{to}\"/>\n"));
@@ -129,7 +129,7 @@ impl Canvas {
     }
 
     fn write(&mut self, arguments: std::fmt::Arguments<'_>) {
-        // A string takes everything.
+        // Writing into a string does not fail.
         let _ = self.body.write_fmt(arguments);
     }
 
@@ -145,7 +145,7 @@ impl Canvas {
     }
 }
 
-/// A length with at most two digits after the point.
+/// A length with at most two decimals.
 struct Units(f64);
 
 impl std::fmt::Display for Units {
@@ -155,7 +155,7 @@ impl std::fmt::Display for Units {
     }
 }
 
-/// About how wide a text is: fonts differ.
+/// Estimates the width of a text, since fonts differ.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(|c| width_of_char(c, size)).sum()
 }
@@ -171,7 +171,7 @@ fn width_of_char(c: char, size: f64) -> f64 {
     share * size
 }
 
-/// As much of the text as fits, and an ellipsis if that is not all.
+/// Returns the part of the text that fits, with an ellipsis if it is cut.
 pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
     if width_of(text, size) <= width {
         return text.to_owned();
@@ -189,7 +189,7 @@ pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
 mod tests {
     use super::*;
 
-    /// About what Arial, the narrower one, and DejaVu Sans have; in thousandths of the size.
+    /// Approximate widths in Arial, the narrower font, and DejaVu Sans, in thousandths of the size.
     #[test]
     fn a_text_is_taken_to_be_about_as_wide_as_fonts_draw_it() {
         let drawn = [

@@ -8,7 +8,7 @@ use sublet::{DetailedStatistics, Statistics};
 
 const GAP: f64 = 32.0;
 
-/// Draws the heaps, two in a row.
+/// Draws the heaps, two per row.
 pub(super) fn draw(canvas: &mut Canvas, heaps: &[Heap], sums: &[DetailedStatistics]) {
     let width = if heaps.len() > 1 { (INNER - GAP) / 2.0 } else { INNER };
     let all: Vec<_> = heaps.iter().zip(sums).zip(0_u32..).collect();
@@ -44,7 +44,7 @@ fn one(canvas: &mut Canvas, x: f64, width: f64, number: u32, heap: &Heap, sums: 
     let all = heap.size.max(heap.budget).max(heap.usage).max(sums.block_bytes);
     let part = |bytes: u64| if bytes == 0 { 0.0 } else { (width * share(bytes, all)).clamp(2.0, width) };
     canvas.rect("k", x, 9.0, width, 16.0, 4.0);
-    // From the largest to the smallest, each over the one before.
+    // Drawn from the largest to the smallest, each over the previous one.
     let others = heap.usage.saturating_sub(sums.block_bytes);
     for (class, bytes) in [
         ("o", sums.block_bytes.saturating_add(others)),

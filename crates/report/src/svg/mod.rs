@@ -13,14 +13,13 @@ use super::words::{bytes, clean, count, percent};
 use crate::cast::widen;
 use sublet::Statistics;
 
-/// A picture of the snapshot as an SVG file, for a bug report or a README: heaps with their budgets, and under them
-/// every memory type and pool that is not empty, with its blocks to scale and their chunks coloured by kind.
+/// Draws the snapshot as an SVG file, for a bug report or a README. It shows heaps with their budgets, then every
+/// memory type and pool that is not empty. Blocks are to scale, and chunks are coloured by kind.
 ///
-/// It needs no font and no other file, is 1,200 units wide, and has light or dark colours, as the reader prefers. Names
-/// are shown where they fit. The larger chunks have titles, for viewers that show them. All blocks of a memory type or
-/// pool have one scale. Chunks below two units in width are drawn together with their neighbours, paler the less of
-/// them is in use. A file has at most about 2 MB, whatever the snapshot holds, and counts what it leaves out. The same
-/// snapshot makes the same file.
+/// The file needs no font and no other file, is 1,200 units wide, and follows the reader's light or dark colour scheme.
+/// Names are shown if they fit. The larger chunks have titles, for viewers that show them. All blocks of a memory type
+/// or pool share one scale. Chunks narrower than two units are merged with their neighbours, and drawn paler the less
+/// is in use. A file is at most about 2 MB and counts the parts that it omits. The same snapshot gives the same file.
 ///
 /// # Complexity
 /// O(n log n) for n chunks.
@@ -76,7 +75,7 @@ fn header(canvas: &mut Canvas, snapshot: &Snapshot, sums: &Statistics, figures: 
     canvas.skip(20.0);
 }
 
-/// The meaning of the colours in this picture.
+/// Draws the colour legend.
 fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
     let mut found: Vec<(&str, &str)> = plan::KINDS
         .iter()
@@ -100,7 +99,7 @@ fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
     canvas.skip(8.0);
 }
 
-/// The names with the most bytes.
+/// Draws the names with the most bytes.
 fn names(canvas: &mut Canvas, snapshot: &Snapshot) {
     const LINES: usize = 8;
     let groups = Group::by_name(snapshot.allocations());

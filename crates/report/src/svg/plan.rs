@@ -1,4 +1,4 @@
-//! Where each block and each chunk goes.
+//! The layout of blocks and chunks.
 
 use std::cmp::Reverse;
 
@@ -8,23 +8,23 @@ use crate::figures::{float, share};
 use crate::snapshot::{Block, Chunk, Dedicated, Entry, Snapshot, Vector};
 use sublet::ResourceKind;
 
-/// Narrower chunks are drawn together with their neighbours.
+/// Chunks narrower than this are merged with their neighbours.
 const CELL: f64 = 2.0;
-/// The least width of a block.
+/// Minimum width of a block.
 const NARROWEST: f64 = 4.0;
 /// Units between blocks of a row, and between dedicated allocations.
 const GAP: f64 = 8.0;
 const DEDICATED_GAP: f64 = 2.0;
-/// The most rows: of blocks for one vector, of dedicated allocations for one, and of all.
+/// Maximum numbers of rows: of blocks and of dedicated allocations per vector, and of all.
 const ROWS: usize = 8;
 const DEDICATED_ROWS: usize = 3;
 const ALL_ROWS: usize = 80;
-/// Blocks of the largest size in a row. The plan takes the first number that fits.
+/// Candidate numbers of largest blocks per row. The plan uses the first that fits.
 const COLUMNS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// How many chunks have a title: the widest ones.
+/// Maximum number of chunks with a title. The widest have one.
 const TITLES: usize = 3000;
 
-/// Kinds, the class of each, and its name.
+/// The kinds, each with its class and its name.
 pub(super) const KINDS: &[(ResourceKind, &str, &str)] = &[
     (ResourceKind::Buffer, "b", "buffer"),
     (ResourceKind::ImageOptimal, "i", "image, optimal"),
@@ -33,14 +33,14 @@ pub(super) const KINDS: &[(ResourceKind, &str, &str)] = &[
     (ResourceKind::Unknown, "u", "memory"),
 ];
 
-/// The picture of all vectors that are not empty.
+/// The layout of all vectors that are not empty.
 pub(super) struct Plan<'a> {
     pub(super) parts: Vec<Part<'a>>,
-    /// The vectors that found no room: their number, and the bytes of their blocks.
+    /// The vectors that did not fit: their number, and the bytes of their blocks.
     pub(super) left_out: (u64, u64),
-    /// Whether some chunks are drawn together.
+    /// True if some chunks are merged.
     pub(super) has_crumbs: bool,
-    /// The least width of chunks with a title.
+    /// Minimum width of a chunk with a title.
     pub(super) title_from: f64,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Part<'a> {
     /// Its index in the snapshot.
     pub(super) index: usize,
     pub(super) rows: Vec<Vec<Bar<'a>>>,
-    /// The blocks that found no room: their number and their bytes.
+    /// The blocks that did not fit: their number and their bytes.
     pub(super) left_out: (u64, u64),
 }
 
@@ -68,15 +68,15 @@ pub(super) enum What<'a> {
     Dedicated(&'a Dedicated),
 }
 
-/// A chunk in use, or small ones together.
+/// A chunk in use, or merged small chunks.
 pub(super) struct Cell<'a> {
-    /// From the left end of the bar.
+    /// Distance from the left end of the bar.
     pub(super) x: f64,
     pub(super) width: f64,
     pub(super) class: &'static str,
-    /// How much is in use, in quarters, rounded up.
+    /// The used share in quarters, rounded up.
     pub(super) quarters: usize,
-    /// The allocation with offset and size, if the cell is a single one.
+    /// The allocation with offset and size, if the cell is a single chunk.
     pub(super) one: Option<(&'a Entry, u64, u64)>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Part<'a> {
             let widest = (INNER - GAP * (columns - 1.0)) / columns;
             in_blocks = place(&blocks, largest, widest, GAP, rows);
             alone = place(&dedicated, largest, widest, DEDICATED_GAP, DEDICATED_ROWS);
-            // Many small dedicated allocations do not make the blocks small.
+            // Many small dedicated allocations do not reduce the scale of the blocks.
             let fits =
                 if blocks.is_empty() { alone.1 == dedicated.len() } else { in_blocks.1 == blocks.len() };
             if fits {
@@ -142,10 +142,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A bar with its content, its left end and its width.
+/// A bar with its content, left end and width.
 type Placed<'a> = (What<'a>, f64, f64);
 
-/// Fills rows from the left, with the widest bar `widest` wide, and counts the bars that found room.
+/// Fills rows from the left, with the widest bar `widest` wide. Returns the number of bars that fit.
 fn place<'a>(
     all: &[What<'a>],
     largest: u64,
@@ -157,7 +157,7 @@ fn place<'a>(
     let mut x = INNER;
     for (at, &what) in all.iter().enumerate() {
         let width = (widest * share(what.size(), largest)).max(NARROWEST);
-        // Rounding must not push out a bar that fits.
+        // The tolerance keeps a bar that fits except for rounding.
         if x + width > INNER + 0.01 {
             if placed.len() == rows {
                 return (placed, at);
@@ -189,14 +189,14 @@ fn class_of(kind: ResourceKind) -> &'static str {
     KINDS.iter().find(|&&(known, ..)| known == kind).map_or("u", |&(_, class, _)| class)
 }
 
-/// Neighbours that are too small to be drawn alone.
+/// Adjacent chunks that are too small to draw alone.
 #[derive(Default)]
 struct Crumbs<'a> {
     start: u64,
     end: u64,
     /// Bytes in use by kind, in the order of [`KINDS`].
     used: [u64; 5],
-    /// How many allocations, and one of them.
+    /// Number of allocations, and one of them.
     count: usize,
     one: Option<(&'a Entry, u64, u64)>,
 }
@@ -215,7 +215,7 @@ impl<'a> Crumbs<'a> {
         }
     }
 
-    /// Takes what was gathered as a cell, unless it is empty or free.
+    /// Returns the collected chunks as a cell, unless they are all free or empty.
     fn take(&mut self, scale: f64) -> Option<Cell<'a>> {
         let Self { start, end, used, count, one } = std::mem::take(self);
         let sum = used.iter().fold(0_u64, |sum, &bytes| sum.saturating_add(bytes));
@@ -235,14 +235,14 @@ impl<'a> Crumbs<'a> {
     }
 }
 
-/// The chunks of a block, where a byte is `scale` units wide.
+/// Returns the cells of a block at `scale` units per byte.
 fn cells(chunks: &[Chunk], scale: f64) -> Vec<Cell<'_>> {
     let mut cells = Vec::new();
     let mut crumbs = Crumbs::default();
     for chunk in chunks {
         let width = float(chunk.size) * scale;
         if width < CELL {
-            // A gap in the list, as VMA's strings may have, ends a cell.
+            // A gap between chunks ends a cell. VMA's strings may have gaps.
             if crumbs.end != chunk.offset {
                 cells.extend(crumbs.take(scale));
             }

@@ -1,4 +1,4 @@
-//! Memory types and pools, their blocks and chunks.
+//! Memory types and pools with their blocks and chunks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::figures::{Fragmentation, share};
 use crate::snapshot::{Block, Snapshot};
 use crate::words::{bytes, clean, count, flags_of, percent, title};
 
-/// Units from the line above a row of blocks to their upper ends, and how high they are.
+/// Distance from the line above a row to its blocks, and their height, in units.
 const LABEL: f64 = 6.0;
 const HEIGHT: f64 = 30.0;
 
@@ -82,16 +82,16 @@ fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, title_from: f64) {
         canvas.text_at("l", x, 0.0, &label(block, bar.width + 4.0));
         canvas.rect("k", x, LABEL, bar.width, HEIGHT, 2.0);
     }
-    // Cells without a title are one shape for each class.
+    // Cells without a title are merged into one shape per class.
     let mut shapes = BTreeMap::<(&str, usize), String>::new();
     for cell in &bar.cells {
-        // A hair's breadth between neighbours.
+        // A thin gap between neighbours.
         let width = if cell.width >= 3.0 { cell.width - 0.6 } else { cell.width };
         match cell.one {
             Some((entry, offset, size)) if cell.width >= title_from => {
                 let name = entry.name.as_deref().map(clean);
                 let name = name.as_deref().unwrap_or("(without a name)");
-                // The isolates keep a name that is written from right to left in its place.
+                // The isolate characters keep a right-to-left name in place.
                 let mut title = format!("\u{2068}{name}\u{2069}\n{}, {}", entry.kind.text(), bytes(size));
                 title.push_str(&format!(" ({size} bytes) at {offset}"));
                 if let Some(caller) = &entry.caller {
@@ -118,7 +118,7 @@ fn is_dedicated(row: &[Bar<'_>]) -> bool {
     row.iter().any(|bar| matches!(bar.what, What::Dedicated(_)))
 }
 
-/// The label of a block, as long as it fits.
+/// Returns the longest label of a block that fits.
 fn label(block: &Block, width: f64) -> String {
     let sums = block.statistics().statistics;
     let used = percent(share(sums.allocation_bytes, sums.block_bytes));
@@ -133,7 +133,7 @@ fn label(block: &Block, width: f64) -> String {
     labels.into_iter().find(|label| width_of(label, 11.0) <= width).unwrap_or_default()
 }
 
-/// Draws the name if it can be read.
+/// Draws the name if it is readable at this width.
 fn name_in(canvas: &mut Canvas, x: f64, cell: &Cell<'_>, name: Option<&str>) {
     const SMALLEST: f64 = 42.0;
     if let Some(name) = name.filter(|_| cell.width >= SMALLEST) {
@@ -148,7 +148,7 @@ fn name_in(canvas: &mut Canvas, x: f64, cell: &Cell<'_>, name: Option<&str>) {
 mod tests {
     use super::*;
 
-    /// Each of the five is shown from exactly the width on that it has.
+    /// Each of the five labels is shown from its exact width on.
     #[test]
     fn the_longest_label_that_fits_is_shown() {
         let block = Block { id: 12, size: 256 << 20, ..Block::default() };

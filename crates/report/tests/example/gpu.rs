@@ -1,5 +1,5 @@
-// The set-up that the documentation's examples include, out of the reader's sight: a simulated GPU, an allocator on it,
-// and a function that allocates memory with a name. Variables end in reverse order, so that the GPU goes last.
+// Hidden set-up of the documentation's examples: a simulated GPU, an allocator, and a function that allocates memory
+// with a name. Variables drop in reverse order, so the GPU drops last.
 {
     use ash::vk;
     use sublet::sim::{Gpu, Profile};

@@ -1,4 +1,4 @@
-//! Two snapshots beside one another.
+//! Comparisons of two snapshots.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn every_allocation_is_new_or_gone_or_kept() {
         let before = program.snapshot();
         let ids_before: BTreeSet<_> =
             before.allocations().map(|found| found.entry.id.clone().unwrap()).collect();
-        // Half of the buffers go, and others come.
+        // Free half of the buffers, and add others.
         let half = program.buffers.len() / 2;
         for (buffer, memory) in program.buffers.drain(..half) {
             // SAFETY: no device uses it.
@@ -39,7 +39,7 @@ fn every_allocation_is_new_or_gone_or_kept() {
         assert!(comparison.kept.iter().all(|(before, now)| before.entry.id == now.entry.id));
         assert_eq!(comparison.gone.len(), half);
         sums_agree(&comparison, &before, &now);
-        // The other way round, everything is turned.
+        // The reverse comparison is the mirror image.
         let back = Comparison::new(&now, &before);
         assert_eq!((&back.new, &back.gone), (&comparison.gone, &comparison.new));
         assert_eq!(back.total.growth(), -comparison.total.growth());
@@ -67,7 +67,7 @@ fn without_ids_places_and_names_tell() {
     let comparison = Comparison::new(&before, &same);
     assert_eq!(comparison.matching, Matching::Places);
     assert!(comparison.new.is_empty() && comparison.gone.is_empty());
-    // Of this schema there are no ids.
+    // This schema has no ids.
     let read = Snapshot::from_json(&sublet_report::stats_string(&program.allocator, true)).unwrap();
     let (buffer, memory) = program.buffers.pop().unwrap();
     let (offset, size) = (memory.offset(), memory.size());
@@ -115,7 +115,7 @@ fn pools_come_and_go() {
     let before = program.snapshot();
     // SAFETY: nothing is in it.
     unsafe { program.allocator.destroy_pool(first) }.unwrap();
-    // It gets the number of the one before, and is another all the same.
+    // It reuses the number of the first pool, and is a different pool.
     let second = program.allocator.create_pool(&named("second")).unwrap();
     let now = program.snapshot();
     let comparison = Comparison::new(&before, &now);

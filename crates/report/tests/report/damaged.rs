@@ -1,4 +1,4 @@
-//! Damaged files: each gives an error or a snapshot, and none a panic.
+//! Damaged files give an error or a snapshot, and never a panic.
 
 use std::sync::OnceLock;
 
@@ -28,9 +28,9 @@ enum Damage {
     Removed(prop::sample::Index, usize),
     Doubled(prop::sample::Index, usize),
     Byte(prop::sample::Index, u8),
-    /// Another number in the place of one.
+    /// Replaces a number.
     Number(prop::sample::Index, &'static str),
-    /// Another word in the place of a string.
+    /// Replaces a string.
     Word(prop::sample::Index, &'static str),
 }
 
@@ -84,7 +84,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The nearest place from `at` where a character begins.
+/// Returns the nearest character boundary from `at` on.
 fn boundary(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at += 1;
@@ -150,7 +150,7 @@ fn apply(text: &str, damage: &Damage) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// There is an error, or a snapshot that everything can be done with.
+    /// The result is an error, or a snapshot that all functions accept.
     #[test]
     fn nothing_that_is_read_panics(which in 0..3_usize, damages in prop::collection::vec(damage(), 1..4)) {
         let mut text = originals()[which].clone();
@@ -172,7 +172,7 @@ proptest! {
         }
     }
 
-    /// The error says something, also of what is no JSON at all.
+    /// The error has a message, even for text that is not JSON.
     #[test]
     fn any_text_is_answered(text in ".{0,200}") {
         if let Err(error) = Snapshot::from_json(&text) {
@@ -185,7 +185,7 @@ fn dedicated(snapshot: &Snapshot) -> u64 {
     snapshot.vectors.iter().map(|vector| vector.dedicated.len() as u64).sum()
 }
 
-/// Otherwise the property says nothing: enough of the damaged files are still read.
+/// Guards the property above: enough of the damaged files are still readable.
 #[test]
 fn some_damaged_files_are_read_and_some_are_not() {
     let mut read = 0;

@@ -11,11 +11,12 @@ use sublet::sim::{Gpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo};
 use sublet_report::{Page, PoolState, ReadSnapshotError, SlotUse, Snapshot, SnapshotFault};
 
-/// A heap of 16 slots with a live range of 5, 3 that wait, and 2 of a frame; one set that stays, and two of a frame.
+/// A heap of 16 slots with a live range of 5, 3 retiring slots, and 2 of a frame. One persistent set and two transient
+/// ones.
 fn taken() -> Snapshot {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     let vulkan = gpu.device();
-    // SAFETY: the GPU outlives what is made from it, here and below.
+    // SAFETY: the GPU outlives everything made from it, here and below.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     // SAFETY: as above.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -103,7 +104,7 @@ fn a_snapshot_holds_each_pool_with_its_sets_and_descriptors() {
         json.contains(r#""state":"open","descriptors":[{"kind":"UniformBuffer","made":16,"left":15}]"#),
         "{json}"
     );
-    // As earlier versions wrote it.
+    // The format of earlier versions.
     let start = json.find(r#","each":["#).unwrap();
     let end = start + json[start..].find(r#""state":"open""#).unwrap();
     let end = end + json[end..].find("]}]").unwrap() + 3;

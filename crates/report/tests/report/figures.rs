@@ -49,7 +49,7 @@ fn sums_of_vectors_types_and_heaps_agree() {
     }
 }
 
-/// A vector with blocks whose chunks are given as sizes: `+` used, `-` free.
+/// Returns the figures of blocks whose chunks are given as sizes: `+` used, `-` free.
 fn figures_of(blocks: &[&[i64]]) -> Fragmentation {
     let mut map = small();
     let blocks = blocks.iter().enumerate().map(|(id, sizes)| {
@@ -92,7 +92,7 @@ fn one_free_range_is_not_scattered_and_nothing_free_neither() {
     assert_eq!(figures_of(&[&[10]]).scatter(), 0.0);
     assert_eq!(figures_of(&[]), Fragmentation::default());
     assert_eq!(figures_of(&[]).free_share(), 0.0);
-    // Two equal ranges: half of what is free is not in the largest.
+    // Two equal ranges: half of the free bytes are outside the largest.
     assert_eq!(figures_of(&[&[-5, 10, -5]]).scatter(), 0.5);
     assert_eq!(figures_of(&[&[-5], &[-5]]).scatter(), 0.5);
 }
@@ -111,7 +111,7 @@ fn blocks_that_others_have_room_for_can_go() {
     assert_eq!(removable(&[&[10, -90], &[10, -90], &[10, -90], &[10, -90]]), (3, 300));
     assert_eq!(removable(&[&[10, 10, 10, -70], &[80, -10, 5, -15]]), (0, 0), "all or nothing");
     assert_eq!(removable(&[&[10, 10, -80], &[80, -10, 5, -15]]), (1, 100));
-    // What was put into a range is not there any more for the next block.
+    // A range that one block's allocations fill is not available to the next block.
     assert_eq!(removable(&[&[20, -80], &[20, -80], &[175, -25]]), (1, 100), "25 take one of them");
     assert_eq!(removable(&[&[60, -40], &[60, -40], &[37, -63]]), (1, 100));
 }
@@ -156,8 +156,8 @@ fn blocks_that_the_rest_has_room_without_are_removable() {
     program.finish();
 }
 
-/// Blocks that hold many sizes at random, of which most went. An estimate that spreads what it moves over all blocks
-/// finds one of them that can go, where defragmentation empties most.
+/// Blocks with many random sizes, most of them freed. An estimate that spreads allocations over all blocks finds one
+/// removable block. Defragmentation empties most of them.
 #[test]
 fn what_defragmentation_could_free_is_about_what_it_frees() {
     let mut worst = 0.0_f64;

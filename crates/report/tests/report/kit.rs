@@ -1,4 +1,4 @@
-//! A program with something of everything, on a simulated GPU.
+//! A test program on a simulated GPU that uses most features.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
@@ -10,7 +10,7 @@ use sublet_report::Snapshot;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// Names that hurt whoever forgets to escape.
+/// Names that break code without escaping.
 pub(crate) const NASTY: &[&str] = &[
     "",
     "a \"quoted\" name with a \\ and a '",
@@ -25,7 +25,7 @@ pub(crate) const NASTY: &[&str] = &[
 ];
 
 pub(crate) struct Program {
-    // First, so that it goes first.
+    // The first field, so that it drops first.
     pub(crate) allocator: Allocator,
     pub(crate) gpu: Gpu,
     pub(crate) pools: Vec<Pool>,
@@ -50,7 +50,7 @@ impl Program {
         Self { allocator, gpu, pools, buffers, images, held, random }
     }
 
-    /// Of all memory types, kinds, sizes; in pools and dedicated; with names and without.
+    /// Allocates from all memory types, in all kinds and sizes, in pools and dedicated, with and without names.
     pub(crate) fn busy(profile: &str, count: usize) -> Self {
         let mut program = Self::on(profile);
         program.add_pools();
@@ -142,7 +142,7 @@ impl Program {
         Snapshot::of(&self.allocator)
     }
 
-    /// Gives back all that there is.
+    /// Frees everything.
     pub(crate) fn finish(self) {
         let Self { allocator, gpu, pools, buffers, images, held, .. } = self;
         for (buffer, memory) in buffers {

@@ -4,7 +4,7 @@ use sublet::sim::{Gpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo, ResourceKind};
 use sublet_report::{Page, Snapshot};
 
-/// A leak cannot be made by hand: this one is of an allocator, and is then made to say everything.
+/// A `Leak` has no public constructor. This one comes from an allocator, and the test then fills in its fields.
 #[test]
 fn leaks_have_their_user_data_as_text() {
     let gpu = Gpu::new(Profile::by_name("nvidia-rtx-5070-ti").unwrap());

@@ -1,4 +1,4 @@
-//! Reports, as a program sees them: snapshots, figures, comparisons, pictures.
+//! Tests of the public interface: snapshots, figures, comparisons, pictures.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,

@@ -6,7 +6,7 @@ use sublet_report::{Snapshot, svg};
 
 use super::kit::{NASTY, PROFILES, Program, small};
 
-/// The tree of a picture, with what every picture promises.
+/// Parses a picture and checks what holds for every picture.
 fn read(text: &str) -> Document<'_> {
     let document = Document::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let root = document.root_element();
@@ -30,7 +30,7 @@ fn read(text: &str) -> Document<'_> {
         }
     }
     for outside in ["href", "url(", "@import", "@font-face", "<script", "<!"] {
-        // Names may say such things; then they are escaped.
+        // Names may contain this, but only escaped.
         let found = text.match_indices(outside).any(|(at, _)| !text[..at].ends_with("&lt;"));
         assert!(!found, "{outside}");
     }
@@ -47,7 +47,7 @@ fn number(node: Node<'_, '_>, name: &str) -> f64 {
     text.parse().unwrap()
 }
 
-/// Rectangles of a class; classes that begin with it count too.
+/// Returns rectangles of a class, or of classes that begin with it.
 fn rects<'a>(document: &'a Document<'_>, class: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
     let is_of = move |node: &Node<'_, '_>| {
         node.tag_name().name() == "rect"
@@ -91,7 +91,7 @@ fn pictures_are_well_formed_whatever_is_in_them() {
     read(&svg(&snapshot));
 }
 
-/// What can be shown of a name is shown.
+/// Names are shown as far as possible.
 #[test]
 fn names_come_out_as_they_are() {
     let mut map = small();
@@ -139,7 +139,7 @@ fn blocks_and_chunks_are_to_scale() {
 #[test]
 fn heaps_show_what_is_in_use_and_the_budget() {
     let mut map = small();
-    // Of 1000 bytes 164 are in blocks, of those 116 in use, and others have 236.
+    // Of 1000 bytes 164 are in blocks, 116 of them in use. Others use 236.
     map["heaps"][0]["usage"] = json!(400);
     let text = svg(&of(&map));
     let document = read(&text);
@@ -173,7 +173,7 @@ fn every_allocation_is_there_while_there_is_room() {
     program.finish();
 }
 
-/// A block of `count` chunks of `size` bytes, each second one in use.
+/// A block of `count` chunks of `size` bytes, every second one in use.
 fn comb(count: u64, size: u64) -> Value {
     let chunks: Vec<Value> = (0..count)
         .map(|at| {
@@ -191,7 +191,7 @@ fn what_is_too_small_to_see_is_drawn_together() {
     map["vectors"][0]["dedicated"] = json!([]);
     let text = svg(&of(&map));
     let document = read(&text);
-    // Half of each part is in use, which the second of four shades says.
+    // Half of each cell is in use, which is the second of four shades.
     let shades: Vec<_> =
         document.descendants().filter(|node| node.attribute("class") == Some("b q2")).collect();
     assert_eq!(shades.len(), 1);
@@ -216,7 +216,7 @@ fn a_file_does_not_get_long() {
     let text = svg(&of(&map));
     read(&text);
     assert!(text.len() < 1 << 20, "{}", text.len());
-    // More blocks than there are rows, more pools than there is room, and more dedicated allocations than both.
+    // More blocks than rows, more pools than space, and even more dedicated allocations.
     let mut map = small();
     let mut vectors = vec![map["vectors"][0].clone()];
     let one =
@@ -242,7 +242,7 @@ fn a_file_does_not_get_long() {
     let document = read(&text);
     assert!(text.len() < 2 << 20, "{}", text.len());
     let words = words(&document);
-    // What is left out is said.
+    // The picture counts what it omits.
     let blocks = rects(&document, "k").filter(|rect| number(*rect, "height") == 30.0).count();
     let left_out = words.lines().find(|line| line.contains("more blocks")).unwrap();
     let number: String = left_out.split(' ').nth(1).unwrap().replace(',', "");
@@ -281,7 +281,7 @@ fn the_same_snapshot_makes_the_same_picture() {
     program.finish();
 }
 
-/// Sizes at the ends of what is possible.
+/// Extreme sizes are drawn.
 #[test]
 fn absurd_sizes_are_drawn_as_well() {
     let mut map = small();

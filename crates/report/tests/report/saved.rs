@@ -1,4 +1,4 @@
-//! Snapshots that are saved and read again.
+//! Saving and reading snapshots.
 
 use serde_json::{Value, json};
 use sublet::Algorithm;
@@ -17,8 +17,8 @@ fn what_is_saved_is_read_again() {
     }
 }
 
-/// A new algorithm needs a word in `snapshot/text.rs`, and `figures/fragmentation.rs` has to say whether it leaves blocks
-/// that a defragmentation empties.
+/// A new algorithm needs a word in `snapshot/text.rs`. `figures/fragmentation.rs` has to define whether defragmentation
+/// can empty its blocks.
 #[test]
 fn each_algorithm_has_a_word() {
     let program = Program::busy(PROFILES[0], 10);
@@ -122,7 +122,7 @@ fn what_is_not_said_is_none() {
     assert_eq!(Snapshot::from_json(&map.to_string()).unwrap().vectors[0].algorithm, None);
 }
 
-/// The fault that an edit of the small map brings, and where.
+/// Returns the fault that an edit of the small map causes, and its position.
 fn fault(edit: impl FnOnce(&mut Value)) -> (SnapshotFault, FaultPosition) {
     let mut map = small();
     edit(&mut map);
@@ -189,7 +189,7 @@ fn what_is_no_json_says_where() {
         assert!(source.to_string().contains(why), "{source}");
         assert!(error.to_string().contains(why), "{error}");
     }
-    // Cut off anywhere, it is no JSON.
+    // A truncated text is not JSON.
     for end in (0..text.len()).step_by(7).filter(|&end| text.is_char_boundary(end)) {
         assert!(matches!(Snapshot::from_json(&text[..end]), Err(ReadSnapshotError::Json { .. })), "{end}");
     }

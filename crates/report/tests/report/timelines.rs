@@ -1,4 +1,4 @@
-//! Files for viewers of traces.
+//! Files for trace viewers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use sublet_report::{Snapshot, perfetto};
 
 use super::kit::{NASTY, PROFILES, Program};
 
-/// The events of a file, after a look at whether it is one of the Trace Event Format.
+/// Parses a file and checks that it has the Trace Event Format.
 fn events(text: &str) -> Vec<Value> {
     let file: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}"));
     assert!(["ms", "ns"].contains(&file["displayTimeUnit"].as_str().unwrap()));
@@ -70,7 +70,7 @@ fn each_chunk_in_use_is_a_slice_of_its_block() {
             assert_eq!(slice["args"]["id"].as_str(), found.entry.id.as_deref());
             assert_eq!(slice["args"]["name"].as_str(), found.entry.name.as_deref(), "the name itself");
         }
-        // One track for each block and each dedicated allocation, and on none of them two slices at once.
+        // Each block and each dedicated allocation has a track, and slices on a track do not overlap.
         let mut tracks = BTreeMap::new();
         for slice in &slices {
             let track = (slice["pid"].as_u64(), slice["tid"].as_u64());
@@ -158,7 +158,7 @@ impl Recording {
     }
 }
 
-/// The values of a counter, with their times in microseconds.
+/// Returns the values of a counter, with their times in microseconds.
 fn counter(events: &[Value], name: &str) -> Vec<(f64, u64)> {
     of_phase(events, "C")
         .filter(|event| event["name"] == name)
@@ -281,7 +281,7 @@ fn calls_stand_on_their_threads_and_frames_on_all() {
     assert_eq!(threads, ["thread 0", "thread 1", "thread 3"].map(str::to_owned).into());
 }
 
-/// Times that go back, numbers that come twice, ends of what was never begun: whatever a recording says, it is shown.
+/// Invalid recordings are shown too: times that go back, repeated numbers, ends without a begin.
 #[test]
 fn what_cannot_be_is_shown_all_the_same() {
     let mut recording = Recording::new();
@@ -323,8 +323,8 @@ fn nasty_names_stay_within_their_strings() {
     }
 }
 
-/// A call that is missing here is new. A timeline shows each call as an instant. If the call begins or ends something
-/// that a timeline draws, `recording/ledger.rs` has to follow it.
+/// A missing call is a new one. A timeline shows each call as an instant. If the call begins or ends something that a
+/// timeline draws, `recording/ledger.rs` has to handle it.
 #[test]
 fn a_timeline_follows_or_passes_over_each_call_by_name() {
     let followed = [

@@ -1,4 +1,4 @@
-//! VMA's statistics strings, VMA's own and this library's.
+//! Statistics strings of VMA and of this library.
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use sublet_report::{ReadSnapshotError, Snapshot, SnapshotFault};
 
 use super::kit::{PROFILES, Program};
 
-/// As `vmaBuildStatsString` of VMA 3.3.0 wrote it, on lavapipe: `FIXTURE` with all details, `SHORT` without.
+/// Output of `vmaBuildStatsString` in VMA 3.3.0 on lavapipe: `FIXTURE` with all details, `SHORT` without.
 const FIXTURE: &str = include_str!("vma-3.3.json");
 const SHORT: &str = include_str!("vma-3.3-short.json");
 
@@ -22,7 +22,7 @@ fn what_vma_wrote_is_read() {
     assert_eq!(snapshot.heaps[0].budget, 1_717_986_918);
     let flags: Vec<&str> = snapshot.types[0].flags.iter().map(|flag| &**flag).collect();
     assert_eq!(flags, ["DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT", "HOST_CACHED"]);
-    // Its sums are ours.
+    // The file's sums equal those computed here.
     let total = snapshot.statistics().total;
     let sum = |name: &str| file["Total"][name].as_u64().unwrap();
     assert_eq!(total.statistics.block_count, sum("BlockCount"));
@@ -124,7 +124,7 @@ fn flags_are_words_and_the_rest_a_number() {
             edited(|file| file["MemoryInfo"]["Heap 0"]["MemoryPools"]["Type 0"]["Flags"] = flags).unwrap();
         snapshot.types[0].flags.clone()
     };
-    // VMA writes this one as a word and as a number.
+    // VMA writes this flag as a word and as a number.
     assert_eq!(of(json!(["DEVICE_LOCAL", "PROTECTED", 32])), ["DEVICE_LOCAL".into(), "PROTECTED".into()]);
     assert_eq!(of(json!(["PROTECTED", 0x1020])), ["PROTECTED".into(), "0x1000".into()]);
     assert_eq!(of(json!([0x1020])), ["0x1020".into()]);
@@ -149,7 +149,7 @@ fn faults_in_that_schema_are_found() {
         file["DefaultPools"]["Type 0"]["Blocks"]["0"]["Suballocations"][2]["Size"] = json!(3000);
     });
     assert_eq!(found, SnapshotFault::Overlap { end_of_previous: 4024 });
-    // Keys that are not what they should be, and keys that are there twice, are faults of the text.
+    // Invalid and repeated keys are errors.
     for (from, to) in
         [("\"Type 0\"", "\"Type x\""), ("\"Heap 0\"", "\"Heap 99999999999\""), ("\"1\": {", "\"0\": {")]
     {

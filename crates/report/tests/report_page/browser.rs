@@ -1,8 +1,8 @@
-//! A headless Chromium, driven by the protocol of its DevTools.
+//! A headless Chromium, driven by the DevTools protocol.
 //!
-//! It runs with `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and 4
-//! of the browser. A shell puts them there. So the tests need only the JSON that they have already: no socket, no free
-//! port, and no crate with the protocol's types.
+//! It runs with `--remote-debugging-pipe`: messages are JSON, each followed by a zero byte, on descriptors 3 and 4 of
+//! the browser. A shell sets up the descriptors. The tests therefore need no socket, no free port, and no crate with
+//! the protocol's types.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,36 +15,36 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Names the browser to test in.
+/// The environment variable that names the browser.
 const VARIABLE: &str = "SUBLET_BROWSER";
 const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Until an answer comes. Machines that test are busy.
+/// Maximum time until a reply. Test machines may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The one browser of these tests. To start it takes longer than most of them.
+/// The shared browser. Starting it takes longer than most tests.
 static SHARED: Mutex<Option<Pipe>> = Mutex::new(None);
 
-/// A running browser. It ends when this process does, because its pipe does then, and its shell tidies up behind it.
+/// A running browser. It ends with this process, because its pipe closes. Its shell then cleans up.
 struct Pipe {
-    /// Not waited for: it outlives the tests by a moment.
+    /// Not waited for: it outlives the tests briefly.
     _shell: Child,
     to: ChildStdin,
     from: Receiver<Value>,
     last: u64,
 }
 
-/// One window with one page, closed with the value. There is one at a time, so that nothing slows down what a page
-/// measures.
+/// One window with one page, which closes on drop. Only one exists at a time, so that nothing distorts a page's time
+/// measurements.
 pub(crate) struct Browser {
     pipe: MutexGuard<'static, Option<Pipe>>,
     target: Value,
     session: Option<String>,
     events: Vec<Value>,
-    /// Files that the test itself asked for.
+    /// Files that the test itself opened.
     opened: Vec<String>,
 }
 
-/// Where pages and pictures are left.
+/// Returns the folder for pages and pictures.
 pub(crate) fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report_page");
     fs::create_dir_all(&folder).unwrap();
@@ -60,9 +60,9 @@ fn browser() -> Option<String> {
     })
 }
 
-/// A window; `None`, with a word about it, where there is no browser. Where the machine has to have one, that fails.
+/// Opens a window. Without a browser, prints a message and returns `None`, or panics if the machine must have one.
 pub(crate) fn start(test: &str) -> Option<Browser> {
-    // A test that failed leaves at most answers that nobody waits for.
+    // A failed test leaves only replies that no other test waits for.
     let mut pipe = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if pipe.is_none() {
         let Some(name) = browser() else {
@@ -88,7 +88,7 @@ impl Pipe {
         let mut shell = Command::new("sh")
             .args(["-c", r#"profile=$1; shift; "$@" 3<&0 4>&1 </dev/null 1>&2; rm -rf "$profile""#, "sh"])
             .args([profile.as_os_str(), name.as_ref()])
-            // The sandbox does not start for the superuser, as whom containers run tests. The page is our own.
+            // The sandbox does not start for root, which containers run tests as. The page is our own.
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
             .args(["--disable-extensions", "--disable-background-networking", "--disable-dev-shm-usage"])
             .args([
@@ -104,7 +104,7 @@ impl Pipe {
         let to = shell.stdin.take().unwrap();
         let mut output = BufReader::new(shell.stdout.take().unwrap());
         let (sender, from) = channel();
-        // Read by a thread, so that a browser that says nothing fails a test instead of holding it up for ever.
+        // A thread reads the pipe, so that a silent browser fails the test instead of blocking it for ever.
         thread::spawn(move || {
             let mut message = Vec::new();
             while output.read_until(0, &mut message).is_ok_and(|length| length > 0) {
@@ -143,7 +143,7 @@ impl Browser {
         self.resize(1400, 1000);
     }
 
-    /// One command, and its answer. What else the page says meanwhile is kept.
+    /// Sends one command and returns its reply. Collects other messages of the page.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         let pipe = self.pipe.as_mut().unwrap();
         pipe.send(method, parameters, self.session.as_deref()).unwrap();
@@ -154,26 +154,26 @@ impl Browser {
                 assert!(answer.get("error").is_none(), "{method}: {answer}");
                 return answer["result"].take();
             }
-            // Another test's page may still have had something to say.
+            // Messages of another test's page may still arrive.
             if self.session.is_some() && answer["sessionId"].as_str() == self.session.as_deref() {
                 self.events.push(answer);
             }
         }
     }
 
-    /// Width and height of the window, in pixels.
+    /// Sets the size of the window, in pixels.
     pub(crate) fn resize(&mut self, width: u32, height: u32) {
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// Light or dark, as the system would say.
+    /// Sets the system's preference for light or dark colours.
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Writes a page into a file, opens it from there, and waits until it is drawn.
+    /// Writes a page to a file, opens it, and waits until it is drawn.
     pub(crate) fn open(&mut self, name: &str, html: &str) {
         let path = folder().join(format!("{name}.html"));
         fs::write(&path, html).unwrap();
@@ -188,7 +188,7 @@ impl Browser {
         assert_eq!(self.eval("document.documentElement.dataset.state"), "ready");
     }
 
-    /// The value of an expression in the page.
+    /// Returns the value of an expression in the page.
     pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let mut answer =
             self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
@@ -196,18 +196,18 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// Until what was scrolled, typed or chosen is on the screen.
+    /// Waits until the effects of scrolling, typing or choosing are on the screen.
     fn settle(&mut self) {
         let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
         self.call("Runtime.evaluate", json!({ "expression": frames, "awaitPromise": true }));
     }
 
-    /// Waits until a condition of the page holds.
+    /// Waits until a condition holds in the page.
     pub(crate) fn wait_for(&mut self, condition: &str) {
         let start = Instant::now();
         while self.eval(condition) != true {
             assert!(start.elapsed() < PATIENCE, "never came true: {condition}");
-            // A script that broke is not waited for.
+            // Stops early if the script has failed.
             if start.elapsed() > PATIENCE / 12 {
                 let is_exception = |event: &&Value| event["method"] == "Runtime.exceptionThrown";
                 let exception = self.events.iter().find(is_exception);
@@ -217,13 +217,13 @@ impl Browser {
         }
     }
 
-    /// The text of the first element that a selector finds, blanks at its ends removed.
+    /// Returns the trimmed text of the first element that a selector finds.
     pub(crate) fn text(&mut self, selector: &str) -> String {
         let text = self.eval(&format!("document.querySelector({}).textContent.trim()", json!(selector)));
         text.as_str().unwrap().to_owned()
     }
 
-    /// The texts of all elements that a selector finds.
+    /// Returns the texts of all elements that a selector finds.
     pub(crate) fn texts(&mut self, selector: &str) -> Vec<String> {
         let texts = self.eval(&format!(
             "[...document.querySelectorAll({})].map((element) => element.textContent.trim())",
@@ -232,7 +232,7 @@ impl Browser {
         serde_json::from_value(texts).unwrap()
     }
 
-    /// Whether the reader can see it.
+    /// Returns true if the element is visible.
     pub(crate) fn is_visible(&mut self, selector: &str) -> bool {
         let expression = format!(
             "(() => {{ const e = document.querySelector({}); return e !== null && e.getClientRects().length > 0; }})()",
@@ -241,7 +241,7 @@ impl Browser {
         self.eval(&expression) == true
     }
 
-    /// The middle of an element, scrolled into view: x and y in the window.
+    /// Scrolls an element into view and returns the window coordinates of its centre.
     pub(crate) fn middle(&mut self, selector: &str) -> (f64, f64) {
         let expression = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{ block: 'center' }}); \
@@ -253,7 +253,7 @@ impl Browser {
         serde_json::from_value(self.eval(&expression)).unwrap()
     }
 
-    /// Scrolls by some pixels.
+    /// Scrolls by a number of pixels.
     pub(crate) fn scroll_by(&mut self, pixels: f64) {
         self.eval(&format!("window.scrollBy(0, {pixels})"));
         self.settle();
@@ -275,13 +275,13 @@ impl Browser {
         }
     }
 
-    /// A click as a reader does it: with the mouse, on what is there.
+    /// Clicks an element with the mouse.
     pub(crate) fn click(&mut self, selector: &str) {
         let place = self.middle(selector);
         self.click_at(place);
     }
 
-    /// One key, by its name in JavaScript.
+    /// Presses one key, by its name in JavaScript.
     pub(crate) fn press(&mut self, key: &str) {
         let text = if key.chars().count() == 1 { key } else { "" };
         for kind in ["keyDown", "keyUp"] {
@@ -290,7 +290,7 @@ impl Browser {
         }
     }
 
-    /// Replaces what is in the search box, by typing.
+    /// Types a new text into the search box.
     pub(crate) fn search(&mut self, query: &str) {
         self.eval("document.getElementById('search').select()");
         self.press_delete();
@@ -306,7 +306,7 @@ impl Browser {
         }
     }
 
-    /// A picture of the window, for people to look at.
+    /// Saves a picture of the window for manual inspection.
     pub(crate) fn picture(&mut self, name: &str) {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         let path = folder().join(format!("{name}.png"));
@@ -314,10 +314,10 @@ impl Browser {
         println!("picture: {}", path.display());
     }
 
-    /// What the browser had to complain about: errors and warnings of the console, exceptions, refused content, and
-    /// requests for anything but the pages that the test opened. Each is said once.
+    /// Returns the browser's complaints, each once: errors and warnings of the console, exceptions, refused content,
+    /// and requests for anything but the pages that the test opened.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
-        // An answer comes after all that was said before it.
+        // The reply comes after all earlier messages.
         self.call("Runtime.evaluate", json!({ "expression": "0" }));
         let opened = self.opened.clone();
         let is_own = |url: &str| url == "about:blank" || opened.iter().any(|page| url == page);
@@ -345,7 +345,7 @@ impl Browser {
             .collect()
     }
 
-    /// To be called at the end of a test.
+    /// Asserts that there were no complaints. Called at the end of a test.
     pub(crate) fn assert_silent(mut self) {
         assert_eq!(self.complaints(), [""; 0]);
     }
@@ -354,7 +354,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if let Some(pipe) = self.pipe.as_mut() {
-            // The next test does not wait for it, and one that fails has said why already.
+            // The next test does not wait for this, and a failed test has already reported its reason.
             let _ = pipe.send("Target.closeTarget", json!({ "targetId": self.target }), None);
         }
     }

@@ -13,7 +13,7 @@ fn ids(snapshot: &Snapshot) -> BTreeSet<&str> {
     snapshot.allocations().map(|found| found.entry.id.as_deref().unwrap()).collect()
 }
 
-/// Sizes of what one snapshot has and the other has not.
+/// Returns the sizes of allocations that only one of two snapshots has.
 fn only_in(one: &Snapshot, other: &Snapshot) -> Vec<u64> {
     let known = ids(other);
     let new = one.allocations().filter(|found| !known.contains(found.entry.id.as_deref().unwrap()));
@@ -61,7 +61,7 @@ fn new_gone_and_grown_are_listed() {
     let sum = grouped(new.iter().sum());
     assert!(browser.text("#added .aside").contains(&format!("9 allocations with {sum} bytes")));
 
-    // By name: before, now, change, and the change of the count.
+    // By name: before, now, change, and change of the count.
     let (was, is) = (by_name(&before), by_name(&now));
     show_all(&mut browser, "changed-names");
     let rows = values(&mut browser, "changed-names");
@@ -117,7 +117,7 @@ fn the_map_before_can_be_looked_at() {
     assert_eq!(matches(&mut browser, "is:used"), all);
     assert_eq!(matches(&mut browser, "is:gone"), "1 match");
     assert!(browser.texts("#legend .key").contains(&"Gone since".to_owned()));
-    // What is chosen from a table is shown in the snapshot that has it.
+    // A choice from a table is shown in the snapshot that has it.
     browser.click("#added tbody tr:first-child button");
     assert_eq!(browser.eval("document.querySelector('input[name=snapshot]:checked').value"), "now");
     assert!(browser.text("#inspector .title").starts_with("castle"));

@@ -1,4 +1,4 @@
-//! Snapshots to show: of a simulated GPU, with something of everything.
+//! Test snapshots of a simulated GPU with most features.
 
 use ash::vk;
 use sublet::{
@@ -7,9 +7,9 @@ use sublet::{
 };
 use sublet_report::Snapshot;
 
-/// What a program holds, so that it can be looked at more than once.
+/// The contents of a program, which can take several snapshots.
 pub(crate) struct Program {
-    // Until it is left. Before the GPU: it is destroyed first.
+    // `None` after `leave`. Before the GPU, because it must drop first.
     allocator: Option<Allocator>,
     _gpu: sim::Gpu,
     buffers: Vec<(vk::Buffer, Allocation)>,
@@ -29,7 +29,7 @@ const NAMES: &[&str] = &[
 ];
 
 impl Program {
-    /// A program that holds nothing yet.
+    /// Returns a program that holds nothing yet.
     pub(crate) fn new() -> Self {
         Self::on("nvidia-rtx-5070-ti", 4 << 20)
     }
@@ -53,7 +53,8 @@ impl Program {
         }
     }
 
-    /// As one that has run for a while: buffers and images of all kinds, some freed again, some dedicated, and a pool.
+    /// Returns a program that has run for a while: buffers and images of all kinds, some freed, some dedicated, and a
+    /// pool.
     pub(crate) fn in_use() -> Self {
         let mut program = Self::new();
         program.make_pool();
@@ -134,7 +135,7 @@ impl Program {
         self.buffers.push(unsafe { self.allocator().create_buffer(&buffer, info) }.unwrap());
     }
 
-    /// As [`Self::buffer`], called this.
+    /// Same as [`Self::buffer`], with a name.
     pub(crate) fn named(&mut self, size: u64, name: &str) {
         let info = AllocationCreateInfo { name: Some(name), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
         self.buffer(size, vk::BufferUsageFlags::VERTEX_BUFFER, &info);
@@ -162,12 +163,12 @@ impl Program {
         Snapshot::of(self.allocator())
     }
 
-    /// The same in the words of VMA, which have no ids and say less.
+    /// Returns the contents as a VMA statistics string, which has no ids and fewer details.
     pub(crate) fn stats_string(&self) -> String {
         sublet_report::stats_string(self.allocator(), true)
     }
 
-    /// Ends without giving its memory back.
+    /// Ends without freeing its memory.
     pub(crate) fn leave(mut self) -> Vec<Leak> {
         self.allocator.take().unwrap().destroy()
     }
@@ -188,7 +189,7 @@ impl Drop for Program {
     }
 }
 
-/// "49,152,000", as people write it.
+/// Formats "49,152,000".
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The map: every chunk in its place and colour, what is under the pointer, and the inspector.
+//! The map: positions and colours of chunks, the tooltip, and the inspector.
 
 use sublet_report::{Block, Chunk, Snapshot, Vector};
 
@@ -7,28 +7,28 @@ use crate::data::{Program, grouped};
 use crate::figures::ratio;
 use crate::{browser_or_return, open};
 
-/// From one row of blocks to the next, and from the top of a row to the middle of its blocks, in pixels.
+/// Distance between two rows of blocks, and from the top of a row to the middle of its blocks, in pixels.
 const ROW: f64 = 54.0;
 const MIDDLE: f64 = 31.0;
-/// Rows of one canvas.
+/// Number of rows of one canvas.
 const ROWS: usize = 20;
 
-/// Where a block is drawn, in the window.
+/// The position of a drawn block in the window.
 struct Drawn {
     left: f64,
     middle: f64,
     width: f64,
 }
 
-/// The block with the most chunks, and with blocks over the full width, where it is drawn: then each block has a row to
-/// itself.
+/// Returns the block with the most chunks of a vector with full-width blocks, and its position. Each such block has its
+/// own row.
 fn fullest<'a>(browser: &mut Browser, snapshot: &'a Snapshot) -> (Drawn, &'a Vector, &'a Block) {
     let shown =
         snapshot.vectors.iter().filter(|vector| !vector.blocks.is_empty() || !vector.dedicated.is_empty());
     let blocks = (1..).zip(shown).flat_map(|(nth, vector)| {
         vector.blocks.iter().enumerate().map(move |(at, block)| (nth, vector, at, block))
     });
-    // One that has free memory to see, too.
+    // The block should have visible free memory too.
     let room = |block: &Block| {
         block.chunks.iter().any(|chunk| chunk.allocation.is_none() && chunk.size > block.size / 100)
     };
@@ -54,12 +54,12 @@ fn middle_of(drawn: &Drawn, block: &Block, chunk: &Chunk) -> (f64, f64) {
     (x, drawn.middle)
 }
 
-/// Whether a chunk is wide enough to point at.
+/// Returns true if a chunk is wide enough to point at.
 fn is_wide(drawn: &Drawn, block: &Block, chunk: &Chunk) -> bool {
     drawn.width * ratio(chunk.size, block.size) >= 5.0
 }
 
-/// The colour at a place of the canvas that is there, as "#rrggbb".
+/// Returns the colour of the canvas at a point, as "#rrggbb".
 fn colour_at(browser: &mut Browser, (x, y): (f64, f64)) -> String {
     let colour = browser.eval(&format!(
         "(() => {{ const c = document.elementFromPoint({x}, {y}); const r = c.getBoundingClientRect(); \
@@ -76,7 +76,7 @@ fn variable(browser: &mut Browser, name: &str) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Below the text in a chunk, above its lower edge.
+/// Returns a point below the text of a chunk and above its lower edge.
 fn below_text((x, y): (f64, f64)) -> (f64, f64) {
     (x, y + 10.0)
 }
@@ -104,7 +104,7 @@ fn chunks_are_drawn_to_scale_in_the_colours_of_their_kinds() {
                 seen.1 += 1;
             }
         }
-        // As wide as it is large: the colour is there from its first pixels to its last.
+        // The drawn width matches the size: the colour covers its first to last pixels.
         if chunk.allocation.is_some() {
             let x = |byte: u64| drawn.left + drawn.width * ratio(byte, block.size);
             for x in [x(chunk.offset) + 2.0, x(chunk.offset + chunk.size) - 3.0] {
@@ -137,7 +137,7 @@ fn the_same_name_has_the_same_colour() {
     }
     let different: std::collections::BTreeSet<&String> = colours.iter().map(|(_, colour)| colour).collect();
     assert!(different.len() > 3, "{colours:?}");
-    // The legend says which is which.
+    // The legend identifies the colours.
     let legend = browser.texts("#legend .key");
     for (name, _) in &colours {
         let shown = if name.is_empty() { "unnamed" } else { name };
@@ -172,7 +172,7 @@ fn what_does_not_match_fades() {
     browser.assert_silent();
 }
 
-/// Labels and values of the facts in an element.
+/// Returns labels and values of the facts in an element.
 fn facts(browser: &mut Browser, element: &str) -> Vec<(String, String)> {
     let labels = browser.texts(&format!("{element} dt"));
     labels.into_iter().zip(browser.texts(&format!("{element} dd"))).collect()
@@ -238,7 +238,7 @@ fn a_click_opens_the_inspector_and_keys_go_through_the_block() {
     shows(&offset(&mut browser), &block.chunks[at + 2]);
     browser.press("ArrowLeft");
     shows(&offset(&mut browser), &block.chunks[at + 1]);
-    // The whole block, then less and less of it.
+    // Shows the whole block, then zooms in step by step.
     browser.click("#inspector button[title='Show the whole block']");
     let whole = format!("0 – {}", grouped(block.size));
     assert_eq!(browser.text("#inspector .range"), whole);
@@ -248,14 +248,14 @@ fn a_click_opens_the_inspector_and_keys_go_through_the_block() {
     let close = browser.text("#inspector .range");
     assert!(close != whole && close.contains("of it"), "{close}");
     browser.picture("inspector");
-    // What is pointed at there is described too.
+    // The magnified view has tooltips too.
     let place = browser.middle("#inspector .magnified");
     browser.point_at(place);
     let size = fact(&facts(&mut browser, "#tooltip"), "Size");
     assert!(size.ends_with(&format!("{} bytes", grouped(block.chunks[at + 1].size))), "{size}");
     browser.press("Escape");
     assert!(!browser.is_visible("#inspector"));
-    // A row of a table chooses too.
+    // A row of a table also selects.
     browser.click("#largest tbody tr:first-child button");
     let largest = snapshot.allocations().map(|found| found.size).max().unwrap();
     let size = fact(&facts(&mut browser, "#inspector"), "Size");
@@ -288,7 +288,7 @@ fn arrow_keys_go_through_the_map_without_a_mouse() {
     let focus = |browser: &mut Browser, at: usize| {
         browser.eval(&format!("document.querySelectorAll('.rows')[{at}].focus()"));
     };
-    // Block and offset of what is chosen.
+    // Block and offset of the selection.
     let chosen = |browser: &mut Browser| {
         assert!(browser.is_visible("#inspector"));
         assert_eq!(browser.eval("document.activeElement.className"), "rows");
@@ -307,7 +307,7 @@ fn arrow_keys_go_through_the_map_without_a_mouse() {
         browser.press("ArrowRight");
         assert_eq!(chosen(&mut browser), place(first, chunk));
     }
-    // Over the end of the block, and back.
+    // Moves past the end of the block, and back.
     browser.press("ArrowRight");
     assert_eq!(chosen(&mut browser), place(second, &second.chunks[0]));
     browser.press("ArrowLeft");
@@ -316,7 +316,7 @@ fn arrow_keys_go_through_the_map_without_a_mouse() {
     assert!(!browser.is_visible("#inspector"));
     assert_eq!(browser.eval("document.activeElement.className"), "rows");
 
-    // While something is searched for it begins at the first match. What is chosen elsewhere is left.
+    // During a search it begins at the first match, and drops any other selection.
     let other =
         shown.iter().position(|other| other.blocks != vector.blocks && !other.blocks.is_empty()).unwrap();
     focus(&mut browser, other);
@@ -352,7 +352,7 @@ fn no_width_breaks_the_layout_in_light_or_dark() {
             browser.picture(&format!("layout-{scheme}-{width}"));
         }
     }
-    // Grown while it is open: the map uses what it is given.
+    // The window grows while the page is open, and the map uses the new space.
     browser.resize(1000, 900);
     browser.wait_for("document.querySelector('.vector canvas').getBoundingClientRect().width < 1000");
     browser.assert_silent();

@@ -1,4 +1,4 @@
-//! Figures: what the page says is what the snapshot holds.
+//! The page shows the snapshot's figures.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::browser::Browser;
 use crate::data::{Program, grouped};
 use crate::{browser_or_return, open};
 
-/// The rows of a table, each cell as the exact value behind it.
+/// Returns the rows of a table, with the exact value behind each cell.
 pub(crate) fn values(browser: &mut Browser, table: &str) -> Vec<Vec<String>> {
     let expression = format!(
         "[...document.querySelectorAll('#{table} tbody tr')].map((row) => [...row.cells].map((cell) => cell.dataset.value))"
@@ -17,7 +17,7 @@ pub(crate) fn values(browser: &mut Browser, table: &str) -> Vec<Vec<String>> {
     serde_json::from_value(browser.eval(&expression)).unwrap()
 }
 
-/// Presses "Show more" until there is no more.
+/// Presses "Show more" until all rows are shown.
 pub(crate) fn show_all(browser: &mut Browser, table: &str) {
     let more = format!("#{table} button.more");
     for _ in 0..20 {
@@ -77,7 +77,7 @@ fn the_sums_are_those_of_the_snapshot() {
 fn a_heap_is_shown_with_size_budget_usage_and_own_blocks() {
     let mut browser = browser_or_return!("a_heap_is_shown_with_size_budget_usage_and_own_blocks");
     let mut snapshot = Program::in_use().snapshot();
-    // So small that every bar has a length to measure, and no two figures are the same.
+    // Small enough that every bar has a measurable length and no two figures are equal.
     for (heap, size) in snapshot.heaps.iter_mut().zip([64 << 20, 16 << 20, 8 << 20]) {
         (heap.size, heap.budget, heap.usage) = (size, size / 8 * 7, size / 4 * 3);
     }
@@ -95,7 +95,7 @@ fn a_heap_is_shown_with_size_budget_usage_and_own_blocks() {
         let flags = browser.texts(&format!("#heap-{at} .flag"));
         let flags: Vec<&str> = flags.iter().map(String::as_str).filter(|flag| *flag != "no flags").collect();
         assert_eq!(flags, heap.flags.iter().map(|flag| &**flag).collect::<Vec<_>>());
-        // The bars are as long as the figures say.
+        // The lengths of the bars match the figures.
         let parts = browser.eval(&format!(
             "['usage', 'reserved', 'used'].map((part) => document.querySelector('#heap-{at} .gauge .' + part)\
              .getBoundingClientRect().width / document.querySelector('#heap-{at} .gauge').getBoundingClientRect().width)"
@@ -162,7 +162,7 @@ fn every_pool_and_memory_type_has_a_row_with_its_sums() {
         assert!((scatter - figures.scatter()).abs() < 1e-9, "{}: {scatter}", row[0]);
         assert_eq!(row[10..], [figures.empty_bytes.to_string(), figures.removable_bytes.to_string()]);
     }
-    // Each has its blocks drawn, under its name, flags and algorithm.
+    // Each vector is drawn under its name, flags and algorithm.
     assert_eq!(browser.texts(".vector h3").len(), expected.len());
     assert!(browser.texts(".vector h3").contains(&"Pool streaming".to_owned()));
     assert!(browser.texts(".vector header .aside").iter().any(|facts| facts.contains("Linear")));
@@ -183,7 +183,7 @@ fn the_largest_allocations_come_first() {
     show_all(&mut browser, "largest");
     let shown: Vec<u64> = values(&mut browser, "largest").iter().map(size_of).collect();
     assert_eq!(shown, sizes);
-    // By another column, and the other way round.
+    // Sorts by another column, and in reverse.
     browser.click("#largest th:first-child button");
     let names: Vec<String> = values(&mut browser, "largest").iter().map(|row| row[0].clone()).collect();
     assert!(names.is_sorted(), "{names:?}");
@@ -193,7 +193,7 @@ fn the_largest_allocations_come_first() {
     browser.assert_silent();
 }
 
-/// Bytes and allocations by a word that each allocation has, or by "" where it has none.
+/// Returns bytes and allocations by a word, with "" for allocations without one.
 fn sums_by(snapshot: &Snapshot, word: impl Fn(&sublet_report::Entry) -> Option<&str>) -> Vec<[String; 3]> {
     let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for found in snapshot.allocations() {
@@ -306,7 +306,7 @@ fn absurd_figures_of_a_driver_break_nothing() {
     );
     assert_eq!(outside, 0, "no bar is longer than the one that it is a part of");
     assert!(!browser.text("main").contains("NaN"));
-    // A block of which nothing is known can be pointed at.
+    // A block without details can be pointed at.
     let place = browser.middle(".vector:last-of-type canvas");
     for y in 0..10 {
         browser.point_at((place.0, place.1 - 54.0 + 12.0 * f64::from(y)));

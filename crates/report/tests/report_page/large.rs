@@ -1,4 +1,4 @@
-//! Pages of very many allocations.
+//! Pages with very many allocations.
 
 use sublet_report::{Snapshot, Vector};
 
@@ -6,7 +6,7 @@ use crate::browser::Browser;
 use crate::data::Program;
 use crate::{browser_or_return, open};
 
-/// Milliseconds from the start of loading until everything was painted, as the page itself has measured.
+/// Returns the milliseconds from loading to painting, as the page measured them.
 fn drawn_in(browser: &mut Browser) -> f64 {
     let text = browser.eval("document.documentElement.dataset.drawnIn");
     text.as_str().unwrap().parse().unwrap()
@@ -35,7 +35,7 @@ fn ten_thousand_allocations_are_drawn_in_less_than_two_seconds() {
     println!("10,000 allocations: {time} ms");
     assert!(time < 2000.0, "{time} ms");
     assert_eq!(browser.text("#figure-allocations .value"), "10,000");
-    // All of it is painted, and can be searched at once.
+    // Everything is painted and can be searched at once.
     assert_eq!(
         browser.eval("[...document.querySelectorAll('.vector canvas')].every((c) => c.width > 300)"),
         true
@@ -50,7 +50,7 @@ fn ten_thousand_allocations_are_drawn_in_less_than_two_seconds() {
 fn a_hundred_thousand_allocations_are_still_shown() {
     let mut browser = browser_or_return!("a_hundred_thousand_allocations_are_still_shown");
     let mut snapshot = many(10_000).snapshot();
-    // Ten times the same, as pools.
+    // Ten copies of the vector, as pools.
     let vector: Vector = snapshot.vectors.iter().find(|vector| !vector.blocks.is_empty()).unwrap().clone();
     for pool in 0..9 {
         let mut vector = vector.clone();
@@ -91,7 +91,7 @@ fn thousands_of_blocks_are_painted_when_they_come_near() {
     let all = "document.querySelectorAll('.vector canvas').length";
     let (some, all) = (browser.eval(painted).as_u64().unwrap(), browser.eval(all).as_u64().unwrap());
     assert!(some < all, "{some} of {all} canvases are in memory");
-    // The last of them is painted once it is in sight.
+    // The last of them is painted when it scrolls into view.
     browser.eval("window.last = [...document.querySelectorAll('.vector canvas')].filter((c) => c.width <= 300).pop(); last.scrollIntoView()");
     browser.wait_for("last.width > 300");
     browser.assert_silent();

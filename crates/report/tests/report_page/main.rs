@@ -1,10 +1,9 @@
 //! The page of `sublet_report` in a headless browser. It loads without a message on the console and without another
-//! file. Its figures are those of the snapshot. Search, pointer and comparison work. It draws 10,000 allocations in
-//! time.
+//! file. Its figures match the snapshot. Search, pointer and comparison work. It draws 10,000 allocations in time.
 //!
-//! Needs Chromium (`SUBLET_BROWSER` names another one of its kind). Without it the tests say so and pass; with
-//! `SUBLET_REQUIRE_VULKAN=1`, where everything has to be installed, they fail then. The pages, and pictures of them,
-//! stay in `target/tmp/report_page`.
+//! The tests need Chromium (`SUBLET_BROWSER` names another browser of its kind). Without it the tests print a message
+//! and pass. With `SUBLET_REQUIRE_VULKAN=1` they fail instead. The pages, and pictures of them, stay in
+//! `target/tmp/report_page`.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::unwrap_used,
@@ -25,7 +24,7 @@ mod widths;
 use browser::Browser;
 use sublet_report::{Page, Snapshot};
 
-/// A browser with the page of this snapshot. Without a browser the test ends here.
+/// Opens a browser with the page of this snapshot, or returns from the test if there is none.
 #[macro_export]
 macro_rules! browser_or_return {
     ($test:expr) => {

@@ -1,4 +1,4 @@
-//! Names that look like something else are names.
+//! Names that look like markup are shown as text.
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, MemoryUsage};
@@ -52,12 +52,12 @@ fn names_are_shown_as_text_whatever_they_look_like() {
             assert!(shown.contains(&(*text).to_owned()), "{text} in {table}: {shown:?}");
         }
     }
-    // Each can be searched for by a click on it, and is found.
+    // Each name can be clicked to search for it, and is found.
     for at in 1..=HOSTILE.len() {
         browser.click(&format!("#by-name tbody tr:nth-child({at}) button"));
         assert!(browser.text("#found b").starts_with("1 match"), "{}", browser.text("#found"));
     }
-    // Nothing of it has become an element.
+    // No name became an element.
     for selector in ["img", "b b", "main script", "h1 *", "#device *"] {
         assert!(!browser.is_visible(selector), "{selector}");
     }
@@ -71,7 +71,7 @@ fn names_are_shown_as_text_whatever_they_look_like() {
 fn markup_that_gets_in_after_all_does_not_run() {
     let mut browser = browser_or_return!("markup_that_gets_in_after_all_does_not_run");
     let html = Page::new(&Program::new().snapshot()).to_html();
-    // As if the data were written without care.
+    // Simulates data that was written without escaping.
     let broken = html
         .replace("<main", "<script>document.title = 'broken into'</script><img src=x onerror=alert(1)><main");
     browser.open("markup-that-got-in", &broken);

@@ -1,4 +1,4 @@
-//! The search box: what it finds, what it counts, and what fades.
+//! The search box: its matches, its counts, and the faded chunks.
 
 use sublet_report::{Located, Snapshot};
 
@@ -7,7 +7,7 @@ use crate::data::{Program, grouped};
 use crate::figures::{show_all, values};
 use crate::{browser_or_return, open};
 
-/// Count and bytes of the matches, as the page shows them; `None` while nothing is searched.
+/// Returns count and bytes of the matches as shown; `None` without a search.
 fn found(browser: &mut Browser) -> Option<String> {
     let text = browser.text("#found");
     (!text.is_empty()).then_some(text)
@@ -22,7 +22,7 @@ fn expect(browser: &mut Browser, snapshot: &Snapshot, query: &str, matches: impl
     assert!(text.starts_with(word), "{query}: {text}, not {word}");
     let bytes = grouped(sizes.iter().sum());
     assert!(text.contains(&format!("({bytes} bytes)")), "{query}: {text}, not {bytes}");
-    // The same ones are in the list.
+    // The list shows the same matches.
     show_all(browser, "matches");
     let mut listed: Vec<u64> =
         values(browser, "matches").iter().map(|row| row[1].parse::<u64>().unwrap()).collect();
@@ -110,7 +110,7 @@ fn keys_reach_the_search_and_leave_it() {
     assert!(found(&mut browser).is_some());
     browser.press("Escape");
     assert_eq!(found(&mut browser), None);
-    // A row of a table of sums searches for what it sums.
+    // A row of a table of sums searches for its group.
     browser.click("#by-name tbody tr:first-child button");
     assert!(found(&mut browser).is_some());
     let query = browser.eval("document.getElementById('search').value");

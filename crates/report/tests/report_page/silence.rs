@@ -1,10 +1,10 @@
-//! Tests the tests: they notice messages on the console and requests for files.
+//! Checks the tests themselves: they notice messages on the console and requests for files.
 
 use sublet_report::{Page, Snapshot};
 
 use crate::browser_or_return;
 
-/// A page of nothing, with this put in front of its script's last call.
+/// Returns an empty page with this code before its script's last call.
 fn with(code: &str) -> String {
     let html = Page::new(&Snapshot::default()).to_html();
     let (head, tail) = html.rsplit_once("run();").unwrap();
@@ -29,7 +29,7 @@ fn a_page_that_complains_is_heard() {
         ),
     ] {
         browser.open(&format!("complains-{name}"), &with(code));
-        // What comes a moment later belongs to it as well.
+        // A delayed message counts too.
         std::thread::sleep(std::time::Duration::from_millis(50));
         let complaints = browser.complaints();
         match complaint {
@@ -39,7 +39,7 @@ fn a_page_that_complains_is_heard() {
             }
         }
     }
-    // Without its policy the page could ask for files, and that would be heard too.
+    // Without its policy the page could request files. The tests would notice that too.
     let open =
         with("fetch('file:///other.json').catch(() => {})").replace("default-src 'none'", "default-src *");
     browser.open("complains-file", &open.replace("script-src", "connect-src file: *; script-src"));

@@ -4,10 +4,10 @@ use crate::browser::Browser;
 use crate::data::Program;
 use crate::{browser_or_return, open};
 
-/// As a phone, a tablet, a laptop and a desk have them, and 15 less: a scroll bar.
+/// Widths of a phone, a tablet, a laptop and a desktop, and 15 pixels less for a scroll bar.
 const WIDTHS: [u32; 8] = [385, 400, 785, 800, 1265, 1280, 1905, 1920];
 
-/// Figures in each row of the sums.
+/// Returns the number of figures in each row of the sums.
 fn rows(browser: &mut Browser) -> Vec<usize> {
     let tops =
         browser.eval("[...document.querySelectorAll('.figure')].map((e) => e.getBoundingClientRect().top)");
@@ -15,7 +15,7 @@ fn rows(browser: &mut Browser) -> Vec<usize> {
     tops.chunk_by(|a, b| a == b).map(<[f64]>::len).collect()
 }
 
-/// What sticks out of the window, or out of a box that would have to be scrolled sideways.
+/// Elements that overflow the window, or a box that would scroll sideways.
 const OUTSIDE: &str = "(() => {
   const width = document.documentElement.clientWidth;
   const out = [...document.querySelectorAll('body *:not(.skip)')].filter((e) => e.getBoundingClientRect().right > width + 0.5);
@@ -23,7 +23,7 @@ const OUTSIDE: &str = "(() => {
   return [...out, ...scrolled].map((e) => `${e.tagName} ${e.id} ${e.className} ${e.textContent.slice(0, 40)}`);
 })()";
 
-/// Words of cells that are broken: the texts of the page itself, and names that are short.
+/// Broken words in cells: texts of the page itself, and short names.
 const BROKEN: &str = "[...document.querySelectorAll('td bdi, td span, th button')].flatMap((e) => [...e.childNodes]).filter((e) => {
   if (e.nodeType !== Node.TEXT_NODE) return false;
   return [...e.data.matchAll(/\\S+/g)].some((word) => {
@@ -57,7 +57,7 @@ fn every_width_shows_all_of_it() {
     browser.assert_silent();
 }
 
-/// A window that was made narrower shows what one that always was does.
+/// A narrowed window shows the same as one that was always narrow.
 #[test]
 fn a_window_may_become_narrower() {
     let mut browser = browser_or_return!("a_window_may_become_narrower");
