@@ -1,4 +1,4 @@
-//! The answer of a subcommand, and the one place that prints.
+//! The result of a subcommand. Only this module prints.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -14,13 +14,13 @@ pub(crate) struct Answer {
     text: String,
     /// `None` if the text is the document.
     document: Option<Value>,
-    /// Whether the text is a file, for a pipe and not for a terminal.
+    /// True if the text is a file, which must not go to a terminal.
     is_file: bool,
     code: u8,
 }
 
 impl Answer {
-    /// `format` says what kind of document it is; `content` is an object, which its members are added to.
+    /// Creates an answer. `format` names the kind of document, and the members of the object `content` are added to it.
     pub(crate) fn new(format: &str, version: u32, text: String, content: &impl Serialize) -> Self {
         let mut document = json!({ "format": format, "version": version });
         let content = serde_json::to_value(content).unwrap_or_default();
@@ -30,19 +30,19 @@ impl Answer {
         Self { text, document: Some(document), is_file: false, code: 0 }
     }
 
-    /// An answer of which an expectation does not hold.
+    /// Marks the answer as one with a failed expectation.
     pub(crate) fn differs(mut self, differs: bool) -> Self {
         self.code = if differs { DIFFERS } else { 0 };
         self
     }
 
-    /// An answer whose text is a file.
+    /// Marks the text as a file.
     pub(crate) fn file(mut self) -> Self {
         self.is_file = true;
         self
     }
 
-    /// An answer that is a document in JSON of its own, which is printed in either case.
+    /// Creates an answer that is a JSON document of its own. It is printed with and without `--json`.
     pub(crate) fn document(text: String) -> Self {
         Self { text, document: None, is_file: false, code: 0 }
     }
@@ -65,7 +65,7 @@ fn ended(printed: io::Result<()>, code: u8) -> ExitCode {
     }
 }
 
-/// Makes names harmless: they come from elsewhere, and some would be commands to a terminal.
+/// Returns true for characters to replace in names: names are untrusted, and some characters control a terminal.
 fn is_unwanted(character: char) -> bool {
     is_command(character) && !matches!(character, '\n' | '\r' | '\t')
 }
@@ -74,7 +74,7 @@ fn without_commands(text: &str) -> String {
     text.replace(is_unwanted, "\u{FFFD}")
 }
 
-/// Writes to standard output. A closed pipe, as `head` leaves after ten lines, is no error.
+/// Writes to standard output. A closed pipe is not an error: `head` closes it after ten lines.
 fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -87,7 +87,7 @@ fn print_document(document: &Value) -> io::Result<()> {
     print_json(&serde_json::to_string_pretty(document).unwrap_or_default())
 }
 
-/// Prints JSON with an end of line. Unwanted characters can only be in its strings, where an escape means the same.
+/// Prints JSON with a line break. Unwanted characters occur only in its strings, so they can be escaped.
 fn print_json(json: &str) -> io::Result<()> {
     let mut printed = String::with_capacity(json.len() + 1);
     for character in json.trim_end().chars() {
@@ -106,7 +106,7 @@ pub(crate) fn complain(line: &str) {
 }
 
 impl Failure {
-    /// Says what went wrong, with all its causes: on standard error, and as a document where documents are expected.
+    /// Prints an error with all its causes on standard error, and as a document with `--json`.
     pub(crate) fn print(&self, json: bool) -> ExitCode {
         complain(&format!("sublet: {}", self.chain()));
         if json {
@@ -116,14 +116,14 @@ impl Failure {
     }
 }
 
-/// An error as a document.
+/// Prints an error as a document.
 fn print_error(what: &str, why: &[String], code: u8) {
     let error = json!({ "what": what, "why": why, "exit_code": code });
     // If this fails, there is nowhere left to report it.
     let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
 }
 
-/// Help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or an error in the arguments.
 pub(crate) fn print_usage(told: &clap::Error, json: bool) -> ExitCode {
     let text = told.render().to_string();
     if !told.use_stderr() {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::failure::EXIT_CODES;
 
-/// What a device's memory is like, what an allocator made of it, and what changed.
+/// Inspects device memory, memory maps and recordings of allocators.
 #[derive(Parser)]
 #[command(name = "sublet", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
@@ -16,13 +16,13 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Shows devices: heaps, memory types, limits, and which memory Sublet would choose for what
+    /// Shows devices: heaps, memory types, limits, and the memory that Sublet chooses for each usage
     #[command(after_help = DEVICES)]
     Devices(Devices),
     /// Turns a memory map into a page, a picture, a trace or text
     #[command(after_help = REPORT)]
     Report(Report),
-    /// Makes again what a recorded program asked for, and measures it
+    /// Replays the requests of a recorded program, and measures them
     #[command(after_help = REPLAY)]
     Replay(Replay),
     /// Compares two memory maps, or two replays
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Profile(Profile),
 }
 
-/// Examples, and what is said below all of them.
+/// Examples, and the text below all of them.
 macro_rules! examples {
     ($examples:literal) => {
         concat!(
@@ -91,7 +91,7 @@ Examples:
   sublet profile --device sim:arm-mali-g52 -o mali.json"
 );
 
-/// What a device may be called, and which one it is where none is named.
+/// The forms of a device's name, and the default device.
 macro_rules! device_help {
     ($otherwise:literal) => {
         concat!(
@@ -116,9 +116,9 @@ pub(crate) struct Devices {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One page for a browser, with everything in it
+    /// One self-contained page for a browser
     Html,
-    /// A picture
+    /// An SVG picture
     Svg,
     /// For ui.perfetto.dev and chrome://tracing
     Perfetto,
@@ -133,16 +133,16 @@ pub(crate) struct Report {
     /// The map: Sublet's JSON, or VMA's
     #[arg(value_name = "MAP", required_unless_present = "trace", conflicts_with = "trace")]
     pub(crate) map: Option<PathBuf>,
-    /// Instead of a map: a recorded program, replayed on the simulated device
+    /// A recorded program to replay on the simulated device, instead of a map
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Where in the trace: `peak`, which it is by default, `end`, a frame's number, or a percentage such as 50%
+    /// The moment in the trace: `peak` (default), `end`, the number of a frame, or a percentage such as 50%
     #[arg(long, value_name = "WHEN")]
     pub(crate) at: Option<String>,
-    /// Of a trace that is damaged, or was never ended: what is whole
+    /// Reads the intact part of a trace that is damaged or was never ended
     #[arg(long)]
     pub(crate) partial: bool,
-    /// How much of the machine's memory the simulated device may take for what the trace maps, in MiB; else half of it
+    /// The most memory of this machine that the simulated device may use for the trace, in MiB; else half of it
     #[arg(long, value_name = "MIB")]
     pub(crate) memory_limit: Option<u64>,
     /// An earlier map to compare with, on a page or in tables
@@ -151,37 +151,37 @@ pub(crate) struct Report {
     /// The file to write; else standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// What to write; else the output file's ending says it, else it is text
+    /// The format; else that of the output file's extension, else text
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// The report's title
     #[arg(long)]
     pub(crate) title: Option<String>,
-    /// Prints one JSON document: the figures, and where the report was written
+    /// Prints one JSON document: the figures, and the path of the report
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// What was recorded
+    /// The recording
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
     #[arg(long, value_name = "DEVICE", help = device_help!("the one of the trace, simulated"))]
     pub(crate) device: Option<String>,
-    /// Of a trace that is damaged, or was never ended: what is whole
+    /// Reads the intact part of a trace that is damaged or was never ended
     #[arg(long)]
     pub(crate) partial: bool,
-    /// How much of the machine's memory the simulated device may take for what the trace maps, in MiB; else half of it
+    /// The most memory of this machine that the simulated device may use for the trace, in MiB; else half of it
     #[arg(long, value_name = "MIB")]
     pub(crate) memory_limit: Option<u64>,
-    /// A result of `replay --json`: what is not as there is an error
+    /// A result of `replay --json`: any difference from it is an error
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
     /// Writes the memory map at the end to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
-    /// No progress bar, also on a terminal
+    /// Hides the progress bar, even on a terminal
     #[arg(long)]
     pub(crate) no_progress: bool,
     /// Prints one JSON document
@@ -197,7 +197,7 @@ pub(crate) struct Compare {
     /// Another of the same kind
     #[arg(value_name = "NOW")]
     pub(crate) now: PathBuf,
-    /// Ends with exit code 1 if reserved or used bytes, or blocks, grew by more than so many percent
+    /// Ends with exit code 1 if reserved bytes, used bytes or blocks grew by more than this many percent
     #[arg(long, value_name = "PERCENT")]
     pub(crate) fail_above: Option<f64>,
     /// Prints one JSON document
@@ -212,7 +212,7 @@ pub(crate) struct Profile {
     /// The file to write; else standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Prints one JSON document: the profile, or where it was written
+    /// Prints one JSON document: the profile, or its path
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,11 +1,11 @@
-//! Numbers before and now, and which changes are for the worse.
+//! Pairs of numbers, before and now, and the detection of regressions.
 
 use serde::Serialize;
 
 use crate::table::Table;
 use crate::text::{bytes, count};
 
-/// What a number is of.
+/// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Unit {
@@ -33,7 +33,7 @@ pub(crate) struct Change {
     pub(crate) now: u64,
     /// `null` if the number was 0 before.
     pub(crate) growth_percent: Option<f64>,
-    /// Whether growth counts as one for the worse: memory does, time is too noisy.
+    /// True if growth counts as a regression. It does for memory; time is too noisy.
     pub(crate) judged: bool,
 }
 
@@ -50,17 +50,17 @@ impl Change {
         }
     }
 
-    /// The same number, which is not judged.
+    /// Excludes the number from the detection of regressions.
     pub(crate) fn unjudged(self) -> Self {
         Self { judged: false, ..self }
     }
 
-    /// Whether it grew by more than `percent`.
+    /// Returns true if it grew by more than `percent`.
     pub(crate) fn is_above(&self, percent: f64) -> bool {
         self.judged && self.growth_percent.map_or(self.now > 0, |growth| growth > percent)
     }
 
-    /// The cells of a row after the name: before, now, by how much, and by how many percent.
+    /// Returns the cells of a row after the name: before, now, difference, and difference in percent.
     pub(crate) fn cells(&self) -> [String; 4] {
         let difference = self.unit.text(self.now.abs_diff(self.before));
         let sign = match self.now.cmp(&self.before) {
@@ -78,7 +78,7 @@ impl Change {
     }
 }
 
-/// The change in percent; `None` from 0 to another number. Exact in the digits that are printed.
+/// Returns the change in percent, exact in the digits that are printed. `None` from 0 to another number.
 fn growth(before: u64, now: u64) -> Option<f64> {
     if before == now {
         return Some(0.0);
@@ -86,13 +86,13 @@ fn growth(before: u64, now: u64) -> Option<f64> {
     if before == 0 {
         return None;
     }
-    // In thousandths of a percent, so that no conversion loses what counts.
+    // In thousandths of a percent, so that the conversion keeps all printed digits.
     let thousandths = u128::from(now.abs_diff(before)) * 100_000 / u128::from(before);
     let percent = f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0;
     Some(if now < before { -percent } else { percent })
 }
 
-/// The changes as a table.
+/// Returns the changes as a table.
 pub(crate) fn table(changes: &[Change]) -> String {
     let mut table = Table::new(&["", ">before", ">now", ">change", ">"]);
     for change in changes {

@@ -20,7 +20,8 @@ pub(crate) struct Choices {
 struct Row {
     usage: String,
     host_access: &'static str,
-    /// For each resource, memory types in the order in which they are tried; `null` if the device has no such resource.
+    /// For each resource, memory types in the order in which they are tried; `null` if the device does not support the
+    /// resource.
     types: Vec<Option<Vec<u32>>>,
 }
 
@@ -29,7 +30,7 @@ enum Resource {
     Image(vk::Format, vk::ImageUsageFlags),
 }
 
-/// What programs allocate most.
+/// The most common resources.
 fn resources() -> [(&'static str, Resource); 6] {
     use vk::{BufferUsageFlags as Buffer, ImageUsageFlags as Image};
     let color = vk::Format::R8G8B8A8_UNORM;
@@ -64,7 +65,7 @@ const USAGES: &[MemoryUsage] = &[
     MemoryUsage::Unknown,
 ];
 
-/// Host access, which only the three `Auto` usages look at.
+/// Host access, which only the three `Auto` usages take into account.
 fn accesses() -> [(&'static str, AllocationCreateFlags); 5] {
     use AllocationCreateFlags as Flags;
     let instead = Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD;
@@ -82,7 +83,7 @@ fn is_auto(usage: MemoryUsage) -> bool {
 }
 
 impl Choices {
-    /// Asks an allocator on the device, as most programs make one: without AMD's device-coherent memory.
+    /// Queries an allocator on the device, created as in most programs: without AMD's device-coherent memory.
     pub(crate) fn of(device: &Opened<'_>) -> Result<Self, Failure> {
         let without = AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY;
         device.with_allocator(without, |allocator| Self::ask(device, allocator))
@@ -103,7 +104,7 @@ impl Choices {
         Self { resources: resources.iter().map(|(name, _)| *name).collect(), rows }
     }
 
-    /// The rows to print: a usage for which host access makes no difference has one.
+    /// Returns the rows to print. A usage has one row if host access makes no difference.
     fn rows_with_access(&self) -> Vec<(&Row, &'static str)> {
         let mut rows = Vec::new();
         for usage in self.rows.chunk_by(|one, other| one.usage == other.usage) {

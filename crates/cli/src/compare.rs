@@ -1,4 +1,4 @@
-//! `sublet compare`: two memory maps, or two replays, side by side.
+//! `sublet compare`: compares two memory maps, or two replays.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::replay::Outcome;
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count, pool};
 
-/// The most names and allocations that are listed; the rest is summed up.
+/// Maximum number of names and allocations in a list. The rest is only counted.
 const LONGEST: usize = 20;
 
 /// The kind of document in a file.
@@ -31,7 +31,7 @@ struct Document<'a> {
     kind: &'static str,
     changes: &'a [Change],
     fail_above: Option<f64>,
-    /// The names of the changes that are above.
+    /// The names of the changes above the limit.
     above: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<&'a Comparison<'a>>,
@@ -108,7 +108,7 @@ fn answer(
     Answer::new("sublet-comparison", 1, text, &document).differs(failed)
 }
 
-/// The sums of two maps.
+/// Returns the sums of two maps.
 pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<Change> {
     vec![
         Change::new("reserved", Unit::Bytes, before.block_bytes, now.block_bytes),
@@ -118,7 +118,7 @@ pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<Change> {
     ]
 }
 
-/// The parts of the sums: heaps, vectors, names, allocations.
+/// Returns tables of heaps, vectors, names and allocations.
 pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     let mut text = String::new();
     let heaps = comparison.heaps.iter().enumerate().flat_map(|(heap, sums)| {
@@ -172,7 +172,7 @@ fn name(name: &NameChange) -> Option<Change> {
     (name.bytes_before != name.bytes_now || name.count_before != name.count_now).then_some(change)
 }
 
-/// Allocations as a table, the largest first.
+/// Returns allocations as a table, the largest first.
 fn allocations(title: &str, found: &[Located<'_>]) -> String {
     if found.is_empty() {
         return String::new();
@@ -187,7 +187,7 @@ fn allocations(title: &str, found: &[Located<'_>]) -> String {
         + &and_more(found.len(), LONGEST, "allocations")
 }
 
-/// A row for each allocation.
+/// Returns a row for each allocation.
 pub(crate) fn listed(found: &[Located<'_>]) -> String {
     let mut table = Table::new(&[">size", "kind", ">type", ">pool", ">block", "name", "caller"]);
     for found in found {

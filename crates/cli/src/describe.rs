@@ -14,7 +14,7 @@ use crate::vulkan::Physical;
 /// A device. Sizes are in bytes.
 #[derive(Serialize)]
 pub(crate) struct Description {
-    /// What `--device` takes.
+    /// The value for `--device`.
     pub(crate) device: String,
     pub(crate) name: String,
     #[serde(rename = "type")]
@@ -55,21 +55,21 @@ pub(crate) struct Limits {
     pub(crate) min_memory_map_alignment: usize,
 }
 
-/// An extension that Sublet makes use of.
+/// An extension that Sublet uses.
 #[derive(Serialize)]
 pub(crate) struct Extension {
     pub(crate) name: &'static str,
     pub(crate) what_for: &'static str,
-    /// The device has it: as an extension, or because its version of Vulkan has it.
+    /// True if the device supports it, as an extension or through its Vulkan version.
     pub(crate) there: bool,
-    /// The version of Vulkan that has it in its core, if any, and the device is of that version.
+    /// The Vulkan version that promoted it to core, if the device has that version.
     pub(crate) core: Option<&'static str>,
 }
 
-/// The minor version of Vulkan 1 that has an extension in its core, and its name.
+/// The minor version of Vulkan 1 that promoted an extension to core, and its name.
 type Core = Option<(u32, &'static str)>;
 
-/// The extensions, the version of Vulkan that has each in its core, and what Sublet does with it.
+/// The extensions, the Vulkan version that promoted each to core, and Sublet's use of it.
 const EXTENSIONS: &[(&str, Core, &str)] = &[
     (
         "VK_KHR_get_memory_requirements2",
@@ -101,7 +101,7 @@ const EXTENSIONS: &[(&str, Core, &str)] = &[
 ];
 
 impl Description {
-    /// Asks a device. `called` is what `--device` takes.
+    /// Describes a device. `called` is the value for `--device`.
     pub(crate) fn of(called: String, physical: &Physical<'_>) -> Result<Self, Failure> {
         let (properties, memory) = (physical.properties(), physical.memory());
         let (budgets, more) = (physical.budgets()?, physical.more()?);
@@ -151,7 +151,7 @@ impl Description {
         })
     }
 
-    /// The whole description as tables.
+    /// Returns the description as tables.
     pub(crate) fn text(&self) -> String {
         let mut text = heading(&format!("{}: {}", self.device, self.name)).trim_start().to_owned();
         text += &format!("  {}, Vulkan {}", self.kind, self.api_version);

@@ -1,4 +1,4 @@
-//! `sublet devices`: the devices, and the memory that Sublet would choose on each.
+//! `sublet devices`: lists devices, and the memory that Sublet chooses on each.
 
 use serde::Serialize;
 use sublet::sim::Gpu;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
     } else {
         match all_of_drivers() {
             Ok(found) => devices = found,
-            // A request for the simulated devices as well succeeds without a driver.
+            // With `--sim`, the command succeeds without a driver.
             Err(failure) if arguments.sim => complain(&format!("sublet: {}", failure.chain())),
             Err(failure) => return Err(failure),
         }
@@ -56,14 +56,14 @@ fn all_of_drivers() -> Result<Vec<Description>, Failure> {
     devices.iter().enumerate().map(|(number, physical)| whole(number.to_string(), *physical)).collect()
 }
 
-/// A device with what would be chosen on it.
+/// Returns a device with its memory choices.
 fn whole(called: String, physical: Physical<'_>) -> Result<Description, Failure> {
     let mut description = Description::of(called, &physical)?;
     description.choices = Some(Choices::of(&physical.open()?)?);
     Ok(description)
 }
 
-/// One line for each.
+/// Returns one line per device.
 fn list(devices: &[Description]) -> String {
     let mut table = Table::new(&["device", "name", "type", "Vulkan", "heaps", ">types", ">granularity"]);
     for device in devices {

@@ -1,19 +1,19 @@
-//! Why a subcommand fails, and the exit codes.
+//! Errors of subcommands, and the exit codes.
 
 use std::error::Error;
 
-/// An expectation does not hold: `compare --fail-above`, `replay --expect`.
+/// An expectation failed: `compare --fail-above`, `replay --expect`.
 pub(crate) const DIFFERS: u8 = 1;
-/// Wrong use. It is clap's code, too.
+/// Wrong usage. clap has the same code.
 pub(crate) const USAGE: u8 = 2;
-/// A file cannot be read or written, or is damaged, or is of another kind.
+/// A file cannot be read or written, is damaged, or has another format.
 pub(crate) const FILE: u8 = 3;
-/// No such device, or no Vulkan at all.
+/// The device does not exist, or there is no Vulkan.
 pub(crate) const NO_DEVICE: u8 = 4;
-/// The driver of the device refuses a request.
+/// The driver rejected a request.
 pub(crate) const DRIVER: u8 = 5;
 
-/// The text of the help about them.
+/// Their description in the help.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  fine
@@ -23,13 +23,13 @@ Exit codes:
   4  no such device, or no Vulkan at all
   5  the device's driver refuses what is asked of it";
 
-/// An error with the code that the program ends with.
+/// An error with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) what: String,
     pub(crate) source: Option<Box<dyn Error>>,
     pub(crate) code: u8,
-    /// What may help.
+    /// Advice for the user.
     hint: Option<String>,
 }
 
@@ -58,18 +58,18 @@ impl Failure {
         Self::new(DRIVER, what, Some(source.into()))
     }
 
-    /// The message with advice, for people.
+    /// Adds advice for the user.
     pub(crate) fn hint(self, hint: String) -> Self {
         Self { hint: Some(hint), ..self }
     }
 
-    /// The causes, the nearest first.
+    /// Returns the causes, the nearest first.
     pub(crate) fn causes(&self) -> Vec<String> {
         let first = self.source.as_deref();
         std::iter::successors(first, |&cause| cause.source()).map(ToString::to_string).collect()
     }
 
-    /// The whole message in one line.
+    /// Returns the whole message in one line.
     pub(crate) fn chain(&self) -> String {
         let mut chain = self.what.clone();
         for cause in self.causes() {

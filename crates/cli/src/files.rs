@@ -1,4 +1,4 @@
-//! Files, read and written whole.
+//! Reading and writing of whole files.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written(path, text).map_err(|error| Failure::file(format!("{} cannot be written", path.display()), error))
 }
 
-/// Writes a file. An existing file is replaced once the new one is whole. A pipe or a device is written to directly.
+/// Writes a file. Replaces an existing file only after the new one is complete. Writes directly to a pipe or a device.
 fn written(path: &Path, text: &str) -> io::Result<()> {
     let is_file = fs::symlink_metadata(path).map_or(true, |there| there.is_file());
     let Some(name) = path.file_name().filter(|_| is_file) else { return fs::write(path, text) };
@@ -36,7 +36,7 @@ fn written(path: &Path, text: &str) -> io::Result<()> {
     part.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(part);
     fs::write(&part, text).and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
-        // It may not even be there.
+        // The partial file may not exist.
         let _ = fs::remove_file(&part);
     })
 }

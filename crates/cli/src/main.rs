@@ -1,6 +1,6 @@
-//! `sublet`: what a device's memory is like, what an allocator made of it, and what changed.
+//! `sublet`: inspects device memory, memory maps and recordings of allocators.
 //!
-//! Each subcommand is a file; each gives an [`Answer`](answer::Answer), and `main` alone prints.
+//! Each subcommand is one file and returns an [`Answer`](answer::Answer). Only `main` prints it.
 #![deny(unsafe_code, clippy::print_stdout, clippy::print_stderr)]
 
 mod answer;
@@ -45,7 +45,7 @@ fn run(command: &Command) -> Result<Answer, Failure> {
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Help and version are no errors: clap tells them apart by their exit code.
+        // clap reports help and version as errors with exit code 0.
         Err(told) => return answer::print_usage(&told, std::env::args_os().any(|word| word == "--json")),
     };
     let json = arguments.command.json();

@@ -13,7 +13,7 @@ pub(crate) fn read(path: &Path) -> Result<Snapshot, Failure> {
     parse(path, &text)
 }
 
-/// The same, of a text that was read already.
+/// Same for a text that was read already.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Snapshot, Failure> {
     Snapshot::from_json(text).map_err(|error: ReadSnapshotError| {
         Failure::file(format!("{} cannot be read as a memory map", path.display()), error)

@@ -1,4 +1,4 @@
-//! The part of a replay's result that is the same on every run, as JSON.
+//! The part of a replay's result that is equal on every run, as JSON.
 
 use serde_json::{Map, Value, json};
 use sublet::trace::{CallKind, Extremes, Footprint, ReplayReport};
@@ -21,7 +21,7 @@ fn extremes(found: &Extremes) -> Value {
     })
 }
 
-/// All but the times.
+/// Returns everything except the times.
 pub(crate) fn result(report: &ReplayReport) -> Value {
     let mut calls = Map::new();
     for kind in CallKind::ALL {
@@ -45,7 +45,7 @@ pub(crate) fn result(report: &ReplayReport) -> Value {
         "free_ranges": report.free_ranges.count,
         "free_bytes": report.free_ranges.bytes,
         "largest_free": report.free_ranges.largest_bytes,
-        // Numbers of JSON end at 2^53.
+        // A string, because numbers of JSON are exact only up to 2^53.
         "placements": format!("{:#018x}", report.placements),
     })
 }

@@ -13,21 +13,21 @@ use crate::progress::Progress;
 use crate::select::{Choice, limited};
 use crate::vulkan::{Opened, Physical};
 
-/// The moment of a replay that is shown.
+/// The moment of a replay to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
-    /// When the most memory was reserved; among several such moments, the one with the most in use.
+    /// When the most memory is reserved. Of several such moments, the one with the most in use.
     Peak,
     /// After the last event.
     End,
     /// When this frame begins.
     Frame(u32),
-    /// After so many thousandths of the events.
+    /// After this many thousandths of the events.
     PerMille(u32),
 }
 
 impl Moment {
-    /// Reads `--at`.
+    /// Parses `--at`.
     pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
         let wrong = || {
             Failure::usage(format!("--at takes peak, end, a frame's number, or a percentage, not {said:?}"))
@@ -43,7 +43,7 @@ impl Moment {
     }
 }
 
-/// Reads percent with one digit of tenths at most, from 0 to 100.
+/// Parses percent from 0 to 100 with at most one decimal.
 fn per_mille(percent: &str) -> Option<u32> {
     let (whole, tenths) = percent.split_once('.').unwrap_or((percent, "0"));
     let (whole, tenths) = match tenths.len() {
@@ -53,7 +53,7 @@ fn per_mille(percent: &str) -> Option<u32> {
     whole.checked_mul(10)?.checked_add(tenths).filter(|&all| all <= 1000)
 }
 
-/// Reads a trace; with `partial`, the part of it that is whole.
+/// Reads a trace. With `partial`, reads its intact part.
 pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     let bytes = files::read(path)?;
     let wrong = |error| Failure::file(format!("{} cannot be read as a trace", path.display()), error);
@@ -77,7 +77,7 @@ pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     Ok(prefix.trace)
 }
 
-/// Gives a device like the recorded one, or the one that was chosen, to a closure; for the limit see [`limited`].
+/// Passes the chosen device, or one like the recorded one, to a closure. [`limited`] describes the limit.
 pub(crate) fn on_device<R>(
     trace: &Trace,
     choice: Option<&Choice>,
@@ -93,10 +93,10 @@ pub(crate) fn on_device<R>(
     }
 }
 
-/// What maps show besides names. Callers are left out: they would be lines of the replay.
+/// The tracking of a replay besides names. Callers would be lines of the replay.
 const SHOWN: Tracking = Tracking::USER_DATA;
 
-/// Replays all of it, and takes a picture of what the program left.
+/// Replays everything, and takes a snapshot of what the program left.
 pub(crate) fn whole(
     trace: &Trace,
     device: &Opened<'_>,
@@ -116,7 +116,7 @@ pub(crate) fn whole(
     })
 }
 
-/// A picture of the allocator at a moment; `None` if there is no such frame.
+/// Takes a snapshot of the allocator at a moment. `None` if there is no such frame.
 pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<Option<Snapshot>, Failure> {
     let count = trace.records.len();
     let events = match at {
@@ -136,7 +136,7 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
     })
 }
 
-/// The count of events after which the most memory is reserved; among several, the one with the most in use.
+/// Returns the number of events after which the most memory is reserved. Of several, the one with the most in use.
 fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
     device.with_allocator_like(&trace.header, Tracking::empty(), |allocator| {
         let mut replay = Replay::new(trace, allocator);

@@ -1,4 +1,4 @@
-//! `sublet profile`: a device, measured, for the simulated device to pose as.
+//! `sublet profile`: measures a device for the simulated device.
 
 use serde_json::json;
 

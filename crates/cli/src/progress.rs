@@ -1,13 +1,13 @@
-//! A progress bar on standard error, if that is a terminal.
+//! A progress bar on standard error, if it is a terminal.
 
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Events between two looks at the clock.
+/// Number of events between two reads of the clock.
 const STRIDE: u64 = 512;
 
-/// The bar; without a terminal it does nothing.
+/// The bar. Without a terminal it does nothing.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     events: std::cell::Cell<u64>,

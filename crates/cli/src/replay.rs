@@ -1,4 +1,4 @@
-//! `sublet replay`: makes the requests of a recorded program again, and measures them.
+//! `sublet replay`: replays the requests of a recorded program, and measures them.
 
 use serde_json::{Map, Value, json};
 use sublet::trace::{CallKind, Latencies, ReplayReport};
@@ -15,11 +15,11 @@ use crate::select::Choice;
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count};
 
-/// The format that the document of `--json` names.
+/// The value of `format` in the `--json` document.
 pub(crate) const FORMAT: &str = "sublet-replay";
 const VERSION: u32 = 1;
 
-/// The most differences that are listed; the rest is summed up.
+/// Maximum number of listed differences. The rest is only counted.
 const LONGEST: usize = 20;
 
 pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
     Ok(Answer::new(FORMAT, VERSION, text, &document).differs(differs))
 }
 
-/// Nanoseconds, whole ones.
+/// Returns whole nanoseconds.
 fn nanoseconds(time: std::time::Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
@@ -158,7 +158,7 @@ fn tables(report: &ReplayReport) -> String {
     text + &format!("\n  Placements: {:#018x}\n", report.placements)
 }
 
-/// What a file expects: of `replay --json`, or a list of results by device.
+/// Returns the expectation in a file: the document of `replay --json`, or a list of results by device.
 fn expectation(text: &str, key: &str) -> Result<Value, Box<dyn std::error::Error>> {
     let document: Value = serde_json::from_str(text)?;
     let found = if document.get("format").is_some_and(|format| format == FORMAT) {
@@ -172,7 +172,7 @@ fn expectation(text: &str, key: &str) -> Result<Value, Box<dyn std::error::Error
         .ok_or_else(|| format!("it is no result of replay --json, and has no {key:?}").into())
 }
 
-/// The paths at which two documents differ.
+/// Collects the paths at which two documents differ.
 fn differences(path: &str, expected: &Value, found: &Value, all: &mut Vec<Value>) {
     match (expected, found) {
         (Value::Object(before), Value::Object(now)) => {
@@ -222,7 +222,7 @@ impl Outcome {
         Ok(Self(document))
     }
 
-    /// The numbers of two replays side by side.
+    /// Returns the numbers of two replays.
     pub(crate) fn changes(before: &Self, now: &Self) -> Vec<Change> {
         let at = |outcome: &Self, path: &str| outcome.0.pointer(path).and_then(Value::as_u64);
         let change = |name: &str, unit, path: &str| {

@@ -1,4 +1,4 @@
-//! `sublet report`: a memory map as a page, a picture, a trace, or tables.
+//! `sublet report`: shows a memory map as a page, a picture, a trace, or tables.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::play::{self, Moment};
 use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count, pool};
 
-/// The most allocations, and groups of them, that are listed.
+/// Maximum number of listed allocations and groups.
 const LARGEST: usize = 15;
 
 /// The document of `--json`.
@@ -36,11 +36,11 @@ struct Sums<'a> {
     #[serde(with = "Total")]
     total: Statistics,
     figures: Figures,
-    /// With an earlier map.
+    /// Present with an earlier map.
     comparison: Option<Comparison<'a>>,
 }
 
-/// All memory, dedicated allocations included, as it is written. Bytes, but for the counts.
+/// The sums of all memory, including dedicated allocations, in bytes except for the counts.
 #[derive(Serialize)]
 #[serde(remote = "Statistics")]
 struct Total {
@@ -51,7 +51,7 @@ struct Total {
 }
 
 impl Sums<'_> {
-    /// In one line.
+    /// Returns the sums in one line.
     fn text(&self) -> String {
         let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } = self.total;
         let Fragmentation { free_ranges, largest_free, .. } = self.figures.total;
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     Ok(if is_file { answer.file() } else { answer })
 }
 
-/// The kind of report to write.
+/// Returns the format of the report.
 fn format(arguments: &Report) -> Result<Format, Failure> {
     match (arguments.format, &arguments.output) {
         (Some(format), _) => Ok(format),
@@ -133,7 +133,7 @@ fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
     }
 }
 
-/// The kind of report that the name of a file implies.
+/// Returns the format for a file's extension.
 fn ending(path: &Path) -> Result<Format, Failure> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let ends = |ending: &str| name.ends_with(ending);
@@ -155,7 +155,7 @@ fn ending(path: &Path) -> Result<Format, Failure> {
     }
 }
 
-/// The map of a recorded program at a moment, on a simulated device like its own.
+/// Returns the map of a recorded program at a moment, replayed on a simulated device like its own.
 fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failure> {
     let moment = Moment::parse(at)?;
     let trace = play::read(path, arguments.partial)?;
@@ -172,7 +172,7 @@ fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failu
     Ok(snapshot)
 }
 
-/// The whole map for a terminal.
+/// Returns the whole map as text for a terminal.
 fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
     let figures = &sums.figures;
     let title = snapshot.title.as_deref().unwrap_or("Memory map");

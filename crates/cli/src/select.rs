@@ -1,4 +1,4 @@
-//! Which device the command line names.
+//! The choice of a device on the command line.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use crate::files;
 use crate::text;
 use crate::vulkan::{Physical, Vulkan};
 
-/// The name of a device on the command line.
+/// A device named on the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
-    /// The best one of a driver.
+    /// The best device of a driver.
     Best,
-    /// A number in the list of a driver's devices.
+    /// An index in the list of a driver's devices.
     Number(usize),
-    /// A part of the name of a driver's device.
+    /// Part of the name of a driver's device.
     Named(String),
     /// A simulated device.
     Simulated(&'static Profile),
 }
 
 impl Choice {
-    /// Reads `--device`. Profiles are looked up and read here.
+    /// Parses `--device`. Looks up and reads profiles.
     pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
         if let Some(name) = said.strip_prefix("sim:") {
             return Profile::by_name(name).map(Self::Simulated).ok_or_else(|| {
@@ -46,7 +46,7 @@ impl Choice {
         Ok(Self::Named(said.to_owned()))
     }
 
-    /// Gives the device to a closure; for the limit see [`limited`].
+    /// Passes the device to a closure. [`limited`] describes the limit.
     pub(crate) fn with<R>(
         &self,
         memory_limit: Option<u64>,
@@ -89,8 +89,8 @@ impl Choice {
     }
 }
 
-/// A simulated device that takes at most this many MiB of the machine's memory, or half of it by default: traces may
-/// come from anywhere.
+/// Creates a simulated device that uses at most this many MiB of the machine's memory, or half of it by default. The
+/// limit protects against untrusted traces.
 pub(crate) fn limited(gpu: GpuBuilder, mib: Option<u64>) -> Gpu {
     let bytes = match mib {
         Some(mib) => mib.saturating_mul(1 << 20),
@@ -99,7 +99,7 @@ pub(crate) fn limited(gpu: GpuBuilder, mib: Option<u64>) -> Gpu {
     gpu.memory_limit(bytes).build()
 }
 
-/// The simulated devices that are built in.
+/// Returns the built-in simulated devices.
 pub(crate) fn simulated() -> impl Iterator<Item = &'static Profile> {
     profiles::ALL.iter().copied()
 }

@@ -1,27 +1,27 @@
-//! Rows in columns that are as wide as they have to be.
+//! Tables with columns as wide as their content.
 
 use crate::text::is_command;
 
-/// A table that becomes text.
+/// A table of text cells.
 pub(crate) struct Table {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings. A heading that begins with `>` aligns its column to the right.
+    /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
     pub(crate) fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|text| text.starts_with('>')).collect();
         let row = headings.iter().map(|text| text.trim_start_matches('>').to_owned());
         Self { right, rows: vec![row.collect()] }
     }
 
-    /// Adds a row. Each cell becomes one line: names from elsewhere may hold more.
+    /// Adds a row. Each cell becomes one line, because untrusted names may contain line breaks.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| cell.replace(is_command, "\u{FFFD}")).collect());
     }
 
-    /// The table, with a rule below its headings.
+    /// Returns the table, with a rule below its headings.
     pub(crate) fn text(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -45,7 +45,7 @@ impl Table {
     }
 }
 
-/// The line below a list that is not shown whole.
+/// Returns the line below a list that is cut.
 pub(crate) fn and_more(all: usize, shown: usize, what: &str) -> String {
     match all.checked_sub(shown) {
         None | Some(0) => String::new(),
@@ -53,7 +53,7 @@ pub(crate) fn and_more(all: usize, shown: usize, what: &str) -> String {
     }
 }
 
-/// A heading over what follows it.
+/// Returns a heading.
 pub(crate) fn heading(text: &str) -> String {
     format!("\n{text}\n{}\n", "─".repeat(text.chars().count()))
 }

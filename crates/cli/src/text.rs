@@ -1,10 +1,10 @@
-//! Numbers and names as people read them.
+//! Human-readable numbers and names.
 
 use std::fmt::Debug;
 
 use ash::vk;
 
-/// Bytes in the unit that reads best.
+/// Formats bytes in the most readable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut unit = "B";
     // In tenths of the unit, so that rounding happens once.
@@ -21,7 +21,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A number with its thousands set apart.
+/// Formats a number with separated thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -34,7 +34,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A version of Vulkan.
+/// Formats a Vulkan version.
 pub(crate) fn version(version: u32) -> String {
     format!(
         "{}.{}.{}",
@@ -44,13 +44,13 @@ pub(crate) fn version(version: u32) -> String {
     )
 }
 
-/// Vulkan's names of flags.
+/// Returns Vulkan's names of flags.
 pub(crate) fn flags(flags: impl Debug) -> Vec<String> {
     let text = format!("{flags:?}");
     text.split(" | ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// A pool with its name, if it has one.
+/// Formats a pool with its name, if it has one.
 pub(crate) fn pool(number: u32, name: Option<&str>) -> String {
     match name {
         Some(name) => format!("pool {number} \"{name}\""),
@@ -58,13 +58,13 @@ pub(crate) fn pool(number: u32, name: Option<&str>) -> String {
     }
 }
 
-/// A device's name.
+/// Returns a device's name.
 pub(crate) fn device_name(properties: &vk::PhysicalDeviceProperties) -> String {
     let name = properties.device_name_as_c_str();
     name.map_or_else(|_| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Whether a character is a command to a terminal, or changes the direction of the text around it.
+/// Returns true if a character controls a terminal or changes the direction of the text around it.
 pub(crate) fn is_command(character: char) -> bool {
     character.is_control()
         || matches!(

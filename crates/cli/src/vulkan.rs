@@ -1,4 +1,4 @@
-//! The one file that calls Vulkan: it finds, describes and opens devices.
+//! Finds, describes and opens devices. No other file of this package calls Vulkan.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::CStr;
@@ -11,14 +11,14 @@ use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCre
 
 use crate::failure::Failure;
 
-/// The newest version that the command asks for.
+/// The newest version that the command requests.
 const WANTED: u32 = vk::API_VERSION_1_3;
-/// A device that is a layer over another API demands that the program enables this extension.
+/// Devices that are a layer over another API require this extension to be enabled.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
 
-/// An instance of the Vulkan that is installed.
+/// An instance of the installed Vulkan.
 pub(crate) struct Vulkan {
-    /// The functions are in a library that has to stay loaded.
+    /// Keeps the library of the functions loaded.
     _entry: ash::Entry,
     instance: ash::Instance,
     version: u32,
@@ -38,7 +38,7 @@ impl Vulkan {
         let mut extensions = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
         if has(&offered, khr::portability_enumeration::NAME) {
-            // Where Vulkan is a layer over another API, only this extension and flag show its devices.
+            // Devices on a layer over another API are listed only with this extension and flag.
             extensions.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }
@@ -51,7 +51,7 @@ impl Vulkan {
         Ok(Self { _entry: entry, instance, version })
     }
 
-    /// The physical devices, best first.
+    /// Returns the physical devices, best first.
     pub(crate) fn devices(&self) -> Result<Vec<Physical<'_>>, Failure> {
         // SAFETY: the instance is live.
         let handles = unsafe { self.instance.enumerate_physical_devices() }.map_err(Failure::no_vulkan)?;
@@ -70,12 +70,13 @@ impl Vulkan {
 
 impl Drop for Vulkan {
     fn drop(&mut self) {
-        // SAFETY: what was made of the instance has borrowed it, and is gone.
+        // SAFETY: everything created from the instance borrows it, and is destroyed.
         unsafe { self.instance.destroy_instance(None) };
     }
 }
 
-/// A physical device, of a driver or a simulated one. I1: `handle` is of `instance`, which is live and of `version`.
+/// A physical device of a driver, or a simulated one. I1: `handle` belongs to `instance`, which is live and has
+/// `version`.
 #[derive(Clone, Copy)]
 pub(crate) struct Physical<'a> {
     instance: &'a ash::Instance,
@@ -84,14 +85,14 @@ pub(crate) struct Physical<'a> {
     gpu: Option<&'a Gpu>,
 }
 
-/// How full a heap is. Units: bytes.
+/// Budget and usage of a heap. Units: bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) budget: u64,
     pub(crate) usage: u64,
 }
 
-/// Properties of a device that Vulkan 1.0 does not report.
+/// Device properties that Vulkan 1.0 does not report.
 #[derive(Default)]
 pub(crate) struct More {
     pub(crate) driver: Option<String>,
@@ -114,7 +115,7 @@ impl<'a> Physical<'a> {
         unsafe { self.instance.get_physical_device_properties(self.handle) }
     }
 
-    /// The memory. Counts that are larger than Vulkan's arrays are cut.
+    /// Returns the memory properties. Counts beyond Vulkan's arrays are cut.
     pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
         // SAFETY: I1.
         let mut memory = unsafe { self.instance.get_physical_device_memory_properties(self.handle) };
@@ -124,7 +125,7 @@ impl<'a> Physical<'a> {
         memory
     }
 
-    /// The version that a program may use.
+    /// Returns the version that a program may use.
     fn usable(&self) -> u32 {
         self.version.min(self.properties().api_version)
     }
@@ -135,7 +136,7 @@ impl<'a> Physical<'a> {
             .map_err(|error| Failure::driver("the device's extensions cannot be read", error))
     }
 
-    /// Each heap's budget and usage, if the driver reports them.
+    /// Returns each heap's budget and usage, if the driver reports them.
     pub(crate) fn budgets(&self) -> Result<Option<Vec<Budget>>, Failure> {
         if self.usable() < vk::API_VERSION_1_1 || !has(&self.extensions()?, ext::memory_budget::NAME) {
             return Ok(None);
@@ -166,7 +167,7 @@ impl<'a> Physical<'a> {
         if with_size {
             all = all.push_next(&mut maintenance4);
         }
-        // SAFETY: I1; the device is of 1.1 at least, and has what the chain asks for.
+        // SAFETY: I1; the device has at least 1.1, and supports every structure in the chain.
         unsafe { self.instance.get_physical_device_properties2(self.handle, &mut all) };
         let text = |text: Result<&CStr, _>| {
             text.map_or_else(|_| String::new(), |text| text.to_string_lossy().into())
@@ -183,13 +184,13 @@ impl<'a> Physical<'a> {
         })
     }
 
-    /// The profile of a simulated device like this one.
+    /// Returns the profile of a simulated device like this one.
     pub(crate) fn measure(&self) -> Result<&'static Profile, MeasureError> {
         // SAFETY: I1.
         unsafe { Profile::measure(self.instance, self.handle, self.version) }
     }
 
-    /// A device with all features enabled that the allocator uses.
+    /// Creates a device with all features that the allocator uses.
     pub(crate) fn open(self) -> Result<Opened<'a>, Failure> {
         let refused = |error| Failure::driver("the device cannot be opened", error);
         if let Some(gpu) = self.gpu {
@@ -215,10 +216,10 @@ impl<'a> Physical<'a> {
             if with_addresses {
                 all = all.push_next(&mut addresses);
             }
-            // SAFETY: I1; the device is of 1.1 at least, and has what the chain asks for.
+            // SAFETY: I1; the device has at least 1.1, and supports every structure in the chain.
             unsafe { self.instance.get_physical_device_features2(self.handle, &mut all) };
         }
-        // The query linked them; each enters the new chain by itself.
+        // The query linked these structures. The new chain links each again.
         priority.p_next = std::ptr::null_mut();
         addresses.p_next = std::ptr::null_mut();
         addresses.buffer_device_address_capture_replay = vk::FALSE;
@@ -258,7 +259,7 @@ impl<'a> Physical<'a> {
     }
 }
 
-/// A device that is open.
+/// An open device.
 pub(crate) struct Opened<'a> {
     physical: Physical<'a>,
     device: ash::Device,
@@ -271,7 +272,7 @@ impl Opened<'_> {
         crate::text::device_name(&self.physical.properties()) + simulated
     }
 
-    /// Gives an allocator to a closure, and destroys it again. It makes use of all that was enabled, but for `without`.
+    /// Passes an allocator to a closure, then destroys it. It uses everything that was enabled, except `without`.
     pub(crate) fn with_allocator<R>(
         &self,
         without: AllocatorCreateFlags,
@@ -285,7 +286,7 @@ impl Opened<'_> {
         self.on(&AllocatorCreateInfo { flags: self.flags.difference(without), ..info }, task)
     }
 
-    /// The same with an allocator that is made as a recorded one was, as far as the device has what that needs.
+    /// Same with an allocator configured like a recorded one, as far as the device supports it.
     pub(crate) fn with_allocator_like<R>(
         &self,
         header: &Header,
@@ -311,21 +312,21 @@ impl Opened<'_> {
         self.on(&info, task)
     }
 
-    /// Gives an allocator that is made so to a closure. `info` is of this device, with no flag that is not among
-    /// `self.flags`.
+    /// Passes an allocator with this create-info to a closure. `info` belongs to this device, and its flags are a
+    /// subset of `self.flags`.
     fn on<R>(
         &self,
         info: &AllocatorCreateInfo<'_>,
         task: impl FnOnce(&Allocator) -> R,
     ) -> Result<R, Failure> {
-        // SAFETY: instance and device are live and outlive the allocator, and the flags are of what is enabled: both
-        // callers see to that.
+        // SAFETY: instance and device are live and outlive the allocator, and the flags match what is enabled. Both
+        // callers ensure this.
         let allocator: Allocator = unsafe { Allocator::new(info) }
             .map_err(|error| Failure::driver("there is no allocator for the device", error))?;
         Ok(task(&allocator))
     }
 
-    /// The memory types for a buffer, in the order in which they are tried.
+    /// Returns the memory types for a buffer, in the order in which they are tried.
     pub(crate) fn types_for_buffer(
         &self,
         allocator: &Allocator,
@@ -338,7 +339,7 @@ impl Opened<'_> {
         })
     }
 
-    /// The same for an image; `None` if the device has no such images.
+    /// Same for an image. `None` if the device does not support such images.
     pub(crate) fn types_for_image(
         &self,
         allocator: &Allocator,
@@ -360,13 +361,14 @@ impl Opened<'_> {
             return None;
         }
         Some(in_order(wanted, |wanted| {
-            // SAFETY: the device has such images, it has just said so; they are smaller than any limit of Vulkan's.
+            // SAFETY: the query above confirmed that the device supports such images. They are smaller than any limit
+            // of Vulkan's.
             unsafe { allocator.find_memory_type_index_for_image_info(image, wanted) }.ok()
         }))
     }
 }
 
-/// All memory types in the order of preference: each one that is found is forbidden for the next search.
+/// Returns all memory types in order of preference. Each found type is excluded from the next search.
 fn in_order(
     wanted: &AllocationCreateInfo<'_>,
     find: impl Fn(&AllocationCreateInfo<'_>) -> Option<u32>,

@@ -32,7 +32,7 @@ fn growth_above_the_limit_ends_with_1_and_is_named() {
     assert!(found.out.contains("Grew by more than 0.5 %: used."), "{}", found.out);
     let found = folder.run("compare before.json map.json --fail-above 1").expect(0);
     assert!(found.out.contains("Nothing grew by more than 1 %."), "{}", found.out);
-    // Less is no regression.
+    // Less memory is not a regression.
     folder.run("compare map.json before.json --fail-above 0").expect(0);
     let document = folder.run("compare before.json map.json --fail-above 0.5 --json").expect(1).json();
     assert_eq!(document["above"], serde_json::json!(["used"]));

@@ -55,7 +55,7 @@ fn the_document_says_what_the_device_is_and_what_would_be_chosen() {
     }
 }
 
-/// The rule that everybody knows: staging memory is the host's, a render target the device's own.
+/// Staging memory is host memory, and a render target is in device memory.
 #[test]
 fn choices_are_the_allocators() {
     let document = Folder::new().run("devices --json --device sim:nvidia-h200").expect(0).json();
@@ -68,7 +68,7 @@ fn choices_are_the_allocators() {
         let row = rows.iter().find(|row| row["usage"] == usage && row["host_access"] == access).unwrap();
         row["types"][column(resource)][0].clone()
     };
-    // Types 1 and 4 are the device's, 2 and 3 the host's, 3 is cached.
+    // Types 1 and 4 are device memory, 2 and 3 are host memory, 3 is cached.
     assert_eq!(first("Auto", "none", "color target"), 1);
     assert_eq!(first("Auto", "sequential write", "staging buffer"), 2);
     assert_eq!(first("Auto", "random", "staging buffer"), 3);
@@ -84,7 +84,7 @@ fn a_profile_in_a_file_is_a_device() {
     assert!(found.out.contains("Mali-G52 MC2") && found.out.contains("LAZILY_ALLOCATED"), "{}", found.out);
 }
 
-/// A profile may have any name, also one that another simulated device has.
+/// A profile may have any name, even that of another simulated device.
 #[test]
 fn a_device_is_called_what_the_option_takes() {
     let folder = files::folder();

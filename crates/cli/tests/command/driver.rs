@@ -1,10 +1,10 @@
-//! A driver that refuses what is asked of it.
+//! A driver that rejects requests.
 
 use std::process::Command;
 
 use super::{Folder, files, outcome};
 
-/// A folder with the loader of `refusing.c`, and a trace; `None` without a C compiler.
+/// Returns a folder with the driver of `refusing.c` and a trace. `None` without a C compiler.
 fn folder() -> Option<Folder> {
     let folder = Folder::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command/refusing.c");
@@ -36,7 +36,7 @@ fn what_a_driver_refuses_ends_with_5_and_both_the_call_and_the_reason() {
             "vkEnumerateDeviceExtensionProperties",
             "the device cannot be measured: vkEnumerateDeviceExtensionProperties failed with ERROR_INITIALIZATION_FAILED",
         ),
-        // More heaps than Vulkan has room for are no reason to fall over.
+        // More heaps than Vulkan allows must not cause a panic.
         ("devices", "vkGetPhysicalDeviceMemoryProperties, vkCreateDevice", "the device cannot be opened"),
     ] {
         let found = run(arguments, refused);

@@ -1,4 +1,4 @@
-//! The maps and traces that the tests give to the command.
+//! Maps and traces as input for the command.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
@@ -24,7 +24,7 @@ fn free(allocator: &Allocator, allocation: Allocation) {
     unsafe { allocator.free_memory(allocation) }.unwrap();
 }
 
-/// A map of three meshes and of an atlas with memory of its own, and a later one of the same program with two more.
+/// Returns a map of three meshes and a dedicated atlas, and a later one of the same program with two more meshes.
 pub(crate) fn maps() -> (Snapshot, Snapshot) {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     let info = AllocatorCreateInfo { tracking: Tracking::all(), ..AllocatorCreateInfo::for_gpu(&gpu) };
@@ -44,7 +44,7 @@ pub(crate) fn maps() -> (Snapshot, Snapshot) {
     })
 }
 
-/// A map in VMA's schema.
+/// Returns a map in VMA's schema.
 pub(crate) fn vma_map() -> String {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
@@ -56,7 +56,7 @@ pub(crate) fn vma_map() -> String {
     })
 }
 
-/// A recording of a program that allocates 40 meshes, and then frees one in each of ten frames.
+/// Returns a recording of a program that allocates 40 meshes, and then frees one in each of ten frames.
 pub(crate) fn trace(size: u64) -> Vec<u8> {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
@@ -76,7 +76,7 @@ pub(crate) fn trace(size: u64) -> Vec<u8> {
     })
 }
 
-/// A recording that claims a device with 70 TiB, and maps 512 MiB four times and a MiB once.
+/// Returns a recording that claims a device with 70 TiB, and maps 512 MiB four times and 1 MiB once.
 pub(crate) fn greedy_trace() -> Vec<u8> {
     let number = AllocationNumber;
     let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
@@ -100,7 +100,7 @@ pub(crate) fn greedy_trace() -> Vec<u8> {
     Trace { header, records, ..Trace::default() }.to_bytes()
 }
 
-/// A folder with all the files that the examples of the help name.
+/// Returns a folder with all files that the help's examples use.
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
     let (before, now) = maps();

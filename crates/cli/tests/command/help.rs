@@ -1,11 +1,11 @@
-//! The help, and wrong use of the command.
+//! The help, and wrong usage of the command.
 
 use super::files;
 use super::{Folder, has_vulkan, outcome, repository};
 
 const COMMANDS: [&str; 5] = ["devices", "report", "replay", "compare", "profile"];
 
-/// The commands that the help of a subcommand shows.
+/// Returns the commands in the help of a subcommand.
 fn examples(folder: &Folder, command: &str) -> Vec<String> {
     let help = folder.run(&format!("{command} --help")).expect(0);
     let (_, examples) = help.out.split_once("Examples:\n").unwrap();
@@ -57,7 +57,7 @@ fn the_help_says_which_device_is_taken_where_none_is_named() {
         ("profile", "a file with a profile; else the best one"),
     ] {
         let help = folder.run(&format!("{command} --help")).expect(0);
-        // Lines are broken to a width.
+        // Removes line breaks, which depend on the width.
         let help = help.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains(otherwise), "{command}: {help}");
     }
@@ -110,7 +110,7 @@ fn errors_are_documents_where_documents_are_asked_for() {
     }
 }
 
-/// As `sublet devices | head -1` does.
+/// Simulates `sublet devices | head -1`.
 #[test]
 fn a_reader_who_has_had_enough_is_no_error() {
     let folder = files::folder();
@@ -160,7 +160,7 @@ fn without_a_driver_there_is_an_error_and_the_simulated_devices_still_work() {
     }
 }
 
-/// A file of the loader's name that is no library, where the system looks first.
+/// Puts an invalid library with the loader's name into the search path.
 #[cfg(target_os = "linux")]
 #[test]
 fn without_a_vulkan_loader_there_is_an_error_that_says_so() {
@@ -172,7 +172,7 @@ fn without_a_vulkan_loader_there_is_an_error_that_says_so() {
     assert!(found.err.starts_with("sublet: no Vulkan device can be had: "), "{}", found.err);
 }
 
-/// The command lines that README.md and the book show.
+/// Returns the command lines in README.md and the guide.
 fn shown() -> Vec<String> {
     let root = repository();
     let mut pages = vec![root.join("README.md")];

@@ -1,4 +1,4 @@
-//! The command as users and scripts run it: the built program, its output, its files and its exit codes.
+//! Runs the built command as users and scripts do, and checks output, files and exit codes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod compare;
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-/// The repository, whose recordings and whose book the tests read.
+/// Returns the repository. The tests read its recordings and its guide.
 pub(crate) fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// What a run of the command came to.
+/// The result of a run of the command.
 pub(crate) struct Outcome {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The one document on standard output.
+    /// Returns the one document on standard output.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out)
@@ -42,13 +42,13 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
-        // Whatever happens, it is said in words.
+        // Every error has a message, and none is a panic.
         assert!(!self.err.contains("panicked") && !self.err.contains("RUST_BACKTRACE"), "{}", self.err);
         self
     }
 }
 
-/// A folder of its own, which the command runs in.
+/// A temporary folder in which the command runs.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -83,10 +83,10 @@ impl Folder {
         outcome(&mut self.command(arguments))
     }
 
-    /// Without any Vulkan driver.
+    /// Runs the command without any Vulkan driver.
     pub(crate) fn run_without_vulkan(&self, arguments: &str) -> Outcome {
         let mut command = self.command(arguments);
-        // Both names, for older and newer Vulkan loaders: a list of no driver.
+        // An empty list of drivers, under the names for older and newer Vulkan loaders.
         outcome(command.env("VK_ICD_FILENAMES", "/nonexistent").env("VK_DRIVER_FILES", "/nonexistent"))
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn outcome(command: &mut Command) -> Outcome {
     }
 }
 
-/// Whether this machine has a Vulkan driver. Where one is demanded, its absence is a failure.
+/// Returns true if this machine has a Vulkan driver. Panics if a driver is required and missing.
 pub(crate) fn has_vulkan() -> bool {
     let found = Folder::new().run("devices --json");
     if found.code == 4 {

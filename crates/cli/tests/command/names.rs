@@ -1,14 +1,14 @@
-//! Names come from elsewhere, and some would be commands to a terminal.
+//! Names are untrusted, and some contain terminal commands.
 
 use sublet_report::Snapshot;
 
 use super::files;
 use super::{Folder, outcome};
 
-/// Colours, a title for the window, the same in the eight-bit controls, and writing from right to left.
+/// Colours, a window title, the same with eight-bit controls, and right-to-left writing.
 const EVIL: &str = "\u{1b}[31mred\u{9b}0m\u{1b}]0;title\u{7}\u{7f}\u{202e}txt.\u{2066}exe\u{200f}";
 
-/// Whether nothing in a text moves a terminal or turns what stands beside it.
+/// Asserts that a text contains no terminal command and no direction change.
 #[track_caller]
 fn assert_harmless(text: &str) {
     let turns =
@@ -17,7 +17,7 @@ fn assert_harmless(text: &str) {
     assert_eq!(found, None, "{text:?}");
 }
 
-/// A map with an allocation of that name.
+/// Writes a map with an allocation of that name.
 fn map_of_evil(folder: &Folder) {
     let name = serde_json::to_string(EVIL).unwrap();
     folder.write("evil.json", folder.read("map.json").replace("\"atlas\"", &name));
@@ -55,7 +55,7 @@ fn complaints_hold_no_commands_for_the_terminal() {
     }
 }
 
-/// JSON has a way to write them, so that scripts read the name as it is.
+/// JSON escapes these characters, so that scripts read the original name.
 #[test]
 fn documents_hold_names_as_they_are_and_no_commands_for_the_terminal() {
     let folder = files::folder();

@@ -15,14 +15,14 @@ fn a_simulated_device_becomes_a_profile_that_is_that_device() {
             Profile::by_name(name).unwrap(),
         );
         let mut limits = found.limits;
-        // Vulkan has no such limits.
+        // Vulkan does not report these limits.
         limits.descriptors.per_set.resources = real.limits.descriptors.per_set.resources;
         limits.descriptors.per_set_update_after_bind.resources =
             real.limits.descriptors.per_set_update_after_bind.resources;
         assert_eq!((limits, found.features), (real.limits, real.features), "{name}");
         assert!(found.heaps == real.heaps && found.types == real.types);
         Gpu::new(found).assert_silent();
-        // The file is a device of the command's.
+        // The written profile is accepted by `--device`.
         let described = folder.run(&format!("devices --json --device {name}.json")).expect(0).json();
         assert_eq!(described["devices"][0]["name"], real.device_name);
         let original = folder.run(&format!("devices --json --device sim:{name}")).expect(0).json();
@@ -52,7 +52,7 @@ fn a_file_that_cannot_be_written_is_an_error() {
     );
 }
 
-/// What was measured at a real device answers as that device does, as far as the command asks.
+/// The profile of a real device gives the same output as the device.
 #[test]
 fn the_device_at_hand_becomes_a_profile() {
     if !has_vulkan() {

@@ -6,11 +6,10 @@ use sublet::trace::Trace;
 
 use super::{Folder, outcome, repository};
 
-/// The beginning of an empty line.
+/// The start of a cleared line.
 const CLEARED: &str = "\r\u{1b}[2K";
 
-/// What a replay of a trace with thousands of events shows on a terminal, and how many events they are; `None` without
-/// `script`.
+/// Returns the terminal output of a replay with thousands of events, and the number of events. `None` without `script`.
 fn shown(options: &str) -> Option<(String, usize)> {
     let has_script = Command::new("script").arg("--version").stdout(Stdio::null()).status();
     if !has_script.is_ok_and(|status| status.success()) {
@@ -37,7 +36,7 @@ fn on_a_terminal_a_bar_shows_how_far_a_replay_is_and_goes_away() {
     assert!(shown.starts_with("\rreplaying ") || shown.starts_with("replaying "), "{shown:?}");
     assert!(shown.contains(&format!(" 0{thousands}")), "{shown:?}");
     assert!(shown.matches(&thousands).count() > 1, "it moves: {shown:?}");
-    // What stands on the terminal in the end.
+    // The text that remains on the terminal.
     let (_, left) = shown.rsplit_once(CLEARED).unwrap();
     assert!(left.starts_with("tour.trace: ") && left.contains("Placements: 0x"), "{left:?}");
     assert!(!left.contains("replaying"), "{left:?}");

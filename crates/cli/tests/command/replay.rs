@@ -15,7 +15,7 @@ fn a_replay_says_how_long_calls_take_and_how_much_memory_there_was() {
     {
         assert!(found.out.contains(text), "{text}: {}", found.out);
     }
-    // No bar where there is no terminal.
+    // Without a terminal there is no bar.
     assert!(found.err.is_empty(), "{}", found.err);
     let document = folder.run("replay frames.trace --json --no-progress").expect(0).json();
     assert_eq!((&document["format"], &document["version"]), (&"sublet-replay".into(), &1.into()));
@@ -38,7 +38,7 @@ fn the_same_trace_comes_to_the_same_and_another_does_not() {
     assert!(differences.iter().any(|difference| difference["where"] == "/placements"));
 }
 
-/// The results beside committed traces are by device.
+/// The results beside committed traces are listed by device.
 #[test]
 fn an_expected_result_may_be_one_of_several_devices() {
     let folder = files::folder();
@@ -65,7 +65,7 @@ fn a_trace_is_replayed_on_other_devices() {
     }
 }
 
-/// A few bytes that claim a device with 70 TiB, and map much of it.
+/// A short trace that claims a device with 70 TiB and maps much of it.
 #[test]
 fn a_trace_takes_no_more_of_the_machine_than_it_may() {
     let folder = files::folder();
@@ -81,7 +81,7 @@ fn a_trace_takes_no_more_of_the_machine_than_it_may() {
     let result = &found.json()["result"];
     assert_eq!(result["calls"]["map"]["failed"], 4, "{result}");
     assert_eq!(result["calls"]["map"]["made"], 5, "{result}");
-    // Without a number it is half of the machine's, which may be enough.
+    // Without a limit, half of the machine's memory applies, which may be enough.
     folder.run("replay greedy.trace").expect(0);
     folder.run("report --trace greedy.trace --memory-limit 16").expect(0);
     folder.run("report map.json --memory-limit 16").expect(2);
@@ -104,14 +104,14 @@ fn damaged_traces_are_refused_with_the_place() {
     folder.write("half.trace", &whole[..whole.len() / 2]);
     let found = folder.run("replay half.trace").expect(3);
     assert!(found.err.contains("half.trace cannot be read as a trace: byte "), "{}", found.err);
-    // What a program leaves that was killed: no end.
+    // A killed program leaves a trace without an end.
     folder.write("killed.trace", &whole[..whole.len() - 4]);
     let found = folder.run("replay killed.trace").expect(3);
     assert!(found.err.contains("--partial takes the 60 events"), "{}", found.err);
     let partial = folder.run("replay killed.trace --partial").expect(0);
     assert!(partial.err.contains("killed.trace is not whole, 60 events are"), "{}", partial.err);
     folder.run("report --trace killed.trace --partial").expect(0);
-    // Ended before the first events were written: there is what it is of, and nothing else.
+    // A trace that was cut before the first event has only a header.
     let first = Trace::read_prefix(&whole).unwrap();
     let header = Trace { records: Vec::new(), ..first.trace }.to_bytes();
     let cut = (16..whole.len()).find(|&at| Trace::read_prefix(&whole[..at]).is_ok()).unwrap();
@@ -126,7 +126,7 @@ fn damaged_traces_are_refused_with_the_place() {
         let found = folder.run("replay early.trace --partial").expect(3);
         assert!(found.err.contains("no event of early.trace is whole: byte "), "{}", found.err);
     }
-    // A trace is no map, and it is said what it is.
+    // A trace is not a map. The error names what it is.
     let found = folder.run("report frames.trace").expect(3);
     assert!(found.err.contains("it is a trace"), "{}", found.err);
     let mut flipped = whole.clone();
@@ -142,7 +142,7 @@ fn damaged_traces_are_refused_with_the_place() {
     folder.run("replay nothing.trace").expect(3);
 }
 
-/// What real programs asked for, beside what came of it.
+/// Replays recordings of real programs and compares with the committed results.
 #[test]
 fn the_committed_traces_come_to_what_is_expected() {
     let folder = files::folder();

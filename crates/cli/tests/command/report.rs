@@ -29,7 +29,7 @@ fn a_map_becomes_each_kind_of_file_by_its_name_or_by_order() {
     assert_eq!(read("out.json"), read("map.json"));
 }
 
-/// Also where a picture marks which way a name is written, with characters that no table may have.
+/// Pipes get the unchanged file, even if a picture has direction marks that tables replace.
 #[test]
 fn what_goes_into_a_pipe_is_the_file() {
     let folder = files::folder();
@@ -81,7 +81,7 @@ fn a_recording_is_reported_on_at_any_moment() {
         let document = folder.run(&format!("report --trace frames.trace --at {at} --json")).expect(0).json();
         let found = document["total"]["allocation_count"].as_u64().unwrap();
         match at {
-            // When the last block was made, and half of the events.
+            // When the last block was created, and after half of the events.
             "peak" | "50%" => assert!((1..=40).contains(&found), "{at}: {found}"),
             _ => assert_eq!(found, allocations, "{at}"),
         }

@@ -1,8 +1,7 @@
 //! The committed traces.
 //!
 //! The first five were recorded on lavapipe (Mesa 22.3.6, LLVM 15), the others on an NVIDIA H200 (driver 580.159.04).
-//! Those of programs that use gpu-allocator were recorded through `compat/gpu-allocator`, patched in, with its feature
-//! `trace`:
+//! Programs that use gpu-allocator were recorded through `compat/gpu-allocator` as a patch, with its feature `trace`:
 //!
 //! ```toml
 //! gpu-allocator = { version = "0.28", features = ["trace"] }
@@ -10,22 +9,22 @@
 //! gpu-allocator = { path = "sublet/compat/gpu-allocator" }
 //! ```
 //!
-//! The others are Sublet's own. Each is of a whole run, from the making of its allocator to its end:
+//! The others are Sublet's own. Each covers a whole run, from the creation of its allocator to its end:
 //!
-//! | trace | program | what it does with memory | command |
+//! | trace | program | memory use | command |
 //! |---|---|---|---|
 //! | `wgpu` | `compat/tests/wgpu`: wgpu 30.0.1 | 100 frames of textures, storage and read-back buffers that live for a frame, with wgpu's own staging buffers | `cargo test --manifest-path compat/tests/wgpu/Cargo.toml` |
-//! | `vello` | vello 0.11.0 on wgpu 30.0.1, a scene of 20 to 320 shapes with images and clips in 60 frames, at three sizes | large buffers that are kept until a frame needs more, targets and pictures that live for a frame | a `main` of 110 lines around `Renderer::render_to_texture` |
-//! | `vk-graph` | vk-graph 0.14.8, a world of 600 chunks streamed by three threads | textures with all their levels, vertices, indices and staging from other threads than those that free them; leased scratch buffers | a `main` of 120 lines around `Image::create`, `Buffer::create_from_slice`, `LazyPool`, `HashPool` |
-//! | `frames` | `examples/frames` | uploads through an arena, materials that are retired, buffers that are mapped and read back for 1,000 frames | `cargo run --example frames` |
-//! | `tour` | `examples/tour` | pools of all kinds, linear ones too, thousands of small buffers, levels, render targets, an allocation that is refused | `cargo run --example tour` |
-//! | `render` | `examples/render` | few large images, attachments in memory that they share, a staging ring | `cargo run --release --example render` |
-//! | `defragment` | `examples/defragment` | buffers and images, of which many are freed and the rest are moved in five passes | `cargo run --release --example defragment` |
-//! | `level` | `examples/level` | what a level loads, in scopes that are freed at once | `cargo run --release --example level` |
+//! | `vello` | vello 0.11.0 on wgpu 30.0.1, a scene of 20 to 320 shapes with images and clips in 60 frames, at three sizes | large buffers that grow on demand, targets and pictures that live for a frame | a `main` of 110 lines around `Renderer::render_to_texture` |
+//! | `vk-graph` | vk-graph 0.14.8, a world of 600 chunks streamed by three threads | textures with mip levels, vertices, indices and staging, freed on other threads than they were allocated on; leased scratch buffers | a `main` of 120 lines around `Image::create`, `Buffer::create_from_slice`, `LazyPool`, `HashPool` |
+//! | `frames` | `examples/frames` | uploads through an arena, retired materials, buffers mapped and read back for 1,000 frames | `cargo run --example frames` |
+//! | `tour` | `examples/tour` | pools of all kinds, including linear ones, thousands of small buffers, levels, render targets, a rejected allocation | `cargo run --example tour` |
+//! | `render` | `examples/render` | a few large images, attachments that share memory, a staging ring | `cargo run --release --example render` |
+//! | `defragment` | `examples/defragment` | buffers and images; many are freed, and the rest move in five passes | `cargo run --release --example defragment` |
+//! | `level` | `examples/level` | the contents of a level, in scopes that are freed at once | `cargo run --release --example level` |
 //!
-//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then
-//! `SUBLET_BLESS=1 cargo test --test replay`. Those of vello and vk-graph cannot be made again from this repository:
-//! the `main` that each was recorded from is not in it.
+//! To record one again, set `SUBLET_TRACE=NAME.trace` for its command, then run
+//! `SUBLET_BLESS=1 cargo test --test replay`. The traces of vello and vk-graph cannot be recorded again from this
+//! repository, which does not contain their `main` functions.
 
 use std::fs;
 
@@ -38,11 +37,11 @@ use crate::expected::blessed;
 use crate::outcome::result;
 use crate::{folder, traces};
 
-/// Devices that are not at all like the recorded one: one with a small heap that both see, one that knows lazily
-/// allocated memory, one with a coarse granularity.
+/// Devices very different from the recorded one: one with a small heap for host and device, one with lazily allocated
+/// memory, one with a coarse granularity.
 const OTHERS: [&str; 3] = ["nvidia-gtx-1060", "arm-mali-g52", "swiftshader"];
 
-/// At most so much of each goes into the repository.
+/// Maximum size of a committed trace.
 const MAX_BYTES: usize = 1 << 20;
 
 fn on_the_recorded_device(trace: &Trace) -> ReplayReport {

@@ -1,10 +1,10 @@
-//! Traces that were cut off or changed.
+//! Truncated and modified traces.
 
 use sublet::trace::{Damage, Trace};
 
 use crate::traces;
 
-/// So far apart are the places where a trace is cut: all remainders come up.
+/// Distance between the places where a trace is cut. All remainders occur.
 const STRIDE: usize = 1009;
 const FLIPS: usize = 200;
 
@@ -45,7 +45,7 @@ fn a_trace_of_which_one_bit_is_another_is_refused() {
             changed[at] ^= bit;
         }
         assert!(Trace::read(&changed).is_ok());
-        // Something added is no better.
+        // Appended bytes are an error too.
         changed.push(0);
         assert!(Trace::read(&changed).is_err(), "{name}");
     }

@@ -1,4 +1,4 @@
-//! The expected report of a replay: all of it but the times.
+//! The expected report of a replay, without the times.
 
 use std::path::Path;
 use std::{env, fs};
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Compares with the file, or writes it.
 ///
 /// # Panics
-/// If the file is missing, or says something else.
+/// If the file is missing or differs.
 pub(crate) fn blessed(path: &Path, found: &Value) {
     let found = format!("{found:#}\n");
     if env::var_os("SUBLET_BLESS").is_some() {

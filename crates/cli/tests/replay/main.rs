@@ -1,14 +1,14 @@
 //! Replays traces of real programs, from `tests/traces`, and of random programs.
 //!
-//! Every `tests/traces/NAME.trace` has a `tests/traces/NAME.json` beside it: the report of its replay, without the
-//! times, on the simulated device that it was recorded for, and on a few others. [`committed`] says what the programs
-//! are, and how they are recorded. `SUBLET_BLESS=1 cargo test --test replay` writes the reports anew.
+//! Each `tests/traces/NAME.trace` has a `tests/traces/NAME.json`: the report of its replay, without the times, on the
+//! simulated device that it was recorded for and on a few others. [`committed`] describes the programs and how to
+//! record them. `SUBLET_BLESS=1 cargo test --test replay` rewrites the reports.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod committed;
 mod damage;
 mod expected;
-// What the command prints is what the committed files say: `sublet replay --expect` reads them.
+// Shared with the command, because `sublet replay --expect` reads the committed files.
 #[path = "../../src/outcome.rs"]
 mod outcome;
 mod program;
@@ -17,7 +17,7 @@ mod random;
 use std::fs;
 use std::path::PathBuf;
 
-/// The committed traces: name and bytes, in the order of their names.
+/// Returns names and bytes of the committed traces, sorted by name.
 fn traces() -> Vec<(String, Vec<u8>)> {
     let folder = folder();
     let mut paths: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

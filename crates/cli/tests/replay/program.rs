@@ -1,4 +1,4 @@
-//! A program of random operations that notes where its allocations lie.
+//! A program of random operations that records where its allocations are placed.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use sublet::{
     ScopeCreateInfo,
 };
 
-/// Where an allocation lies: memory type, whether its memory is its own, block, offset and size. Blocks are numbered
-/// when the first allocation comes into them, and forgotten when the last one leaves.
+/// The placement of an allocation: memory type, whether it is dedicated, block, offset and size. Blocks are numbered
+/// when they get their first allocation, and forgotten when the last one is freed.
 pub(crate) type PlacementRow = (u32, bool, u64, u64, u64);
 
 /// Numbers blocks.
@@ -55,7 +55,7 @@ struct Held {
     mappings: u32,
 }
 
-/// What ends with all that is in it.
+/// An owner that frees everything in it at its end.
 enum Owner {
     Pool(Pool),
     Scope(Scope),
@@ -70,9 +70,9 @@ pub(crate) struct Program<'a> {
     owners: BTreeMap<u32, Owner>,
     next_owner: u32,
     blocks: Blocks,
-    /// Every place that an allocation was given, in order.
+    /// The placements of all allocations, in order.
     pub(crate) places: Vec<PlacementRow>,
-    /// Whether it asks for what may be refused because of where other things lie.
+    /// True if it makes requests that may fail because of other allocations.
     has_limits: bool,
     pub(crate) granted: u64,
     pub(crate) refused: u64,
@@ -126,7 +126,8 @@ impl<'a> Program<'a> {
         self.peak_used = self.peak_used.max(now.allocation_bytes);
     }
 
-    /// What several threads can do at once: without defragmentation, which sees what is another's.
+    /// Runs operations that several threads can do at once. Excludes defragmentation, which sees allocations of other
+    /// threads.
     pub(crate) fn run_beside_others(&mut self, steps: u32) {
         self.has_limits = false;
         for _ in 0..steps {
@@ -181,7 +182,7 @@ impl<'a> Program<'a> {
         }
         let owner = if self.random.u32(..3) == 0 { self.any_owner() } else { None };
         let requirements = vk::MemoryRequirements {
-            // Now and then more than any device has, or nothing.
+            // Sometimes more than any device has, or zero.
             size: if self.random.u32(..60) == 0 { self.any(&[0, 1 << 52]) } else { self.size() },
             alignment: 1 << self.random.u32(0..14),
             memory_type_bits: if self.random.u32(..6) == 0 { self.random.u32(..) } else { u32::MAX },
@@ -207,7 +208,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// A buffer or an image, for which the automatic usages look at what the device does with it.
+    /// Creates a buffer or an image. The automatic usages depend on how the device uses it.
     fn create(&mut self) {
         let usage =
             self.any(&[MemoryUsage::Auto, MemoryUsage::AutoPreferDevice, MemoryUsage::AutoPreferHost]);
@@ -274,7 +275,7 @@ impl<'a> Program<'a> {
         }
         self.blocks.left(held.allocation.memory());
         self.destroy(held.resource);
-        // SAFETY: what was bound to it is gone.
+        // SAFETY: everything bound to it is destroyed.
         unsafe { self.allocator.free_memory(held.allocation) }.unwrap();
     }
 
@@ -352,7 +353,7 @@ impl<'a> Program<'a> {
             self.destroy(held.resource);
         }
         match self.owners.remove(&number).unwrap() {
-            // SAFETY: what was bound to its memory is gone.
+            // SAFETY: everything bound to its memory is destroyed.
             Owner::Pool(pool) => drop(unsafe { self.allocator.destroy_pool(pool) }.unwrap()),
             // SAFETY: as above.
             Owner::Scope(scope) => drop(unsafe { self.allocator.free_scope(scope) }.unwrap()),
@@ -375,18 +376,18 @@ impl<'a> Program<'a> {
         let mut defragmentation = self.allocator.begin_defragmentation(&info).unwrap();
         for _ in 0..self.random.u32(1..4) {
             let Some(pass) = defragmentation.begin_pass() else { break };
-            // What is set aside for moves is in use.
+            // Destinations of moves are in use.
             self.see();
             for moved in pass {
                 let at = self.live.iter().position(|held| held.allocation.id() == moved.source()).unwrap();
-                // Mappings that were left open would end with the old place.
+                // A mapping that stays open would end with the old placement.
                 let what = if self.live[at].mappings > 0 { 3 } else { self.random.u32(..8) };
                 match what {
                     0 => {
                         let held = self.live.swap_remove(at);
                         self.blocks.left(held.allocation.memory());
                         self.destroy(held.resource);
-                        // SAFETY: what was bound to it is gone.
+                        // SAFETY: everything bound to it is destroyed.
                         let freed = unsafe { moved.free(held.allocation) };
                         assert!(freed.is_ok());
                     }
@@ -397,7 +398,7 @@ impl<'a> Program<'a> {
                         self.destroy(resource);
                         let allocation = &mut self.live[at].allocation;
                         let before = allocation.memory();
-                        // SAFETY: what was bound to it is gone, and no mapping is open.
+                        // SAFETY: everything bound to it is destroyed, and no mapping is open.
                         if unsafe { moved.complete(allocation) }.is_ok() {
                             let info = self.allocator.allocation_info(allocation).unwrap();
                             self.places.push(self.blocks.placed(&info));

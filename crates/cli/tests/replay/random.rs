@@ -1,4 +1,4 @@
-//! Random programs, recorded and replayed.
+//! Recording and replay of random programs.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -15,7 +15,7 @@ fn allocator(gpu: &Gpu) -> Allocator {
     unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap()
 }
 
-/// Where a replay puts what the program had, in the same order.
+/// Returns the placements of a replay, in the order of the program's.
 fn places(trace: &Trace, replay: &mut Replay<'_>) -> Vec<PlacementRow> {
     let (mut places, mut blocks, mut memories) = (Vec::new(), Blocks::default(), BTreeMap::new());
     while let Some(record) = replay.step() {
@@ -32,7 +32,7 @@ fn places(trace: &Trace, replay: &mut Replay<'_>) -> Vec<PlacementRow> {
                 blocks.left(before);
             }
         }
-        // Also what ended with its pool or scope.
+        // Includes memory that was freed with its pool or scope.
         memories.retain(|number, memory| {
             let lives = replay.allocation(*number).is_some();
             if !lives {
@@ -74,7 +74,7 @@ fn a_recorded_program_is_replayed_to_the_same_places() {
         }
         assert_eq!(found.len(), program.places.len(), "{name}, seed {seed}");
         other.validate();
-        // The same state, and not only the same places: what is there, and how it is cut up.
+        // Compares the state too: allocations and free ranges.
         assert_eq!(other.calculate_statistics(), original.calculate_statistics(), "{name}, seed {seed}");
 
         let report = replay.finish();
@@ -129,7 +129,7 @@ fn a_replay_of_several_threads_has_every_call_and_refuses_nothing() {
         assert_eq!(report.call(CallKind::Allocate).made, granted + refused);
         assert_eq!(report.refused_in_recording, refused);
         assert_eq!(report.memory.at_end.allocation_count, 0, "the threads have freed everything");
-        // And again the same, whatever the threads did.
+        // A second replay gives the same result, for any order of the threads.
         let again = allocator(&fresh);
         assert_eq!(result(&Replay::new(&trace, &again).finish()), result(&report));
     }
