@@ -1,8 +1,7 @@
-//! Structures of `VK_EXT_descriptor_heap`, which `ash` 0.38 does not have: names, layouts and numbers are those of
-//! Vulkan's registry (`vk.xml` of version 1.4.366), written as `ash` writes its own.
+//! Structures of `VK_EXT_descriptor_heap`, which `ash` 0.38 does not have. Names, layouts and numbers are those of
+//! Vulkan's registry (`vk.xml` of version 1.4.366), in the style of `ash`.
 //!
-//! They go into the chains of `ash` (`push_next`), where the extension's structures extend others. Once `ash` has them,
-//! these go.
+//! They extend the chains of `ash` (`push_next`). This module will be removed once `ash` has them.
 #![expect(unsafe_code, reason = "structures of Vulkan hold pointers")]
 #![allow(missing_docs, reason = "fields are called as Vulkan's registry calls them, and mean what it says")]
 #![allow(non_camel_case_types, reason = "as in Vulkan's header")]
@@ -17,7 +16,7 @@ pub const NAME: &std::ffi::CStr = c"VK_EXT_descriptor_heap";
 /// `VK_BUFFER_USAGE_DESCRIPTOR_HEAP_BIT_EXT`.
 pub const BUFFER_USAGE_DESCRIPTOR_HEAP: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(1 << 28);
 
-/// `VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT`: pipelines that use heaps have it, and no pipeline layout.
+/// `VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT`. Pipelines that use heaps set this flag, and have no pipeline layout.
 pub const PIPELINE_CREATE_2_DESCRIPTOR_HEAP: vk::PipelineCreateFlags2KHR =
     vk::PipelineCreateFlags2KHR::from_raw(1 << 36);
 
@@ -373,7 +372,7 @@ pub struct CommandBufferInheritanceDescriptorHeapInfoEXT {
     pub p_resource_heap_bind_info: *const BindHeapInfoEXT,
 }
 
-/// Structures with a type tag: `VK_STRUCTURE_TYPE_...`, numbered from the first of extension 136.
+/// Defines structures with a type tag: `VK_STRUCTURE_TYPE_...`, numbered from the first of extension 136.
 macro_rules! tagged {
     ($($name:ident = $number:literal;)*) => {$(
         // SAFETY: the registry's number of a structure that begins with `sType` and `pNext`.
@@ -423,7 +422,7 @@ unsafe impl vk::ExtendsShaderCreateInfoEXT for ShaderDescriptorSetAndBindingMapp
 // SAFETY: as above.
 unsafe impl vk::ExtendsCommandBufferInheritanceInfo for CommandBufferInheritanceDescriptorHeapInfoEXT {}
 
-/// Sizes and offsets in bytes, where pointers have 64 bits.
+/// Asserts sizes and offsets in bytes with 64-bit pointers.
 #[cfg(target_pointer_width = "64")]
 macro_rules! layout {
     ($($name:ident $size:literal: $($field:ident $offset:literal),*;)*) => {$(

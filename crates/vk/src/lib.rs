@@ -1,7 +1,8 @@
-//! What `ash` 0.38 does not have of Vulkan, for the library and the simulated driver alike: neither needs the other.
+//! Parts of Vulkan that `ash` 0.38 does not have. The library and the simulated driver share them without depending on
+//! each other.
 //!
-//! Names, layouts and numbers are those of Vulkan's registry. Layouts are asserted when the package is compiled, with
-//! the offsets that a C compiler has for the registry's declarations.
+//! Names, layouts and numbers are those of Vulkan's registry. Compile-time assertions check the layouts against the
+//! offsets that a C compiler computes for the registry's declarations.
 #![deny(unsafe_code)]
 
 pub mod descriptor_heap;
