@@ -1,4 +1,4 @@
-//! Resources in existing memory, and binding with an offset and a chain.
+//! Aliasing resources in existing memory, and binds with an offset and a `pNext` chain.
 
 use ash::vk;
 use sublet::sim::Gpu;
@@ -20,17 +20,17 @@ fn several_resources_share_an_allocation() {
         let memory = rig.memory(MIB, 64 * KIB, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
         let at = 128 * KIB;
         let buffers = [0, 64 * KIB].map(|offset| {
-            // SAFETY: the create-info is valid, and nothing is ever used.
+            // SAFETY: the create-info is valid, and the device never uses the buffer.
             unsafe { rig.allocator.create_aliasing_buffer(&memory, offset, &storage(100 * KIB)) }.unwrap()
         });
         // SAFETY: as above.
         let image = unsafe {
             rig.allocator.create_aliasing_image(&memory, at, &square(64, vk::ImageUsageFlags::SAMPLED))
         };
-        // A type that holds buffers need not hold images.
+        // A memory type that supports buffers need not support images.
         let is_there = match image {
             Ok(image) => {
-                // SAFETY: nothing uses it.
+                // SAFETY: the device does not use it.
                 unsafe { rig.gpu.device().destroy_image(image, None) };
                 true
             }
@@ -42,14 +42,14 @@ fn several_resources_share_an_allocation() {
         assert!(is_there || rig.profile().types.len() > 1);
         assert_eq!(rig.gpu.live().buffers, 2);
         for buffer in buffers {
-            // SAFETY: nothing uses it.
+            // SAFETY: the device does not use it.
             unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
         }
         rig.free(memory);
     });
 }
 
-/// Every way to be wrong leaves nothing behind, and asks nothing of the driver that it would object to.
+/// Every rejected request leaves nothing behind and makes no invalid call to the driver.
 #[test]
 fn places_that_cannot_be() {
     on_every_gpu(|rig| {
@@ -81,7 +81,7 @@ fn places_that_cannot_be() {
         assert_eq!(alias(&other, 0, &storage(4)), foreign);
         let flat = vk::Extent3D { width: 16, height: 0, depth: 1 };
         let image_info = square(16, vk::ImageUsageFlags::SAMPLED).extent(flat);
-        // SAFETY: the extent is found out before the driver is asked.
+        // SAFETY: the allocator rejects the extent before it calls the driver.
         let image = unsafe { rig.allocator.create_aliasing_image(&memory, 0, &image_info) };
         assert_eq!(image.unwrap_err(), CreateError::ZeroExtent);
         // SAFETY: the create-info is valid.
@@ -126,7 +126,7 @@ fn an_address_needs_its_flag_here_too() {
     });
 }
 
-/// A chain goes through the newer call, and is refused where there is none.
+/// A chain uses `vkBind*Memory2`, and is rejected if the device lacks that call.
 #[test]
 fn a_chain_for_binding() {
     on_profiles(having(|profile| profile.api_version >= vk::API_VERSION_1_1), |profile| {
@@ -142,7 +142,7 @@ fn a_chain_for_binding() {
             let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
             let (buffer, memory) = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &info).unwrap();
             let next = std::ptr::from_ref(&group).cast();
-            // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
+            // SAFETY: the memory was allocated for the buffer, the buffer is not bound, and the chain is valid.
             let bound = unsafe { rig.allocator.bind_buffer_memory2(&memory, 0, buffer, next) };
             let (image, image_memory) = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
             let next = std::ptr::from_ref(&image_group).cast();
@@ -164,14 +164,14 @@ fn a_chain_for_binding() {
     });
 }
 
-/// The planes of a disjoint image have memory of their own: that is refused before anything is created.
+/// Each plane of a disjoint image needs its own memory, so the request is rejected before anything is created.
 #[test]
 fn disjoint_images() {
     on_every_gpu(|rig| {
         let info = square(16, vk::ImageUsageFlags::SAMPLED).flags(vk::ImageCreateFlags::DISJOINT);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         assert_eq!(rig.image(&info, &auto).unwrap_err(), CreateError::Disjoint);
-        // SAFETY: the driver is not asked.
+        // SAFETY: the request is rejected before the driver is called.
         let found = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) };
         assert_eq!(found.unwrap_err(), FindMemoryTypeError::Disjoint);
         assert_eq!(rig.gpu.calls("vkCreateImage"), 0);

@@ -1,4 +1,4 @@
-//! Wrong input: a typed error, no change, and no call of the driver.
+//! Invalid input returns a typed error, changes no state and calls no driver function.
 
 use ash::vk;
 use sublet::device::VulkanFunctions;
@@ -13,7 +13,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// Runs a test that must not change anything, nor call the driver.
+/// Runs a test that must neither change state nor call the driver.
 fn unchanged(profile: &'static Profile, test: impl Fn(&Rig)) {
     let rig = Rig::new(profile);
     let before = rig.snapshot();
@@ -54,7 +54,7 @@ fn sizes_and_alignments() {
     });
 }
 
-/// Any power of two is an alignment, even one that only the start of a block has.
+/// Every power of two is a valid alignment, even if only the start of a block satisfies it.
 #[test]
 fn huge_alignments_are_alignments() {
     on_every_gpu(|rig| {
@@ -173,7 +173,7 @@ fn pools_that_cannot_be() {
     });
 }
 
-/// More first blocks than the heap can hold: those that were had are given back.
+/// A pool asks for more initial blocks than the heap can hold: creation fails and frees those already allocated.
 #[test]
 fn a_pool_with_too_many_first_blocks() {
     on_every_profile(|profile| {
@@ -242,7 +242,7 @@ fn handles_of_another_allocator() {
         let (rig, other) = (Rig::new(profile), Rig::new(profile));
         let pool = other.pool(&PoolCreateInfo::new(0)).unwrap();
         let mut theirs = other.memory(64, 1, &in_type(0)).unwrap();
-        // One of ours in the same place: a mix-up would be noticed.
+        // Our own allocation has the same place, so mixing up the two allocators would be visible.
         let ours = rig.memory(64, 1, &in_type(0)).unwrap();
         let before = (rig.snapshot(), other.snapshot());
         rig.gpu.reset_calls();
@@ -270,24 +270,24 @@ fn handles_of_another_allocator() {
                 Err(MapError::Foreign(foreign))
             );
         }
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         let error = unsafe { rig.allocator.unmap_memory(&theirs) }.unwrap_err();
         assert_eq!(error, MapError::Foreign(foreign));
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         let error = unsafe { rig.allocator.bind_buffer_memory(&theirs, 0, vk::Buffer::null()) }.unwrap_err();
         assert_eq!(error, BindError::Foreign(foreign));
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         let error = unsafe { rig.allocator.bind_image_memory(&theirs, 0, vk::Image::null()) }.unwrap_err();
         assert_eq!(error, BindError::Foreign(foreign));
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         let error = unsafe { rig.allocator.free_memory(theirs) }.unwrap_err();
         assert!(error.to_string().contains("another allocator"), "{error}");
 
         assert_eq!(rig.gpu.call_counts(), []);
         assert_eq!((rig.snapshot(), other.snapshot()), before);
-        // It came back and is as good as before.
+        // The error returns the allocation, which is still valid.
         other.free(error.allocation);
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         let error = unsafe { rig.allocator.destroy_pool(pool) }.unwrap_err();
         assert!(error.to_string().contains("another allocator"), "{error}");
         other.destroy_pool(error.pool);
@@ -300,7 +300,7 @@ fn ranges_outside_of_the_allocation() {
     on_every_gpu(|rig| {
         for memory_type in rig.types_with(HOST_VISIBLE, PROTECTED) {
             let mut allocation = rig.memory(100, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
-            // Others are behind it: what is out of range is still in the block.
+            // The neighbour follows in the same block, so an out-of-range access would still be inside the block.
             let neighbour = rig.memory(100, 1, &in_type(memory_type)).unwrap();
             rig.gpu.reset_calls();
             for (offset, size) in [
@@ -325,7 +325,7 @@ fn ranges_outside_of_the_allocation() {
                 assert_eq!(rig.allocator.copy_from_allocation(&allocation, offset, &mut bytes), Err(error));
             }
             for offset in [100, 101, u64::MAX] {
-                // SAFETY: it is refused.
+                // SAFETY: the call is rejected.
                 let error =
                     unsafe { rig.allocator.bind_buffer_memory(&allocation, offset, vk::Buffer::null()) };
                 assert_eq!(error, Err(BindError::OutOfRange { offset, allocation_size: 100 }));
@@ -354,7 +354,7 @@ fn lists_of_different_lengths() {
     });
 }
 
-/// The element that is wrong is named, and those before it are gone.
+/// The error names the index of the invalid element, and the pages before it are freed.
 #[test]
 fn one_wrong_page_spoils_all() {
     on_every_gpu(|rig| {
@@ -367,7 +367,7 @@ fn one_wrong_page_spoils_all() {
         );
         rig.allocator.trim();
         assert_eq!(rig.snapshot(), before);
-        // Each element has its own requirements and its own create-info.
+        // Each element has its own requirements and create-info.
         let infos = [
             AllocationCreateInfo { user_data: 1, ..in_type(0) },
             AllocationCreateInfo { user_data: 2, ..in_type_with(0, Flags::DEDICATED_MEMORY) },
@@ -397,7 +397,8 @@ fn device_addresses_want_their_flag() {
     });
 }
 
-/// With maintenance5, which Vulkan 1.4 has in its core, the usage may stand in the chain, and what stands there counts.
+/// With maintenance5 (core in Vulkan 1.4), the chain may hold the usage. That usage replaces the one in the
+/// create-info.
 #[test]
 fn device_addresses_in_the_chain_want_their_flag_too() {
     on_profiles(
@@ -419,9 +420,10 @@ fn device_addresses_in_the_chain_want_their_flag_too() {
                     .usage(vk::BufferUsageFlags::TRANSFER_SRC)
                     .push_next(&mut usage)
                     .push_next(&mut external);
-                // The driver is not to see it: where it is not refused for the address, it is for its size.
+                // A request that is valid apart from this check gets a zero size, so that it also fails before any
+                // driver call.
                 let info = if refused { info } else { info.size(0) };
-                // SAFETY: it is refused.
+                // SAFETY: the call is rejected.
                 let error = unsafe { rig.allocator.create_buffer(&info, &in_type(0)) }.unwrap_err();
                 assert_eq!(error == CreateError::DeviceAddress, refused, "{error:?}");
                 assert_eq!(rig.gpu.call_counts(), []);
@@ -431,7 +433,7 @@ fn device_addresses_in_the_chain_want_their_flag_too() {
 }
 
 fn refused(info: &AllocatorCreateInfo<'_>) -> CreateAllocatorError {
-    // SAFETY: the handles are live, and no allocator comes of it.
+    // SAFETY: the handles are live, and no allocator is created.
     unsafe { Allocator::new(info) }.unwrap_err()
 }
 

@@ -1,4 +1,4 @@
-//! Block sizes that the program chooses for each memory type, and which empty blocks stay.
+//! Block sizes that the program sets for each memory type, and which empty blocks are kept.
 
 use sublet::sim::{Gpu, Profile};
 use sublet::{
@@ -7,7 +7,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// An allocator that is made so, on a device with 4 memory types and large heaps.
+/// Creates an allocator with a changed create-info, on a device with 4 memory types and large heaps.
 fn made<'a>(change: impl FnOnce(&mut AllocatorCreateInfo<'a>)) -> (Gpu, Allocator) {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     let mut info = AllocatorCreateInfo::for_gpu(&gpu);
@@ -17,7 +17,7 @@ fn made<'a>(change: impl FnOnce(&mut AllocatorCreateInfo<'a>)) -> (Gpu, Allocato
     (gpu, allocator)
 }
 
-/// Memory of one type.
+/// Allocates memory of one type.
 fn memory(allocator: &Allocator, memory_type: u32, size: u64) -> Allocation {
     let requirements = ash::vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
     allocator.allocate_memory(&requirements, &in_type(memory_type)).unwrap()
@@ -30,7 +30,7 @@ fn free(allocator: &Allocator, memory: impl IntoIterator<Item = Allocation>) {
     }
 }
 
-/// Bytes of the driver's memory after each of so many allocations.
+/// Allocates `count` times. Returns the allocations and the total block bytes after each.
 fn reserved(allocator: &Allocator, memory_type: u32, size: u64, count: usize) -> (Vec<Allocation>, Vec<u64>) {
     let before = allocator.statistics().block_bytes;
     (0..count)
@@ -56,7 +56,7 @@ fn each_memory_type_has_its_own_sizes() {
     assert_eq!(distinct(grown), [12, 36, 68], "blocks of 12, 24 and 32 MiB");
     let (third, grown) = reserved(&allocator, 2, MIB, 3);
     assert_eq!(distinct(grown), [2, 6], "blocks of 2 and 4 MiB: it begins with an eighth");
-    // More than half of the largest.
+    // More than half of the largest block.
     let large = memory(&allocator, 0, 9 * MIB);
     assert!(large.is_dedicated());
     free(&allocator, first.into_iter().chain(second).chain(third).chain([large]));

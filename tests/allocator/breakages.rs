@@ -1,11 +1,10 @@
-//! One test for each way to break an allocator that the test suite of VMA does not notice, if this allocator has such a
-//! part. Each was tried: with the part broken, its test fails. (Mappings stay until `trim` here, so that there is no
-//! hysteresis of mappings to break.)
+//! Regression tests for faults that the test suite of VMA does not detect. Each was checked by mutation: the test fails
+//! if the named part is broken. Hysteresis of mappings has no test, because mappings stay until `trim`.
 //!
-//! | what may break | test |
+//! | broken part | test |
 //! |---|---|
 //! | conflicts of buffers and images about granularity | [`a_buffer_and_an_optimal_image_share_no_page`] |
-//! | places at multiples of `nonCoherentAtomSize` | [`what_is_flushed_begins_at_an_atom`] |
+//! | offsets at multiples of `nonCoherentAtomSize` | [`what_is_flushed_begins_at_an_atom`] |
 //! | rounding of flushed ranges | [`a_flushed_range_is_rounded_outwards`] |
 //! | progressive block sizes | [`blocks_double_up_to_the_preferred_size`] |
 //! | dedicated above half a block | [`half_a_block_is_the_most_that_is_shared`] |
@@ -22,9 +21,9 @@
 //! | `VkMemoryDedicatedAllocateInfo` | [`the_driver_is_told_what_memory_is_dedicated_to`] |
 //! | device memory callbacks | [`both_callbacks_are_called_for_both_kinds_of_memory`] |
 //! | buffers of zero bytes | [`nothing_is_created_of_no_size`] |
-//! | the limit on the number of memories, and its switch | [`super::debug`], [`super::limits`] |
+//! | the limit on the number of memories, and the switch that disables it | [`super::debug`], [`super::limits`] |
 //! | requirements of each element of a list of pages | [`each_page_has_its_own_requirements`] |
-//! | errors of the driver are kept | [`the_drivers_own_word_is_kept`] |
+//! | errors of the driver are preserved | [`the_drivers_own_word_is_kept`] |
 //! | near the budget, small allocations share blocks | [`near_the_budget_small_allocations_share_blocks`] |
 
 use std::sync::{Arc, Mutex};
@@ -90,13 +89,13 @@ fn a_flushed_range_is_rounded_outwards() {
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let memory = rig.memory(4 * atom, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             let start = memory.mapped_pointer().unwrap().cast::<u8>();
-            // The last byte of an atom and the first of the next: two bytes, two atoms.
+            // The two bytes are the last of one atom and the first of the next.
             let at = 2 * atom - 1;
             let two = start.as_ptr().wrapping_add(at as usize);
             // SAFETY: both bytes are inside the allocation, which is mapped.
             unsafe { two.write_bytes(7, 2) };
             rig.allocator.flush(&memory, at, 2).unwrap();
-            // The driver objects to ranges that are not whole atoms.
+            // The simulated driver rejects ranges that are not whole atoms.
             rig.gpu.assert_silent();
             let seen = rig.read_memory(memory.memory(), memory.offset() + at, 2).unwrap();
             assert_eq!(seen, [7, 7]);
@@ -161,7 +160,7 @@ fn within_the_budget_without_being_dedicated() {
         assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
         assert!(rig.gpu.live().memory_bytes_by_heap[rig.heap_of(memory_type) as usize] <= budget);
         assert!(all.len() > 40);
-        // Who does not mind gets it.
+        // A request without `WITHIN_BUDGET` succeeds.
         all.push(rig.memory(piece, 1, &in_type(memory_type)).unwrap());
         rig.free_all(all);
     });
@@ -181,7 +180,7 @@ fn the_lowest_of_several_holes() {
         let mut all: Vec<_> =
             (0..16).map(|_| Some(rig.memory(64 * KIB, 64 * KIB, &in_pool).unwrap())).collect();
         all.sort_by_key(|memory| memory.as_ref().map(sublet::Allocation::offset));
-        // Freed from the top, from the bottom and from between, so that no order of freeing gives the answer.
+        // The order of the frees is mixed, so that it cannot determine the result.
         for at in [9, 3, 12, 5, 14] {
             rig.free(all[at].take().unwrap());
         }
@@ -215,7 +214,7 @@ fn the_driver_is_not_asked_for_more_than_a_heap() {
     });
 }
 
-/// The properties of the memory that a buffer would be in.
+/// Returns the properties of the memory type that a buffer would use.
 fn properties_for(
     rig: &Rig,
     usage: vk::BufferUsageFlags,
@@ -227,14 +226,14 @@ fn properties_for(
     rig.properties(found.unwrap())
 }
 
-/// The properties of the memory types that a buffer can be in.
+/// Returns the properties of each memory type that a buffer supports.
 fn possible(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<vk::MemoryPropertyFlags> {
     let buffer_info = vk::BufferCreateInfo::default().size(64).usage(usage);
     // SAFETY: the create-info is valid.
     let buffer = unsafe { rig.gpu.device().create_buffer(&buffer_info, None) }.unwrap();
     // SAFETY: the buffer is live.
     let bits = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
-    // SAFETY: nothing uses it.
+    // SAFETY: the device does not use it.
     unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
     let fits = rig.types().into_iter().filter(|memory_type| bits & (1 << memory_type) != 0);
     fits.map(|memory_type| rig.properties(memory_type)).collect()
@@ -260,12 +259,12 @@ fn an_unwelcome_property_is_avoided_where_it_can_be() {
     let tried = Mutex::new(0);
     on_every_gpu(|rig| {
         let types = possible(&rig, STORAGE);
-        // What is moved out of the device's memory.
+        // `CpuCopy` prefers memory that is not device-local.
         let outside = types.iter().any(|it| !it.contains(DEVICE_LOCAL));
         let chosen = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::CpuCopy));
         assert_eq!(chosen.contains(DEVICE_LOCAL), !outside);
         *tried.lock().unwrap() += u32::from(outside && types.iter().any(|it| it.contains(DEVICE_LOCAL)));
-        // Cached memory is not for writing in order: not if there is other memory as near to the device.
+        // Sequential writes avoid cached memory if another type with the same device locality exists.
         let write = with_flags(MemoryUsage::AutoPreferHost, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
         let chosen = properties_for(&rig, STORAGE, &write);
         let as_near = |it: &&vk::MemoryPropertyFlags| {
@@ -340,9 +339,9 @@ fn nothing_is_bound_that_was_not_to_be() {
         let (buffer, memory) = rig.buffer(KIB, STORAGE, &info).unwrap();
         let (image, image_memory) = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
         assert_eq!((rig.gpu.calls("vkBindBufferMemory"), rig.gpu.calls("vkBindImageMemory")), (0, 0));
-        // SAFETY: the two were made for one another, and are not bound.
+        // SAFETY: the memory was allocated for the buffer, which is not bound.
         unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
-        // SAFETY: as above.
+        // SAFETY: the memory was allocated for the image, which is not bound.
         unsafe { rig.allocator.bind_image_memory(&image_memory, 0, image) }.unwrap();
         rig.destroy_buffer((buffer, memory));
         rig.destroy_image((image, image_memory));
@@ -462,7 +461,7 @@ fn each_page_has_its_own_requirements() {
             assert_eq!(1 << page.memory_type_index(), wanted.memory_type_bits);
         }
         rig.free_all(pages);
-        // And its own create-info, if there are as many.
+        // The same with one create-info per element.
         let infos: Vec<_> =
             (0..12).map(|user_data| AllocationCreateInfo { user_data, ..Default::default() }).collect();
         let pages = rig.allocator.allocate_memory_pages(&requirements, &infos).unwrap();
@@ -500,14 +499,14 @@ fn near_the_budget_small_allocations_share_blocks() {
         let rig = Rig::new(profile);
         let memory_type = rig.types()[0];
         let heap = rig.heap_of(memory_type);
-        // All is taken by others, and the allocator knows.
+        // Other processes use the whole budget, and the allocator has read it.
         rig.gpu.faults().set_budget(heap, 64 * MIB, 64 * MIB);
         rig.allocator.set_current_frame_index(1);
         rig.gpu.reset_calls();
         let all: Vec<_> = (0..64).map(|_| rig.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
         assert!(rig.gpu.calls("vkAllocateMemory") <= 4, "{}", rig.gpu.calls("vkAllocateMemory"));
         assert!(all.iter().all(|memory| !memory.is_dedicated()));
-        // And the blocks are small ones.
+        // The blocks are small.
         assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
         rig.free_all(all);
     });

@@ -1,4 +1,4 @@
-//! Callbacks that the program gives: for device memory, and for the driver's host memory.
+//! Callbacks of the program: for device memory, and for the driver's host memory.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
@@ -23,7 +23,7 @@ fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Rig> {
     hold(Rig { allocator: new_allocator(&info).unwrap(), gpu })
 }
 
-/// Every `VkDeviceMemory`, blocks and dedicated ones, and nothing else: in their order, with type and size.
+/// The callbacks report every `VkDeviceMemory`, of blocks and dedicated, in order, with type and size.
 #[test]
 fn all_memory_is_told_of() {
     on_every_profile(|profile| {
@@ -60,7 +60,7 @@ fn all_memory_is_told_of() {
     });
 }
 
-/// The memory is live whenever the program is told of it.
+/// The memory is live during both callbacks.
 #[test]
 fn told_after_it_was_given_and_before_it_goes() {
     static LIVE: AtomicI64 = AtomicI64::new(0);
@@ -73,7 +73,7 @@ fn told_after_it_was_given_and_before_it_goes() {
         user_data: *mut c_void,
     ) {
         assert_eq!(allocator.addr(), 16);
-        // SAFETY: the test gives its GPU, which lives as long as the allocator.
+        // SAFETY: the test passes its GPU, which outlives the allocator.
         let gpu = unsafe { &*user_data.cast_const().cast::<Gpu>() };
         let info = gpu.memory_info(memory).expect("live");
         assert_eq!((info.size, info.type_index), (size, memory_type));
@@ -87,7 +87,7 @@ fn told_after_it_was_given_and_before_it_goes() {
         size: u64,
         user_data: *mut c_void,
     ) {
-        // SAFETY: as there.
+        // SAFETY: see `allocated`.
         unsafe { allocated(allocator, memory_type, memory, size, user_data) };
         LIVE.fetch_sub(2, Ordering::Relaxed);
     }
@@ -98,7 +98,7 @@ fn told_after_it_was_given_and_before_it_goes() {
         allocator: std::ptr::without_provenance_mut(16),
         user_data: std::ptr::from_ref(&*gpu).cast_mut().cast(),
     };
-    // SAFETY: the functions only read what they are given, on whichever thread.
+    // SAFETY: the functions only read their arguments, and may run on any thread.
     let with = |raw| Some(unsafe { DeviceMemoryCallbacks::from_raw(raw) });
     let info = AllocatorCreateInfo { device_memory_callbacks: with(raw), ..create_info(&gpu) };
     let allocator = new_allocator(&info).unwrap();
@@ -108,17 +108,17 @@ fn told_after_it_was_given_and_before_it_goes() {
     let dedicated = allocator.allocate_memory(&requirements, &alone).unwrap();
     assert_eq!(LIVE.load(Ordering::Relaxed), 2);
     for allocation in [memory, dedicated] {
-        // SAFETY: nothing uses it.
+        // SAFETY: the device does not use it.
         unsafe { allocator.free_memory(allocation) }.unwrap();
     }
     drop(allocator);
     assert_eq!((LIVE.load(Ordering::Relaxed), CALLS.load(Ordering::Relaxed)), (0, 4));
-    // One of them alone will do.
+    // One of the two callbacks is enough.
     let raw = RawDeviceMemoryCallbacks { freeing: None, ..raw };
     let info = AllocatorCreateInfo { device_memory_callbacks: with(raw), ..create_info(&gpu) };
     let allocator = new_allocator(&info).unwrap();
     let memory = allocator.allocate_memory(&requirements, &alone).unwrap();
-    // SAFETY: nothing uses it.
+    // SAFETY: the device does not use it.
     unsafe { allocator.free_memory(memory) }.unwrap();
     assert_eq!(LIVE.load(Ordering::Relaxed), 1);
     gpu.assert_silent();
@@ -133,20 +133,20 @@ unsafe extern "system" fn take(
     _: vk::SystemAllocationScope,
 ) -> *mut c_void {
     assert!(size <= BYTES.size() && alignment <= BYTES.align());
-    // SAFETY: the test gives a counter that outlives the allocator.
+    // SAFETY: the test passes a counter that outlives the allocator.
     unsafe { &*live.cast_const().cast::<AtomicI64>() }.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the layout has bytes.
+    // SAFETY: the layout is not empty.
     unsafe { alloc(BYTES) }.cast()
 }
 
 unsafe extern "system" fn give_back(live: *mut c_void, bytes: *mut c_void) {
     // SAFETY: as above.
     unsafe { &*live.cast_const().cast::<AtomicI64>() }.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: from `take`.
+    // SAFETY: `take` allocated it.
     unsafe { dealloc(bytes.cast(), BYTES) };
 }
 
-/// All of the driver's objects get their host memory from the program, and give it back to it.
+/// The driver allocates and frees the host memory of all its objects through the program's callbacks.
 #[test]
 fn allocation_callbacks_are_passed_to_the_driver() {
     on_every_profile(|profile| {
@@ -154,7 +154,7 @@ fn allocation_callbacks_are_passed_to_the_driver() {
         let count = || live.load(Ordering::Relaxed);
         let gpu = Gpu::new(profile);
         let allocator = {
-            // A copy is kept: this one goes.
+            // The allocator keeps a copy of the callbacks, so this value may go out of scope.
             let callbacks = vk::AllocationCallbacks {
                 p_user_data: std::ptr::from_ref(&live).cast_mut().cast(),
                 pfn_allocation: Some(take),

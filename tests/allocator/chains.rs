@@ -1,5 +1,5 @@
-//! What the allocator adds to a `pNext` chain of the program's, for every kind of chain. The simulated driver checks the
-//! result; a rig ends only if it had nothing to object to.
+//! The structures that the allocator adds to the program's `pNext` chain, for every kind of chain. The simulated driver
+//! checks the result: the fixture fails at its end if there was a validation message.
 
 use std::any::type_name;
 
@@ -22,19 +22,20 @@ const REPLAY: vk::MemoryAllocateFlags = vk::MemoryAllocateFlags::DEVICE_ADDRESS_
 const MASK: vk::MemoryAllocateFlags = vk::MemoryAllocateFlags::DEVICE_MASK;
 
 fn chain_of(structure: &impl Sized) -> MemoryAllocateNext {
-    // SAFETY: the tests keep the structure, and what follows it, for as long as the call or the pool needs it.
+    // SAFETY: the tests keep the structure, and the rest of its chain, alive for the call or the pool.
     unsafe { MemoryAllocateNext::new(std::ptr::from_ref(structure).cast()) }
 }
 
-/// `first`, followed by `second`, which lives for as long.
+/// Links `second` behind `first`. `second` must live as long.
 fn linked<T: TaggedStructure>(mut first: T, second: &impl Sized) -> T {
     let base = (&raw mut first).cast::<vk::BaseOutStructure<'_>>();
-    // SAFETY: a tagged structure begins so, and nobody else has it.
+    // SAFETY: every tagged structure starts with the fields of `VkBaseOutStructure`, and nothing else refers to this
+    // one.
     unsafe { (*base).p_next = std::ptr::from_ref(second).cast_mut().cast() };
     first
 }
 
-/// An allocator all of whose memory is exported, on a GPU that has everything.
+/// Returns allocators that export all their memory, on GPUs that have every feature used here.
 fn exporting(types: Handles) -> Vec<Held<Rig>> {
     let profiles = having(|profile| {
         let features = profile.features;
@@ -54,7 +55,7 @@ fn exporting(types: Handles) -> Vec<Held<Rig>> {
     profiles.iter().map(rig).collect()
 }
 
-/// The one `vkAllocateMemory`, in whose chain nothing stands twice.
+/// Returns the only `vkAllocateMemory` call. No structure type occurs twice in its chain.
 fn only_call(gpu: &Gpu) -> AllocateCall {
     let calls = gpu.take_log();
     assert_eq!(calls.len(), 1, "{calls:?}");
@@ -64,7 +65,7 @@ fn only_call(gpu: &Gpu) -> AllocateCall {
     call
 }
 
-/// Whether what is shared has to be dedicated.
+/// Returns true if shared memory has to be dedicated.
 fn requires_dedicated(rig: &Rig) -> bool {
     rig.profile().images.external_requires_dedicated
 }
@@ -82,7 +83,7 @@ fn buffer_with(
     let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(types);
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let buffer_info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
-    // SAFETY: the create-info is valid, and says how the memory is shared.
+    // SAFETY: the create-info is valid, and names the handle types of the shared memory.
     unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, info, next) }
 }
 
@@ -103,7 +104,7 @@ fn dedicated_memory(rig: &Rig, next: MemoryAllocateNext) -> Allocation {
     rig.allocator.allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next).unwrap()
 }
 
-/// What is imported is not exported as well: it is bound to resources of the imported type, which need not be one of the
+/// Imported memory is not exported as well. Its resources have the imported handle type, which need not be one of the
 /// exported types (VUID-vkBindImageMemory-memory-02728). VulkanMemoryAllocator 508.
 fn imports<T: TaggedStructure>(structure: &T, types: Handles) {
     for rig in exporting(Handles::OPAQUE_FD) {
@@ -114,7 +115,8 @@ fn imports<T: TaggedStructure>(structure: &T, types: Handles) {
             chain.retain(|&kind| dedicated || kind != DEDICATED);
             chain
         };
-        // A host pointer is dedicated to nothing, so that there are no such resources where all have to be.
+        // A host pointer cannot be dedicated, so such resources do not exist if all external memory has to be
+        // dedicated.
         if !(is_host_pointer && requires_dedicated(&rig)) {
             let made = buffer_with(&rig, types, &auto(), next).unwrap();
             let asked = only_call(&rig.gpu).asked;
@@ -154,7 +156,7 @@ fn imports_of_every_kind_are_not_exported() {
     imports(&vk::ImportMetalBufferInfoEXT::default(), Handles::empty());
 }
 
-/// A structure that names nothing imports nothing.
+/// An import structure without a handle imports nothing.
 #[test]
 fn what_imports_nothing_is_exported() {
     fn exports<T: TaggedStructure>(structure: &T) {
@@ -187,7 +189,7 @@ fn exports_of_the_older_extension_stay_alone() {
     }
     alone(&vk::ExportMemoryAllocateInfoNV::default());
     alone(&vk::ExportMemoryWin32HandleInfoNV::default());
-    // Attributes of a handle say how, not that it is exported.
+    // The attributes of a handle describe an export, but do not request one.
     for rig in exporting(Handles::OPAQUE_WIN32) {
         let attributes = vk::ExportMemoryWin32HandleInfoKHR::default();
         let made = buffer_with(&rig, Handles::OPAQUE_WIN32, &auto(), chain_of(&attributes)).unwrap();
@@ -196,7 +198,7 @@ fn exports_of_the_older_extension_stay_alone() {
     }
 }
 
-/// Flags and device mask of the program are merged with the allocator's, wherever they stand.
+/// Flags and device mask of the program are merged with the allocator's, at any position in the chain.
 #[test]
 fn flags_of_the_program_are_merged() {
     for rig in exporting(Handles::OPAQUE_FD) {
@@ -217,13 +219,13 @@ fn flags_of_the_program_are_merged() {
             assert_eq!(asked.chain, [&[EXPORT, PRIORITY, FLAGS, DEDICATED], &rest[..]].concat());
             assert_eq!((asked.flags, asked.device_mask), ((MASK | ADDRESS).as_raw(), 1));
             rig.destroy_buffer(made);
-            // An image has no address: nothing is to be merged, and the program's stand where it put them.
+            // An image has no address, so nothing is merged: the program's structure stays at its position.
             let made = image_with(&rig, Handles::OPAQUE_FD, &auto(), next).unwrap();
             let asked = only_call(&rig.gpu).asked;
             assert_eq!((asked.flags, asked.device_mask), (MASK.as_raw(), 1));
             rig.destroy_image(made);
         }
-        // Every block of a pool has them.
+        // Every block of a pool has the flags.
         let pool_info =
             PoolCreateInfo { memory_allocate_next: chain_of(&further_behind), ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&pool_info).unwrap();
@@ -236,7 +238,7 @@ fn flags_of_the_program_are_merged() {
     }
 }
 
-/// A buffer is where it was: its memory is captured with the flag, and replayed by its address alone.
+/// Capturing the address of a buffer needs the flag. Replaying it needs only the captured address.
 #[test]
 fn an_address_is_captured_and_replayed() {
     for rig in exporting(Handles::empty()) {
@@ -245,7 +247,7 @@ fn an_address_is_captured_and_replayed() {
             .size(64 * KIB)
             .usage(vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
         let make = |next| {
-            // SAFETY: the create-info is valid, and the chain is for memory whose address is replayed.
+            // SAFETY: the create-info is valid, and the chain requests memory with a replayable address.
             unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &auto(), next) }.unwrap()
         };
         let flags = vk::MemoryAllocateFlagsInfo::default().flags(REPLAY);
@@ -266,7 +268,7 @@ fn an_address_is_captured_and_replayed() {
         // SAFETY: as above.
         assert_eq!(unsafe { rig.allocator.buffer_address(replayed.0) }, was_at);
         rig.destroy_buffer(replayed);
-        // In a pool whose blocks have the flag as well.
+        // The same in a pool whose blocks have the flag.
         let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&flags), ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&pool_info).unwrap();
         // SAFETY: the create-info is valid.
@@ -279,7 +281,7 @@ fn an_address_is_captured_and_replayed() {
     }
 }
 
-/// The program's own priority and its own dedication count.
+/// The program supplies its own priority and dedication structures.
 #[test]
 fn a_structure_of_the_program_is_not_added_again() {
     for rig in exporting(Handles::OPAQUE_FD) {
@@ -299,7 +301,7 @@ fn a_structure_of_the_program_is_not_added_again() {
             rig.destroy_buffer(made);
         }
 
-        // A resource that the program makes and binds itself.
+        // The program creates and binds this resource itself.
         let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(Handles::OPAQUE_FD);
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
         let info = vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
@@ -311,13 +313,13 @@ fn a_structure_of_the_program_is_not_added_again() {
         let info = AllocationCreateInfo::default();
         let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
         assert_eq!(only_call(&rig.gpu).asked.dedicated_buffer, buffer);
-        // SAFETY: the buffer is not bound, and the memory is for it.
+        // SAFETY: the buffer is not bound, and the memory was allocated for it.
         unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) }.unwrap();
         rig.destroy_buffer((buffer, memory));
     }
 }
 
-/// The driver decides how large an Android hardware buffer for an image is (VUID-VkMemoryAllocateInfo-pNext-01874).
+/// The driver chooses the size of an Android hardware buffer for an image (VUID-VkMemoryAllocateInfo-pNext-01874).
 #[test]
 fn an_image_that_is_exported_to_android_has_no_size() {
     for rig in exporting(Handles::ANDROID_HARDWARE_BUFFER_ANDROID) {
@@ -333,10 +335,10 @@ fn an_image_that_is_exported_to_android_has_no_size() {
         let memory = rig.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&own)).unwrap();
         assert_eq!(only_call(&rig.gpu).asked.size, 0);
         assert_eq!((memory.size(), rig.memory_size(&memory)), (requirements.size, requirements.size));
-        // SAFETY: the image is not bound, and the memory is for it.
+        // SAFETY: the image is not bound, and the memory was allocated for it.
         unsafe { rig.allocator.bind_image_memory(&memory, 0, image) }.unwrap();
         rig.destroy_image((image, memory));
-        // A buffer's has one.
+        // The memory of a buffer has a size.
         let made = buffer_with(&rig, Handles::ANDROID_HARDWARE_BUFFER_ANDROID, &auto(), Default::default());
         let made = made.unwrap();
         assert_eq!(only_call(&rig.gpu).asked.size, made.1.size());
@@ -344,7 +346,7 @@ fn an_image_that_is_exported_to_android_has_no_size() {
     }
 }
 
-/// What was dedicated is imported as dedicated, and what was not is imported so that it may alias
+/// Dedicated memory is imported as dedicated. Other memory is imported with `CAN_ALIAS`
 /// (VUID-VkMemoryDedicatedAllocateInfo-image-01878, -buffer-01879).
 #[cfg(unix)]
 #[test]
@@ -355,7 +357,7 @@ fn a_descriptor_is_imported_as_it_was_exported() {
         for flags in [Flags::empty(), Flags::CAN_ALIAS] {
             let info = AllocationCreateInfo { flags, ..auto() };
             let import_of = |memory: &Allocation| {
-                // SAFETY: all memory of the allocator is exported so.
+                // SAFETY: the allocator exports all its memory with this handle type.
                 let fd = unsafe { rig.allocator.memory_fd(memory, opaque) }.unwrap();
                 vk::ImportMemoryFdInfoKHR::default().handle_type(opaque).fd(fd.into_raw_fd())
             };

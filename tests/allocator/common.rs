@@ -1,4 +1,4 @@
-//! What the tests share: an allocator on a simulated GPU, and short ways to ask it.
+//! Shared fixture: an allocator on a simulated GPU, with short wrappers around its calls.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub const LAZY: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::LAZILY_ALLOCA
 pub const PROTECTED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::PROTECTED;
 pub const AMD_COHERENT: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD;
 
-/// Says which profile a test failed on.
+/// Prints the profile on which a test failed.
 struct OnProfile(&'static str);
 
 impl Drop for OnProfile {
@@ -46,7 +46,7 @@ pub fn on_every_profile(test: impl Fn(&'static Profile)) {
     }
 }
 
-/// As [`on_every_profile`], with an allocator on it.
+/// Runs a test on every simulated GPU, with an allocator on it.
 pub fn on_every_gpu(test: impl Fn(Held<Rig>)) {
     on_every_profile(|profile| test(Rig::new(profile)));
 }
@@ -57,28 +57,28 @@ pub fn on(profile: &'static Profile, test: impl Fn(&'static Profile)) {
     test(profile);
 }
 
-/// Runs a test on the profiles that `which` picks, of which there is one at least.
+/// Runs a test on each of `profiles`.
 pub fn on_profiles(profiles: Vec<&'static Profile>, test: impl Fn(&'static Profile)) {
     profiles.into_iter().for_each(|profile| on(profile, &test));
 }
 
-/// The profiles that are such, of which there has to be one.
+/// Returns the profiles that `which` accepts. Panics if there is none.
 pub fn having(which: impl Fn(&Profile) -> bool) -> Vec<&'static Profile> {
     let profiles: Vec<_> = profiles::ALL.iter().copied().filter(|profile| which(profile)).collect();
     assert!(!profiles.is_empty(), "no profile is left to test on");
     profiles
 }
 
-/// Makes an allocator that the GPU of a rig outlives.
+/// Creates an allocator on a GPU that outlives it.
 pub fn new_allocator(info: &AllocatorCreateInfo<'_>) -> Result<Allocator, CreateAllocatorError> {
-    // SAFETY: a rig keeps its GPU for longer than its allocator.
+    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
     unsafe { Allocator::new(info) }
 }
 
-/// How an allocator is made for a test.
+/// Options for the allocator of a test.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// `None`: what is enabled on the device, but for AMD's device-coherent memory.
+    /// `None`: everything that the device enables, except AMD's device-coherent memory.
     pub flags: Option<AllocatorCreateFlags>,
     pub heap_size_limits: &'a [u64],
     pub empty_blocks_kept: u32,
@@ -92,13 +92,13 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
-    /// Budgets are the allocator's own guess.
+    /// Budgets are the allocator's own estimates.
     pub fn without_budget(gpu: &Gpu) -> Self {
         Self { flags: Some(enabled(gpu) - AllocatorCreateFlags::EXT_MEMORY_BUDGET), ..Self::default() }
     }
 }
 
-/// The flags for what is enabled on a device, but for AMD's device-coherent memory.
+/// Returns the flags for everything that the device enables, except AMD's device-coherent memory.
 pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
     let extensions = gpu.extensions();
     let by_extension = [
@@ -113,9 +113,9 @@ pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
     flags.map(|(_, flag)| flag).collect()
 }
 
-/// An allocator on a simulated GPU. At its end nothing may be left, and the driver may have had nothing to object to.
+/// An allocator on a simulated GPU. The test fails at the end if an object is left or the driver emitted a message.
 pub struct Rig {
-    // First, so that it goes first.
+    // The first field, so that it is dropped first.
     pub allocator: Allocator,
     pub gpu: Gpu,
 }
@@ -133,12 +133,12 @@ impl End for Rig {
     }
 }
 
-/// What there is, for comparing before and after.
+/// The state of driver and allocator, for a comparison before and after.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     pub live: LiveObjects,
     pub types: Vec<Statistics>,
-    /// Bytes in use of each heap, as the allocator counts them.
+    /// Bytes in use of each heap, as counted by the allocator.
     pub usage: Vec<u64>,
 }
 
@@ -161,12 +161,12 @@ impl Rig {
     }
 }
 
-/// Longer than anything takes that does not wait for the driver, on any machine.
+/// A timeout that no operation reaches unless it waits for the driver, even on slow machines.
 const FAR_TOO_LONG: Duration = Duration::from_secs(120);
 
 impl Rig {
-    /// Does `meanwhile` while another thread, in `slow`, is in the driver's `call`, which does not return before that
-    /// is done. Who waits for the driver therefore waits for good, and is found out.
+    /// Runs `meanwhile` while another thread is blocked inside the driver's `call`, which `slow` makes. The driver call
+    /// returns only after `meanwhile`. If `meanwhile` waits for the driver, the test therefore times out.
     pub fn while_in<R>(&self, call: &str, slow: impl FnOnce() + Send, meanwhile: impl FnOnce() -> R) -> R {
         struct Release<'a>(&'a Gpu, &'a str);
         impl Drop for Release<'_> {
@@ -205,7 +205,7 @@ impl Rig {
     }
 }
 
-/// The plain create-info for a GPU, with the entry's functions, which version 1.0 needs.
+/// Returns the plain create-info for a GPU, with the entry's functions, which Vulkan 1.0 needs.
 pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     let info =
         AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
@@ -213,15 +213,15 @@ pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
 }
 
 impl Rig {
-    /// What the device sees.
+    /// Reads memory as the device sees it.
     pub fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
-        // SAFETY: a test looks only at what no other thread is writing.
+        // SAFETY: tests read only ranges that no other thread writes.
         unsafe { self.gpu.read_memory(memory, offset, size) }
     }
 
-    /// Writes as the device does.
+    /// Writes memory as the device does.
     pub fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
-        // SAFETY: a test writes only to what no other thread has.
+        // SAFETY: tests write only ranges that no other thread uses.
         unsafe { self.gpu.write_memory(memory, offset, bytes) }
     }
 
@@ -229,13 +229,13 @@ impl Rig {
         self.gpu.profile()
     }
 
-    /// The memory types that allocations may be in.
+    /// Returns the memory types that allocations may use.
     pub fn types(&self) -> Vec<u32> {
         let types = (0..).zip(self.profile().types);
         types.filter(|(_, kind)| !kind.flags.intersects(AMD_COHERENT)).map(|(index, _)| index).collect()
     }
 
-    /// Those of [`Self::types`] with all of `with` and none of `without`.
+    /// Returns those of [`Self::types`] with all of `with` and none of `without`.
     pub fn types_with(&self, with: vk::MemoryPropertyFlags, without: vk::MemoryPropertyFlags) -> Vec<u32> {
         let fits = |&index: &u32| {
             let flags = self.properties(index);
@@ -256,13 +256,13 @@ impl Rig {
         self.profile().heaps[self.heap_of(memory_type) as usize].size
     }
 
-    /// The size of a full-grown block, by VMA's rule.
+    /// Returns the size of a full-grown block by VMA's rule.
     pub fn block_size(&self, memory_type: u32) -> u64 {
         let heap = self.heap_size(memory_type);
         if heap <= GIB { (heap / 8).next_multiple_of(32) } else { 256 * MIB }
     }
 
-    /// Bytes of the device memory that an allocation is in, as the driver knows them.
+    /// Returns the size of the allocation's `VkDeviceMemory`, as recorded by the driver.
     pub fn memory_size(&self, allocation: &Allocation) -> u64 {
         self.gpu.memory_info(allocation.memory()).unwrap().size
     }
@@ -279,7 +279,7 @@ impl Rig {
     }
 
     pub fn free(&self, allocation: Allocation) {
-        // SAFETY: the tests submit nothing that outlives what it uses.
+        // SAFETY: the tests submit no work that outlives the resources it uses.
         unsafe { self.allocator.free_memory(allocation) }.unwrap();
     }
 
@@ -308,12 +308,12 @@ impl Rig {
     }
 
     pub fn destroy_buffer(&self, (buffer, allocation): (vk::Buffer, Allocation)) {
-        // SAFETY: the tests submit nothing that outlives what it uses.
+        // SAFETY: the tests submit no work that outlives the resources it uses.
         unsafe { self.allocator.destroy_buffer(buffer, allocation) }.unwrap();
     }
 
     pub fn destroy_image(&self, (image, allocation): (vk::Image, Allocation)) {
-        // SAFETY: the tests submit nothing that outlives what it uses.
+        // SAFETY: the tests submit no work that outlives the resources it uses.
         unsafe { self.allocator.destroy_image(image, allocation) }.unwrap();
     }
 
@@ -321,9 +321,9 @@ impl Rig {
         self.allocator.create_pool(info)
     }
 
-    /// Destroys a pool that must be empty.
+    /// Destroys a pool, which must be empty.
     pub fn destroy_pool(&self, pool: Pool) {
-        // SAFETY: the tests submit nothing that outlives what it uses.
+        // SAFETY: the tests submit no work that outlives the resources it uses.
         let leaks = unsafe { self.allocator.destroy_pool(pool) }.unwrap();
         assert!(leaks.is_empty(), "left in the pool: {leaks:?}");
     }
@@ -340,12 +340,12 @@ impl Rig {
         }
     }
 
-    /// Bytes in use of each heap, as the allocator counts them.
+    /// Returns the bytes in use of each heap, as counted by the allocator.
     fn usage(&self) -> Vec<u64> {
         self.allocator.heap_budgets().iter().map(|budget| budget.usage).collect()
     }
 
-    /// Checks the allocator's figures against the driver's, and its books against one another.
+    /// Compares the allocator's figures with the driver's, and checks its state for consistency.
     pub fn validate(&self) {
         self.allocator.validate();
         let live = self.gpu.live();
@@ -364,12 +364,12 @@ impl Rig {
     }
 }
 
-/// Any allocation in one memory type.
+/// Returns a create-info for any allocation in one memory type.
 pub fn in_type(memory_type: u32) -> AllocationCreateInfo<'static> {
     AllocationCreateInfo { memory_type_bits: 1 << memory_type, ..AllocationCreateInfo::default() }
 }
 
-/// As [`in_type`], with flags.
+/// The same as [`in_type`], with flags.
 pub fn in_type_with(memory_type: u32, flags: Flags) -> AllocationCreateInfo<'static> {
     AllocationCreateInfo { flags, ..in_type(memory_type) }
 }
@@ -378,7 +378,7 @@ pub fn with_flags(usage: MemoryUsage, flags: Flags) -> AllocationCreateInfo<'sta
     AllocationCreateInfo { flags, ..AllocationCreateInfo::new(usage) }
 }
 
-/// A square image of 32 bits a texel.
+/// A square image with 32 bits per texel.
 pub fn square(side: u32, usage: vk::ImageUsageFlags) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -390,7 +390,7 @@ pub fn square(side: u32, usage: vk::ImageUsageFlags) -> vk::ImageCreateInfo<'sta
         .usage(usage)
 }
 
-/// The Vulkan result at the end of an error's sources.
+/// Returns the Vulkan result at the end of an error's source chain.
 pub fn driver_result(error: &(dyn Error + 'static)) -> Option<vk::Result> {
     let mut at = Some(error);
     while let Some(error) = at {
@@ -402,7 +402,7 @@ pub fn driver_result(error: &(dyn Error + 'static)) -> Option<vk::Result> {
     None
 }
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same sequence.
 #[derive(Clone, Debug)]
 pub struct Random(fastrand::Rng);
 
@@ -415,12 +415,12 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.u64(..end)
     }
 
-    /// A number between 1 and `2^bits`, small ones as likely as large ones.
+    /// Returns a number between 1 and `2^bits`, with small magnitudes as likely as large ones.
     pub fn size(&mut self, bits: u64) -> u64 {
         let high = 1 << self.below(bits + 1);
         high - self.below(high)
@@ -431,7 +431,7 @@ impl Random {
     }
 }
 
-/// A number from the environment: more work for those who ask for it.
+/// Reads a number from the environment, which can raise the amount of work of a test.
 pub fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }

@@ -1,4 +1,5 @@
-//! Bytes that travel: written by the host, copied by the device into memory of every kind and back, and compared.
+//! Content tests: the host writes bytes, the device copies them through memory of every kind and back, the host
+//! compares.
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
@@ -12,7 +13,7 @@ pub(crate) const COPIED: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::TRANSFER_SRC.as_raw() | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
 );
 
-/// Records commands, submits them and waits.
+/// Records commands, submits them and waits until the device is idle.
 pub(crate) fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
     let device = rig.gpu.device();
     let pool_info = vk::CommandPoolCreateInfo::default().queue_family_index(rig.gpu.queue_family_index());
@@ -24,25 +25,25 @@ pub(crate) fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuf
         .command_buffer_count(1);
     // SAFETY: the pool is live.
     let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap()[0];
-    // SAFETY: the command buffer was made just now.
+    // SAFETY: the command buffer is new.
     unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
     record(device, commands);
     // SAFETY: it is being recorded.
     unsafe { device.end_command_buffer(commands) }.unwrap();
     let list = [commands];
     let submits = [vk::SubmitInfo::default().command_buffers(&list)];
-    // SAFETY: the command buffer is recorded, and what it names is live.
+    // SAFETY: the command buffer is recorded, and the objects that it uses are live.
     unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     // SAFETY: the queue is live.
     unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
-    // SAFETY: the device is done with it.
+    // SAFETY: the device is idle.
     unsafe { device.destroy_command_pool(pool, None) };
 }
 
 fn copy(rig: &Rig, from: vk::Buffer, to: vk::Buffer, size: u64) {
     submit(rig, |device, commands| {
         let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size };
-        // SAFETY: both buffers are bound and have as many bytes.
+        // SAFETY: both buffers are bound and have at least `size` bytes.
         unsafe { device.cmd_copy_buffer(commands, from, to, &[region]) };
     });
 }
@@ -52,7 +53,7 @@ pub(crate) fn bytes(seed: u64, size: u64) -> Vec<u8> {
     (0..size).map(|_| random.next() as u8).collect()
 }
 
-/// A buffer that the host writes through and one that it reads through.
+/// Creates a buffer for host writes and one for host reads.
 fn windows(rig: &Rig, size: u64) -> (Buffer, Buffer) {
     let write = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED);
     let read = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM);
@@ -161,12 +162,12 @@ fn images_between_buffers_keep_their_texels() {
             submit(&rig, |device, commands| {
                 let (fresh, target) = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
                 barrier(device, commands, image.0, fresh, target);
-                // SAFETY: the buffer has the bytes of the image, whose layout is the one that is named.
+                // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
                     device.cmd_copy_buffer_to_image(commands, staging.0, image.0, target, &[texels(side)])
                 };
                 barrier(device, commands, image.0, target, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-                // SAFETY: the buffer is bound and has as many bytes.
+                // SAFETY: the buffer is bound and has at least `size` bytes.
                 unsafe { device.cmd_fill_buffer(commands, buffer.0, 0, size, seed as u32) };
             });
             held.push((image, buffer, seed));
@@ -179,7 +180,7 @@ fn images_between_buffers_keep_their_texels() {
         for (image, buffer, seed) in held {
             submit(&rig, |device, commands| {
                 let source = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
-                // SAFETY: the buffer has the bytes of the image, whose layout is the one that is named.
+                // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
                     device.cmd_copy_image_to_buffer(commands, image.0, source, readback.0, &[texels(side)])
                 };

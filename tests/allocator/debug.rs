@@ -24,7 +24,7 @@ const GUARDED: DebugSettings = DebugSettings {
     exceed_max_allocation_count: false,
 };
 
-/// Types that are host-visible and host-coherent, where margins are looked at.
+/// Returns the host-visible and host-coherent types, whose margins are checked.
 fn guarded_types(rig: &Rig) -> Vec<u32> {
     rig.types_with(HOST_VISIBLE | HOST_COHERENT, PROTECTED)
 }
@@ -36,7 +36,7 @@ fn damaged(checked: Result<(), CorruptionError>) -> Vec<DamagedAllocation> {
     }
 }
 
-/// Writes one byte, which may be beyond the allocation: the memory is coherent.
+/// Writes one byte, possibly beyond the end of the allocation. The memory is coherent, so no flush is needed.
 fn scribble(rig: &Rig, allocation: &Allocation, at: u64, byte: u8) {
     assert!(rig.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
 }
@@ -84,11 +84,11 @@ fn who_writes_too_far_is_found_out() {
         let rig = debugging(Gpu::new(profile), GUARDED);
         for memory_type in guarded_types(&rig) {
             let named = AllocationCreateInfo { name: Some("culprit"), ..in_type(memory_type) };
-            // An odd size: a margin begins at any byte.
+            // The size is odd: a margin can begin at any byte.
             let culprit = rig.memory(1001, 4, &named).unwrap();
             let neighbour = rig.memory(64, 4, &in_type(memory_type)).unwrap();
             rig.allocator.check_corruption(!0).unwrap();
-            // All of the allocation is the program's.
+            // All bytes of the allocation belong to the program.
             scribble(&rig, &culprit, 1000, 7);
             scribble(&rig, &culprit, 0, 7);
             rig.allocator.check_corruption(!0).unwrap();
@@ -104,7 +104,7 @@ fn who_writes_too_far_is_found_out() {
                     (*bytes_past_end, *freed, found[0].memory_type_index),
                     (wrong, false, memory_type)
                 );
-                // Only the types that are asked about. A mask without such a type has nothing to say.
+                // A check covers only the types in the mask. A mask without a guarded type returns `NotDetected`.
                 let others = rig.allocator.check_corruption(!(1 << memory_type));
                 assert!(matches!(others, Ok(()) | Err(CorruptionError::NotDetected)), "{others:?}");
                 scribble(&rig, &culprit, 1001 + wrong, saved[wrong as usize]);
@@ -144,12 +144,12 @@ fn pools_are_looked_at_on_their_own() {
                 rig.free(allocation);
                 assert_eq!(rig.allocator.check_pool_corruption(&other), Ok(()));
                 assert_eq!(damaged(rig.allocator.check_pool_corruption(&pool)).len(), 1);
-                // What is left in a pool that goes is not asked after.
+                // Allocations that are still in a destroyed pool are not checked.
                 let _left = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&other)).unwrap();
-                // SAFETY: nothing uses it.
+                // SAFETY: the device does not use it.
                 assert_eq!(unsafe { rig.allocator.destroy_pool(other) }.unwrap().len(), 1);
                 assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
-                // What was damaged in a pool that is gone is told.
+                // Damage found in a pool is reported after the pool is destroyed.
                 let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
                 scribble(&rig, &allocation, 107, 0);
                 rig.free(allocation);
@@ -181,7 +181,7 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
                 assert_eq!(rig.allocator.check_corruption(1 << memory_type).is_ok(), is_guarded);
             }
         }
-        // Nor are there margins to look at where the host cannot see them, and no mapping.
+        // Memory that is not host-visible has no margins and no mapping.
         for memory_type in rig.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
             let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
             rig.free(memory);
@@ -195,7 +195,7 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
     });
 }
 
-/// Memory that cannot be mapped is had all the same.
+/// Allocation succeeds even if the memory cannot be mapped.
 #[test]
 fn a_margin_that_cannot_be_mapped() {
     let rig =
@@ -207,7 +207,7 @@ fn a_margin_that_cannot_be_mapped() {
     rig.free(memory);
 }
 
-/// `0xDC` when it comes and `0xEF` when it goes, as the device sees it: flushed, that is.
+/// Allocation fills with `0xDC` and free with `0xEF`. The device sees both, so the writes are flushed.
 #[test]
 fn patterns_in_memory() {
     on_every_profile(|profile| {
@@ -227,7 +227,7 @@ fn patterns_in_memory() {
                 rig.free(kept);
             }
         }
-        // What the host is not to touch stays as it was.
+        // Memory without host access keeps its contents.
         let hidden = AllocationCreateInfo::new(MemoryUsage::Auto);
         let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
         assert_ne!(rig.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
@@ -268,7 +268,7 @@ fn a_granularity_larger_than_the_devices() {
         let rig = debugging(Gpu::new(profile), debug);
         let granularity = large.max(profile.limits.buffer_image_granularity);
         let info = in_type(0);
-        // Of unknown use, and so in pages of its own.
+        // Resources of unknown kind do not share granularity pages.
         let (first, second) = (rig.memory(100, 1, &info).unwrap(), rig.memory(100, 1, &info).unwrap());
         assert!(first.offset().abs_diff(second.offset()) >= granularity);
         assert_eq!(first.offset() % granularity, 0);
@@ -296,7 +296,7 @@ fn more_allocations_than_the_device_promises() {
         let info = in_type_with(0, Flags::DEDICATED_MEMORY);
         let all: Vec<_> = (0..limit).map(|_| rig.memory(1, 1, &info).unwrap()).collect();
         let one_more = rig.memory(1, 1, &info).unwrap_err();
-        // The simulated driver keeps its word, and says that it was asked.
+        // The simulated driver enforces the limit and reports the excess call.
         assert_eq!(driver_result(&one_more).is_some(), exceeds);
         let reports = rig.gpu.take_messages().len();
         assert_eq!(reports, usize::from(exceeds));
@@ -304,7 +304,7 @@ fn more_allocations_than_the_device_promises() {
     }
 }
 
-/// Contended threads get no shards then, and all is well.
+/// With margins, contended threads get no shards.
 #[test]
 fn margins_with_many_threads() {
     let rig = debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), GUARDED);
@@ -330,7 +330,7 @@ fn margins_with_many_threads() {
     assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
 }
 
-/// What is tracked is told of what is damaged, too. Memory of its own comes from somebody as well.
+/// With tracking, the error names the caller of each damaged allocation. Dedicated memory also has a caller.
 #[test]
 fn who_allocated_what_was_damaged() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
@@ -350,7 +350,7 @@ fn who_allocated_what_was_damaged() {
     rig.free_all([allocation, alone]);
 }
 
-/// Margins move along, and are whole at both ends.
+/// Defragmentation moves the margins, and they are intact at source and destination.
 #[test]
 fn margins_and_defragmentation() {
     let profile = Profile::by_name("lavapipe").unwrap();
@@ -371,7 +371,7 @@ fn margins_and_defragmentation() {
         for one in pass {
             let at = kept.iter().position(|allocation| allocation.id() == one.source()).unwrap();
             if moved == 3 {
-                // SAFETY: nothing uses it.
+                // SAFETY: the device does not use it.
                 unsafe { one.free(kept.swap_remove(at)) }.unwrap();
             } else {
                 // SAFETY: nothing is bound to it.
@@ -387,7 +387,7 @@ fn margins_and_defragmentation() {
     for pair in kept.windows(2) {
         assert!(pair[0].memory() != pair[1].memory() || pair[1].offset() - pair[0].offset() >= 5 * KIB);
     }
-    // Each has its margin where it is now.
+    // Each allocation has its margin at its new place.
     for (at, allocation) in kept.iter().enumerate() {
         scribble(&rig, allocation, 4 * KIB, 0);
         assert_eq!(damaged(rig.allocator.check_corruption(!0)).len(), at + 1);

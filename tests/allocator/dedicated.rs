@@ -1,4 +1,4 @@
-//! Dedicated allocations: when a resource gets one, and what the `pNext` chain holds then.
+//! Dedicated allocations: when a resource gets one, and the contents of its `pNext` chain.
 
 use ash::vk;
 use ash::vk::StructureType as Chained;
@@ -68,7 +68,8 @@ fn preferred_by_the_driver() {
             assert_eq!(memory_info(&rig, &image.1).dedicated_image, image.0);
             let small = rig.image(&square(16, vk::ImageUsageFlags::COLOR_ATTACHMENT), &auto).unwrap();
             assert!(!small.1.is_dedicated(), "the driver does not prefer it for small ones");
-            // Preferred is not required: where the driver has none left a block will do.
+            // A preference is not a requirement: if the driver refuses dedicated memory, the resource goes into a
+            // block.
             let again = rig.image(&target, &auto).unwrap();
             rig.destroy_image(again);
             rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
@@ -136,13 +137,13 @@ fn larger_than_half_a_block() {
             assert!(!exact.is_dedicated(), "type {memory_type}");
             rig.free(exact);
             rig.allocator.trim();
-            // What no block can hold is asked for once.
+            // A size that no block can hold results in exactly one driver call.
             rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
             rig.gpu.reset_calls();
             assert!(rig.memory(2 * half + 32, 1, &in_type(memory_type)).is_err());
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
             rig.gpu.faults().clear();
-            // A dedicated allocation that the driver refuses becomes part of a block, if it can.
+            // If the driver refuses a dedicated allocation, the request falls back to a block if one can hold it.
             if rig.profile().limits.buffer_image_granularity == 1 {
                 rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
                 let shared = rig.memory(half + 1, 1, &in_type(memory_type)).unwrap();
@@ -176,23 +177,23 @@ fn as_the_last_resort() {
 fn not_preferred_when_few_allocations_are_left() {
     on_profiles(having(|profile| profile.limits.max_memory_allocation_count == 4096), |profile| {
         let rig = Rig::new(profile);
-        // In a heap that takes many of them.
+        // Use the largest heap, which holds many such allocations.
         let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
         let half = rig.block_size(memory_type) / 2;
         let big = rig.memory(half, 1, &in_type(memory_type)).unwrap();
         let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
         let mut held: Vec<_> = (0..4096 / 4 * 3 - 1).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
-        // Three quarters are in use, and no more: the preference still counts.
+        // Exactly three quarters of the limit are in use: the preference still applies.
         assert_eq!(rig.gpu.live().memories, 3072);
         let preferred = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
         assert!(preferred.is_dedicated());
         rig.free(preferred);
         held.push(rig.memory(KIB, 1, &own).unwrap());
-        // One more: now it goes to a block.
+        // One more allocation exceeds three quarters, so the request goes to a block.
         let shared = rig.memory(half + 256, 1, &in_type(memory_type)).unwrap();
         assert!(!shared.is_dedicated());
         held.push(shared);
-        // Asked for is asked for.
+        // An explicit `DEDICATED_MEMORY` flag still applies.
         held.push(rig.memory(KIB, 1, &own).unwrap());
         assert!(held.last().unwrap().is_dedicated());
         held.push(big);
@@ -200,7 +201,7 @@ fn not_preferred_when_few_allocations_are_left() {
     });
 }
 
-/// What an allocator with everything enabled puts into the chain, in its order.
+/// Returns the expected chain, in order, of an allocator with everything enabled.
 fn expected(rig: &Rig, device_address: bool, dedicated: bool) -> Vec<Chained> {
     let flags = enabled(&rig.gpu);
     let mut chain = Vec::new();
@@ -281,21 +282,21 @@ fn memory_for_a_buffer_that_the_program_made() {
         // SAFETY: the create-info is valid.
         let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
         let own = with_flags(MemoryUsage::GpuOnly, Flags::DEDICATED_MEMORY);
-        // SAFETY: the buffer was made just now.
+        // SAFETY: the buffer is live.
         let allocation = unsafe { rig.allocator.allocate_memory_for_buffer(buffer, &own) }.unwrap();
-        // Its usage is not known: it may want an address.
+        // The allocator does not know the buffer's usage, so it assumes that the buffer needs an address.
         assert_eq!(memory_info(&rig, &allocation).chain, expected(&rig, true, true));
-        // SAFETY: the memory was made for the buffer, which is not bound.
+        // SAFETY: the memory was allocated for the buffer, which is not bound.
         unsafe { rig.allocator.bind_buffer_memory(&allocation, 0, buffer) }.unwrap();
         rig.destroy_buffer((buffer, allocation));
 
         // SAFETY: the create-info is valid.
         let image = unsafe { rig.gpu.device().create_image(&square(16, vk::ImageUsageFlags::SAMPLED), None) }
             .unwrap();
-        // SAFETY: the image was made just now.
+        // SAFETY: the image is live.
         let allocation = unsafe { rig.allocator.allocate_memory_for_image(image, &own) }.unwrap();
         assert_eq!(memory_info(&rig, &allocation).chain, expected(&rig, false, true));
-        // SAFETY: the memory was made for the image, which is not bound.
+        // SAFETY: the memory was allocated for the image, which is not bound.
         unsafe { rig.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
         rig.destroy_image((image, allocation));
     });
@@ -363,7 +364,7 @@ fn lazily_allocated_memory_is_dedicated() {
     });
 }
 
-/// What the driver prefers counts where a block with room is at hand as well.
+/// The driver's preference applies even if an existing block has free space.
 #[test]
 fn a_preference_counts_where_a_block_has_room() {
     let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
@@ -383,8 +384,8 @@ fn a_preference_counts_where_a_block_has_room() {
     });
 }
 
-/// What was asked for by name does not count as a block of a pool with a limit, and does not make room for one when it
-/// goes.
+/// Memory requested with `DEDICATED_MEMORY` does not count as a block of a pool with a limit, so freeing it permits no
+/// further block.
 #[test]
 fn freeing_what_does_not_count_makes_no_room() {
     on_every_gpu(|rig| {
@@ -393,7 +394,7 @@ fn freeing_what_does_not_count_makes_no_room() {
         let pool = rig.pool(&info).unwrap();
         let plain = AllocationCreateInfo::in_pool(&pool);
         let named = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..plain };
-        // Larger than any block: it is dedicated, and counts.
+        // A request above the block size is dedicated, and counts.
         let large = rig.memory(rig.block_size(memory_type) + 1, 1, &plain).unwrap();
         assert!(large.is_dedicated());
         for _ in 0..2 {

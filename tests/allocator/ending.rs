@@ -1,5 +1,5 @@
-//! Programs that use `ash` destroy their device in a `Drop` of their own, and Rust drops the fields only afterwards. The
-//! simulated driver reports what still lives when the device is destroyed.
+//! Programs that use `ash` destroy their device in a `Drop` impl, and Rust drops the fields only afterwards. The
+//! simulated driver reports objects that are still live when the device is destroyed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,12 +17,12 @@ use super::common::{new_allocator, on_every_profile};
 
 const ALIVE: &str = "VUID-vkDestroyDevice-device-05137";
 
-/// The owner of a device that destroys it as programs do: there is no other object that does.
+/// The owner of a device. Its `Drop` impl destroys the device, as in typical programs.
 struct Program {
     device: ash::Device,
-    /// Above or below the device: it makes no difference.
+    /// The position of this field makes no difference.
     allocator: Allocator,
-    /// Whether it ends the allocator before the device.
+    /// The drop ends the allocator before it destroys the device.
     ends: bool,
     leaks: Arc<std::sync::Mutex<Vec<Leak>>>,
 }
@@ -30,15 +30,15 @@ struct Program {
 impl Drop for Program {
     fn drop(&mut self) {
         if self.ends {
-            // SAFETY: nothing was submitted, and the allocator is only dropped from here on.
+            // SAFETY: nothing was submitted, and the allocator is only dropped after this.
             *self.leaks.lock().unwrap() = unsafe { self.allocator.destroy_in_place() };
         }
-        // SAFETY: nothing was submitted. Where something still lives, the simulated driver says so and goes on.
+        // SAFETY: nothing was submitted. If objects are still live, the simulated driver reports them and continues.
         unsafe { self.device.destroy_device(None) };
     }
 }
 
-/// Leaves an empty block behind, as the allocator of every program that freed all it had.
+/// Leaves an empty block behind, as in every program that has freed all its resources.
 fn use_memory(allocator: &Allocator) {
     let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
     // SAFETY: the create-info is valid.
@@ -69,7 +69,7 @@ fn an_allocator_that_ended_in_place_leaves_nothing_to_its_drop() {
     });
 }
 
-/// Blocks of every kind, mappings, margins and callbacks: all of it ends with the call, and the drop asks for nothing.
+/// Blocks of every kind, mappings, margins and callbacks end with the call. The drop makes no driver call.
 #[test]
 fn everything_ends_in_place_and_the_leaks_are_named() {
     on_every_profile(|profile| {
@@ -115,7 +115,7 @@ fn everything_ends_in_place_and_the_leaks_are_named() {
             let leaks = Arc::default();
             let program =
                 Program { device: gpu.device().clone(), allocator, ends: true, leaks: Arc::clone(&leaks) };
-            // The pool and the scope of an allocator that ended are values, and their drops do nothing.
+            // The pool and scope of an ended allocator are plain values: dropping them does nothing.
             drop((program, pool, scope));
             gpu.assert_silent();
             let mut names: Vec<_> =
@@ -128,7 +128,7 @@ fn everything_ends_in_place_and_the_leaks_are_named() {
     });
 }
 
-/// Ending in place twice is what dropping an allocator that was ended does: nothing is left, and nothing is told again.
+/// Dropping an allocator that was ended frees nothing and does not report the leaks again.
 #[test]
 fn the_drop_after_the_end_tells_no_leak_again() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
@@ -136,7 +136,7 @@ fn the_drop_after_the_end_tells_no_leak_again() {
     let needed = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
     let _lost = allocator.allocate_memory(&needed, &AllocationCreateInfo::default()).unwrap();
     let said = super::said::said(tracing::Level::INFO, || {
-        // SAFETY: the device never used the memory, and the allocator is only dropped from here on.
+        // SAFETY: the device never used the memory, and the allocator is only dropped after this.
         assert_eq!(unsafe { allocator.destroy_in_place() }.len(), 1);
         drop(allocator);
     });

@@ -1,4 +1,4 @@
-//! Blocks that end within a granularity page: what ends with the block shares that page with nothing.
+//! Blocks that end within a granularity page: a resource at the end of the block has that page to itself.
 
 use ash::vk;
 use sublet::sim::Gpu;
@@ -12,14 +12,15 @@ use crate::common::*;
 const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 
-/// What an image needs, and the first memory type that may hold it; `None` if it needs dedicated memory.
+/// Returns the requirements of an image and the first memory type that supports it, or `None` if the image needs
+/// dedicated memory.
 fn needs(rig: &Rig, info: &vk::ImageCreateInfo<'_>) -> Option<(vk::MemoryRequirements, u32)> {
     let device = rig.gpu.device();
     // SAFETY: the create-info is valid.
     let image = unsafe { device.create_image(info, None) }.unwrap();
     // SAFETY: the image is live.
     let needed = unsafe { device.get_image_memory_requirements(image) };
-    // SAFETY: nobody uses it.
+    // SAFETY: the device does not use it.
     unsafe { device.destroy_image(image, None) };
     let memory_type = rig.types().into_iter().find(|at| needed.memory_type_bits & (1 << at) != 0).unwrap();
     // SAFETY: the create-info is valid.
@@ -34,7 +35,7 @@ fn pool(rig: &Rig, memory_type: u32, algorithm: Algorithm, block_size: u64) -> P
     rig.pool(&info).unwrap()
 }
 
-/// VMA 324 and 499. A buddy grants powers of two, so that it needs a block that is one.
+/// VMA 324 and 499. A buddy engine divides by powers of two, so its block size must be one.
 #[test]
 fn a_block_as_large_as_its_only_image_holds_it() {
     on_every_gpu(|rig| {
@@ -74,14 +75,14 @@ fn exact_pool(
                 CreateError::Allocation(AllocationError::Full { size, block_count: 1, .. }) if size == needed
             );
             assert!(is_full, "{algorithm:?}: {error:?}");
-            // Nor is anything of the last page left for a buffer, however small.
+            // The last page has no space left for a buffer of any size.
             let error = rig.memory(1, 1, &in_pool).unwrap_err();
             assert!(matches!(error, AllocationError::Full { size: 1, .. }), "{algorithm:?}: {error:?}");
             rig.validate();
             rig.destroy_image(image);
         }
     }
-    // One byte less is too little, and the error has the size that was asked for.
+    // A block that is one byte shorter is too small, and the error has the requested size.
     if needed > 1 {
         let short = pool(rig, memory_type, algorithm, needed - 1);
         let error = rig.image(info, &AllocationCreateInfo::in_pool(&short)).unwrap_err();
@@ -93,7 +94,7 @@ fn exact_pool(
     rig.destroy_pool(exact);
 }
 
-/// Several images fill a block to its last byte, from below and from above, again and again.
+/// Several images repeatedly fill a block to its last byte, from below and from above.
 #[test]
 fn the_last_image_ends_with_the_block() {
     on_every_gpu(|rig| {
@@ -133,7 +134,7 @@ fn the_last_image_ends_with_the_block() {
     });
 }
 
-/// The debug margin is not what was asked for, nor are whole pages and powers of two.
+/// The reported size includes neither the debug margin nor the rounding to pages and powers of two.
 #[test]
 fn an_error_has_the_size_that_was_asked_for() {
     on_every_profile(|profile| {
@@ -179,8 +180,8 @@ enum Kind {
     Image(vk::Image, u32),
 }
 
-/// Buffers and images come, go and move in blocks that end within a page. The simulated driver objects to a buffer and an
-/// image in one page.
+/// Buffers and images are created, freed and moved in blocks that end within a page. The simulated driver reports a
+/// buffer and an image in the same page.
 #[test]
 fn nothing_shares_a_page_with_what_ends_a_block() {
     let coarse = having(|profile| profile.limits.buffer_image_granularity >= 1024);
@@ -237,7 +238,7 @@ fn nothing_shares_a_page_with_what_ends_a_block() {
     });
 }
 
-/// Moves what can be moved, and binds it again where it is then.
+/// Moves every movable resource and binds a new one at its destination.
 fn compact(rig: &Rig, pool: &Pool, held: &mut [(Kind, Allocation)]) {
     let device = rig.gpu.device();
     let info = DefragmentationInfo { pools: &[pool], ..DefragmentationInfo::default() };
@@ -254,7 +255,7 @@ fn compact(rig: &Rig, pool: &Pool, held: &mut [(Kind, Allocation)]) {
                         .usage(vk::BufferUsageFlags::STORAGE_BUFFER);
                     // SAFETY: the create-info is valid.
                     let new = unsafe { device.create_buffer(&info, None) }.unwrap();
-                    // SAFETY: the destination is as large and as aligned as the source.
+                    // SAFETY: the destination has the size and alignment of the source.
                     unsafe { device.bind_buffer_memory(new, memory, offset) }.unwrap();
                     *kind = Kind::Buffer(new);
                     (old, vk::Image::null())
@@ -262,13 +263,13 @@ fn compact(rig: &Rig, pool: &Pool, held: &mut [(Kind, Allocation)]) {
                 Kind::Image(old, side) => {
                     // SAFETY: the create-info is valid.
                     let new = unsafe { device.create_image(&square(side, SAMPLED), None) }.unwrap();
-                    // SAFETY: the destination is as large and as aligned as the source.
+                    // SAFETY: the destination has the size and alignment of the source.
                     unsafe { device.bind_image_memory(new, memory, offset) }.unwrap();
                     *kind = Kind::Image(new, side);
                     (vk::Buffer::null(), old)
                 }
             };
-            // SAFETY: nobody uses what was moved away.
+            // SAFETY: the device does not use the moved resources.
             unsafe { device.destroy_buffer(old_buffer, None) };
             // SAFETY: as above.
             unsafe { device.destroy_image(old_image, None) };

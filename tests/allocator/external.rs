@@ -1,4 +1,4 @@
-//! The `pNext` chain of a `VkMemoryAllocateInfo`, and memory that is shared with other processes.
+//! The `pNext` chain of `VkMemoryAllocateInfo`, and memory shared with other processes.
 
 use ash::vk;
 use sublet::sim::{AllocateCall, Gpu};
@@ -15,15 +15,15 @@ const EXPORT: vk::StructureType = vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO
 const PRIORITY: vk::StructureType = vk::StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT;
 const FLAGS: vk::StructureType = vk::StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
 const DEDICATED: vk::StructureType = vk::StructureType::MEMORY_DEDICATED_ALLOCATE_INFO;
-/// Any structure that the allocator never adds itself.
+/// A structure type that the allocator never adds.
 const OPAQUE_ADDRESS: vk::StructureType = vk::StructureType::MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO;
 
 fn chain_of(structure: &impl Sized) -> MemoryAllocateNext {
-    // SAFETY: the tests keep the structure for as long as the call, or the pool, needs it.
+    // SAFETY: the tests keep the structure alive for the call or the pool.
     unsafe { MemoryAllocateNext::new(std::ptr::from_ref(structure).cast()) }
 }
 
-/// An allocator all of whose memory is exported.
+/// Creates an allocator that exports all its memory.
 fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Held<Rig> {
     let info = AllocatorCreateInfo {
         flags: enabled(&gpu),
@@ -41,7 +41,7 @@ fn only_call(gpu: &Gpu) -> AllocateCall {
     calls.into_iter().next().unwrap()
 }
 
-/// The chain from front to back: export, priority, flags, dedicated, then the caller's own.
+/// The order of the chain: export, priority, flags, dedicated, then the caller's own.
 #[test]
 fn the_order_of_a_chain() {
     on_profiles(
@@ -58,7 +58,7 @@ fn the_order_of_a_chain() {
                 vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
             let info =
                 AllocationCreateInfo { priority: 0.75, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-            // SAFETY: the create-info is valid, and says that the memory is shared.
+            // SAFETY: the create-info is valid, and names the handle types of the shared memory.
             let made = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &info, chain_of(&own)) };
             let made = made.unwrap();
             let AllocateCall { asked, result, .. } = only_call(&rig.gpu);
@@ -69,18 +69,18 @@ fn the_order_of_a_chain() {
             assert_eq!(asked.flags, vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw());
             rig.destroy_buffer(made);
 
-            // A block: the same without a resource of its own.
+            // A block has the same chain without the dedicated structure.
             let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
             let block = only_call(&rig.gpu).asked;
             assert_eq!(block.chain, [EXPORT, PRIORITY, FLAGS]);
             assert_eq!((block.priority, block.export_handle_types), (Some(0.5), OPAQUE.as_raw()));
             rig.free(memory);
 
-            // An image has no address, and what can alias is dedicated to nothing.
+            // An image has no device address, and memory that can alias is not dedicated.
             let mut shared = vk::ExternalMemoryImageCreateInfo::default().handle_types(OPAQUE);
             let image_info = square(256, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
             let info = with_flags(MemoryUsage::Auto, Flags::CAN_ALIAS);
-            // SAFETY: the create-info is valid, and says that the memory is shared.
+            // SAFETY: the create-info is valid, and names the handle types of the shared memory.
             let made = unsafe { rig.allocator.create_dedicated_image(&image_info, &info, chain_of(&own)) };
             match made {
                 Ok(made) => {
@@ -100,7 +100,7 @@ fn the_order_of_a_chain() {
 #[test]
 fn a_type_without_handle_types_exports_nothing() {
     on_profiles(having(|profile| profile.features.external_memory && profile.types.len() > 1), |profile| {
-        // Only the first type exports.
+        // Only the first memory type is exported.
         let rig = exporting(Gpu::new(profile), &[OPAQUE]);
         for memory_type in rig.types() {
             let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
@@ -118,7 +118,7 @@ fn too_many_handle_types() {
     assert_eq!(error, CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 2, types: 1 });
 }
 
-/// Twice the same structure in one chain is wrong: the pool's own counts.
+/// A chain must not contain a structure twice, so the pool's own export structure replaces the allocator's.
 #[test]
 fn a_chain_that_exports_itself() {
     on_profiles(having(|profile| profile.features.external_memory), |profile| {
@@ -148,7 +148,7 @@ fn two_chains_are_one_too_many() {
         let both = rig.allocator.allocate_dedicated_memory(&requirements, &in_pool, chain_of(&own));
         assert_eq!(both.unwrap_err(), AllocationError::Contradiction(Contradiction::TwoMemoryAllocateChains));
         assert_eq!(rig.snapshot(), before);
-        // One of them is not: the pool's.
+        // One chain is allowed: here only the pool has one.
         rig.gpu.log_allocations(true);
         let none = MemoryAllocateNext::default();
         let memory = rig.allocator.allocate_dedicated_memory(&requirements, &in_pool, none).unwrap();
@@ -159,7 +159,7 @@ fn two_chains_are_one_too_many() {
     });
 }
 
-/// Memory of its own is asked for by name, and everything that stands in its way is an error.
+/// The dedicated functions always allocate dedicated memory, and return an error for anything that prevents it.
 #[test]
 fn dedicated_entry_points_are_dedicated() {
     on_every_gpu(|rig| {
@@ -192,7 +192,7 @@ fn dedicated_entry_points_are_dedicated() {
         let made = made.unwrap();
         assert!(made.1.is_dedicated());
         rig.destroy_buffer(made);
-        // SAFETY: a size of zero is found out before the driver is asked.
+        // SAFETY: the allocator rejects the zero size before it calls the driver.
         let empty = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info.size(0), &never, none) };
         assert_eq!(empty.unwrap_err(), CreateError::ZeroExtent);
         // SAFETY: the create-info is valid.
@@ -216,7 +216,7 @@ fn memory_goes_from_one_device_to_another() {
                 vk::MemoryRequirements { size: 64 * KIB, alignment: 1, memory_type_bits: 1 << memory_type };
             let info = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
             let mut exported = from.allocator.allocate_memory(&requirements, &info).unwrap();
-            // SAFETY: all memory of the allocator is exported so.
+            // SAFETY: the allocator exports all its memory with this handle type.
             let fd = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
             // SAFETY: as above.
             let another = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
@@ -240,11 +240,11 @@ fn descriptors_that_are_not_to_be_had() {
     let rig = exporting(Gpu::new(profile), &[OPAQUE]);
     let other = Rig::new(profile);
     let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-    // SAFETY: the memory is exported so; the allocator that is asked is another.
+    // SAFETY: the memory is exported with this handle type, and the other allocator rejects it.
     let error = unsafe { other.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
     assert_eq!(error, ExportError::Foreign(sublet::ForeignHandle::Allocation));
     rig.gpu.faults().fail_nth("vkGetMemoryFdKHR", 0, vk::Result::ERROR_TOO_MANY_OBJECTS);
-    // SAFETY: the memory is exported so.
+    // SAFETY: the memory is exported with this handle type.
     let error = unsafe { rig.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
     assert_eq!(driver_result(&error), Some(vk::Result::ERROR_TOO_MANY_OBJECTS));
     rig.free(memory);
@@ -255,7 +255,7 @@ fn descriptors_that_are_not_to_be_had() {
         &Options::default(),
     );
     let memory = without.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
-    // SAFETY: without the extension nothing is asked of the driver.
+    // SAFETY: without the extension, no driver call is made.
     let error = unsafe { without.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
     assert_eq!(error, ExportError::NotEnabled);
     without.free(memory);

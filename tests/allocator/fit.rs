@@ -1,4 +1,4 @@
-//! An allocation that is said to fit does fit, at the place that was named.
+//! If a query reports that an allocation fits, the allocation succeeds at the reported place.
 
 use ash::vk;
 use sublet::sim::LiveObjects;
@@ -9,7 +9,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// Looks, then allocates, and compares.
+/// Queries the fit, allocates, and compares the two results.
 fn look_and_take(
     rig: &Rig,
     requirements: &vk::MemoryRequirements,
@@ -21,8 +21,8 @@ fn look_and_take(
     let returned = rig.gpu.calls("vkFreeMemory");
     let taken = rig.allocator.allocate_memory(requirements, info);
     let (said, taken) = match (said, taken) {
-        // Before an allocation fails, or goes to a worse memory type, empty blocks go back to the driver. A look does not
-        // count them.
+        // Before an allocation fails or falls back to a worse memory type, the allocator returns empty blocks to the
+        // driver. The query does not take this into account.
         (said, Ok(taken))
             if rig.gpu.calls("vkFreeMemory") > returned
                 && said.map(|said| said.memory_type_index) != Ok(taken.memory_type_index()) =>
@@ -113,18 +113,18 @@ fn what_fits_is_had_where_it_was_said() {
             }
         }
         assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
-        // SAFETY: nothing was ever bound to it.
+        // SAFETY: nothing was bound to it.
         unsafe { rig.allocator.free_scope(scope) }.unwrap();
         for allocation in held {
-            // Those of the scope are gone.
-            // SAFETY: nothing was ever bound to it.
+            // The allocations of the scope are already freed, so the result is ignored.
+            // SAFETY: nothing was bound to it.
             let _ = unsafe { rig.allocator.free_memory(allocation) };
         }
         pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
     });
 }
 
-/// A scope has no pool yet, and does not get one by being asked.
+/// A scope creates its pool lazily, and a query does not create it.
 #[test]
 fn a_look_into_a_scope_makes_no_pool() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -136,7 +136,7 @@ fn a_look_into_a_scope_makes_no_pool() {
     assert_eq!(fit.place, FitPlace::NewBlock { size: MIB });
     assert!(scope.pool(0).is_none());
     assert_eq!(rig.allocator.memory_map().vectors.len(), 1);
-    // SAFETY: nothing was ever bound to it.
+    // SAFETY: nothing was bound to it.
     unsafe { rig.allocator.free_scope(scope) }.unwrap();
 }
 
@@ -161,7 +161,7 @@ fn free_bytes_are_those_of_the_vector() {
     rig.destroy_pool(pool);
 }
 
-/// The budget is a matter of the flag, the heap's size is not.
+/// The query checks the budget only with `WITHIN_BUDGET`, but always checks the size of the heap.
 #[test]
 fn budgets_and_heaps_are_looked_at() {
     let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -204,7 +204,7 @@ fn resources_are_looked_at_without_being_kept() {
     });
 }
 
-/// wgpu 9745: a look accepted what creation then refused. Neither asks the driver.
+/// wgpu 9745: a query accepted a request that creation then rejected. Neither calls the driver.
 #[test]
 fn a_look_refuses_what_creation_refuses() {
     on_every_profile(|profile| {
@@ -232,9 +232,9 @@ fn a_look_refuses_what_creation_refuses() {
             buffers.push(good.push_next(&mut in_chain));
         }
         for info in &buffers {
-            // SAFETY: the driver is not asked.
+            // SAFETY: the driver is not called.
             let created = unsafe { rig.allocator.create_buffer(info, &auto) }.unwrap_err();
-            // SAFETY: the driver is not asked.
+            // SAFETY: the driver is not called.
             let looked = unsafe { rig.allocator.would_buffer_fit(info, &auto) };
             assert_eq!(looked.unwrap_err(), created);
             told.push(created);
@@ -253,9 +253,9 @@ fn a_look_refuses_what_creation_refuses() {
             of(vk::ImageCreateFlags::DISJOINT),
             of(vk::ImageCreateFlags::DISJOINT | vk::ImageCreateFlags::MUTABLE_FORMAT),
         ] {
-            // SAFETY: the driver is not asked.
+            // SAFETY: the driver is not called.
             let created = unsafe { rig.allocator.create_image(&info, &auto) }.unwrap_err();
-            // SAFETY: the driver is not asked.
+            // SAFETY: the driver is not called.
             let looked = unsafe { rig.allocator.would_image_fit(&info, &auto) };
             assert_eq!(looked.unwrap_err(), created);
             told.push(created);
@@ -269,7 +269,7 @@ fn a_look_refuses_what_creation_refuses() {
     });
 }
 
-/// More allocations than the driver says that it has room for, where the debug settings allow them.
+/// Exceeds `maxMemoryAllocationCount` if the debug settings allow it.
 #[test]
 fn a_look_counts_allocations_as_creation_does() {
     let few = having(|profile| profile.limits.max_memory_allocation_count == 4096)[0];

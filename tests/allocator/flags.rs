@@ -1,4 +1,4 @@
-//! Flags without a file of their own: MAPPED, DONT_BIND, strategies, minimum alignment.
+//! Flags that have no test file of their own: MAPPED, DONT_BIND, strategies, minimum alignment.
 
 use ash::vk;
 use sublet::{
@@ -18,10 +18,10 @@ fn dont_bind_leaves_binding_to_the_program() {
             rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &unbound).unwrap();
         assert_eq!(rig.gpu.calls("vkBindBufferMemory"), 0);
         assert_eq!(rig.gpu.calls("vkBindImageMemory"), 0);
-        // Binding twice would be reported.
-        // SAFETY: the memory was made for the buffer, which is not bound.
+        // The driver would report a second bind.
+        // SAFETY: the memory was allocated for the buffer, which is not bound.
         unsafe { rig.allocator.bind_buffer_memory(&allocation, 0, buffer) }.unwrap();
-        // SAFETY: the memory was made for the image, which is not bound.
+        // SAFETY: the memory was allocated for the image, which is not bound.
         unsafe { rig.allocator.bind_image_memory(&image_allocation, 0, image) }.unwrap();
         rig.gpu.assert_silent();
         rig.destroy_buffer((buffer, allocation));
@@ -40,15 +40,15 @@ fn binding_at_an_offset() {
         let twice = vk::MemoryRequirements { size: 2 * requirements.size, ..requirements };
         let allocation =
             rig.allocator.allocate_memory(&twice, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
-        // SAFETY: the memory is large enough for two of them; the buffer is not bound.
+        // SAFETY: the memory is large enough for two such buffers, and this one is not bound.
         unsafe { rig.allocator.bind_buffer_memory(&allocation, requirements.size, buffer) }.unwrap();
-        // Another one in front of it: if both were in one place the device would object.
+        // A second buffer in front of it: the driver would report an overlap.
         // SAFETY: the create-info is valid.
         let front = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
-        // SAFETY: the buffer is not bound, and the place in front of the other one is large enough.
+        // SAFETY: the buffer is not bound, and the range in front of the other one is large enough.
         unsafe { rig.allocator.bind_buffer_memory(&allocation, 0, front) }.unwrap();
         rig.gpu.assert_silent();
-        // SAFETY: nobody uses it.
+        // SAFETY: the device does not use it.
         unsafe { rig.gpu.device().destroy_buffer(front, None) };
         rig.destroy_buffer((buffer, allocation));
 
@@ -59,7 +59,7 @@ fn binding_at_an_offset() {
             // SAFETY: the buffer is live.
             let allocation = unsafe { rig.allocator.allocate_memory_for_buffer(buffer, &own) }.unwrap();
             let group = vk::BindBufferMemoryDeviceGroupInfo::default();
-            // SAFETY: the memory was made for the buffer, which is not bound; the chain is valid.
+            // SAFETY: the memory was allocated for the buffer, which is not bound, and the chain is valid.
             unsafe {
                 rig.allocator.bind_buffer_memory2(&allocation, 0, buffer, std::ptr::from_ref(&group).cast())
             }
@@ -112,7 +112,7 @@ fn min_offset_gives_the_lowest_place() {
         let lowest = AllocationCreateInfo { flags: Flags::STRATEGY_MIN_OFFSET, ..in_pool };
         let mut random = Random::new(3);
         let atom = rig.profile().limits.non_coherent_atom_size;
-        // Pieces of whole atoms: no gap that is too small for anybody.
+        // All sizes are whole atoms, so that no gap is too small to be used.
         let mut held: Vec<_> =
             (0..400).map(|_| rig.memory((1 + random.below(9)) * atom, 1, &lowest).unwrap()).collect();
         for _ in 0..200 {
@@ -121,7 +121,7 @@ fn min_offset_gives_the_lowest_place() {
         }
         for _ in 0..200 {
             let size = (1 + random.below(9)) * atom;
-            // An oracle: the first gap between what is live.
+            // The expected offset: the first sufficient gap between the live ranges.
             let mut ranges: Vec<_> = held.iter().map(|it| (it.offset(), it.offset() + it.size())).collect();
             ranges.sort_unstable();
             let mut expected = 0;
@@ -140,7 +140,7 @@ fn min_offset_gives_the_lowest_place() {
     });
 }
 
-/// Holes of one and of two units, and a request for one: each strategy has its place for it.
+/// The holes have one and two units and the request has one, so each strategy chooses a different hole.
 #[test]
 fn min_memory_takes_the_smallest_hole() {
     on_every_gpu(|rig| {
@@ -155,7 +155,7 @@ fn min_memory_takes_the_smallest_hole() {
                 rig.memory(units * unit, 1, &lowest).unwrap()
             })
             .collect();
-        // Holes: 2 units at 0, 1 unit at 3, 4 units at 5; the rest of the block.
+        // Holes: 2 units at 0, 1 unit at 3, 4 units at 5, and the rest of the block.
         let mut held = Vec::new();
         for (at, piece) in pieces.into_iter().enumerate() {
             if [0, 2, 4].contains(&at) {
@@ -191,7 +191,7 @@ fn minimum_alignments_are_kept() {
                 assert_eq!(piece.offset() % (1 << exponent), 0);
                 held.push(piece);
             }
-            // 0 is none.
+            // An alignment of 0 means none.
             held.push(rig.memory(100, 0, &in_type(memory_type)).unwrap());
             rig.free_all(held);
             let info = PoolCreateInfo { min_allocation_alignment: 4096, ..PoolCreateInfo::new(memory_type) };
@@ -243,7 +243,7 @@ fn user_data_and_names_stay_with_the_allocation() {
             rig.allocator.set_allocation_name(&allocation, Some("third")).unwrap();
             let place = (allocation.memory(), allocation.offset());
             rig.free(allocation);
-            // The next one in that place is not called so.
+            // The next allocation at that place does not inherit the name.
             let next = rig.memory(KIB, 1, &in_type_with(0, flags)).unwrap();
             if flags.is_empty() {
                 assert_eq!((next.memory(), next.offset()), place);

@@ -1,4 +1,4 @@
-//! How vectors grow and shrink: block sizes, halving, empty blocks, trimming.
+//! Growth and shrinking of vectors: block sizes, halving, empty blocks, trimming.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use sublet::{AllocationError, Allocator, MemoryError, PoolCreateInfo};
 
 use crate::common::*;
 
-/// Allocates pieces of `size` in one type until `count` new memories were seen, and says how large those were.
+/// Allocates pieces of `size` in one type until `count` new memories exist. Returns the pieces and the memory sizes.
 fn fill(rig: &Rig, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Allocation>, Vec<u64>) {
     let (mut pieces, mut sizes, mut last) = (Vec::new(), Vec::new(), vk::DeviceMemory::null());
     let mut seen = Vec::new();
@@ -65,7 +65,7 @@ fn a_limit_makes_a_heap_small() {
     });
 }
 
-/// A heap of a GiB is small, one of a byte more is not.
+/// A heap of one GiB is small; one byte more makes it large.
 #[test]
 fn small_ends_at_a_gibibyte() {
     on_every_profile(|profile| {
@@ -111,7 +111,7 @@ fn an_absurd_block_size_is_cut_to_what_there_may_be() {
                 let full = if heap <= GIB { rig.block_size(memory_type) } else { most / 32 * 32 };
                 assert_eq!(pool.block_size(), full);
                 rig.destroy_pool(pool);
-                // The driver may refuse even an eighth of that: then there is memory all the same.
+                // If the driver refuses even an eighth of the block size, the allocation still succeeds.
                 let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
                 rig.free(piece);
                 rig.allocator.trim();
@@ -125,14 +125,14 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
     on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
-            // A sixteenth is the most that the smallest block is started for.
+            // The smallest block is created for requests of at most a sixteenth of the full size.
             for (size, block) in [
                 (full / 16, full / 8),
                 (full / 16 + 1, full / 4),
                 (full / 8 + 1, full / 2),
                 (full / 4 + 1, full),
             ] {
-                // Whole pages for what may be an image: the request is a little larger than it says.
+                // A possible image takes whole pages, so the request is slightly larger than stated.
                 let page = rig.profile().limits.buffer_image_granularity;
                 let size = if size == full / 16 { size / page * page } else { size };
                 let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
@@ -154,7 +154,7 @@ fn blocks_halve_when_the_driver_refuses() {
             let before = pieces.len();
             while rig.gpu.live().memories == 5 {
                 pieces.push(rig.memory(full / 64, 1, &in_type(memory_type)).unwrap());
-                // The last block is being filled: what opens the next one meets a driver with little memory.
+                // The last block is nearly full, and the next block must be created while the driver has little memory.
                 rig.gpu.faults().fail_above(full / 4);
                 rig.gpu.reset_calls();
             }
@@ -174,7 +174,7 @@ fn the_driver_is_asked_for_each_half_once() {
     on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
-            // Too large for the three halvings of a fresh vector: two are taken at once, one is left.
+            // The request is too large for all three halvings of a new vector: two apply at once, and one is left.
             let size = full / 8 / 4 * 3;
             rig.gpu.reset_calls();
             rig.gpu.faults().fail_above(full / 8);
@@ -184,7 +184,7 @@ fn the_driver_is_asked_for_each_half_once() {
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 2, "a quarter, then an eighth: type {memory_type}");
             rig.free(piece);
             rig.allocator.trim();
-            // Not even an eighth: memory of its own is the last resort.
+            // The driver refuses even an eighth, so the allocator falls back to dedicated memory.
             rig.gpu.faults().clear();
             rig.gpu.faults().fail_above(full / 8 - 1);
             rig.gpu.reset_calls();
@@ -199,7 +199,7 @@ fn the_driver_is_asked_for_each_half_once() {
     });
 }
 
-/// A limit on the largest heap, and a memory type in it.
+/// Limits the largest heap. Returns a memory type in it.
 fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<Rig>, u32)> {
     let types = 0..profile.types.len() as u32;
     let usual = types.filter(|&at| !profile.types[at as usize].flags.intersects(AMD_COHERENT | PROTECTED));
@@ -211,7 +211,7 @@ fn limited(profile: &'static sublet::sim::Profile, limit: u64) -> Option<(Held<R
     Some((Rig::with(gpu, &options), memory_type))
 }
 
-/// Over the budget no block is larger than needed: what a block has beside the request is lost to everybody else.
+/// Over the budget, a block is no larger than the request, because other vectors cannot use its free bytes.
 #[test]
 fn over_the_budget_blocks_are_as_large_as_needed() {
     let tried = Cell::new(0);
@@ -222,7 +222,7 @@ fn over_the_budget_blocks_are_as_large_as_needed() {
         while let Ok(memory) = rig.memory(36 * MIB, 1, &in_type(memory_type)) {
             held.push(memory);
         }
-        // As many as with VMA.
+        // As many as VMA allocates.
         assert!(held.len() >= 25, "{} requests of 36 MiB in a GiB", held.len());
         rig.validate();
         rig.free_all(held);
@@ -230,7 +230,7 @@ fn over_the_budget_blocks_are_as_large_as_needed() {
     assert!(tried.get() > 5);
 }
 
-/// The same with sizes at random: how much of a heap is in use when the first request fails. VMA reaches 94.5 %.
+/// The same with random sizes: measures the heap usage at the first failure. VMA reaches 94.5 %.
 #[test]
 fn random_sizes_fill_a_heap() {
     let (limit, mut live, mut runs) = (3 * GIB, 0, 0);
@@ -251,7 +251,7 @@ fn random_sizes_fill_a_heap() {
     assert!(share >= 0.945, "{:.1} % in use at the first failure", share * 100.0);
 }
 
-/// Budgets and sizes that are no multiple of anything, from the driver and from the program.
+/// Budgets and sizes with no common multiple, from the driver and from the program.
 #[test]
 fn odd_sizes_over_odd_budgets() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -300,7 +300,7 @@ fn a_chosen_block_size_is_constant() {
                 assert!(!piece.is_dedicated());
             }
             assert_eq!(rig.gpu.live().memories, 6);
-            // No halving, and nothing dedicated instead.
+            // No halving and no dedicated fallback.
             rig.gpu.reset_calls();
             rig.gpu.faults().fail_above(3 * MIB - 1);
             let error = rig.memory(2 * MIB, 1, &in_pool).unwrap_err();
@@ -314,7 +314,7 @@ fn a_chosen_block_size_is_constant() {
     });
 }
 
-/// One allocation in each of `count` blocks of a pool with blocks of 1 MiB.
+/// Places one allocation in each of `count` blocks of a pool with blocks of 1 MiB.
 fn one_in_each(rig: &Rig, pool: &sublet::Pool, count: u64) -> Vec<sublet::Allocation> {
     let in_pool = sublet::AllocationCreateInfo::in_pool(pool);
     let before = rig.gpu.live().memories;
@@ -414,7 +414,7 @@ fn over_the_guessed_budget_an_empty_block_goes_at_once() {
         let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
         let rig = Rig::with(gpu, &options);
         let small = rig.memory(KIB, 1, &in_type(0)).unwrap();
-        // 80 % of 50 MiB are 40.
+        // The estimated budget is 80 % of 50 MiB, which is 40 MiB.
         let own = in_type_with(0, sublet::AllocationCreateFlags::DEDICATED_MEMORY);
         let large = rig.memory(40 * MIB, 1, &own).unwrap();
         assert_eq!(rig.gpu.live().memories, 2);
@@ -466,7 +466,7 @@ fn preferred_block_size_of_a_pool_is_full_from_the_start() {
     });
 }
 
-/// The allocator is one pointer, and may be sent and shared.
+/// The allocator has the size of a pointer and is `Send` and `Sync`.
 #[test]
 fn the_allocator_is_one_pointer() {
     fn is_shared<A: Send + Sync>() {}

@@ -1,4 +1,4 @@
-//! Limits: heaps, their budgets, the count of allocations, and requests that must not reach the driver.
+//! Limits: heap sizes, budgets, the count of allocations, and requests that must not reach the driver.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
@@ -11,7 +11,7 @@ use crate::common::*;
 
 const QUERY: &str = "vkGetPhysicalDeviceMemoryProperties2";
 
-/// The bytes that the driver has given out of the heap of a type.
+/// Returns the bytes that the driver has allocated from the heap of a type.
 fn taken(rig: &Rig, memory_type: u32) -> u64 {
     rig.gpu.live().memory_bytes_by_heap[rig.heap_of(memory_type) as usize]
 }
@@ -38,7 +38,7 @@ fn a_heap_limit_holds() {
                 limit: 10 * MIB,
             });
             assert_eq!(error, limit);
-            // Out of blocks there is nothing to be had either.
+            // Blocks are full as well, so the request fails.
             let calls = rig.gpu.calls("vkAllocateMemory");
             let before = rig.snapshot();
             assert!(rig.memory(KIB, 1, &in_type(memory_type)).is_err());
@@ -111,7 +111,7 @@ fn the_number_of_allocations_is_limited() {
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 4096, "the driver is not asked for one too many");
         assert_eq!(rig.snapshot(), before);
-        // One goes, one comes, in a block this time; then there is room for small ones.
+        // Freeing one memory permits one new block, which then holds the small allocations.
         rig.free(held.pop().unwrap());
         held.push(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
         held.extend((0..100).map(|_| rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
@@ -119,7 +119,7 @@ fn the_number_of_allocations_is_limited() {
     });
 }
 
-/// The ways by which memory is taken from the driver.
+/// The ways to allocate memory from the driver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Way {
     Blocks,
@@ -133,7 +133,7 @@ enum Way {
 const WAYS: [Way; 6] =
     [Way::Blocks, Way::ManagedPool, Way::FixedPool, Way::Asked, Way::Preferred, Way::LastResort];
 
-/// Takes memory by one way and within the budget until there is no more. The budget is not passed.
+/// Allocates by one way with `WITHIN_BUDGET` until a request fails. The usage never exceeds the budget.
 fn stays_within(rig: &Rig, memory_type: u32, way: Way, budget: u64) {
     let pool = match way {
         Way::ManagedPool => Some(PoolCreateInfo::new(memory_type)),
@@ -172,10 +172,10 @@ fn stays_within(rig: &Rig, memory_type: u32, way: Way, budget: u64) {
         assert!(held.iter().all(Allocation::is_dedicated), "{way:?}");
     }
     if way == Way::LastResort {
-        // In small heaps the last blocks are small enough for the driver.
+        // In small heaps, the last blocks are small enough for the driver to grant.
         assert!(held[0].is_dedicated(), "{way:?}");
     }
-    // Without the flag the budget is only advice.
+    // Without the flag, the budget is only a hint.
     rig.gpu.faults().fail_above(u64::MAX);
     held.push(rig.memory(size, 1, &AllocationCreateInfo { flags, ..info }).unwrap());
     rig.free_all(held);
@@ -191,7 +191,7 @@ fn within_the_drivers_budget_on_every_way() {
         for way in WAYS {
             let rig = Rig::new(profile);
             for memory_type in rig.types() {
-                // Room for one large allocation, or many small ones.
+                // The budget permits one large allocation, or many small ones.
                 let budget = rig.block_size(memory_type) / 2 + 20 * MIB;
                 rig.gpu.faults().set_budget(rig.heap_of(memory_type), budget, 0);
                 rig.allocator.set_current_frame_index(memory_type);
@@ -231,7 +231,7 @@ fn dedicated_by_preference_stays_within_the_guessed_budget() {
         let limits = vec![100 * MIB; profile.heaps.len()];
         let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
         let rig = Rig::with(gpu, &options);
-        // Blocks of 12.5 MiB: 10 MiB are more than half, and two of them do not fit one.
+        // Blocks have 12.5 MiB, so 10 MiB is more than half of one, and two do not fit.
         let info = in_type_with(0, Flags::WITHIN_BUDGET);
         let held: Vec<_> = std::iter::from_fn(|| rig.memory(10 * MIB, 1, &info).ok()).collect();
         assert_eq!(held.len(), 8);
@@ -258,7 +258,7 @@ fn within_the_budget_for_lazily_allocated_memory() {
     });
 }
 
-/// What others take is seen after a while, without being asked for.
+/// The allocator notices the usage of other processes after a while, without an explicit update.
 #[test]
 fn a_budget_that_shrinks_is_seen_by_dedicated_allocations() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -272,7 +272,7 @@ fn a_budget_that_shrinks_is_seen_by_dedicated_allocations() {
     });
 }
 
-/// As above, for a vector that grows: it takes smaller blocks then.
+/// The same for a growing vector, which then creates smaller blocks.
 #[test]
 fn a_budget_that_shrinks_is_seen_by_growing_vectors() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -338,7 +338,7 @@ fn budgets_add_up() {
             assert_eq!(now.statistics.block_bytes, rig.gpu.live().memory_bytes_by_heap[heap]);
             assert!(now.statistics.allocation_bytes >= 3 * MIB + KIB);
             if from_driver {
-                // What the driver says of others is added to what changed hands since.
+                // The allocator adds its own changes since the last query to the usage that the driver reports.
                 rig.gpu.faults().set_budget(heap as u32, 77 * MIB, 55 * MIB);
                 rig.allocator.set_current_frame_index(9);
                 let third = rig.memory(MIB, 1, &own).unwrap();
@@ -352,7 +352,7 @@ fn budgets_add_up() {
     });
 }
 
-/// A heap that the program limited has no larger budget than that, whatever the driver says.
+/// The program's limit on a heap caps its budget, whatever the driver reports.
 #[test]
 fn a_limit_limits_the_budget() {
     on_every_profile(|profile| {
@@ -439,7 +439,7 @@ fn a_pool_that_is_full_says_so_in_figures() {
         let info = PoolCreateInfo { block_size: MIB, max_block_count: 2, ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&info).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
-        // 768 KiB are whole granularity pages everywhere.
+        // 768 KiB is a multiple of every granularity page size.
         let held = [rig.memory(768 * KIB, 1, &in_pool).unwrap(), rig.memory(640 * KIB, 1, &in_pool).unwrap()];
         let error = rig.memory(512 * KIB, 256, &in_pool).unwrap_err();
         let AllocationError::Full { size, alignment, free, largest_free, block_count, max_block_count } =
@@ -458,7 +458,7 @@ fn a_pool_that_is_full_says_so_in_figures() {
     });
 }
 
-/// A request that may not reach the driver is refused once all memory types that fit are full, not before.
+/// A request with `NEVER_ALLOCATE` fails only after all suitable memory types are full.
 #[test]
 fn what_may_take_no_block_goes_on_to_the_next_memory_type() {
     let rig = Rig::new(Profile::by_name("nvidia-h200").unwrap());

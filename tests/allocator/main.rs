@@ -1,5 +1,5 @@
-//! The allocator from outside, on every simulated GPU. The simulated driver and the allocator's own figures judge it;
-//! no test looks inside.
+//! Tests of the allocator's public API on every simulated GPU. They check the messages of the simulated driver and the
+//! allocator's own figures, and never access internals.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,

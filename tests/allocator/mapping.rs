@@ -1,4 +1,4 @@
-//! The host's view: mapping, its counts, flushes and invalidations, copies.
+//! Host access: mapping and its counts, flushes, invalidations, copies.
 
 use ash::vk;
 use sublet::sim::Gpu;
@@ -9,7 +9,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// The types that the host sees, where there are such.
+/// Returns the host-visible types.
 fn host_types(rig: &Rig) -> Vec<u32> {
     rig.types_with(HOST_VISIBLE, PROTECTED)
 }
@@ -32,7 +32,7 @@ fn a_block_is_mapped_once_for_all() {
             assert_eq!(rig.gpu.live().mapped, 1, "kept, for the next one");
             drop(rig.allocator.map(&mut first).unwrap());
             assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
-            // While a guard is there `trim` leaves the block mapped; afterwards it does not.
+            // `trim` keeps the block mapped while a guard exists, and unmaps it afterwards.
             let guard = rig.allocator.map(&mut first).unwrap();
             rig.allocator.trim();
             assert_eq!(rig.gpu.live().mapped, 1);
@@ -108,18 +108,18 @@ fn into_raw_keeps_the_mapping_until_it_is_ended() {
                 rig.allocator.trim();
                 assert_eq!(rig.gpu.live().mapped, 1);
                 for left in [1, 0] {
-                    // SAFETY: it pairs with one of the two calls of `into_raw`; the pointers are not used any more.
+                    // SAFETY: it pairs with one of the two calls of `into_raw`, and the pointers are not used any more.
                     unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap();
                     rig.allocator.trim();
                     assert_eq!(rig.gpu.live().mapped, left);
                 }
-                // SAFETY: nobody uses the pointers.
+                // SAFETY: the pointers are not used.
                 let error = unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap_err();
                 assert_eq!(error, MapError::NotMapped);
                 rig.free(allocation);
                 rig.allocator.trim();
             }
-            // Freed without being unmapped: the block is not mapped for ever.
+            // Freeing a mapped allocation releases its mapping.
             let mut forgotten = rig.memory(64, 64, &in_type(memory_type)).unwrap();
             let _ = rig.allocator.map(&mut forgotten).unwrap().into_raw();
             rig.free(forgotten);
@@ -132,14 +132,14 @@ fn into_raw_keeps_the_mapping_until_it_is_ended() {
     });
 }
 
-/// A program that unmaps too often hurts nobody but itself.
+/// A program that unmaps too often affects only itself.
 #[test]
 fn one_unmap_too_many_is_no_panic() {
     on_every_gpu(|rig| {
         let memory_type = host_types(&rig)[0];
         for flags in [Flags::MAPPED, Flags::MAPPED | Flags::DEDICATED_MEMORY] {
             let allocation = rig.memory(64, 64, &in_type_with(memory_type, flags)).unwrap();
-            // SAFETY: it does not pair; the pointer is not used any more.
+            // SAFETY: it does not pair, but the pointer is not used any more.
             unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap();
             // SAFETY: as above.
             let error = unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap_err();
@@ -163,7 +163,7 @@ fn what_cannot_be_mapped_is_not() {
             rig.free(hidden);
             rig.allocator.trim();
         }
-        // An automatic usage without host access is not mapped even where it could be.
+        // An automatic usage without host access is not mapped, even in host-visible memory.
         let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
         let mut buffer = rig.buffer(64, usage, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
         let error = rig.allocator.map(&mut buffer.1).unwrap_err();
@@ -190,10 +190,10 @@ fn unflushed_bytes_are_not_seen() {
             };
             rig.gpu.reset_calls();
             let pointer = allocation.mapped_pointer().unwrap().as_ptr().cast::<u8>();
-            // SAFETY: the allocation is mapped and has 3,000 bytes; the device does nothing.
+            // SAFETY: the allocation is mapped and has 3,000 bytes, and the device is idle.
             unsafe { std::ptr::write_bytes(pointer, 7, 3000) };
             assert_eq!(device(0, 3000) == [7; 3000], coherent);
-            // Only what is flushed, rounded to atoms.
+            // The flush covers only its range, rounded to atoms.
             rig.allocator.flush(&allocation, 1001, 1).unwrap();
             assert_eq!(device(1001, 1), [7]);
             let atom = rig.profile().limits.non_coherent_atom_size;
@@ -208,7 +208,7 @@ fn unflushed_bytes_are_not_seen() {
             rig.allocator.flush(&allocation, 0, 0).unwrap();
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), if coherent { 0 } else { 3 });
 
-            // The other way.
+            // Invalidation works in the same way.
             assert!(rig.write_memory(allocation.memory(), allocation.offset() + 500, &[9; 10]));
             let mut back = [0; 10];
             {
@@ -259,7 +259,7 @@ fn ranges_are_clamped_to_the_end_of_the_memory() {
     on_every_gpu(|rig| {
         let atom = rig.profile().limits.non_coherent_atom_size;
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
-            // A dedicated memory that ends within an atom, and a block that does.
+            // A dedicated memory and a block that each end within an atom.
             let size = 10 * atom + 3;
             let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY | Flags::MAPPED);
             let own = rig.memory(size, 1, &own).unwrap();
@@ -302,7 +302,7 @@ fn many_ranges_are_one_call() {
             let calls = u64::from(!coherent);
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             assert_eq!(rig.gpu.calls("vkInvalidateMappedMemoryRanges"), calls);
-            // One wrong range spoils all.
+            // One invalid range fails the whole call.
             let mut wrong = ranges.clone();
             wrong.push((&held[0], 99, 2));
             rig.gpu.reset_calls();
@@ -314,7 +314,7 @@ fn many_ranges_are_one_call() {
     });
 }
 
-/// Memory that guards alone keep mapped is in use while it is flushed, and as much as before afterwards.
+/// A flush keeps memory mapped that only guards map, and leaves the user count unchanged.
 #[test]
 fn flushes_leave_the_users_of_a_mapping_as_many() {
     on_every_gpu(|rig| {
@@ -348,8 +348,8 @@ fn flushes_leave_the_users_of_a_mapping_as_many() {
     });
 }
 
-/// What stays mapped for its whole life is written and read without a user of the mapping more; not of a pool that is
-/// gone.
+/// A persistently mapped allocation is read and written without another mapping user. If its pool is destroyed, both
+/// fail.
 #[test]
 fn what_is_always_mapped_ends_with_its_pool() {
     on_every_gpu(|rig| {
@@ -365,7 +365,7 @@ fn what_is_always_mapped_ends_with_its_pool() {
                 rig.allocator.trim();
                 rig.allocator.copy_from_allocation(&allocation, 3, &mut back).unwrap();
                 rig.gpu.assert_silent();
-                // SAFETY: the device uses nothing of it.
+                // SAFETY: the device does not use its memory.
                 assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
                 let gone = |answer| matches!(answer, Err(MapError::Foreign(_)));
                 assert!(gone(rig.allocator.copy_to_allocation(b"sublet", &mut allocation, 3)));
@@ -411,8 +411,8 @@ fn a_failed_map_leaves_nothing() {
             rig.free(allocation);
             rig.allocator.trim();
 
-            // A persistent mapping that fails for a block may still work for dedicated memory; for neither it is an
-            // error.
+            // If a persistent mapping fails for a block, dedicated memory may still work. If both fail, the request
+            // returns an error.
             rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
             let error = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap_err();
             assert!(matches!(error, AllocationError::Map(_)), "{error:?}");
@@ -421,7 +421,7 @@ fn a_failed_map_leaves_nothing() {
             rig.allocator.trim();
             assert!(rig.gpu.live().is_empty());
 
-            // In a block that others use the one that failed is not counted as a user either.
+            // In a shared block, the failed allocation is not counted as a user of the mapping.
             let mut other = rig.memory(64, 64, &in_type(memory_type)).unwrap();
             rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
             assert!(rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).is_err());
@@ -457,7 +457,7 @@ fn guards_check_their_ranges() {
     });
 }
 
-/// A guard that outlives its pool ends quietly.
+/// A guard may be dropped after its pool was destroyed.
 #[test]
 fn a_guard_may_outlive_its_pool() {
     on_every_profile(|profile| {
@@ -467,7 +467,7 @@ fn a_guard_may_outlive_its_pool() {
         let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
         let mut allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
         let guard = rig.allocator.map(&mut allocation).unwrap();
-        // SAFETY: the device uses nothing; the guard's pointer is not used any more.
+        // SAFETY: the device is idle, and the guard's pointer is not used any more.
         let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
         assert_eq!(leaks.len(), 1);
         drop(guard);
@@ -494,7 +494,7 @@ fn values_and_slices_reach_the_device_as_bytes() {
                 // SAFETY: no other thread writes to it.
                 unsafe { rig.gpu.read_memory(allocation.memory(), allocation.offset() + at, size) }.unwrap()
             };
-            // Bytes have no alignment: the offset is odd.
+            // Byte copies need no alignment, so the offset is odd.
             rig.allocator.write_slice(&lights, &mut allocation, 7).unwrap();
             assert_eq!(seen(&allocation, 7, 48), expected.repeat(3));
             rig.allocator.write_value(&lights[0], &mut allocation, 984).unwrap();
@@ -505,7 +505,7 @@ fn values_and_slices_reach_the_device_as_bytes() {
             guard.flush(100, 48).unwrap();
             drop(guard);
             assert_eq!(seen(&allocation, 100, 48), expected.repeat(3));
-            // The size is that of the values, and not their number.
+            // Sizes are in bytes, not in elements.
             let outside =
                 |offset, size| MapError::OutOfRange { offset, size, allocation_size: allocation.size() };
             let (value, slice) = (outside(985, 16), outside(953, 48));

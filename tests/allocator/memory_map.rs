@@ -1,4 +1,4 @@
-//! The map shows every allocation, where it is, and nothing else.
+//! The memory map contains every allocation with its place, and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// Memory, offset and size of every allocation, by its id. Checks on the way that chunks tile their blocks.
+/// Returns memory, offset and size of every allocation by id. Checks that the chunks tile their blocks.
 fn places(map: &MemoryMap) -> BTreeMap<AllocationId, (vk::DeviceMemory, u64, u64)> {
     let mut places = BTreeMap::new();
     for vector in &map.vectors {
@@ -86,7 +86,7 @@ fn everything_is_where_the_map_says() {
     });
 }
 
-/// Ids of blocks are neither changed nor given twice, although their places in the books are.
+/// A block keeps its id, and no id is used twice, although indices of blocks are reused.
 #[test]
 fn blocks_keep_their_ids() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -111,7 +111,7 @@ fn blocks_keep_their_ids() {
     rig.destroy_pool(pool);
 }
 
-/// What a resource is for, its usage, and how often memory is mapped.
+/// The map records the kind of each resource, its usage, and the mapping count of its memory.
 #[test]
 fn resources_are_told_apart() {
     on_every_gpu(|rig| {

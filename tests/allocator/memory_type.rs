@@ -1,4 +1,4 @@
-//! Which memory type resources end up in: expectations by what a type is, not by its index.
+//! Selection of memory types. The tests expect properties of a type, not an index.
 
 use ash::vk;
 use ash::vk::MemoryPropertyFlags as Properties;
@@ -14,23 +14,23 @@ const UNIFORM: vk::BufferUsageFlags = vk::BufferUsageFlags::UNIFORM_BUFFER;
 const STAGING: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
 const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
 
-/// The types that a buffer may be in and that the allocator may use.
+/// Returns the types that a buffer supports and the allocator may use.
 fn buffer_types(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<u32> {
     let info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
     // SAFETY: the create-info is valid.
     let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
     // SAFETY: the buffer is live.
     let bits = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
-    // SAFETY: nobody uses it.
+    // SAFETY: the device does not use it.
     unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
     rig.types().into_iter().filter(|index| bits & (1 << index) != 0).collect()
 }
 
-/// The properties of the type that a buffer gets.
+/// Creates a buffer and returns the properties of its memory type.
 fn buffer_gets(rig: &Rig, usage: vk::BufferUsageFlags, info: &AllocationCreateInfo<'_>) -> Properties {
     let buffer = rig.buffer(KIB, usage, info).unwrap();
     let memory_type = buffer.1.memory_type_index();
-    // What `find` says is what `create` does.
+    // `find_memory_type_index_for_buffer_info` and `create_buffer` choose the same type.
     let buffer_info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
     // SAFETY: the create-info is valid.
     let found = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) }.unwrap();
@@ -39,7 +39,7 @@ fn buffer_gets(rig: &Rig, usage: vk::BufferUsageFlags, info: &AllocationCreateIn
     rig.properties(memory_type)
 }
 
-/// The cheapest types by a rule of the test's own: required, preferred, unwanted.
+/// Returns the cheapest types by an independent rule: required, preferred and unwanted properties.
 fn best(
     rig: &Rig,
     among: &[u32],
@@ -126,7 +126,7 @@ fn automatic_usages() {
                     let expected = best(&rig, &among, required, preferred, unwanted).unwrap();
                     let got = buffer_gets(&rig, buffer_usage, &with_flags(usage, flags));
                     assert_eq!(got, expected, "{usage:?} with {flags:?} for {buffer_usage:?}");
-                    // What no rule of ours could have wrong:
+                    // These properties do not depend on the rule in `best`.
                     if !(flags & F::HOST_ACCESS_MASK).is_empty() && !transfer {
                         assert!(got.contains(HOST_VISIBLE));
                     }
@@ -136,7 +136,7 @@ fn automatic_usages() {
     });
 }
 
-/// The few sentences that users know the automatic usages by, on GPUs where they mean something.
+/// The documented behaviour of the automatic usages on discrete GPUs.
 #[test]
 fn what_users_expect_of_a_discrete_gpu() {
     on_profiles(having(|profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU), |profile| {
@@ -201,7 +201,7 @@ fn transient_attachments_are_lazily_allocated() {
                 assert_eq!(rig.snapshot(), before);
             }
         }
-        // Preferred is possible everywhere.
+        // A preferred property is accepted on every GPU.
         let preferred =
             AllocationCreateInfo { preferred_flags: LAZY, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
         let image = rig.image(&square(32, usage), &preferred).unwrap();
@@ -237,7 +237,7 @@ fn amd_coherent_memory_wants_its_flag() {
         let rig = Rig::new(profile);
         let error = rig.buffer(KIB, UNIFORM, &asks).unwrap_err();
         assert!(matches!(error, CreateError::Allocation(AllocationError::NoMemoryType(_))), "{error:?}");
-        // Not by exhaustion of all others either.
+        // It is not used even if all other types are excluded.
         let allowed = rig.types();
         for bits in 0..profile.types.len() {
             let only = AllocationCreateInfo { memory_type_bits: 1 << bits, ..Default::default() };
@@ -255,7 +255,7 @@ fn amd_coherent_memory_wants_its_flag() {
         let buffer = rig.buffer(KIB, UNIFORM, &asks).unwrap();
         assert!(rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
         rig.destroy_buffer(buffer);
-        // Not without being asked for.
+        // The type is used only on request.
         for usage in [MemoryUsage::Auto, MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu, MemoryUsage::GpuToCpu] {
             let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
             assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
@@ -273,7 +273,7 @@ fn a_full_type_is_followed_by_the_next() {
         |profile| {
             let rig = Rig::new(profile);
             let written = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
-            // Larger than the window that the host has on a small heap, if there is one: it fills.
+            // The buffers exceed the small host-visible device heap, if there is one, so that it fills up.
             let size = 32 * MIB;
             let mut held = Vec::new();
             let mut seen = Vec::new();
@@ -300,7 +300,7 @@ fn a_full_type_is_followed_by_the_next() {
     );
 }
 
-/// The first type is refused by the driver altogether: every other way is tried, and the first error is reported.
+/// The driver refuses the first type: the allocator tries all other ways, and reports the first error.
 #[test]
 fn the_first_types_error_is_the_one_reported() {
     on_every_gpu(|rig| {
@@ -311,7 +311,7 @@ fn the_first_types_error_is_the_one_reported() {
         assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         rig.gpu.faults().clear();
         assert_eq!(rig.snapshot(), before);
-        // A device that is lost has no other memory types.
+        // After a device loss, no other memory type is tried.
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_DEVICE_LOST);
         rig.gpu.reset_calls();
         let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
@@ -325,7 +325,7 @@ fn the_first_types_error_is_the_one_reported() {
 #[test]
 fn memory_that_is_full_is_left_for_the_next_best() {
     on_profiles(having(|profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU), |profile| {
-        // No room in device-local heaps.
+        // Device-local heaps have no free space.
         let limits: Vec<_> = profile
             .heaps
             .iter()
@@ -339,7 +339,7 @@ fn memory_that_is_full_is_left_for_the_next_best() {
         let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
         assert!(!rig.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
         rig.destroy_buffer(buffer);
-        // If the next best has nothing either, its reason is given: the best could never have held it.
+        // If the next type fails too, its error is reported, because the best type could never hold the request.
         rig.allocator.trim();
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
@@ -368,7 +368,7 @@ fn explicit_bits_and_properties_count() {
     });
 }
 
-/// A resource that is not protected must not be in protected memory, however full all other memory is.
+/// A resource that is not protected never uses protected memory, even if all other memory is full.
 #[test]
 fn protected_memory_is_for_protected_resources() {
     on_profiles(
@@ -389,7 +389,7 @@ fn protected_memory_is_for_protected_resources() {
     );
 }
 
-/// Copies by the host go around the device's queues, but such an image is the device's all the same, as in VMA.
+/// Host image copies bypass the queues, but the image still prefers device-local memory, as in VMA.
 #[test]
 fn host_image_copies_do_not_move_an_image() {
     on_every_gpu(|rig| {

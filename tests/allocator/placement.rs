@@ -1,12 +1,12 @@
-//! Where resources lie: the simulated device checks every bind and every flush (overlaps, granularity pages, atoms,
-//! alignments, ranges), and the bytes of every live resource are compared again and again.
+//! Placement of resources. The simulated device checks every bind and flush (overlaps, granularity pages, atoms,
+//! alignments, ranges). The tests repeatedly compare the bytes of every live resource.
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::common::*;
 
-/// Steps of a random run: more for those who ask.
+/// Steps of a random run. `SUBLET_OPERATIONS` overrides the number.
 fn steps() -> u64 {
     from_environment("SUBLET_OPERATIONS", 20_000)
 }
@@ -22,12 +22,12 @@ struct Item {
     stamp: u64,
 }
 
-/// A pattern that no other item and no other place has.
+/// A pattern that is unique for each item and position.
 fn pattern(stamp: u64, size: usize) -> Vec<u8> {
     (0..size).map(|at| (stamp.wrapping_mul(0x9e37_79b9) >> (at % 4 * 8)) as u8 ^ (at as u8)).collect()
 }
 
-/// First and last bytes are those that a neighbour would hurt.
+/// The first and last bytes, which an overlapping neighbour would overwrite.
 fn edges(allocation: &Allocation) -> impl Iterator<Item = (u64, usize)> {
     let length = allocation.size().min(24);
     [
@@ -98,17 +98,17 @@ fn destroy(rig: &Rig, item: Item) {
     }
 }
 
-/// Creates and destroys at random, and compares what is alive with what it should hold.
+/// Creates and destroys at random, and compares the contents of live resources with the expected ones.
 fn churn(rig: &Rig, seed: u64, steps: u64) {
     let mut random = Random::new(seed);
     let mut items: Vec<Item> = Vec::new();
     let mut most = 0;
     for step in 0..steps {
         most = most.max(items.len());
-        // Phases of growing and of shrinking.
+        // Growing and shrinking phases alternate.
         let grows = if step / 512 % 2 == 0 { 3 } else { 1 };
         if items.is_empty() || random.below(4) < grows {
-            // A kind of image that the driver does not support with a usage is not made.
+            // Skips an image that the driver does not support with its usage.
             if let Some(item) = make(rig, &mut random, step * 2) {
                 stamp(rig, &item);
                 items.push(item);
@@ -144,8 +144,8 @@ fn random_resources_never_meet() {
     });
 }
 
-/// Host writes next to one another in memory that has to be flushed: each flush makes its own bytes seen, and no
-/// neighbour's unflushed bytes with them.
+/// Adjacent host writes in non-coherent memory: each flush makes only its own bytes visible to the device, not the
+/// unflushed bytes of a neighbour.
 #[test]
 fn atoms_are_not_shared() {
     on_every_gpu(|rig| {
@@ -186,7 +186,7 @@ fn atoms_are_not_shared() {
     });
 }
 
-/// Buffers and images on the two sides of every granularity page, by hand and not by chance.
+/// Places buffers and images on both sides of every granularity page, without randomness.
 #[test]
 fn pages_are_not_shared_between_kinds() {
     on_every_gpu(|rig| {
@@ -201,7 +201,7 @@ fn pages_are_not_shared_between_kinds() {
                 images.push(rig.image(&info, &auto).unwrap());
                 continue;
             }
-            // The allocator does not know the tiling, or not even that it is an image.
+            // The allocator does not know the tiling, or not even that the resource is an image.
             // SAFETY: the create-info is valid.
             let image = unsafe { rig.gpu.device().create_image(&info, None) }.unwrap();
             let allocation = if round % 3 == 1 {
@@ -212,7 +212,7 @@ fn pages_are_not_shared_between_kinds() {
                 let requirements = unsafe { rig.gpu.device().get_image_memory_requirements(image) };
                 rig.allocator.allocate_memory(&requirements, &auto).unwrap()
             };
-            // SAFETY: the memory was made for the image, which is not bound.
+            // SAFETY: the memory was allocated for the image, which is not bound.
             unsafe { rig.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
             images.push((image, allocation));
         }
@@ -238,7 +238,7 @@ fn pages_are_not_shared_between_kinds() {
     });
 }
 
-/// A pool that ignores the granularity wastes nothing on it.
+/// A pool that ignores the granularity loses no space to it.
 #[test]
 fn the_granularity_is_ignored_on_request() {
     on_profiles(having(|profile| profile.limits.buffer_image_granularity > 256), |profile| {
@@ -262,7 +262,7 @@ fn the_granularity_is_ignored_on_request() {
     });
 }
 
-/// The same calls give the same places.
+/// The same calls result in the same places.
 #[test]
 fn placement_is_deterministic() {
     let run = |profile| {

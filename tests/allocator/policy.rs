@@ -1,4 +1,4 @@
-//! The count of empty blocks that are kept, changed while the allocator is in use.
+//! Changes the count of empty blocks to keep while the allocator is in use.
 
 use sublet::{Allocation, AllocationCreateInfo, ForeignHandle, Pool, PoolCreateInfo};
 
@@ -8,7 +8,7 @@ fn pool(rig: &Rig, info: PoolCreateInfo<'_>) -> Pool {
     rig.pool(&PoolCreateInfo { block_size: MIB, ..info }).unwrap()
 }
 
-/// Fills `count` blocks, one allocation each.
+/// Fills `count` blocks with one allocation each.
 fn fill(rig: &Rig, info: &AllocationCreateInfo<'_>, count: usize) -> Vec<Allocation> {
     (0..count).map(|_| rig.memory(MIB, 1, info).unwrap()).collect()
 }
@@ -33,7 +33,7 @@ fn a_pool_keeps_what_it_is_told_to() {
     rig.destroy_pool(pool);
 }
 
-/// The first blocks of a pool stay, whatever the policy.
+/// A pool keeps its initial blocks under any policy.
 #[test]
 fn first_blocks_stay() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -45,7 +45,7 @@ fn first_blocks_stay() {
     rig.destroy_pool(pool);
 }
 
-/// Every default vector is told, and no pool.
+/// The setting applies to every default vector, and to no pool.
 #[test]
 fn default_vectors_keep_what_they_are_told_to() {
     on_every_gpu(|rig| {

@@ -9,7 +9,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// A pool of one block with 64 places of a size that suits every profile, in memory type 0.
+/// A slot size that suits every profile, for pools of one block with `PLACES` slots in memory type 0.
 const PLACE: u64 = 128 * KIB;
 const PLACES: u64 = 64;
 
@@ -22,7 +22,7 @@ fn three_blocks() -> PoolCreateInfo<'static> {
     PoolCreateInfo { block_size: 4 * PLACE, ..limited(3, Algorithm::Linear) }
 }
 
-/// Runs `test` in such a pool on every profile; nothing may be left in it.
+/// Runs `test` in such a pool on every profile. The pool must be empty at the end.
 fn in_pool(info: &PoolCreateInfo<'_>, test: impl Fn(&Rig, &Pool)) {
     on_every_gpu(|rig| {
         let pool = rig.pool(info).unwrap();
@@ -58,11 +58,11 @@ fn freed_at_once() {
             assert_eq!(places, (0..PLACES).collect::<Vec<_>>(), "one behind the other");
             let error = take(rig, pool, 1).unwrap_err();
             assert!(is_full(&error), "{error:?}");
-            // Holes in the middle are not filled.
+            // Holes in the middle are not reused.
             let middle = level.swap_remove(30);
             rig.free(middle);
             assert!(is_full(&take(rig, pool, 1).unwrap_err()));
-            // In another order each time.
+            // Each round frees in a different order.
             let mut random = Random::new(round);
             while !level.is_empty() {
                 let at = random.below(level.len() as u64) as usize;
@@ -102,7 +102,7 @@ fn double_stack() {
             assert_eq!(lower.iter().map(place).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
             let expected: Vec<_> = (1..=20).map(|at| PLACES - 2 * at).collect();
             assert_eq!(upper.iter().map(place).collect::<Vec<_>>(), expected);
-            // 4 places are left between them.
+            // 4 places are free between the two stacks.
             assert!(is_full(&take(rig, pool, 5).unwrap_err()));
             assert!(is_full(&take_upper(rig, pool, 5).unwrap_err()));
             rig.free(upper.pop().unwrap());
@@ -125,7 +125,7 @@ fn ring() {
         let mut frames = std::collections::VecDeque::new();
         let mut next = 0;
         for frame in 0..300 {
-            // 64 places do not divide by 7: the ring leaves a rest at its end.
+            // 64 is no multiple of 7, so the ring leaves unused places at its end.
             if frames.len() == 6 {
                 rig.free(frames.pop_front().unwrap());
             }
@@ -137,7 +137,7 @@ fn ring() {
             next += 7;
             frames.push_back(granted);
         }
-        // Wrapped: no upper addresses.
+        // After the ring has wrapped, upper addresses are rejected.
         while next != 7 {
             rig.free(frames.pop_front().unwrap());
             let granted = take(rig, pool, 7).unwrap();
@@ -148,14 +148,14 @@ fn ring() {
         assert_eq!(take_upper(rig, pool, 1).unwrap_err(), AllocationError::UpperAddressInRing);
         assert_eq!(rig.snapshot(), before);
         rig.free_all(frames);
-        // Empty: it may be anything again.
+        // An empty pool accepts any mode again.
         let upper = take_upper(rig, pool, 1).unwrap();
         assert_eq!(place(&upper), PLACES - 1);
         rig.free(upper);
     });
 }
 
-/// Memory of its own has no upper address, however large the request or full the pool.
+/// An upper-address request is never dedicated, however large the request or full the pool.
 #[test]
 fn an_upper_address_is_never_dedicated() {
     let info = PoolCreateInfo { max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
@@ -170,7 +170,7 @@ fn an_upper_address_is_never_dedicated() {
     });
 }
 
-/// With an upper side there is no wrap.
+/// A pool with upper allocations does not wrap.
 #[test]
 fn a_double_stack_is_no_ring() {
     in_pool(&linear(), |rig, pool| {
@@ -201,7 +201,7 @@ fn linear_with_many_blocks() {
     });
 }
 
-/// What was freed on top is there again in every block, not only in the last: so many pushes fit again as were popped.
+/// Space freed at the top is reusable in every block, not only in the last: as many pushes fit as there were pops.
 #[test]
 fn a_stack_over_several_blocks() {
     in_pool(&three_blocks(), |rig, pool| {
@@ -221,13 +221,13 @@ fn a_stack_over_several_blocks() {
     });
 }
 
-/// What is freed in the order of allocation is there again by whole blocks, and an upper address is refused.
+/// Space freed in the order of allocation is reused by whole blocks, and upper addresses are rejected.
 #[test]
 fn a_queue_over_several_blocks_goes_round_by_blocks() {
     in_pool(&three_blocks(), |rig, pool| {
         let mut queue = std::collections::VecDeque::new();
         for step in 0..40 {
-            // Two blocks' worth in flight, and one block that is being emptied.
+            // Two blocks of frames are in flight while a third block is being emptied.
             if queue.len() == 8 {
                 rig.free(queue.pop_front().unwrap());
             }
@@ -276,13 +276,13 @@ fn buddy() {
         let statistics = rig.allocator.pool_statistics(pool).unwrap();
         assert!(statistics.allocation_bytes >= held.iter().map(Allocation::size).sum());
         rig.free_all(held);
-        // Everything is joined again.
+        // All buddies have merged again.
         let whole = rig.memory(8 * MIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap();
         rig.free(whole);
     });
 }
 
-/// A power of two that no block has room for: the driver is not asked for a block that would be given back at once.
+/// If no block can hold the rounded size, the driver is not called for a block that could not be used.
 #[test]
 fn no_block_is_taken_that_a_buddy_cannot_use() {
     let info =
@@ -294,7 +294,7 @@ fn no_block_is_taken_that_a_buddy_cannot_use() {
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), before);
         let largest = rig.memory(512 * KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap();
         rig.free(largest);
-        // The start of a block is a multiple of anything.
+        // The start of a block satisfies every alignment.
         let aligned = rig.memory(64, MIB, &AllocationCreateInfo::in_pool(pool)).unwrap();
         assert_eq!(aligned.offset(), 0);
         rig.free(aligned);
@@ -321,7 +321,7 @@ fn managed_pools_grow_and_have_dedicated_memory() {
         assert!(large.is_dedicated());
         let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..in_pool };
         let own = rig.memory(KIB, 1, &own).unwrap();
-        // Usage and types of the create-info do not matter in a pool.
+        // In a pool, usage and memory types of the create-info are ignored.
         let odd = AllocationCreateInfo {
             required_flags: vk::MemoryPropertyFlags::from_raw(1 << 30),
             memory_type_bits: 1 << 31,
@@ -349,14 +349,14 @@ fn names_of_pools() {
         assert_eq!(rig.allocator.pool_name(&pool).unwrap(), None);
         rig.allocator.set_pool_name(&pool, Some("third")).unwrap();
         rig.destroy_pool(pool);
-        // The next one in its slot has no name.
+        // The next pool in the same slot has no name.
         let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
         assert_eq!(rig.allocator.pool_name(&pool).unwrap(), None);
         rig.destroy_pool(pool);
     });
 }
 
-/// What is in no pool, and what is in one that nobody has named, are two things.
+/// A leak outside pools and a leak in an unnamed pool are reported differently.
 #[test]
 fn a_leak_in_a_pool_without_a_name_has_its_number() {
     on_every_gpu(|rig| {
@@ -394,7 +394,7 @@ fn leaks_are_reported_by_name() {
         let _second = rig.memory(2000, 1, &named("second", Flags::DEDICATED_MEMORY)).unwrap();
         let _third = rig.memory(3000, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
         rig.free(freed);
-        // SAFETY: the device uses none of it.
+        // SAFETY: the device does not use its memory.
         let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
         let seen: Vec<_> = leaks.iter().map(|leak| (leak.name.as_deref(), leak.dedicated)).collect();
         assert_eq!(seen.len(), 3, "{leaks:?}");
@@ -416,11 +416,11 @@ fn leaks_are_reported_by_name() {
         let Rig { allocator, gpu } = rig.release();
         let device = gpu.device();
         let mut expected = vec![("albedo", ResourceKind::ImageOptimal)];
-        // SAFETY: nobody uses the image.
+        // SAFETY: the device does not use the image.
         unsafe { device.destroy_image(image.0, None) };
         if let Ok((buffer, _)) = &buffer {
             expected.push(("vertices", ResourceKind::Buffer));
-            // SAFETY: nobody uses the buffer.
+            // SAFETY: the device does not use the buffer.
             unsafe { device.destroy_buffer(*buffer, None) };
         }
         let leaks = allocator.destroy();
@@ -432,7 +432,7 @@ fn leaks_are_reported_by_name() {
     });
 }
 
-/// An allocator that is dropped frees everything too, and pools that were not destroyed with it.
+/// Dropping an allocator frees everything, including its pools.
 #[test]
 fn dropping_frees_everything() {
     on_every_gpu(|rig| {
@@ -446,7 +446,7 @@ fn dropping_frees_everything() {
     });
 }
 
-/// Allocations of a pool that was destroyed name nothing any more, also when their slot is in use again.
+/// Allocations of a destroyed pool are rejected, even if another pool has reused the slot.
 #[test]
 fn stale_allocations_do_no_damage() {
     on_every_gpu(|rig| {
@@ -461,7 +461,7 @@ fn stale_allocations_do_no_damage() {
             let pool = rig.pool(&pool_info).unwrap();
             let stale = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
             let mut stale = rig.memory(KIB, 1, &stale).unwrap();
-            // SAFETY: the device uses none of it.
+            // SAFETY: the device does not use its memory.
             assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
             let pool = rig.pool(&pool_info).unwrap();
             let fresh =
@@ -474,7 +474,7 @@ fn stale_allocations_do_no_damage() {
             if rig.properties(0).contains(HOST_VISIBLE) {
                 assert_eq!(rig.allocator.map(&mut stale).unwrap_err(), MapError::Foreign(foreign));
             }
-            // SAFETY: it is refused.
+            // SAFETY: the call is rejected.
             assert!(unsafe { rig.allocator.free_memory(stale) }.is_err());
             assert_eq!(rig.snapshot(), before);
             let info = rig.allocator.allocation_info(&fresh).unwrap();
@@ -509,12 +509,12 @@ fn slots_are_used_again() {
     });
 }
 
-/// The allocator chooses the sizes in a pool with this many blocks.
+/// A pool with a block limit, whose block sizes the allocator chooses.
 fn limited(max_block_count: u32, algorithm: Algorithm) -> PoolCreateInfo<'static> {
     PoolCreateInfo { max_block_count, algorithm, ..PoolCreateInfo::new(0) }
 }
 
-/// What a pool has of the driver: its limit counts that.
+/// Returns the number of driver allocations of the pool that count towards its limit.
 fn memories(rig: &Rig, pool: &Pool) -> u64 {
     rig.allocator.pool_statistics(pool).unwrap().block_count
 }
@@ -542,11 +542,11 @@ fn a_limit_counts_all_memory_of_a_pool() {
             assert!(held.iter().all(|allocation| !allocation.is_dedicated()), "nobody asked for it");
             assert!(held.len() >= 60, "the last block is as large as they get: {}", held.len());
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), u64::from(max));
-            // `would_fit` agrees.
+            // `would_fit` returns the same result.
             let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
             let fit = rig.allocator.would_fit(&requirements, &info);
             assert!(matches!(fit, Err(AllocationError::Full { .. })), "{fit:?}");
-            // By name there may be more; it does not count, and takes nobody's place.
+            // Requests with `DEDICATED_MEMORY` still succeed. They do not count towards the limit.
             let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..info };
             let named = rig.memory(size, 1, &own).unwrap();
             assert!(named.is_dedicated());
@@ -567,7 +567,7 @@ fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
         let pool = rig.pool(&limited(2, Algorithm::Tlsf)).unwrap();
         let info = AllocationCreateInfo::in_pool(&pool);
         let small = rig.memory(KIB, 1, &info).unwrap();
-        // More than a block holds.
+        // Larger than a block.
         let large = rig.memory(block + 1, 1, &info).unwrap();
         assert!(large.is_dedicated());
         assert_eq!(memories(&rig, &pool), 2);
@@ -577,12 +577,12 @@ fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
             panic!("{error:?}");
         };
         assert_eq!(rig.snapshot(), before);
-        // It is a place that comes free again.
+        // Freeing it permits another one.
         rig.free(large);
         let again = rig.memory(block + 1, 1, &info).unwrap();
         assert!(again.is_dedicated());
         rig.free(again);
-        // A failure leaves the place free, too.
+        // A failed request does not count either.
         let call = "vkAllocateMemory";
         let lost = vk::Result::ERROR_DEVICE_LOST;
         rig.gpu.faults().fail_nth(call, 0, lost);
@@ -634,14 +634,14 @@ fn a_ring_without_a_block_size_calls_the_driver_once() {
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         assert!(frames.iter().all(|frame| !frame.is_dedicated() && rig.memory_size(frame) == block));
-        // More than half of the block is a part of it as well.
+        // A request for more than half of the block also goes into it.
         rig.free_all(frames);
         let half = rig.memory(block / 2 + 1, 1, &info).unwrap();
         assert!(!half.is_dedicated());
         rig.free(half);
         rig.destroy_pool(pool);
 
-        // So it is without a limit.
+        // The same without a limit.
         let pool = rig.pool(&limited(0, Algorithm::Linear)).unwrap();
         let allocation = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
         assert_eq!(rig.memory_size(&allocation), block);

@@ -1,4 +1,4 @@
-//! Priorities: when memory is allocated, and later.
+//! Memory priorities, at allocation and later.
 
 use ash::vk;
 use sublet::sim::Gpu;
@@ -89,7 +89,7 @@ fn a_pool_changes_the_priority_of_all_that_it_has_and_will_have() {
 #[test]
 fn without_the_extension_or_its_flag() {
     on_every_profile(|profile| {
-        // `enabled` does not name the flag.
+        // `enabled` does not include the flag.
         let rig = Rig::new(profile);
         let alone = with_flags(MemoryUsage::GpuOnly, Flags::DEDICATED_MEMORY);
         let memory = rig.memory(KIB, 1, &alone).unwrap();

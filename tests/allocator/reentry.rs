@@ -1,4 +1,4 @@
-//! Reentry: a subscriber, or a driver's function, that calls the allocator which has called it.
+//! Reentrancy: a subscriber or a driver function calls the allocator that called it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -14,7 +14,7 @@ use crate::common::*;
 use crate::said::listening;
 
 thread_local! {
-    /// The allocator that the hooks below ask. The test hangs if they are called under one of its locks.
+    /// The allocator that the hooks below call. The test hangs if a hook runs under one of its locks.
     static ASKED: RefCell<Option<Rc<Allocator>>> = const { RefCell::new(None) };
     static ANSWERS: Cell<u32> = const { Cell::new(0) };
     static FLUSH: Cell<Option<vk::PFN_vkFlushMappedMemoryRanges>> = const { Cell::new(None) };
@@ -23,7 +23,7 @@ thread_local! {
     static INVALIDATE: Cell<Option<vk::PFN_vkInvalidateMappedMemoryRanges>> = const { Cell::new(None) };
 }
 
-/// Asks for figures and gives back what is not needed, if there is an allocator to ask.
+/// Queries statistics and trims, if there is an allocator.
 fn ask() {
     ASKED.with_borrow(|asked| {
         if let Some(allocator) = asked {
@@ -35,7 +35,7 @@ fn ask() {
     });
 }
 
-/// Runs `test` with an allocator that the hooks ask.
+/// Runs `test` with an allocator that the hooks call.
 fn asked(gpu: &sublet::sim::Gpu, info: &AllocatorCreateInfo<'_>, test: impl FnOnce(&Allocator)) {
     let allocator = Rc::new(new_allocator(info).unwrap());
     ANSWERS.set(0);
@@ -47,7 +47,7 @@ fn asked(gpu: &sublet::sim::Gpu, info: &AllocatorCreateInfo<'_>, test: impl FnOn
     gpu.assert_silent();
 }
 
-/// A subscriber's output, each line of which makes it ask.
+/// The output of a subscriber. Each line triggers a call of the allocator.
 #[derive(Clone, Copy)]
 struct Asking;
 
@@ -78,10 +78,10 @@ fn a_subscriber_may_ask_while_leaks_are_reported() {
                         let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
                         let _lost = allocator.allocate_memory(&requirements, &info).unwrap();
                     }
-                    // SAFETY: the device uses none of it.
+                    // SAFETY: the device does not use its memory.
                     let leaks = unsafe { allocator.destroy_pool(pool) }.unwrap();
                     assert_eq!(leaks.len(), 2);
-                    // Two were taken, one of them for a reason, two leaks were told, two were freed.
+                    // One call for each of two allocations, one dedicated reason, two leaks and two frees.
                     assert_eq!(ANSWERS.get(), 7);
                 });
             });
@@ -95,7 +95,7 @@ unsafe extern "system" fn flush(
     ranges: *const vk::MappedMemoryRange<'_>,
 ) -> vk::Result {
     ask();
-    // SAFETY: what the caller promised is handed on.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { FLUSH.get().unwrap()(device, count, ranges) }
 }
 
@@ -105,11 +105,11 @@ unsafe extern "system" fn invalidate(
     ranges: *const vk::MappedMemoryRange<'_>,
 ) -> vk::Result {
     ask();
-    // SAFETY: what the caller promised is handed on.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { INVALIDATE.get().unwrap()(device, count, ranges) }
 }
 
-/// Another thread's `trim` may come at any time. Here it comes in the middle of the driver's call.
+/// Another thread may call `trim` at any time. Here the call happens inside the driver's flush.
 #[test]
 fn a_trim_during_a_flush_does_not_unmap() {
     let flushed = |flags: vk::MemoryPropertyFlags| {
@@ -135,7 +135,7 @@ fn a_trim_during_a_flush_does_not_unmap() {
                 let mut pair = [(); 2].map(|()| allocator.allocate_memory(&requirements, &info).unwrap());
                 for calls in 0..4_u32 {
                     for allocation in &mut pair {
-                        // Mapped now, and unmapped by the next `trim`.
+                        // The memory is mapped now. The next `trim` unmaps it.
                         drop(allocator.map(allocation).unwrap());
                     }
                     let [one, other] = &pair;
@@ -153,7 +153,7 @@ fn a_trim_during_a_flush_does_not_unmap() {
                 allocator.trim();
                 assert_eq!(gpu.live().mapped, 0, "what the calls kept mapped is let go of");
                 for allocation in pair {
-                    // SAFETY: nothing was ever bound to it.
+                    // SAFETY: nothing was bound to it.
                     unsafe { allocator.free_memory(allocation) }.unwrap();
                 }
             }
@@ -161,9 +161,9 @@ fn a_trim_during_a_flush_does_not_unmap() {
     });
 }
 
-/// Begins a frame, if there is an allocator: budgets are fetched.
+/// Begins a frame, if there is an allocator. This fetches the budgets.
 fn begin_frame() {
-    // After a failure the allocator goes with the thread, and nobody is there to be asked.
+    // After a failure, thread-local destructors run and the allocator is already gone.
     let _ = ASKED.try_with(|asked| {
         if let Some(allocator) = &*asked.borrow() {
             allocator.set_current_frame_index(0);
@@ -178,7 +178,7 @@ unsafe extern "system" fn allocate(
     memory: *mut vk::DeviceMemory,
 ) -> vk::Result {
     begin_frame();
-    // SAFETY: what the caller promised is handed on.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { ALLOCATE.get().unwrap()(device, info, callbacks, memory) }
 }
 
@@ -187,13 +187,13 @@ unsafe extern "system" fn free(
     memory: vk::DeviceMemory,
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: what the caller promised is handed on.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { FREE.get().unwrap()(device, memory, callbacks) };
     begin_frame();
 }
 
-/// Another thread fetches the budgets while this one waits for the driver: what is on its way must not be lost from
-/// the books until they are fetched again.
+/// Another thread fetches the budgets while this one waits for the driver. Pending changes must not be lost from the
+/// counters until the next fetch.
 #[test]
 fn budgets_fetched_during_an_allocation_miss_nothing() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -217,7 +217,7 @@ fn budgets_fetched_during_an_allocation_miss_nothing() {
                 [(); 2].map(|()| allocator.allocate_memory(&requirements, &dedicated).unwrap());
             assert_eq!(usage(), before + 2 * MIB);
             for (allocation, left) in [(one, MIB), (other, 0)] {
-                // SAFETY: nothing was ever bound to it.
+                // SAFETY: nothing was bound to it.
                 unsafe { allocator.free_memory(allocation) }.unwrap();
                 assert_eq!(usage(), before + left);
             }

@@ -1,5 +1,5 @@
-//! Each call of the driver fails in turn, at each index at which it is made, in each operation: everything is undone,
-//! and the driver's own words are at the end of the error's sources.
+//! Each driver call fails in turn, at each index, in each operation. The operation is rolled back, and the driver's
+//! result is the last source of the error.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// The functions that the library calls and that can fail.
+/// The fallible driver functions that the library calls.
 const FALLIBLE: [&str; 8] = [
     "vkAllocateMemory",
     "vkMapMemory",
@@ -32,7 +32,7 @@ const RESULTS: [vk::Result; 4] = [
     vk::Result::ERROR_UNKNOWN,
 ];
 
-/// What an operation made, for undoing it.
+/// The results of an operation, for undoing it.
 #[derive(Default)]
 struct Made {
     buffers: Vec<(vk::Buffer, Allocation)>,
@@ -42,10 +42,10 @@ struct Made {
 }
 
 type Outcome = Result<Made, Box<dyn Error>>;
-/// An operation. It may use the allocation that was made for it, in memory that the host sees.
+/// An operation. It may use the passed allocation, which is in host-visible memory.
 type Operation = fn(&Rig, &mut Allocation) -> Outcome;
 
-/// In how many memory types a scope has a pool.
+/// Returns the number of memory types in which a scope has a pool.
 fn pool_count(scope: &Scope) -> usize {
     (0..32).filter(|&memory_type| scope.pool(memory_type).is_some()).count()
 }
@@ -177,7 +177,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     }),
 ];
 
-/// A rig without maintenance4, so that dummies are made, and an allocation in memory that the host sees.
+/// Returns a rig without maintenance4, so that queries create dummies, and an allocation in host-visible memory.
 fn prepare(profile: &'static Profile) -> (Held<Rig>, Allocation) {
     let rig = Rig::new(profile);
     let incoherent = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED);
@@ -188,7 +188,7 @@ fn prepare(profile: &'static Profile) -> (Held<Rig>, Allocation) {
     (rig, allocation)
 }
 
-/// Runs the operation with one failure ordered, and says whether it failed.
+/// Runs the operation with one injected failure. Returns true if the operation failed.
 fn fails(rig: &Rig, allocation: &mut Allocation, what: &str, run: Operation, result: vk::Result) -> bool {
     let trimmed = rig.snapshot();
     let vectors = rig.allocator.memory_map().vectors.len();
@@ -197,7 +197,7 @@ fn fails(rig: &Rig, allocation: &mut Allocation, what: &str, run: Operation, res
     let failed = outcome.is_err();
     match outcome {
         Ok(made) => {
-            // Only a shortage can be made up for by other memory.
+            // The request falls back to other memory only if memory is short.
             assert!(
                 matches!(
                     result,
@@ -210,7 +210,7 @@ fn fails(rig: &Rig, allocation: &mut Allocation, what: &str, run: Operation, res
         }
         Err(error) => {
             assert_eq!(driver_result(&*error), Some(result), "{what}: {error:?}");
-            // Nothing is kept for later, either, but for the mapping of the allocation that was there before.
+            // Nothing is cached either, except the mapping of the allocation that existed before.
             let mut now = rig.snapshot();
             assert!(now.live.mapped <= now.live.memories);
             if !(what.starts_with("create") || what.starts_with("allocate")) {
@@ -243,7 +243,7 @@ fn every_call_may_fail() {
                         rig.gpu.faults().fail_nth(call, index, result);
                         failures += u64::from(fails(&rig, &mut allocation, what, run, result));
                     }
-                    // And when it fails for good, there is no way round it.
+                    // If the call always fails, there is no fallback.
                     rig.gpu.faults().fail_always(call, result);
                     assert!(fails(&rig, &mut allocation, what, run, result), "{what}: {call} always fails");
                 }
@@ -255,7 +255,7 @@ fn every_call_may_fail() {
     });
 }
 
-/// The same with an empty block at hand: nothing is left behind at all, and nothing of what was there is lost.
+/// The same with an existing empty block: the failure adds and removes nothing.
 #[test]
 fn a_warm_allocator_is_as_before() {
     on_every_gpu(|rig| {
@@ -276,7 +276,7 @@ fn a_warm_allocator_is_as_before() {
     });
 }
 
-/// A block that was mapped for what has failed is unmapped; one that was mapped before, or is in use, stays mapped.
+/// A block that was mapped for the failed call is unmapped. A block that was mapped before or is in use stays mapped.
 #[test]
 fn a_failed_call_leaves_mappings_as_they_were() {
     on_every_gpu(|rig| {
@@ -307,7 +307,7 @@ fn a_failed_call_leaves_mappings_as_they_were() {
     });
 }
 
-/// Empty blocks that were kept before are kept after, whatever was in them meanwhile.
+/// Empty blocks that existed before the call are kept, even if it used them temporarily.
 #[test]
 fn what_was_kept_stays_and_what_was_grown_goes() {
     on_every_gpu(|rig| {
@@ -328,7 +328,7 @@ fn what_was_kept_stays_and_what_was_grown_goes() {
     });
 }
 
-/// Each memory type is tried, and none of them has anything of it afterwards.
+/// The scope tries each memory type, and has no pool in any of them afterwards.
 #[test]
 fn what_a_scope_is_refused_leaves_no_pool() {
     on_every_gpu(|rig| {
@@ -345,12 +345,12 @@ fn what_a_scope_is_refused_leaves_no_pool() {
         let allocation = rig.memory(KIB, 1, &info).unwrap();
         assert_eq!(pool_count(&scope), 1);
         rig.free(allocation);
-        // SAFETY: nothing is in it.
+        // SAFETY: the scope is empty.
         unsafe { rig.allocator.free_scope(scope) }.unwrap();
     });
 }
 
-/// Without maintenance4 a dummy is made for the question, and goes in any case.
+/// Without maintenance4, the query creates a dummy resource and destroys it in every case.
 #[test]
 fn dummies_do_not_stay() {
     on_every_profile(|profile| {
@@ -372,7 +372,7 @@ fn dummies_do_not_stay() {
             assert_eq!(rig.gpu.calls("vkDestroyBuffer"), dummies);
             assert_eq!(rig.gpu.calls("vkCreateImage"), dummies);
             assert_eq!(rig.gpu.calls("vkDestroyImage"), dummies);
-            // Nobody fits: the dummies go all the same.
+            // No memory type fits, and the dummies are destroyed all the same.
             let lazy = AllocationCreateInfo { memory_type_bits: 1 << 31, ..auto };
             // SAFETY: the create-info is valid.
             assert!(unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &lazy) }.is_err());

@@ -1,4 +1,4 @@
-//! Lifetime scopes: everything in them ends at once, and handles into them are refused then.
+//! Lifetime scopes: all allocations of a scope are freed at once, and their handles are rejected afterwards.
 
 use ash::vk;
 use sublet::{
@@ -14,7 +14,7 @@ fn scope(rig: &Rig, name: &str) -> Scope {
 }
 
 fn free(rig: &Rig, scope: Scope) -> Statistics {
-    // SAFETY: the tests submit nothing that outlives what it uses.
+    // SAFETY: the tests submit no work that outlives the resources it uses.
     unsafe { rig.allocator.free_scope(scope) }.unwrap()
 }
 
@@ -47,7 +47,7 @@ fn everything_ends_at_once() {
             }
         }
         rig.validate();
-        // The same memory types as without a scope.
+        // A scope uses the same memory types as an allocation without scope.
         for usage in [MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu] {
             let plain = rig.memory(64, 1, &AllocationCreateInfo::new(usage)).unwrap();
             let info = AllocationCreateInfo { usage, ..AllocationCreateInfo::in_scope(&level) };
@@ -64,7 +64,7 @@ fn everything_ends_at_once() {
         rig.validate();
         for mut stale in held {
             refused(&rig, &mut stale);
-            // SAFETY: nothing was ever bound to it.
+            // SAFETY: nothing was bound to it.
             let error = unsafe { rig.allocator.free_memory(stale) }.unwrap_err();
             drop(error.allocation);
         }
@@ -73,7 +73,7 @@ fn everything_ends_at_once() {
     });
 }
 
-/// Every call that takes an allocation finds out that it is a stale one.
+/// Every function that takes an allocation rejects a stale one.
 fn refused(rig: &Rig, stale: &mut Allocation) {
     const FOREIGN: ForeignHandle = ForeignHandle::Allocation;
     assert_eq!(rig.allocator.allocation_info(stale).unwrap_err(), FOREIGN);
@@ -83,14 +83,14 @@ fn refused(rig: &Rig, stale: &mut Allocation) {
         |error: &MapError| matches!(error, MapError::Foreign(_) | MapError::NotHostVisible { .. });
     assert!(rig.allocator.map(stale).is_err_and(|error| is_refused(&error)));
     assert!(rig.allocator.copy_to_allocation(&[1], stale, 0).is_err());
-    // Where the memory is coherent there is nothing to do; elsewhere the driver must not hear of it.
+    // In coherent memory a flush does nothing. In other memory, it must not call the driver.
     let _ = rig.allocator.flush(stale, 0, 1);
     let _ = rig.allocator.invalidate(stale, 0, 1);
     let mut byte = [0];
     assert!(rig.allocator.copy_from_allocation(stale, 0, &mut byte).is_err());
 }
 
-/// New scopes use the numbers of old ones again; handles of the old ones are refused nevertheless.
+/// New scopes reuse the numbers of old ones, but stale handles are still rejected.
 #[test]
 fn handles_of_earlier_scopes_are_refused() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -111,7 +111,7 @@ fn handles_of_earlier_scopes_are_refused() {
     }
 }
 
-/// Buffers and images in a scope, which the program destroys by itself.
+/// Buffers and images in a scope, which the program itself destroys.
 #[test]
 fn resources_live_in_scopes() {
     on_every_gpu(|rig| {
@@ -123,11 +123,11 @@ fn resources_live_in_scopes() {
         let images: Vec<_> =
             (0..10).map(|_| rig.image(&square(32, vk::ImageUsageFlags::SAMPLED), &info).unwrap().0).collect();
         for buffer in buffers {
-            // SAFETY: nobody uses it.
+            // SAFETY: the device does not use it.
             unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
         }
         for image in images {
-            // SAFETY: nobody uses it.
+            // SAFETY: the device does not use it.
             unsafe { rig.gpu.device().destroy_image(image, None) };
         }
         assert_eq!(free(&rig, level).allocation_count, 20);
@@ -159,7 +159,7 @@ fn what_is_wrong_is_said() {
     rig.destroy_pool(pool);
 }
 
-/// A scope that nobody frees is a leak, with its name.
+/// A scope that is never freed is reported as a leak, with its name.
 #[test]
 fn a_lost_scope_is_reported() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -175,7 +175,7 @@ fn a_lost_scope_is_reported() {
     assert!(gpu.live().is_empty());
 }
 
-/// A block size of the scope's own, and the smaller heaps that have no room for it.
+/// A scope has its own block size. Some smaller heaps cannot hold such a block.
 #[test]
 fn block_sizes_are_the_scope_s() {
     on_every_gpu(|rig| {
@@ -205,7 +205,7 @@ fn free_one(rig: &Rig, held: Allocation) {
     rig.allocator.trim();
 }
 
-/// Threads that all want the same pool of a scope get one.
+/// Threads that need the same pool of a scope create only one.
 #[test]
 fn threads_share_a_scope() {
     let rig = Rig::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
@@ -227,7 +227,7 @@ fn threads_share_a_scope() {
     }
 }
 
-/// Binding to memory that is gone is refused before the driver hears of it.
+/// Binding to freed memory is rejected before the driver is called.
 #[test]
 fn nothing_is_bound_to_what_is_gone() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -243,6 +243,6 @@ fn nothing_is_bound_to_what_is_gone() {
     // SAFETY: the create-info is valid.
     let alias = unsafe { rig.allocator.create_aliasing_buffer(&stale, 0, &info) };
     assert!(matches!(alias, Err(CreateError::Alias(AliasError::Foreign(_)))), "{alias:?}");
-    // SAFETY: nobody uses it.
+    // SAFETY: the device does not use it.
     unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
 }

@@ -1,4 +1,4 @@
-//! Threads that have shards of their own in a vector, as a program sees them.
+//! Thread shards of a vector, tested through the public API.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use sublet::{
 
 use crate::common::*;
 
-/// Where granularities are larger nothing is divided by shards.
+/// With a larger granularity, a vector has no shards.
 const LOAN_ALIGNMENT: u64 = 64 * KIB;
-/// What a thread has to get done while another one is in the driver.
+/// Rounds that a thread completes while another one is blocked in the driver.
 const ROUNDS: u32 = 500;
 
 fn fast_profiles(profile: &Profile) -> bool {
@@ -26,14 +26,14 @@ fn host_visible(rig: &Rig) -> u32 {
     rig.types_with(HOST_VISIBLE, PROTECTED)[0]
 }
 
-/// Runs `threads` threads at once, when all of them have shards where `info` allocates.
+/// Runs `threads` threads at once, after all of them have shards where `info` allocates.
 fn settled<R: Send>(
     rig: &Rig,
     info: &AllocationCreateInfo<'_>,
     threads: u64,
     run: impl Fn(u64) -> R + Sync,
 ) -> Vec<R> {
-    // Without a block there is nothing to lend.
+    // Shards lease ranges of an existing block.
     let kept = rig.memory(64, 64, info).unwrap();
     let barrier = Barrier::new(threads as usize);
     let elsewhere = AtomicU64::new(0);
@@ -49,7 +49,7 @@ fn settled<R: Send>(
                     let it = rig.memory(64, 64, info).unwrap();
                     elsewhere.fetch_add(u64::from(format!("{it:?}").contains("shard: 0")), Ordering::Relaxed);
                     rig.free(it);
-                    // None begins alone: what others wait for must not be missing.
+                    // All threads start together, because some wait for one another.
                     barrier.wait();
                     (elsewhere.load(Ordering::Relaxed) == 0).then(|| run(thread))
                 })
@@ -61,14 +61,14 @@ fn settled<R: Send>(
     results
 }
 
-/// While one thread is in a call of the driver, another allocates and frees, in the core and in its shard, and looks at
-/// the figures, and none of it waits.
+/// While one thread is in a driver call, another allocates and frees in the core and in its shard, and reads
+/// statistics, without waiting.
 fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
     let slow = std::sync::Mutex::new(Some(slow));
     settled(rig, &info, 1, |_| {
         let slow = slow.lock().unwrap().take().unwrap();
         rig.while_in(call, slow, || {
-            // A shard's, and the core's: shards do not look for the best place.
+            // The first allocation uses the shard and the second the core, because shards do not support best-fit.
             let best = AllocationCreateInfo { flags: info.flags | Flags::STRATEGY_MIN_MEMORY, ..info };
             for _ in 0..ROUNDS {
                 rig.free_all([rig.memory(256, 64, &info).unwrap(), rig.memory(256, 64, &best).unwrap()]);
@@ -78,7 +78,7 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
     });
 }
 
-/// A loan of a shard is no allocation: detailed statistics show what was granted out of it.
+/// A leased range is not an allocation: detailed statistics show the allocations inside it.
 #[test]
 fn statistics_look_into_loans() {
     let rig = Rig::new(Profile::by_name("lavapipe").unwrap());
@@ -88,7 +88,7 @@ fn statistics_look_into_loans() {
             [256, 4 * KIB].map(|size| rig.memory(size, 64, &AllocationCreateInfo::in_pool(&pool)).unwrap());
         let of_pool = rig.allocator.calculate_pool_statistics(&pool).unwrap();
         assert_eq!(of_pool, rig.allocator.calculate_statistics().total);
-        // With the one that `settled` keeps.
+        // Includes the allocation that `settled` keeps.
         assert_eq!((of_pool.allocation_size_min, of_pool.allocation_size_max), (64, 4 * KIB));
         assert_eq!(of_pool.statistics, rig.allocator.pool_statistics(&pool).unwrap());
         assert_eq!(
@@ -99,8 +99,7 @@ fn statistics_look_into_loans() {
     });
 }
 
-/// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes
-/// it.
+/// No lock that other threads need to allocate or free is held during any driver call.
 #[test]
 fn no_call_of_the_driver_holds_up_others() {
     on_profiles(having(fast_profiles), |profile| {
@@ -113,7 +112,7 @@ fn no_call_of_the_driver_holds_up_others() {
         for info in vectors {
             let with = |flags| AllocationCreateInfo { flags, ..info };
             let kept = rig.memory(KIB, 1, &info).unwrap();
-            // Another block, which is given back again.
+            // Another block, which is freed again.
             let large = match info.pool {
                 Some(_) => block_size,
                 None => rig.block_size(memory_type) / 2,
@@ -122,13 +121,13 @@ fn no_call_of_the_driver_holds_up_others() {
             holds_up_nobody(&rig, info, "vkAllocateMemory", || {
                 grown.lock().unwrap().push(rig.memory(large, 1, &info).unwrap());
             });
-            // Full until then: an empty block would go back at any free elsewhere in the vector.
+            // Until then the blocks are full, because any free elsewhere in the vector would release an empty block.
             holds_up_nobody(&rig, info, "vkFreeMemory", || {
                 rig.free_all(grown.into_inner().unwrap());
                 rig.allocator.trim();
             });
 
-            // Mappings.
+            // Mapping and unmapping.
             let mut mine = rig.memory(KIB, 64, &info).unwrap();
             rig.allocator.trim();
             holds_up_nobody(&rig, info, "vkMapMemory", || drop(rig.allocator.map(&mut mine).unwrap()));
@@ -147,7 +146,7 @@ fn no_call_of_the_driver_holds_up_others() {
     });
 }
 
-/// As above, for the calls that have to do with resources, and with memory of its own.
+/// The same for driver calls about resources and dedicated memory.
 #[test]
 fn no_call_about_a_resource_holds_up_others() {
     on_profiles(having(fast_profiles), |profile| {
@@ -187,7 +186,7 @@ fn no_call_about_a_resource_holds_up_others() {
     });
 }
 
-/// Flushing and invalidating, where memory needs it; and asking for the budget, where there is one to ask for.
+/// The same for flushes and invalidations of non-coherent memory, and for budget queries.
 #[test]
 fn no_other_call_holds_up_others() {
     let needs_flush = |profile: &Profile| {
@@ -229,12 +228,12 @@ fn no_other_call_holds_up_others() {
     );
 }
 
-/// Whether all of its default vectors have blocks that are large enough for shards.
+/// Returns true if all default vectors have blocks that are large enough for shards.
 fn large(profile: &Profile) -> bool {
     profile.heaps.iter().all(|heap| heap.size >= 256 * MIB)
 }
 
-/// Eight threads with shards find the vector full, all of their shards included. One of them takes a block, for all.
+/// Eight threads with shards find the vector full, including all shards. One of them creates a block for all.
 #[test]
 fn one_thread_grows_for_all_shards() {
     on_profiles(having(fast_profiles), |profile| {
@@ -269,8 +268,8 @@ fn one_thread_grows_for_all_shards() {
     });
 }
 
-/// Eight threads allocate, write, hand over, compare and free; a ninth trims and looks on. Bytes that two of them were
-/// given would differ from what was written.
+/// Eight threads allocate, write, hand over, compare and free, while a ninth trims and reads statistics. If two
+/// allocations overlapped, the bytes would differ.
 #[test]
 fn bytes_of_many_threads() {
     on_profiles(having(fast_profiles), |profile| {
@@ -330,8 +329,8 @@ fn bytes_of_many_threads() {
     });
 }
 
-/// Buffers and images of many threads, as the simulated driver sees them: it tells of overlaps, and of pages that a
-/// linear and an optimal resource share.
+/// Buffers and images of many threads. The simulated driver reports overlaps, and pages that a linear and an optimal
+/// resource share.
 #[test]
 fn resources_of_many_threads() {
     let with_pages = |profile: &Profile| {
@@ -370,7 +369,7 @@ fn resources_of_many_threads() {
     });
 }
 
-/// What threads reserved goes back when they are done: all of it on `trim`, nearly all of it before.
+/// Leased ranges are returned when the threads are done: all of them by `trim`, most of them before.
 #[test]
 fn memory_comes_back() {
     on_profiles(having(fast_profiles), |profile| {
@@ -385,7 +384,7 @@ fn memory_comes_back() {
         assert!(peak.into_inner() >= 16 * MIB);
         let statistics = rig.statistics(host_visible(&rig));
         assert_eq!((statistics.allocation_count, statistics.allocation_bytes), (0, 0));
-        // One empty block is kept, and at most one more because of what shards keep of it.
+        // One empty block is kept, and shards may hold ranges of at most one more.
         assert!(statistics.block_count <= 2, "{} blocks for nothing", statistics.block_count);
         assert_eq!(rig.allocator.trim(), statistics.block_bytes);
         assert_eq!(rig.gpu.live().memories, 0);
@@ -397,7 +396,7 @@ fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
     settled(rig, &info, threads, |_| rig.memory(3000, 64, &info).unwrap())
 }
 
-/// A pool is destroyed while threads have shards in it. Its number goes to the next pool, which knows nothing of them.
+/// A pool is destroyed while threads have shards in it. The next pool reuses its number, but none of its shards.
 #[test]
 fn a_pool_is_destroyed_with_shards_in_use() {
     on_profiles(having(fast_profiles), |profile| {
@@ -411,7 +410,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             };
             rig.pool(&info).unwrap()
         };
-        // Where a page may hold nothing else, all of it is taken.
+        // The size is rounded up to whole granularity pages.
         let bytes = 3000_u64.next_multiple_of(profile.limits.buffer_image_granularity);
         let mut stale = Vec::new();
         for _ in 0..3 {
@@ -426,7 +425,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
                 assert!(rig.allocator.allocation_info(it).is_err());
             }
             for it in std::mem::take(&mut stale) {
-                // SAFETY: nothing was ever bound to it.
+                // SAFETY: nothing was bound to it.
                 let refused = unsafe { rig.allocator.free_memory(it) };
                 assert!(refused.is_err(), "an allocation of a pool that is no more");
             }
@@ -434,7 +433,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             rig.validate();
             let freed = held.remove(1);
             rig.free(freed);
-            // SAFETY: the device uses none of it.
+            // SAFETY: the device does not use its memory.
             let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
             let mut told: Vec<_> = leaks
                 .iter()
@@ -456,7 +455,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
     });
 }
 
-/// A loan that nothing has mapped yet is mapped for the first that wants it so.
+/// An unmapped leased range is mapped for the first allocation that requests it.
 #[test]
 fn a_mapped_allocation_of_a_shard_has_a_pointer() {
     on_profiles(having(fast_profiles), |profile| {
@@ -465,7 +464,7 @@ fn a_mapped_allocation_of_a_shard_has_a_pointer() {
         let info = in_type(memory_type);
         let mapped = in_type_with(memory_type, Flags::MAPPED);
         settled(&rig, &info, 1, |_| {
-            // Now and then a shard looks at its door, and takes the slow way: not with the next one.
+            // A shard periodically takes the slow path. The plain allocations ensure that the next request does not.
             let plain: Vec<_> = (0..3).map(|_| rig.memory(256, 64, &info).unwrap()).collect();
             assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
             let first = rig.memory(256, 64, &mapped).unwrap();

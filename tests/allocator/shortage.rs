@@ -1,4 +1,4 @@
-//! When there is no memory left: empty blocks go back first, and only those that help.
+//! Memory shortage: before a request fails, empty blocks are freed, but only those that help.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
@@ -9,17 +9,17 @@ use sublet::{
 
 use crate::common::*;
 
-/// One heap of 2 GiB and one memory type.
+/// A profile with one heap of 2 GiB and one memory type.
 fn lavapipe() -> &'static Profile {
     Profile::by_name("lavapipe").unwrap()
 }
 
-/// With so many bytes in its heap, by the program's own limit.
+/// Limits the heap to `limit` bytes by `heap_size_limits`.
 fn limited(limit: u64) -> Held<Rig> {
     Rig::with(Gpu::new(lavapipe()), &Options { heap_size_limits: &[limit], ..Options::default() })
 }
 
-/// Leaves a pool with one block of that size, in which nothing is.
+/// Creates a pool with one empty block of that size.
 fn empty_pool(rig: &Rig, block_size: u64) -> sublet::Pool {
     let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(0) }).unwrap();
     rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
@@ -68,7 +68,7 @@ fn a_full_heap_counts_no_empty_block() {
     }
 }
 
-/// Default vectors too, and the empty block of the other one is not of use where it is.
+/// An empty block of a default vector is freed for a pool, which cannot use that block.
 #[test]
 fn empty_blocks_of_default_vectors_go_back() {
     let rig = limited(64 * MIB);
@@ -98,7 +98,7 @@ fn the_budget_counts_no_empty_block() {
     rig.destroy_pool(pool);
 }
 
-/// What is empty and would not be enough stays, and so it does if the failure is none of memory.
+/// Empty blocks stay if freeing them would not be enough, or if the failure has another cause.
 #[test]
 fn what_helps_nobody_stays() {
     let rig = limited(256 * MIB);
@@ -123,7 +123,7 @@ fn what_helps_nobody_stays() {
     rig.destroy_pool(pool);
 }
 
-/// The first blocks of a pool are promised to it; what it has besides goes.
+/// A pool keeps its `min_block_count` blocks, and its other empty blocks are freed.
 #[test]
 fn a_pool_keeps_its_first_blocks() {
     let rig = limited(256 * MIB);
@@ -146,7 +146,7 @@ fn a_pool_keeps_its_first_blocks() {
     rig.destroy_pool(pool);
 }
 
-/// The first blocks of a pool are asked for like all memory.
+/// The initial blocks of a pool count as ordinary requests, and free empty blocks too.
 #[test]
 fn a_new_pool_gets_what_lay_empty() {
     let rig = limited(256 * MIB);
@@ -160,7 +160,7 @@ fn a_new_pool_gets_what_lay_empty() {
     rig.destroy_pool(old);
 }
 
-/// The number of allocations is one for all heaps, so that a block of any helps.
+/// The number of allocations is shared by all heaps, so freeing an empty block of any heap helps.
 #[test]
 fn an_exhausted_number_of_allocations_counts_no_empty_block() {
     let count = |profile: &Profile| profile.limits.max_memory_allocation_count == 4096;
@@ -188,7 +188,7 @@ fn an_exhausted_number_of_allocations_counts_no_empty_block() {
     });
 }
 
-/// A block of which threads hold parts, and use none, is empty.
+/// A block counts as empty if threads lease ranges of it but have no allocations in them.
 #[test]
 fn what_threads_hold_and_do_not_use_goes_back() {
     let rig = limited(256 * MIB);
@@ -206,7 +206,7 @@ fn what_threads_hold_and_do_not_use_goes_back() {
     rig.free(all);
 }
 
-/// Who is not short of memory does not wait for who is.
+/// A thread with enough memory does not wait for one that frees empty blocks.
 #[test]
 fn others_go_on_while_memory_goes_back() {
     let rig = limited(256 * MIB);
@@ -224,7 +224,7 @@ fn others_go_on_while_memory_goes_back() {
     rig.destroy_pool(pool);
 }
 
-/// In each memory type first, before the next one is tried.
+/// The allocator frees empty blocks of one memory type before it tries the next type.
 #[test]
 fn the_better_memory_type_is_emptied_first() {
     let rig = Rig::new(Profile::by_name("nvidia-gtx-1060").unwrap());
@@ -234,7 +234,7 @@ fn the_better_memory_type_is_emptied_first() {
     let pool = rig.pool(&info).unwrap();
     rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
     let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..device_local() };
-    // Together too much, and less than the driver gives at once.
+    // The request fits the heap alone, but not beside the empty block.
     let large = rig.memory(size / 8 * 5, 1, &own).unwrap();
     assert_eq!(large.memory_type_index(), best);
     assert_eq!(blocks_of(&rig, &pool), 0);
@@ -242,7 +242,7 @@ fn the_better_memory_type_is_emptied_first() {
     rig.destroy_pool(pool);
 }
 
-/// Preferred, not required: there is another place.
+/// Device-local memory is preferred, not required, so that another type is possible.
 fn device_local() -> AllocationCreateInfo<'static> {
     AllocationCreateInfo {
         preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
@@ -250,7 +250,7 @@ fn device_local() -> AllocationCreateInfo<'static> {
     }
 }
 
-/// DXVK 1100: the window of this card can never hold the buffer, and was reported instead of the driver's answer.
+/// DXVK 1100: the small device-local heap of this card can never hold the buffer. Its error hid the driver's result.
 #[test]
 fn a_heap_that_is_too_small_does_not_hide_the_driver_s_answer() {
     let rig = Rig::new(Profile::by_name("nvidia-gtx-1060").unwrap());
@@ -261,13 +261,13 @@ fn a_heap_that_is_too_small_does_not_hide_the_driver_s_answer() {
     rig.gpu.faults().clear();
 }
 
-/// Heaps that are too small, limits, budgets and mappings that fail, on every GPU: what the driver answered is what the
-/// error ends with, whichever memory type it answered for.
+/// Small heaps, limits, budgets and failing mappings on every GPU: the error ends with the driver's result, whichever
+/// memory type caused it.
 #[test]
 fn what_the_driver_answered_is_told() {
     let told = std::cell::Cell::new(0);
     on_every_profile(|profile| {
-        // No limit; half of every heap; and nothing of the memory that is best for what the host writes.
+        // No limit, half of every heap, and no host-visible device-local memory.
         let halves: Vec<u64> = profile.heaps.iter().map(|heap| heap.size / 2).collect();
         let local =
             |kind: &&sublet::sim::profiles::TypeProfile| kind.flags.contains(DEVICE_LOCAL | HOST_VISIBLE);
@@ -285,7 +285,7 @@ fn what_the_driver_answered_is_told() {
                     for more in [Flags::empty(), Flags::WITHIN_BUDGET, Flags::DEDICATED_MEMORY] {
                         let flags = Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED | more;
                         let info = with_flags(MemoryUsage::Auto, flags);
-                        // Once with nothing there, once in a block that has room and is not mapped.
+                        // Once without any block, and once with an unmapped block that has free space.
                         let unmapped = AllocationCreateInfo { flags: flags - Flags::MAPPED, ..info };
                         let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
                         for there in [None, rig.buffer(KIB, usage, &unmapped).ok()] {

@@ -1,4 +1,4 @@
-//! The limits of a device on single sizes: `maxBufferSize`, `maxMemoryAllocationSize`.
+//! Device limits on single sizes: `maxBufferSize`, `maxMemoryAllocationSize`.
 
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ fn storage(size: u64) -> vk::BufferCreateInfo<'static> {
     vk::BufferCreateInfo::default().size(size).usage(STORAGE)
 }
 
-/// A GPU that tells its limit, by version or by extension.
+/// Builds a GPU that reports its limit, by version or by extension.
 fn told(profile: &'static Profile, by_version: bool) -> Gpu {
     let minor = if by_version { 3 } else { 1 };
     Gpu::builder(profile).api_version(vk::make_api_version(0, 1, minor, 0)).build()
@@ -45,7 +45,7 @@ fn buffers_above_the_limit_are_not_asked_for() {
                     let error = CreateError::BufferTooLarge { size, max };
                     assert_eq!(rig.buffer(size, STORAGE, &auto).unwrap_err(), error);
                     let info = storage(size);
-                    // SAFETY: the sizes are found out before the driver is asked, here and below.
+                    // SAFETY: the size is rejected before the driver is called, here and below.
                     let alone = unsafe {
                         rig.allocator.create_dedicated_buffer(
                             &info,
@@ -67,7 +67,7 @@ fn buffers_above_the_limit_are_not_asked_for() {
                     assert!(text.contains(&size.to_string()) && text.contains(&max.to_string()), "{text}");
                 }
                 assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
-                // The limit itself is asked for; whether there is memory for it is another matter.
+                // A size equal to the limit reaches the driver, which may still be out of memory.
                 if let Ok(buffer) = rig.buffer(max, STORAGE, &auto) {
                     rig.destroy_buffer(buffer);
                 }
@@ -90,7 +90,7 @@ fn a_move_makes_no_buffer_above_the_limit() {
     let mut defragmentation = rig.allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap();
     let mut pass = defragmentation.begin_pass().unwrap();
     let moved = pass.next().unwrap();
-    // SAFETY: the size is found out before the driver is asked.
+    // SAFETY: the size is rejected before the driver is called.
     let error = unsafe { moved.create_buffer(&storage(max + 1)) }.unwrap_err();
     assert_eq!(error, CreateError::BufferTooLarge { size: max + 1, max });
     drop(moved);
@@ -117,7 +117,7 @@ fn a_device_that_tells_no_limit_is_asked() {
     });
 }
 
-/// A memory type of a heap that is larger than what there may be in one piece.
+/// Returns a memory type whose heap is larger than `maxMemoryAllocationSize`.
 fn larger_than_one_piece(profile: &Profile) -> Option<u32> {
     let max = profile.limits.max_memory_allocation_size;
     let fits = |kind: &sublet::sim::profiles::TypeProfile| {
@@ -148,7 +148,8 @@ fn blocks_are_no_larger_than_one_piece_may_be() {
     });
 }
 
-/// A request above the limit is the driver's to answer: some grant it. llama.cpp 12817 and 14553, Vulkan-Docs 1595.
+/// A request above the limit goes to the driver, because some drivers grant it. llama.cpp 12817 and 14553, Vulkan-Docs
+/// 1595.
 #[test]
 fn a_request_above_the_limit_of_one_piece_goes_to_the_driver() {
     let granted = Cell::new(0);
@@ -210,7 +211,7 @@ fn large_buffers_on_an_h200() {
     rig.free(memory);
 }
 
-/// The heap has room, so that it is the size that the driver refuses: nothing that lies empty would help.
+/// The heap has free space, so the driver refuses the size itself. No empty block is freed, since that would not help.
 #[test]
 fn what_a_driver_refuses_for_its_size_gives_nothing_back() {
     let refuses = |profile: &Profile| {
@@ -234,7 +235,7 @@ fn what_a_driver_refuses_for_its_size_gives_nothing_back() {
     });
 }
 
-/// Vulkan 1.0 has no such limit to tell.
+/// Vulkan 1.0 does not report this limit.
 #[test]
 fn a_device_that_tells_no_size_of_a_piece_is_asked() {
     on_profiles(having(|profile| larger_than_one_piece(profile).is_some()), |profile| {

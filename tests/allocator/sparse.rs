@@ -1,4 +1,4 @@
-//! Sparse buffers: their pages come from the allocator, many at once.
+//! Sparse buffers with pages from the allocator, many per call.
 
 use ash::vk;
 use sublet::sim::{Gpu, Profile};
@@ -29,7 +29,7 @@ fn create(gpu: &Gpu, size: u64) -> (vk::Buffer, vk::MemoryRequirements) {
 fn bind(gpu: &Gpu, buffer: vk::Buffer, binds: &[vk::SparseMemoryBind]) -> Result<(), vk::Result> {
     let of_buffer = [vk::SparseBufferMemoryBindInfo::default().buffer(buffer).binds(binds)];
     let info = [vk::BindSparseInfo::default().buffer_binds(&of_buffer)];
-    // SAFETY: right or wrong on purpose, and the driver looks at everything before it does anything.
+    // SAFETY: some binds are invalid on purpose. The simulated driver validates all of them before it binds any.
     unsafe { gpu.device().queue_bind_sparse(gpu.queue(), &info, vk::Fence::null()) }
 }
 
@@ -41,10 +41,10 @@ fn page(at: u64, allocation: &Allocation) -> vk::SparseMemoryBind {
         .memory_offset(allocation.offset())
 }
 
-/// Runs one command and waits for it.
+/// Records commands, submits them and waits until the device is idle.
 fn run(gpu: &Gpu, record: impl FnOnce(vk::CommandBuffer)) {
     let device = gpu.device();
-    // SAFETY: the queue's family; nothing outlives this function.
+    // SAFETY: the queue family exists, and the pool is destroyed in this function.
     let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
     // SAFETY: the pool is live.
@@ -56,7 +56,7 @@ fn run(gpu: &Gpu, record: impl FnOnce(vk::CommandBuffer)) {
     unsafe { device.end_command_buffer(commands) }.unwrap();
     let commands = [commands];
     let submit = [vk::SubmitInfo::default().command_buffers(&commands)];
-    // SAFETY: it is executable.
+    // SAFETY: the command buffer is recorded.
     unsafe { device.queue_submit(gpu.queue(), &submit, vk::Fence::null()) }.unwrap();
     // SAFETY: the device is live.
     unsafe { device.device_wait_idle() }.unwrap();
@@ -64,7 +64,7 @@ fn run(gpu: &Gpu, record: impl FnOnce(vk::CommandBuffer)) {
     unsafe { device.destroy_command_pool(pool, None) };
 }
 
-/// What is written to the buffer is in the pages, wherever they are; pages move, and what they hold stays in them.
+/// Bytes written to the buffer are in its pages, at any place. A page that is bound elsewhere keeps its bytes.
 #[test]
 fn a_sparse_buffer_has_its_bytes_in_its_pages() {
     on_profiles(having(has_sparse), |profile| {
@@ -74,7 +74,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
         let one = vk::MemoryRequirements { size: PAGE, ..requirements };
         let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let pages = rig.allocator.allocate_memory_pages(&[one; 4], &[info]).unwrap();
-        // Not in the order of their places.
+        // The order of the binds differs from that of the pages' memory.
         let binds = [page(2, &pages[3]), page(0, &pages[1]), page(1, &pages[0])];
         bind(&rig.gpu, buffer, &binds).unwrap();
         run(&rig.gpu, |commands| {
@@ -89,7 +89,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
         assert_eq!((byte(0, 0), byte(0, PAGE - 1)), (7, 7));
         assert_eq!((byte(3, 0), byte(3, 3), byte(3, 4)), (7, 7, 0));
         assert_eq!(byte(2, 0), 0, "it is bound nowhere");
-        // The page in the middle is replaced, and read together with its neighbours.
+        // Replaces the page in the middle and reads it together with its neighbours.
         bind(&rig.gpu, buffer, &[page(1, &pages[2])]).unwrap();
         let host = with_flags(MemoryUsage::Auto, sublet::AllocationCreateFlags::HOST_ACCESS_RANDOM);
         let target = rig.buffer(2 * PAGE, vk::BufferUsageFlags::TRANSFER_DST, &host).unwrap();
@@ -110,7 +110,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
     });
 }
 
-/// All pages, or none.
+/// Either all pages are allocated, or none.
 #[test]
 fn pages_that_are_not_to_be_had() {
     on_profiles(having(has_sparse), |profile| {
@@ -125,12 +125,12 @@ fn pages_that_are_not_to_be_had() {
         rig.allocator.trim();
         assert_eq!(rig.snapshot().live, before.live);
         assert!(rig.allocator.allocate_memory_pages(&[], &info).unwrap().is_empty());
-        // SAFETY: nothing uses it.
+        // SAFETY: the device does not use it.
         unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
     });
 }
 
-/// The simulated driver names what is wrong with a bind, and does none of it then.
+/// The simulated driver reports invalid binds and executes none of them.
 #[test]
 fn binds_that_break_a_rule() {
     on_profiles(having(has_sparse), |profile| {
@@ -161,30 +161,30 @@ fn binds_that_break_a_rule() {
         }
         assert_eq!(bind(gpu, plain.0, &[good]), refused);
         assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-not-sparse");
-        // SAFETY: wrong on purpose; nothing happens.
+        // SAFETY: the call is invalid on purpose, and the simulated driver rejects it.
         let bound = unsafe { rig.allocator.bind_buffer_memory(&memory, 0, buffer) };
         assert!(bound.is_err());
         assert_eq!(gpu.take_messages()[0].vuid, "VUID-vkBindBufferMemory-buffer-01030");
-        // Two pages in one place.
+        // Two pages at the same memory.
         bind(gpu, buffer, &[good, good.resource_offset(PAGE)]).unwrap();
         assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-overlap");
-        // Away again, in the middle of a larger range too.
+        // Unbinds a page, also in the middle of a larger range.
         bind(gpu, buffer, &[good.size(2 * PAGE)]).unwrap();
         let nothing = vk::DeviceMemory::null();
         bind(gpu, buffer, &[good.resource_offset(PAGE).memory(nothing)]).unwrap();
         run(gpu, |commands| {
-            // SAFETY: the range is inside the buffer; one page of it is not backed.
+            // SAFETY: the range is inside the buffer. One of its pages is unbound on purpose.
             unsafe { gpu.device().cmd_fill_buffer(commands, buffer, 0, 2 * PAGE, 1) };
         });
         assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-transfer-failed");
-        // The front goes, and the rest stays where it was.
+        // Unbinds the first page, and the rest keeps its memory.
         bind(gpu, buffer, &[good.size(2 * PAGE)]).unwrap();
         bind(gpu, buffer, &[good.memory(nothing)]).unwrap();
         run(gpu, |commands| {
             // SAFETY: the range is inside the buffer, and backed.
             unsafe { gpu.device().cmd_fill_buffer(commands, buffer, PAGE, PAGE, 0x0909_0909) };
         });
-        // SAFETY: no other thread has the memory.
+        // SAFETY: no other thread uses the memory.
         let byte = |at| unsafe { gpu.read_memory(memory.memory(), memory.offset() + at, 1) }.unwrap()[0];
         assert_eq!((byte(PAGE - 1), byte(PAGE), byte(2 * PAGE - 1)), (0, 9, 9));
         gpu.assert_silent();
@@ -195,12 +195,12 @@ fn binds_that_break_a_rule() {
     });
 }
 
-/// The queue's semaphores and fences are kept in order.
+/// Sparse binds respect the queue's semaphores and fences.
 #[test]
 fn a_bind_signals_its_fence() {
     on_profiles(having(has_sparse), |profile| {
         let gpu = Gpu::new(profile);
-        // SAFETY: the create-info is complete.
+        // SAFETY: the create-info is valid.
         let fence = unsafe { gpu.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
         gpu.hold_submissions(true);
         // SAFETY: the fence is new.
@@ -211,7 +211,7 @@ fn a_bind_signals_its_fence() {
         gpu.run_pending();
         // SAFETY: the fence is live.
         assert!(unsafe { gpu.device().get_fence_status(fence) }.unwrap());
-        // SAFETY: nothing uses it.
+        // SAFETY: the device does not use it.
         unsafe { gpu.device().destroy_fence(fence, None) };
         assert_eq!(gpu.finish(), []);
     });
@@ -221,14 +221,14 @@ fn a_bind_signals_its_fence() {
 fn sparse_resources_have_no_memory_of_one_piece() {
     on_every_gpu(|rig| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-        // SAFETY: the driver is not asked.
+        // SAFETY: the driver is not called.
         let buffer = unsafe { rig.allocator.create_buffer(&sparse(PAGE), &auto) };
         assert_eq!(buffer.unwrap_err(), CreateError::Sparse);
         let info = square(16, vk::ImageUsageFlags::SAMPLED).flags(vk::ImageCreateFlags::SPARSE_BINDING);
         assert_eq!(rig.image(&info, &auto).unwrap_err(), CreateError::Sparse);
         assert!(rig.gpu.call_counts().is_empty(), "{:?}", rig.gpu.call_counts());
         if !has_sparse(rig.profile()) {
-            // SAFETY: wrong on purpose; nothing happens.
+            // SAFETY: the call is invalid on purpose, and the simulated driver rejects it.
             assert!(unsafe { rig.gpu.device().create_buffer(&sparse(PAGE), None) }.is_err());
             assert_eq!(rig.gpu.take_messages()[0].vuid, "VUID-VkBufferCreateInfo-flags-00915");
             assert!(bind(&rig.gpu, vk::Buffer::null(), &[]).is_err());

@@ -1,4 +1,4 @@
-//! Figures: quick ones, detailed ones, and those of the map, against a list of what is allocated.
+//! Compares quick statistics, detailed statistics and the memory map with a list of live allocations.
 
 use ash::vk;
 use sublet::{
@@ -8,16 +8,16 @@ use sublet::{
 
 use crate::common::*;
 
-/// What a test knows of an allocation.
+/// An expected allocation.
 struct Held {
     allocation: Allocation,
-    /// Which of the pools; `None` for the default vector.
+    /// The index of its pool, or `None` for the default vector.
     pool: Option<usize>,
-    /// Bytes that it takes: whole granularity pages, since nobody said what it is for.
+    /// The bytes that it occupies: whole granularity pages, since its resource kind is unknown.
     bytes: u64,
 }
 
-/// Count, bytes, smallest and largest of those allocations.
+/// Returns count, bytes, smallest and largest size of these allocations.
 fn shadow<'a>(held: impl Iterator<Item = &'a Held>) -> (u64, u64, u64, u64) {
     held.fold((0, 0, u64::MAX, 0), |(count, sum, min, max), it| {
         (count + 1, sum + it.bytes, min.min(it.bytes), max.max(it.bytes))
@@ -29,7 +29,7 @@ fn shown(all: &DetailedStatistics) -> (u64, u64, u64, u64) {
     (allocation_count, allocation_bytes, all.allocation_size_min, all.allocation_size_max)
 }
 
-/// What cannot be known from outside has to be sound in itself.
+/// Checks the consistency of figures whose exact values the test cannot know.
 fn check_unused(all: &DetailedStatistics) {
     let unused = all.statistics.unused_bytes();
     let count = all.unused_range_count;
@@ -124,7 +124,7 @@ fn figures_agree_with_what_is_allocated() {
     });
 }
 
-/// One free range after each of two allocations in two blocks, whose sizes are known to the byte.
+/// Two allocations in two blocks, each followed by one free range, so that all sizes are known exactly.
 #[test]
 fn unused_ranges_are_counted() {
     on_profiles(having(|profile| profile.limits.buffer_image_granularity == 1), |profile| {
@@ -160,7 +160,7 @@ fn what_is_not_there_has_no_figures() {
     other.destroy_pool(pool);
 }
 
-/// Without the driver's word a budget is 80 % of the heap or of the limit on it, rounded down as VMA does it.
+/// Without the extension, the budget is 80 % of the heap or of its limit, rounded down as in VMA.
 #[test]
 fn budgets_are_rounded_as_in_vma() {
     on_every_profile(|profile| {
@@ -174,7 +174,7 @@ fn budgets_are_rounded_as_in_vma() {
     });
 }
 
-/// The frame index is where a program asks for fresh figures.
+/// Setting the frame index fetches the driver's figures.
 #[test]
 fn a_frame_fetches_the_driver_s_figures() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -182,14 +182,14 @@ fn a_frame_fetches_the_driver_s_figures() {
         let memory_type = rig.types()[0];
         let heap = rig.heap_of(memory_type) as usize;
         let before = rig.allocator.heap_budgets()[heap].usage;
-        // Another user of the device, whom the allocator knows nothing of.
+        // Another user of the device, which the allocator does not know.
         let info = vk::MemoryAllocateInfo::default().allocation_size(MIB).memory_type_index(memory_type);
         // SAFETY: the memory type exists.
         let memory = unsafe { rig.gpu.device().allocate_memory(&info, None) }.unwrap();
         assert_eq!(rig.allocator.heap_budgets()[heap].usage, before, "nobody has asked yet");
         rig.allocator.set_current_frame_index(1);
         assert_eq!(rig.allocator.heap_budgets()[heap].usage, before + MIB);
-        // SAFETY: nobody uses it.
+        // SAFETY: the device does not use it.
         unsafe { rig.gpu.device().free_memory(memory, None) };
     });
 }

@@ -1,4 +1,5 @@
-//! The statistics string: its schema, member by member, its values, and what readers such as VMA's own tool need of it.
+//! The statistics string: the members of its schema, its values, and the requirements of readers such as VMA's own
+//! tool.
 
 use serde_json::{Map, Value};
 use sublet::{
@@ -9,7 +10,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// An object whose members are those of `needed` and some of `allowed`, in that order.
+/// Checks that the object has all members of `needed` and only further ones of `allowed`, in this order.
 fn members<'a>(value: &'a Value, needed: &[&str], allowed: &[&str]) -> &'a Map<String, Value> {
     let object = value.as_object().unwrap_or_else(|| panic!("not an object: {value}"));
     for name in needed {
@@ -33,7 +34,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("not a list: {value}"))
 }
 
-/// The number in a key such as `Type 3`.
+/// Returns the number in a key such as `Type 3`.
 fn numbered(key: &str, kind: &str) -> u32 {
     key.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')).unwrap().parse().unwrap()
 }
@@ -77,7 +78,7 @@ fn check_flags(value: &Value, names: &[&str]) {
 
 const KINDS: [&str; 5] = ["UNKNOWN", "BUFFER", "IMAGE_UNKNOWN", "IMAGE_LINEAR", "IMAGE_OPTIMAL"];
 
-/// Members of an allocation besides its offset.
+/// Checks the members of an allocation besides its offset.
 fn check_allocation(object: &Map<String, Value>) {
     assert!(KINDS.contains(&text(&object["Type"])), "{object:?}");
     number(&object["Usage"]);
@@ -90,7 +91,7 @@ fn check_allocation(object: &Map<String, Value>) {
     }
 }
 
-/// `TotalBytes` and so on, with chunks that tile the block. The check of an allocation is the caller's.
+/// Checks `TotalBytes` and related members, and that the chunks tile the block. The caller checks allocations.
 fn check_chunks(block: &Map<String, Value>, allocation: impl Fn(&Value)) {
     let (mut end, mut used, mut free, mut unused_bytes) = (0, 0, 0, 0);
     for chunk in list(&block["Suballocations"]) {
@@ -131,7 +132,7 @@ fn check_vector(value: &Value, names: &[&str]) {
     }
 }
 
-/// The whole of the schema, with what the figures have to be.
+/// Checks the whole schema, and compares its figures with the allocator's.
 fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
     let root: Value = serde_json::from_str(json).unwrap();
     let statistics = rig.allocator.calculate_statistics();
@@ -205,7 +206,7 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
         let shown: Vec<u32> =
             root["DefaultPools"].as_object().unwrap().keys().map(|key| numbered(key, "Type")).collect();
         let mut expected = rig.types();
-        // The reader sorts keys as text.
+        // `serde_json` sorts keys as text.
         expected.sort_by_key(|number| format!("Type {number}"));
         assert_eq!(shown, expected, "types that are never used have no entry");
         root["DefaultPools"].as_object().unwrap().values().for_each(|vector| check_vector(vector, &[]));
@@ -220,7 +221,7 @@ fn check_schema(rig: &Rig, json: &str, detailed: bool) -> Value {
     root
 }
 
-/// What GpuMemDumpVis does with a string: it adds up bars of chunks.
+/// Adds up the chunks of each bar as GpuMemDumpVis does.
 fn bars(root: &Value) -> Vec<(String, u64, u64)> {
     let mut bars = Vec::new();
     let mut add = |vector: &Value, name: &str| {
@@ -228,7 +229,7 @@ fn bars(root: &Value) -> Vec<(String, u64, u64)> {
             let chunks = list(&block["Suballocations"]);
             let used = chunks.iter().filter(|chunk| text(&chunk["Type"]) != "FREE");
             let used = used.map(|chunk| {
-                // It asks for the usage of some types only, and takes none for unknown.
+                // The tool reads `Usage` of some types only, and treats a missing one as unknown.
                 let _ = chunk.get("Usage").map_or(0, number);
                 number(&chunk["Size"])
             });
@@ -254,7 +255,7 @@ fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(profile);
     let info =
         AllocatorCreateInfo { flags: enabled(&gpu), tracking: Tracking::USER_DATA, ..create_info(&gpu) };
-    // SAFETY: a rig keeps its GPU for longer than its allocator.
+    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
     hold(Rig { allocator, gpu })
 }
@@ -310,7 +311,7 @@ fn the_schema_holds_whatever_is_allocated() {
     });
 }
 
-/// The text itself, to the letter: tools search it, and people read it.
+/// Compares the exact text, which tools search and people read.
 #[test]
 fn the_layout_is_vma_s() {
     let rig = tracked(sublet::sim::Profile::by_name("lavapipe").unwrap());

@@ -1,4 +1,4 @@
-//! Several threads on one allocator.
+//! Several threads with one allocator.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,15 +13,15 @@ use sublet::{
 
 use crate::common::*;
 
-/// What a thread has to get done while another one is in the driver.
+/// Rounds that a thread completes while another one is blocked in the driver.
 const ROUNDS: u32 = 1000;
 
 fn fast_profiles(profile: &sublet::sim::profiles::Profile) -> bool {
-    // Enough kinds for what is about time and not about memory types.
+    // These profiles suffice for tests that depend on timing and not on memory types.
     ["nvidia-h200", "amd-raphael", "apple-m1", "lavapipe"].contains(&profile.name)
 }
 
-/// Threads create, write, compare and destroy; others ask for figures, trim and make pools meanwhile.
+/// Threads create, write, compare and destroy, while others read statistics, trim and create pools.
 #[test]
 fn churn() {
     on_every_gpu(|rig| {
@@ -76,7 +76,7 @@ fn churn() {
     });
 }
 
-/// Two threads that find the vector full do not both grow it.
+/// If two threads find the vector full, only one of them grows it.
 #[test]
 fn one_thread_grows_for_all() {
     on_every_gpu(|rig| {
@@ -112,7 +112,7 @@ fn a_slow_driver_holds_up_only_who_needs_it() {
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         rig.free_all(grown.into_inner().unwrap());
 
-        // Dedicated memory holds up nobody either.
+        // Dedicated allocations do not block other threads either.
         let own = in_type_with(0, Flags::DEDICATED_MEMORY);
         rig.while_in("vkAllocateMemory", || rig.free(rig.memory(KIB, 1, &own).unwrap()), work);
         rig.free(kept);
@@ -143,7 +143,7 @@ fn slow_maps_and_frees_hold_up_nobody() {
         let dedicated = rig.memory(KIB, 1, &own).unwrap();
         rig.while_in("vkFreeMemory", || rig.free(dedicated), work);
 
-        // An empty block on its way back keeps nobody from mapping another.
+        // While an empty block is being freed, another block can be mapped.
         let info =
             PoolCreateInfo { block_size: MIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(memory_type) };
         let pool = rig.pool(&info).unwrap();
@@ -157,7 +157,7 @@ fn slow_maps_and_frees_hold_up_nobody() {
     });
 }
 
-/// Of threads that each fit the budget, only as many get memory as fit it together.
+/// Several threads each fit the budget alone: only as many get memory as fit it together.
 #[test]
 fn the_budget_holds_for_all_threads_together() {
     on_every_profile(|profile| {
@@ -186,7 +186,7 @@ fn the_budget_holds_for_all_threads_together() {
     });
 }
 
-/// Trimming, mapping and freeing at once: nothing is unmapped under somebody's feet, or after it was freed.
+/// Concurrent trims, maps and frees: no memory is unmapped while it is in use or after it was freed.
 #[test]
 fn trim_against_mapping_and_freeing() {
     on_every_gpu(|rig| {
@@ -226,7 +226,7 @@ fn trim_against_mapping_and_freeing() {
     });
 }
 
-/// A block that came when it was not needed any more does not stay against the policy.
+/// A block that is no longer needed when it arrives is freed if the policy says so.
 #[test]
 fn a_block_that_came_too_late_goes_back() {
     on_profiles(having(fast_profiles), |profile| {

@@ -1,4 +1,4 @@
-//! Names, user data and callers: in leak reports, in maps, and in queries about one allocation.
+//! Names, user data and callers: in leak reports, in maps, and in queries of one allocation.
 
 use std::panic::Location;
 
@@ -14,7 +14,7 @@ use crate::common::*;
 fn rig(tracking: Tracking) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { tracking, ..create_info(&gpu) };
-    // SAFETY: a rig keeps its GPU for longer than its allocator.
+    // SAFETY: a rig keeps its GPU alive until its allocator is dropped.
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
     hold(Rig { allocator, gpu })
 }
@@ -41,7 +41,7 @@ fn nothing_is_tracked_unless_asked_for() {
     assert_eq!(leaks[0].to_string(), "\"named\": UNKNOWN, 1024 bytes at 0, memory type 0");
 }
 
-/// Every function that allocates says who called it, not who wrote it.
+/// Every function that allocates records its caller, not a location in the library.
 #[test]
 fn callers_are_those_of_the_program() {
     let rig = rig(Tracking::CALLER);
@@ -76,12 +76,12 @@ fn callers_are_those_of_the_program() {
     expected.push((line!() - 1, alone_image.1));
     // SAFETY: the create-info is valid.
     let unbound = unsafe { device.create_buffer(&buffer_info, None) }.unwrap();
-    // SAFETY: the buffer was made just now.
+    // SAFETY: the buffer is live.
     let memory = unsafe { rig.allocator.allocate_memory_for_buffer(unbound, &some) }.unwrap();
     expected.push((line!() - 1, memory));
     // SAFETY: the create-info is valid.
     let unbound_image = unsafe { device.create_image(&image_info, None) }.unwrap();
-    // SAFETY: the image was made just now.
+    // SAFETY: the image is live.
     let memory = unsafe { rig.allocator.allocate_memory_for_image(unbound_image, &some) }.unwrap();
     expected.push((line!() - 1, memory));
 
@@ -92,7 +92,7 @@ fn callers_are_those_of_the_program() {
         let shown = map.allocations().find(|it| it.id == allocation.id()).unwrap();
         assert_eq!((line(shown.caller), shown.user_data), (*expected, None));
     }
-    // SAFETY: nobody uses them.
+    // SAFETY: the device does not use it.
     unsafe { device.destroy_buffer(unbound, None) };
     // SAFETY: as above.
     unsafe { device.destroy_image(unbound_image, None) };
@@ -108,12 +108,12 @@ fn callers_are_those_of_the_program() {
     rig.destroy_pool(pool);
 }
 
-/// An arena's pages come when it has something to write, from anywhere.
+/// The caller of an arena's pages is the one that created the arena, not the one whose write needs a page.
 #[test]
 fn buffers_for_uploads_are_of_who_made_the_arena() {
     let rig = rig(Tracking::CALLER);
     let info = UploadArenaCreateInfo { page_size: 4096, pages_per_block: 1, ..Default::default() };
-    // SAFETY: the usages need nothing enabled, and nothing is ever submitted.
+    // SAFETY: the usages need no feature, and nothing is submitted.
     let mut arena = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap();
     let of_arena = line!() - 1;
     for _ in 0..3 {
@@ -128,7 +128,7 @@ fn buffers_for_uploads_are_of_who_made_the_arena() {
     unsafe { arena.destroy() };
 }
 
-/// A function of the program that is called from many places can pass on who called it.
+/// A helper of the program with `#[track_caller]` passes its caller on.
 #[track_caller]
 fn wrapped(rig: &Rig) -> Allocation {
     rig.allocator.allocate_memory(&REQUIREMENTS, &AllocationCreateInfo::default()).unwrap()
@@ -173,7 +173,7 @@ fn user_data_of_others_is_not_changed() {
     }
 }
 
-/// A table entry goes with its allocation: the next one in its place has its own.
+/// An annotation ends with its allocation, and the next allocation at that place has its own.
 #[test]
 fn records_end_with_their_allocations() {
     let rig = rig(Tracking::all());
@@ -188,7 +188,7 @@ fn records_end_with_their_allocations() {
     }
 }
 
-/// A move has the number of its allocation, as it is now, where numbers are kept.
+/// A move returns the current user data of its allocation, if user data is tracked.
 #[test]
 fn moves_have_user_data() {
     for tracking in [Tracking::empty(), Tracking::USER_DATA] {

@@ -1,4 +1,4 @@
-//! Vulkan 1.0 to 1.4, with and without extensions, and all ways to load the functions.
+//! Vulkan 1.0 to 1.4, with and without extensions, and every way to load the functions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use sublet::{
 
 use crate::common::*;
 
-/// A little of everything.
+/// Calls most functions of the allocator once.
 fn exercise(rig: &Rig) {
     let staging = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM | Flags::MAPPED);
     let mut upload = rig.buffer(1000, vk::BufferUsageFlags::TRANSFER_SRC, &staging).unwrap();
@@ -52,7 +52,7 @@ fn versions(test: impl Fn(&'static Profile, u32)) {
     });
 }
 
-/// An allocator made from this create-info does its work.
+/// Exercises an allocator made from this create-info.
 fn works(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
     let allocator = new_allocator(info).unwrap();
     let rig = hold(Rig { allocator, gpu });
@@ -77,7 +77,8 @@ fn every_version_without_flags() {
     });
 }
 
-/// What is core is used under its core name, what is an extension under that, and nothing that is neither.
+/// Core functions are called under their core names and extension functions under theirs, and no other function is
+/// called.
 #[test]
 fn only_what_is_enabled_is_called() {
     versions(|profile, version| {
@@ -90,7 +91,7 @@ fn only_what_is_enabled_is_called() {
             rig.gpu.reset_calls();
             exercise(&rig);
             let minor = vk::api_version_minor(version).min(vk::api_version_minor(profile.api_version).max(
-                // The simulated device is of the version that it was built with.
+                // The simulated device has the version of its builder.
                 vk::api_version_minor(rig.gpu.api_version()),
             ));
             let has = |core, flag| minor >= core || flags.contains(flag);
@@ -122,7 +123,7 @@ fn ash_objects_are_enough_from_version_1_1_on() {
     });
 }
 
-/// Budgets need a function that an instance of version 1.0 has under another name, which only its entry finds.
+/// Budgets need a function that a Vulkan 1.0 instance has under another name, which only the entry can load.
 #[test]
 fn budgets_without_the_function_are_refused() {
     on_profiles(having(|profile| profile.features.memory_budget), |profile| {
@@ -130,7 +131,7 @@ fn budgets_without_the_function_are_refused() {
         let plain =
             AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
         let info = AllocatorCreateInfo { flags: AllocatorCreateFlags::EXT_MEMORY_BUDGET, ..plain };
-        // SAFETY: the handles are live, and no allocator comes of it.
+        // SAFETY: the handles are live, and no allocator is created.
         let error = unsafe { Allocator::new(&info) }.unwrap_err();
         assert_eq!(
             error,
@@ -156,7 +157,7 @@ fn one_get_proc_function_is_enough() {
     });
 }
 
-/// Every function as a pointer, and nothing to look more of them up with.
+/// Returns all functions as pointers, without a loader for more.
 fn raw(gpu: &Gpu) -> VulkanFunctions {
     let instance = gpu.instance().fp_v1_0();
     let instance1 = gpu.instance().fp_v1_1();
@@ -194,7 +195,7 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
             .then_some(device3.get_device_buffer_memory_requirements),
         get_device_image_memory_requirements: at_least(3)
             .then_some(device3.get_device_image_memory_requirements),
-        // What only some entry points need.
+        // Functions that only some calls need.
         get_buffer_device_address: None,
         set_device_memory_priority: None,
         get_memory_fd: None,
@@ -212,13 +213,13 @@ fn raw_pointers_are_enough() {
     });
 }
 
-/// Whether the hook below was called.
+/// Set to true by the hook below.
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "system" fn old_device(_: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceProperties) {
     HOOKED.store(true, Ordering::Relaxed);
     let limits = vk::PhysicalDeviceLimits {
-        // What a careful reader does not take at its word.
+        // Invalid values, which the allocator must not use unchecked.
         non_coherent_atom_size: 0,
         buffer_image_granularity: 48,
         max_memory_allocation_count: 100,
@@ -226,7 +227,7 @@ unsafe extern "system" fn old_device(_: vk::PhysicalDevice, out: *mut vk::Physic
     };
     let properties =
         vk::PhysicalDeviceProperties { api_version: vk::API_VERSION_1_0, limits, ..Default::default() };
-    // SAFETY: the caller gives a place for the properties.
+    // SAFETY: the caller passes a valid pointer for the properties.
     unsafe { out.write(properties) };
 }
 
@@ -239,11 +240,11 @@ unsafe extern "system" fn wrong_heaps(_: vk::PhysicalDevice, out: *mut vk::Physi
     properties.memory_types[0] =
         vk::MemoryType { property_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL, heap_index: 7 };
     properties.memory_heaps[0] = vk::MemoryHeap { size: u64::MAX, flags: vk::MemoryHeapFlags::DEVICE_LOCAL };
-    // SAFETY: the caller gives a place for the properties.
+    // SAFETY: the caller passes a valid pointer for the properties.
     unsafe { out.write(properties) };
 }
 
-/// An instance of version 1.3 on a device of version 1.0, whose limits are none that Vulkan allows.
+/// An instance of version 1.3 on a device of version 1.0, with limits that Vulkan does not allow.
 #[test]
 fn a_device_older_than_its_instance() {
     let profile = Profile::by_name("lavapipe").unwrap();
@@ -265,7 +266,7 @@ fn a_device_older_than_its_instance() {
     }
 }
 
-/// A heap of 2^64 bytes, and a type in a heap that is not there: no panic, and memory.
+/// A heap of 2^64 bytes, and a memory type with an invalid heap index: the allocator does not panic, and allocates.
 #[test]
 fn a_driver_with_wrong_heaps() {
     let profile = Profile::by_name("lavapipe").unwrap();
@@ -286,7 +287,7 @@ fn a_driver_with_wrong_heaps() {
             let piece = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
             let huge = vk::MemoryRequirements { size: u64::MAX, ..requirements };
             assert!(allocator.allocate_memory(&huge, &AllocationCreateInfo::default()).is_err());
-            // SAFETY: nothing uses it.
+            // SAFETY: the device does not use it.
             unsafe { allocator.free_memory(piece) }.unwrap();
             allocator.validate();
             assert!(allocator.destroy().is_empty());
@@ -295,7 +296,7 @@ fn a_driver_with_wrong_heaps() {
     }
 }
 
-/// A chain can be given for binding by the version alone, by the flag alone, and not without either.
+/// A bind with a chain needs either the version or the flag.
 #[test]
 fn binding_with_a_chain_needs_the_version_or_the_flag() {
     let flag = AllocatorCreateFlags::KHR_BIND_MEMORY2;
@@ -319,11 +320,11 @@ fn binding_with_a_chain_needs_the_version_or_the_flag() {
             let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
             let group = vk::BindBufferMemoryDeviceGroupInfo::default();
             let next = std::ptr::from_ref(&group).cast();
-            // SAFETY: the buffer was made with this memory and is not bound, and the chain is valid.
+            // SAFETY: the memory was allocated for the buffer, the buffer is not bound, and the chain is valid.
             let bound = unsafe { rig.allocator.bind_buffer_memory2(&buffer.1, 0, buffer.0, next) };
             let group = vk::BindImageMemoryDeviceGroupInfo::default();
             let next = std::ptr::from_ref(&group).cast();
-            // SAFETY: as above, of the image.
+            // SAFETY: as above, for the image.
             let image_bound = unsafe { rig.allocator.bind_image_memory2(&image.1, 0, image.0, next) };
             assert_eq!((bound.is_ok(), image_bound.is_ok()), (binds, binds), "{version:#x}, {has_flag}");
             assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), u64::from(binds));

@@ -1,4 +1,4 @@
-//! Memory that is fragmented and compacted again and again, with bytes in it that are compared.
+//! Fragments and compacts memory repeatedly, and compares the contents.
 
 use super::*;
 use crate::content::{COPIED, barrier, bytes, submit, texels};
@@ -8,7 +8,7 @@ enum Kind {
     Image(vk::Image, u32),
 }
 
-/// A resource with bytes that `seed` makes up.
+/// A resource whose bytes derive from `seed`.
 struct Item {
     kind: Kind,
     allocation: Allocation,
@@ -16,7 +16,7 @@ struct Item {
     size: u64,
 }
 
-/// The size of everything that is made here, at most.
+/// The largest size of a resource.
 const MOST: u64 = 1 << 15;
 const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
@@ -45,7 +45,7 @@ impl Stage {
     fn new(profile: &'static sublet::sim::profiles::Profile, seed: u64) -> Self {
         let options = Options { large_block: 512 * KIB, ..Options::default() };
         let rig = Rig::with(sublet::sim::Gpu::new(profile), &options);
-        // Not in the blocks that are defragmented.
+        // Dedicated, so that it is in none of the defragmented blocks.
         let window = |flags| {
             let flags = flags | Flags::DEDICATED_MEMORY | Flags::MAPPED;
             rig.buffer(MOST, COPIED, &with_flags(MemoryUsage::Auto, flags)).unwrap()
@@ -70,7 +70,7 @@ impl Stage {
         }
     }
 
-    /// Makes something, and writes what its seed makes up.
+    /// Creates a resource and writes the bytes of its seed.
     fn create(&mut self) {
         self.next_seed += 1;
         let (seed, random) = (self.next_seed, &mut self.random);
@@ -91,7 +91,7 @@ impl Stage {
             rig.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
             submit(rig, |device, commands| {
                 barrier(device, commands, image, vk::ImageLayout::UNDEFINED, TARGET);
-                // SAFETY: the buffer has the bytes of the image, whose layout is the one that is named.
+                // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
                     device.cmd_copy_buffer_to_image(commands, self.staging.0, image, TARGET, &[texels(side)])
                 };
@@ -107,7 +107,7 @@ impl Stage {
         rig.allocator.copy_to_allocation(&bytes(seed, size), &mut self.staging.1, 0).unwrap();
         submit(rig, |device, commands| {
             let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size };
-            // SAFETY: both buffers are bound and have as many bytes.
+            // SAFETY: both buffers are bound and have at least `size` bytes.
             unsafe { device.cmd_copy_buffer(commands, self.staging.0, buffer, &[region]) };
         });
         self.items.push(Item { kind: Kind::Buffer(buffer), allocation, seed, size });
@@ -126,11 +126,11 @@ impl Stage {
         submit(&self.rig, |device, commands| match *kind {
             Kind::Buffer(buffer) => {
                 let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: *size };
-                // SAFETY: both buffers are bound and have as many bytes.
+                // SAFETY: both buffers are bound and have at least `size` bytes.
                 unsafe { device.cmd_copy_buffer(commands, buffer, self.readback.0, &[region]) };
             }
             Kind::Image(image, side) => {
-                // SAFETY: the buffer has the bytes of the image, whose layout is the one that is named.
+                // SAFETY: the buffer has as many bytes as the image, and the named layout is the current one.
                 unsafe {
                     device.cmd_copy_image_to_buffer(commands, image, SOURCE, self.readback.0, &[texels(side)])
                 };
@@ -183,14 +183,14 @@ impl Stage {
                     _ => {
                         let new = match self.items[at].kind {
                             Kind::Buffer(_) => {
-                                // SAFETY: it is created like the one that is bound to the allocation.
+                                // SAFETY: the create-info is that of the buffer bound to the allocation.
                                 Kind::Buffer(
                                     unsafe { moved.create_buffer(&buffer_info(self.items[at].size)) }
                                         .unwrap(),
                                 )
                             }
                             Kind::Image(_, side) => {
-                                // SAFETY: it is created like the one that is bound to the allocation.
+                                // SAFETY: the create-info is that of the image bound to the allocation.
                                 Kind::Image(unsafe { moved.create_image(&image_info(side)) }.unwrap(), side)
                             }
                         };
@@ -204,7 +204,7 @@ impl Stage {
             for (at, moved, new) in copied {
                 let item = &mut self.items[at];
                 match std::mem::replace(&mut item.kind, new) {
-                    // SAFETY: the device is done with it.
+                    // SAFETY: the device is idle.
                     Kind::Buffer(buffer) => unsafe { self.rig.gpu.device().destroy_buffer(buffer, None) },
                     // SAFETY: as above.
                     Kind::Image(image, _) => unsafe { self.rig.gpu.device().destroy_image(image, None) },
@@ -222,7 +222,7 @@ fn copy(device: &ash::Device, commands: vk::CommandBuffer, from: &Item, to: &Kin
     match (&from.kind, to) {
         (&Kind::Buffer(from_buffer), &Kind::Buffer(to)) => {
             let region = vk::BufferCopy { src_offset: 0, dst_offset: 0, size: from.size };
-            // SAFETY: both buffers are bound and have as many bytes.
+            // SAFETY: both buffers are bound and have at least `size` bytes.
             unsafe { device.cmd_copy_buffer(commands, from_buffer, to, &[region]) };
         }
         (&Kind::Image(from, side), &Kind::Image(to, _)) => {
@@ -234,7 +234,7 @@ fn copy(device: &ash::Device, commands: vk::CommandBuffer, from: &Item, to: &Kin
                 extent: texels(side).image_extent,
                 ..Default::default()
             };
-            // SAFETY: both images are bound, alike, and in these layouts.
+            // SAFETY: both images are bound, have the same create-info, and are in these layouts.
             unsafe { device.cmd_copy_image(commands, from, SOURCE, to, TARGET, &[region]) };
             barrier(device, commands, to, TARGET, SOURCE);
         }
@@ -242,7 +242,7 @@ fn copy(device: &ash::Device, commands: vk::CommandBuffer, from: &Item, to: &Kin
     }
 }
 
-/// `SUBLET_CASES` says how many cycles there are in all.
+/// `SUBLET_CASES` sets the total number of cycles.
 #[test]
 fn nothing_loses_its_bytes() {
     let cycles = from_environment("SUBLET_CASES", 120);
@@ -266,7 +266,7 @@ fn nothing_loses_its_bytes() {
     });
 }
 
-/// The end of a pass takes the empty leased ranges of idle threads, and destroys the block that they were the rest of.
+/// The end of a pass reclaims the empty leased ranges of idle threads, and frees the block that only they kept.
 #[test]
 fn a_pass_ends_with_what_idle_threads_hold() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -278,12 +278,12 @@ fn a_pass_ends_with_what_idle_threads_hold() {
     let blocks = || rig.allocator.pool_statistics(&pool).unwrap().block_count;
     let small = std::thread::scope(|scope| {
         let (allocated, receiver) = std::sync::mpsc::channel();
-        // The thread idles until this end is dropped. A thread that has ended would hold nothing.
+        // The thread idles until this end is dropped. If it ended earlier, it would hold no leased range.
         let (_idle, end) = std::sync::mpsc::channel::<()>();
         let (rig, pool, in_pool) = (&rig, &pool, &in_pool);
         scope.spawn(move || {
             assert!(rig.allocator.settle_in_pool(pool).unwrap());
-            // The first allocation makes the block; the second one is in a range that the thread leases of it.
+            // The first allocation creates the block. The second is in a range of it that the thread leases.
             let first = rig.memory(64 * KIB, 256, in_pool).unwrap();
             let second = rig.memory(64 * KIB, 256, in_pool).unwrap();
             rig.free(first);

@@ -1,4 +1,4 @@
-//! The promises of the interface.
+//! The documented behaviour of the defragmentation API.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn an_allocation_keeps_what_is_its_own() {
                 assert_eq!((moved.size(), moved.memory_type_index()), (64 * KIB, 0));
                 assert_eq!(moved.kind().to_string(), "UNKNOWN");
                 let (from, to) = (allocation.mapped_pointer().unwrap(), moved.mapped_pointer().unwrap());
-                // SAFETY: both places are mapped, have as many bytes, and the device does nothing.
+                // SAFETY: both ranges are mapped and have as many bytes, and the device is idle.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from.cast::<u8>().as_ptr(), to.cast().as_ptr(), 65_536)
                 };
@@ -167,7 +167,7 @@ fn an_allocation_may_be_freed_by_its_move_or_meanwhile() {
     });
 }
 
-/// A program that drops all moves is told that there are none; one that ignores them, when all blocks stay.
+/// A program that drops all moves eventually gets none. If it ignores moves, all blocks stay and the passes end.
 #[test]
 fn who_moves_nothing_comes_to_an_end() {
     on_every_gpu(|rig| {
@@ -205,7 +205,7 @@ fn what_cannot_be_begun_is_refused() {
             let error = rig.allocator.begin_defragmentation(&info).unwrap_err();
             assert_eq!(error, BeginDefragmentationError::Algorithm { algorithm });
             assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
-            // Nothing was begun.
+            // The failed call started no defragmentation.
             let info = DefragmentationInfo { pools: &[&fine], ..Default::default() };
             drop(rig.allocator.begin_defragmentation(&info).unwrap());
             let twice = DefragmentationInfo { pools: &[&fine, &fine], ..Default::default() };
@@ -235,7 +235,7 @@ fn what_cannot_be_begun_is_refused() {
     });
 }
 
-/// Only what was named is worked on, and dedicated memory never.
+/// Only the named pools are defragmented, and dedicated memory never moves.
 #[test]
 fn others_are_left_alone() {
     on_profiles(having(|profile| profile.types.len() > 1), |profile| {
@@ -264,7 +264,7 @@ fn others_are_left_alone() {
     });
 }
 
-/// The limits hold over all that a context works on, and the callback is asked before each move.
+/// The limits apply to all vectors of a context together, and the callback runs before each move.
 #[test]
 fn limits_are_for_the_whole_pass() {
     let rig = Rig::new(sublet::sim::Profile::by_name("nvidia-h200").unwrap());
@@ -309,7 +309,7 @@ fn limits_are_for_the_whole_pass() {
     rig.destroy_pool(second);
 }
 
-/// What was set aside comes back when the callback panics.
+/// If the callback panics, the reserved ranges are returned.
 #[test]
 fn a_callback_that_panics_loses_nothing() {
     let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
@@ -332,7 +332,7 @@ fn a_callback_that_panics_loses_nothing() {
     rig.destroy_pool(pool);
 }
 
-/// The place of a move is bound and used like any other, and the driver finds nothing wrong with it.
+/// A destination is bound and used like any allocation, and the driver emits no message.
 #[test]
 fn resources_are_made_on_the_new_place() {
     on_every_gpu(|rig| {
@@ -350,11 +350,11 @@ fn resources_are_made_on_the_new_place() {
         let moved = pass.next().unwrap();
         drop(pass);
         let at = held.iter().position(|(_, allocation)| allocation.id() == moved.source()).unwrap();
-        // SAFETY: it is the create-info of the buffer that is bound to the allocation.
+        // SAFETY: the create-info is that of the buffer bound to the allocation.
         let unused = unsafe { moved.create_buffer(&buffer_info) }.unwrap();
-        // SAFETY: nobody uses it.
+        // SAFETY: the device does not use it.
         unsafe { rig.gpu.device().destroy_buffer(unused, None) };
-        // The driver refuses: nothing is left behind.
+        // If the driver refuses, nothing is left behind.
         let live = rig.gpu.live();
         for call in ["vkCreateBuffer", "vkBindBufferMemory"] {
             rig.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
@@ -367,7 +367,7 @@ fn resources_are_made_on_the_new_place() {
         }
         // SAFETY: the create-info is valid.
         let own = unsafe { rig.gpu.device().create_buffer(&buffer_info, None) }.unwrap();
-        // SAFETY: it is like the one that is bound to the allocation.
+        // SAFETY: it has the create-info of the buffer bound to the allocation.
         unsafe { moved.bind_buffer_memory(own) }.unwrap();
         let old = std::mem::replace(&mut held[at].0, own);
         // SAFETY: the device never used it.

@@ -1,4 +1,4 @@
-//! Defragmentation from outside.
+//! Defragmentation through the public API.
 
 mod cycles;
 mod interface;
@@ -19,17 +19,17 @@ const ALGORITHMS: [DefragmentationAlgorithm; 4] = [
     DefragmentationAlgorithm::Extensive,
 ];
 
-/// The one of `held` that has this name.
+/// Returns the index of the allocation with this id.
 fn place(held: &[Allocation], id: AllocationId) -> usize {
     held.iter().position(|allocation| allocation.id() == id).expect("a move of what is held")
 }
 
 fn complete(moved: Move<'_>, allocation: &mut Allocation) {
-    // SAFETY: nothing is bound to it, or the device is done with what is.
+    // SAFETY: nothing is bound to it, or the device no longer uses the bound resource.
     unsafe { moved.complete(allocation) }.unwrap();
 }
 
-/// Passes until there is nothing left to do.
+/// Runs passes until there is nothing left to move.
 fn run(
     mut defragmentation: Defragmentation<'_>,
     held: &mut [Allocation],
@@ -43,7 +43,7 @@ fn run(
     defragmentation.end()
 }
 
-/// A pool with four blocks of 1 MiB, in each of which a fourth is used.
+/// Creates a pool with four blocks of 1 MiB, each a quarter used.
 fn sparse_pool(rig: &Rig, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
     let flags_of_pool = PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY;
     let info = PoolCreateInfo { block_size: MIB, flags: flags_of_pool, ..PoolCreateInfo::new(memory_type) };
