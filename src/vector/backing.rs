@@ -1,4 +1,4 @@
-//! What a landlord is, and what can go wrong with one.
+//! Block sources, and the errors of vectors.
 
 use std::error::Error;
 use std::fmt;
@@ -6,21 +6,22 @@ use std::fmt;
 use super::policy::{NextBlock, PolicyError};
 use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
 
-/// The landlord of a vector: what a block is, and what a span of one becomes.
+/// The block source of a vector: it defines what a block is, and what a span of a block becomes.
 ///
-/// `M` is the engine that divides the blocks. A landlord whose blocks are ranges is written for any engine of ranges:
+/// `M` is the engine that divides the blocks. A block source whose blocks are ranges supports any engine of ranges:
 /// `impl<M: RangeMetadata> Backing<M> for Atlas`.
 ///
-/// All methods take `&self`, because a shared vector makes blocks while other threads are served from those that there
-/// are. A landlord that changes has a [`Cell`](std::cell::Cell) or a lock; one whose blocks are spans of another vector
-/// has that vector in a [`RefCell`](std::cell::RefCell), or a [`SharedBlockVector`](super::SharedBlockVector).
+/// All methods take `&self`, because a shared vector creates blocks while it serves other threads from existing ones. A
+/// block source with mutable state uses a [`Cell`](std::cell::Cell) or a lock. One whose blocks are spans of another
+/// vector has that vector in a [`RefCell`](std::cell::RefCell), or uses a
+/// [`SharedBlockVector`](super::SharedBlockVector).
 ///
-/// In a shared vector [`create`](Self::create) and [`destroy`](Self::destroy) are called without the lock of the books,
+/// A shared vector calls [`create`](Self::create) and [`destroy`](Self::destroy) without holding the lock of its state,
 /// and the others with it. None may call the vector itself.
 ///
-/// A method may panic: what was asked for did not happen then, or what was given back is back, and the vector can be used
-/// on. A block that is emptied by a grant whose release panics is not reset. If [`destroy`](Self::destroy) panics, the
-/// other blocks that were to go with it are dropped.
+/// A method may panic. Then the requested operation did not happen, or the returned grant is free, and the vector stays
+/// usable. If the release of the last grant in a block panics, the block is not reset. If [`destroy`](Self::destroy)
+/// panics, the other blocks to be destroyed with it are dropped.
 ///
 /// ```
 /// use sublet::metadata::{Alignment, Request, Span, Tlsf};
@@ -51,72 +52,73 @@ use crate::metadata::{AllocateError, Key, Metadata, RegionError, RegionId};
 pub trait Backing<M: Metadata> {
     /// A block: a descriptor pool, a mapped buffer, a page of an atlas.
     type Block;
-    /// What a span of a block becomes: a set, a pointer, a rectangle; `()` where the span says it all.
+    /// The item made from a span: a set, a pointer, a rectangle; `()` if the span suffices.
     type Item;
-    /// Why a block was not made, or a span not realised.
+    /// The reason why a block was not created, or a span not realized.
     type Error;
 
-    /// What the next block is to hold, so that `request` fits into it while it is empty; without a request, for a block
-    /// that is made with the vector. `None` if no block would do. [`Growth`](super::Growth) has the usual rule for
-    /// ranges.
+    /// The capacity of the next block, such that `request` fits into it while it is empty. There is no request for the
+    /// blocks that are created with the vector. Returns `None` if no block would suffice. [`Growth`](super::Growth) has
+    /// the usual rule for ranges.
     fn capacity_for(&self, request: Option<&M::Request>, outlook: &Outlook)
     -> Option<NextBlock<M::Capacity>>;
 
-    /// Makes a block.
+    /// Creates a block.
     ///
     /// # Errors
-    /// Nothing was made then.
+    /// On error, nothing was created.
     fn create(&self, capacity: &M::Capacity) -> Result<Self::Block, Self::Error>;
 
-    /// Destroys a block. Nothing of it is granted.
+    /// Destroys a block in which nothing is granted.
     fn destroy(&self, block: Self::Block);
 
-    /// Makes an emptied block as good as new. `false` if that failed: it is destroyed then.
+    /// Resets a block that became empty. Returns false on failure; the block is then destroyed.
     fn reset(&self, block: &mut Self::Block) -> bool {
         let _ = block;
         true
     }
 
-    /// What a span becomes that was granted just now.
+    /// Makes an item from a span that was just granted.
     ///
     /// # Errors
-    /// [`Refusal`]: the span is given back.
+    /// On a [`Refusal`], the span is freed.
     fn realize(&self, block: &mut Self::Block, span: &M::Span) -> Result<Self::Item, Refusal<Self::Error>>;
 
-    /// Undoes [`realize`](Self::realize). The span is given back next.
+    /// Undoes [`realize`](Self::realize). The span is freed next.
     fn release(&self, block: &mut Self::Block, span: &M::Span, item: Self::Item) {
         let _ = (block, span, item);
     }
 
-    /// Whether an error of [`create`](Self::create) may pass if the vector destroys what it has empty.
+    /// Returns true if destroying the vector's empty blocks may resolve an error of [`create`](Self::create).
     fn is_shortage(&self, error: &Self::Error) -> bool {
         let _ = error;
         false
     }
 }
 
-/// What a landlord knows of its vector when it says how large the next block is.
+/// The state of a vector, from which its block source derives the size of the next block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outlook {
-    /// Blocks that there are.
+    /// The number of blocks.
     pub blocks: u32,
-    /// Units of all of them.
+    /// Units of all blocks.
     pub units: u64,
-    /// Units of the largest one that was not made for an oversize request.
+    /// Units of the largest block that was not made for an oversize request.
     pub largest: u64,
 }
 
-/// Why a span was not realised.
+/// The reason why a span was not realized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal<E> {
-    /// The block has no more, whatever the engine counts: it is sealed until it is empty, and the next one is tried.
+    /// The block is exhausted, although the engine counts free space. The vector closes it until it is empty, and tries
+    /// the next one.
     Exhausted,
-    /// It failed, and another block would not help.
+    /// The operation failed, and another block would not help.
     Failed(E),
 }
 
-/// Names one grant of one vector. It is found out when it is stale or foreign: it has the number of its vector, and the
-/// engine's own generation.
+/// Identifies one grant of one vector. Stale and foreign keys are detected: a key contains the number of its vector and
+/// the engine's generation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VectorKey {
     pub(super) vector: u64,
@@ -124,7 +126,7 @@ pub struct VectorKey {
     pub(super) key: Key,
 }
 
-/// What a vector granted. Neither `Copy` nor `Clone`: giving it back twice does not compile.
+/// A grant of a vector. Neither `Copy` nor `Clone`, so that it cannot be freed twice.
 ///
 /// ```compile_fail
 /// fn twice<S, I>(granted: sublet::vector::Granted<S, I>) {
@@ -137,53 +139,53 @@ pub struct VectorKey {
 pub struct Granted<S, I> {
     pub(super) key: VectorKey,
     pub(super) span: S,
-    /// What the landlord made of it.
+    /// The item from the block source.
     pub item: I,
 }
 
 impl<S: Copy, I> Granted<S, I> {
-    /// Its name.
+    /// The key of the grant.
     #[must_use]
     pub const fn key(&self) -> VectorKey {
         self.key
     }
 
-    /// Where it is.
+    /// The span of the grant.
     #[must_use]
     pub const fn span(&self) -> S {
         self.span
     }
 }
 
-/// [`Granted`] by a vector with this landlord and engine.
+/// The [`Granted`] of a vector with this block source and engine.
 pub type GrantOf<B, M> = Granted<<M as Metadata>::Span, <B as Backing<M>>::Item>;
 
-/// Why nothing was granted. Nothing was changed, except that a block that turned out to be exhausted is sealed.
+/// The reason why nothing was granted. Nothing was changed, except that an exhausted block was closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VectorError<E> {
-    /// The policy allows no vector.
+    /// The policy is invalid.
     Policy(PolicyError),
-    /// The engine has no such thing as was asked for.
+    /// The engine rejects the request.
     Request(AllocateError),
-    /// The landlord has no block that is large enough, or the one it proposed was not.
+    /// The block source has no block that is large enough, or the one that it proposed was not.
     TooLarge,
-    /// No block has room, and there may be no further one: see [`Policy`](super::Policy). Free something.
+    /// No block has room, and no further block is allowed: see [`Policy`](super::Policy). Remedy: free something.
     Full {
-        /// Blocks that there are.
+        /// The number of blocks.
         blocks: u32,
         /// Their units.
         units: u64,
     },
-    /// The engine does not take the block.
+    /// The engine rejected the block.
     Region(RegionError),
-    /// The landlord made no block.
+    /// The block source could not create a block.
     Create(E),
-    /// The landlord did not realise the span.
+    /// The block source could not realize the span.
     Realize(E),
-    /// So many blocks, a new one among them, said that they are exhausted.
+    /// All tried blocks, a new one among them, were exhausted.
     Exhausted {
-        /// Blocks that were tried.
+        /// The number of tried blocks.
         tried: u32,
     },
 }
@@ -209,7 +211,7 @@ impl<E: fmt::Display> fmt::Display for VectorError<E> {
 }
 
 impl<E: Error> Error for VectorError<E> {
-    /// Behind what is printed.
+    /// Skips the error that `Display` already prints.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Create(error) | Self::Realize(error) => error.source(),
@@ -218,13 +220,13 @@ impl<E: Error> Error for VectorError<E> {
     }
 }
 
-/// A handle is not good for this vector.
+/// A key does not identify a live grant of this vector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum HandleError {
-    /// It is another vector's.
+    /// It belongs to another vector.
     Foreign,
-    /// It was given back, or the vector was cleared.
+    /// It was freed, or the vector was cleared.
     Stale,
 }
 
@@ -239,12 +241,12 @@ impl fmt::Display for HandleError {
 
 impl Error for HandleError {}
 
-/// A grant was not taken back. Nothing was changed, and here it is again.
+/// A grant was not freed. Nothing was changed, and the error contains the grant.
 #[derive(PartialEq, Eq, Debug)]
 pub struct GiveBackError<G> {
-    /// Why.
+    /// The reason.
     pub reason: HandleError,
-    /// What was given.
+    /// The grant.
     pub granted: G,
 }
 
@@ -256,14 +258,14 @@ impl<G> fmt::Display for GiveBackError<G> {
 
 impl<G: fmt::Debug> Error for GiveBackError<G> {}
 
-/// A block of a vector, as it is shown.
+/// The state of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockInfo {
-    /// The engine's name for it. A later block may have the same.
+    /// The engine's id of the block. A later block may have the same.
     pub region: RegionId,
-    /// What is granted in it.
+    /// The number of live grants.
     pub live: u32,
-    /// Nothing more is granted in it before it is empty.
+    /// Nothing more is granted in it until it is empty.
     pub sealed: bool,
     /// It was made for an oversize request.
     pub own: bool,
@@ -272,26 +274,26 @@ pub struct BlockInfo {
 /// Sums over a vector. O(1) to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VectorStatistics {
-    /// Blocks that there are.
+    /// The number of blocks.
     pub blocks: u32,
-    /// Those in which nothing is granted.
+    /// Blocks without grants.
     pub empty_blocks: u32,
-    /// Those that were made for oversize requests.
+    /// Blocks that were made for oversize requests.
     pub own_blocks: u32,
-    /// Those that are sealed.
+    /// Blocks that are closed.
     pub sealed_blocks: u32,
-    /// What is granted, what waits for its ticket included.
+    /// Live grants, including those that wait for a ticket.
     pub live: u64,
-    /// What waits for its ticket.
+    /// Grants that wait for a ticket.
     pub waiting: u64,
     /// Units of all blocks.
     pub units: u64,
-    /// Units that are granted.
+    /// Granted units.
     pub used_units: u64,
     /// Units of all empty blocks.
     pub empty_units: u64,
-    /// The most units that there were at once.
+    /// The peak of the units of all blocks.
     pub peak_units: u64,
-    /// Blocks made so far.
+    /// Blocks created so far.
     pub created: u64,
 }

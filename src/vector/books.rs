@@ -1,15 +1,15 @@
-//! The books of a vector: which blocks there are, and what is granted in them. Makes and destroys no block: what has to go
-//! is handed to the caller, who holds no lock then.
+//! The state of a vector: its blocks and grants. It creates and destroys no block. Blocks to be destroyed are passed to
+//! the caller, which holds no lock then.
 //!
 //! Invariants, asserted by `validate` under these numbers:
 //! - V1: each region of the engine has one block, and the sums are those of the blocks.
-//! - V2: a block is empty just if nothing is granted in it. `live` is the sum over the blocks.
-//! - V3: a sealed block is not empty.
-//! - V4: an engine grants what is live, and nothing else.
-//! - V5: there are no more blocks than the maximum, or than there were when it was lowered.
+//! - V2: a block is empty exactly if nothing is granted in it. `live` is the sum over the blocks.
+//! - V3: a closed block is not empty.
+//! - V4: the engine's grants are exactly the live ones.
+//! - V5: there are no more blocks than the maximum, or than existed when it was lowered.
 //!
-//! The landlord may panic in any call. So each change of the books is whole before the landlord is called, or is undone
-//! by a guard.
+//! The block source may panic in any call. So each change of the state is complete before the call, or is undone by a
+//! guard.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::base::cast::{index, narrow, widen};
 use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
 use crate::retire::{ClockView, OtherClock, Retire, Ticket};
 
-/// A block and what is known of it.
+/// A block with its counters.
 #[derive(Debug)]
 struct Slot<K> {
     block: K,
@@ -31,23 +31,23 @@ struct Slot<K> {
     live: u32,
     sealed: bool,
     own: bool,
-    /// Of an empty one: collections before it became so.
+    /// If it is empty: the number of collections before it became so.
     empty_since: u64,
 }
 
 /// The invariant that a region without a block breaks.
 const HAS_BLOCK: &str = "V1: a region has a block";
 
-/// What came of a look at the blocks that there are.
+/// The result of an attempt with the existing blocks.
 pub(super) enum Placed<G> {
     Granted(G),
-    /// There is no room. So many blocks had some, and refused.
+    /// There is no room. `tried` blocks had room, but refused.
     NoRoom {
         tried: u32,
     },
 }
 
-/// Turns a span into an item.
+/// Makes an item from a span.
 pub(super) type Realize<'a, B, M> =
     &'a mut dyn FnMut(
         &mut <B as Backing<M>>::Block,
@@ -62,18 +62,18 @@ pub(super) struct Core<B: Backing<M>, M: Metadata> {
     pub(super) name: Option<Box<str>>,
     slots: Vec<Option<Slot<B::Block>>>,
     sums: VectorStatistics,
-    /// Of the empty blocks, those that were made for oversize requests.
+    /// The number of empty blocks that were made for oversize requests.
     own_empty: u32,
     waiting: Retire<GrantOf<B, M>>,
-    /// What has waited, and is to be taken back.
+    /// Grants whose tickets are done, and that are about to be freed.
     done: VecDeque<GrantOf<B, M>>,
     /// Calls of `collect`.
     collections: u64,
-    /// Blocks that there may be by V5.
+    /// The maximum number of blocks by V5.
     most_blocks: u32,
 }
 
-/// What the engine granted, until there is an item of it.
+/// A grant of the engine without an item yet. Dropping it frees the grant.
 struct Unrealized<'a, M: Metadata> {
     engine: &'a mut M,
     key: Key,
@@ -88,7 +88,7 @@ impl<M: Metadata> Drop for Unrealized<'_, M> {
 
 impl<B: Backing<M>, M: Metadata> Core<B, M> {
     pub(super) fn new(engine: M, policy: Policy) -> Self {
-        /// Vectors made so far. A handle carries the number of its vector.
+        /// The number of vectors so far. A key contains the number of its vector.
         static VECTORS: AtomicU64 = AtomicU64::new(0);
 
         Self {
@@ -106,7 +106,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
     }
 
-    /// Changes the policy, but not its minimum.
+    /// Changes the policy, except for its minimum.
     pub(super) fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
         let policy = Policy { min_blocks: self.policy.min_blocks, ..policy };
         policy.check()?;
@@ -115,7 +115,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Ok(())
     }
 
-    /// The name of a grant that the engine has this key for.
+    /// The vector's key for a key of the engine.
     pub(super) fn key_of(&self, key: Key) -> VectorKey {
         VectorKey { vector: self.id, key }
     }
@@ -128,7 +128,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect(HAS_BLOCK)
     }
 
-    /// Grants what is asked out of a block that there is. What has to be destroyed then is added to `doomed`.
+    /// Grants a request from an existing block. Adds blocks to be destroyed to `doomed`.
     pub(super) fn place(
         &mut self,
         request: &M::Request,
@@ -137,7 +137,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
     ) -> Result<Placed<GrantOf<B, M>>, VectorError<B::Error>> {
         let mut tried = 0;
         loop {
-            // An engine that can seal has nothing to offer behind a seal.
+            // An engine that can close regions grants nothing in a closed one.
             let granted = if self.sums.sealed_blocks == 0 {
                 self.engine.allocate(request)
             } else {
@@ -168,13 +168,13 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 Refusal::Exhausted => tried += 1,
             }
             if !self.seal(region) {
-                // Nothing is granted in it, and yet it refuses: it is of no use.
+                // It is empty and yet refuses, so it is useless.
                 doomed.extend(self.take(region));
             }
         }
     }
 
-    /// Something was granted in a block.
+    /// Counts a grant in a block.
     fn count(&mut self, region: RegionId) {
         let slot = self.slot_mut(region);
         slot.live += 1;
@@ -185,7 +185,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         self.sums.live += 1;
     }
 
-    /// A block is empty now, or no longer.
+    /// Counts a block that became empty, or is no longer empty.
     fn count_empty(&mut self, units: u64, own: bool, is_empty: bool) {
         let sums = &mut self.sums;
         if is_empty {
@@ -199,7 +199,8 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
     }
 
-    /// Grants nothing more in a block before it is empty. `false`, and nothing happens, if it is empty.
+    /// Closes a block: nothing more is granted in it until it is empty. Returns false, and does nothing, if it is
+    /// empty.
     pub(super) fn seal(&mut self, region: RegionId) -> bool {
         let Some(slot) = self.slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return false };
         if slot.live == 0 {
@@ -207,18 +208,18 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
         if !std::mem::replace(&mut slot.sealed, true) {
             self.sums.sealed_blocks += 1;
-            // One that cannot is asked for grants elsewhere: see `place`.
+            // For an engine that cannot close regions, `place` avoids the closed ones.
             let _ = self.engine.seal(region);
         }
         true
     }
 
-    /// Units and number of the usual blocks that are empty, and how many usual ones there are.
+    /// The number of usual blocks that are empty, and of all usual blocks.
     fn usual(&self) -> (u32, u32) {
         (self.sums.empty_blocks - self.own_empty, self.sums.blocks - self.sums.own_blocks)
     }
 
-    /// The block for a request for which there is no room. Empty blocks that have to go for it are added to `doomed`.
+    /// Plans a block for a request without room. Adds empty blocks that must make way for it to `doomed`.
     pub(super) fn plan(
         &mut self,
         backing: &B,
@@ -231,8 +232,8 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         let outlook = Outlook { blocks: self.sums.blocks, units, largest };
         let next = backing.capacity_for(request, &outlook).ok_or(VectorError::TooLarge)?;
         let full = VectorError::Full { blocks: self.sums.blocks, units };
-        // None of the empty blocks has room for the request, or it would be there: they give way to the limits. Without
-        // a request they are the first blocks, which all stay.
+        // No empty block has room for the request, so they may be destroyed to stay within the limits. Without a
+        // request, these are the first blocks, which all stay.
         let (mut blocks, mut left) = (self.sums.blocks, units);
         let mut gone = Vec::new();
         let may_go = request.map(|_| self.by_age(true).into_iter().chain(self.spare_by_age()));
@@ -251,7 +252,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Ok(next)
     }
 
-    /// Enters a block. It comes back if the engine does not take it.
+    /// Adds a block. Returns it if the engine rejects it.
     pub(super) fn adopt(
         &mut self,
         block: B::Block,
@@ -277,7 +278,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Ok(region)
     }
 
-    /// Takes an empty block out.
+    /// Removes an empty block.
     pub(super) fn take(&mut self, region: RegionId) -> Option<B::Block> {
         let place = self.slots.get_mut(index(region.0))?;
         let slot = place.take_if(|slot| slot.live == 0)?;
@@ -289,7 +290,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Some(slot.block)
     }
 
-    /// Whether a handle is alive, and this vector's.
+    /// The span of a live key of this vector.
     pub(super) fn span(&self, key: VectorKey) -> Result<M::Span, HandleError> {
         if key.vector != self.id {
             return Err(HandleError::Foreign);
@@ -307,7 +308,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Ok((&mut self.slot_mut(span.region()).block, span))
     }
 
-    /// Takes a grant back. What has to be destroyed then is added to `doomed`.
+    /// Frees a grant. Adds blocks to be destroyed to `doomed`.
     pub(super) fn free(
         &mut self,
         backing: &B,
@@ -335,7 +336,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         Ok(())
     }
 
-    /// Nothing is granted in a block any more.
+    /// Counts that a block became empty.
     fn count_emptied(&mut self, region: RegionId) {
         let since = self.collections;
         let slot = self.slot_mut(region);
@@ -348,7 +349,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         self.count_empty(units, own, true);
     }
 
-    /// Makes a block that was emptied as good as new, or takes it out.
+    /// Resets a block that became empty, or removes it.
     fn reset(&mut self, backing: &B, region: RegionId, doomed: &mut Vec<B::Block>) {
         if !backing.reset(&mut self.slot_mut(region).block) {
             doomed.extend(self.take(region));
@@ -356,7 +357,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         self.take_surplus(doomed);
     }
 
-    /// Takes out what is empty and more than is kept.
+    /// Removes empty blocks beyond those to keep.
     fn take_surplus(&mut self, doomed: &mut Vec<B::Block>) {
         while self.policy.own_surplus(self.own_empty) > 0 {
             let Some(oldest) = self.by_age(true).into_iter().next() else { break };
@@ -389,7 +390,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         empty.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// The usual blocks that may go, the one that has been empty for longest first.
+    /// The usual blocks that may be removed, the one that has been empty for longest first.
     fn spare_by_age(&self) -> Vec<RegionId> {
         let (empty, blocks) = self.usual();
         let mut spare = self.by_age(false);
@@ -397,13 +398,13 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         spare
     }
 
-    /// Takes out everything that is empty, but for the minimum.
+    /// Removes all empty blocks, except for the minimum.
     pub(super) fn trim(&mut self) -> Vec<B::Block> {
         let all: Vec<_> = self.by_age(true).into_iter().chain(self.spare_by_age()).collect();
         all.into_iter().filter_map(|region| self.take(region)).collect()
     }
 
-    /// Takes a grant back when a ticket is done.
+    /// Frees a grant when a ticket is done.
     pub(super) fn retire(
         &mut self,
         ticket: Ticket,
@@ -418,7 +419,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
     }
 
-    /// Takes back what waits for tickets that are done, and takes out what has been empty for long.
+    /// Frees grants whose tickets are done, and removes blocks that have been empty for long.
     pub(super) fn collect(
         &mut self,
         backing: &B,
@@ -426,12 +427,12 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         doomed: &mut Vec<B::Block>,
     ) -> Result<usize, OtherClock> {
         self.collections += 1;
-        // What is left here by a panic is taken back the next time.
+        // Grants that a panic left here are freed the next time.
         let before = self.done.len();
         let collected = self.waiting.collect(clock, |granted| self.done.push_back(granted));
         let collected = collected.map(|count| count + before);
         while let Some(granted) = self.done.pop_front() {
-            // Only `clear` makes stale what waits, and that drops it.
+            // Only `clear` makes waiting grants stale, and it drops them.
             let freed = self.free(backing, granted, doomed);
             debug_assert!(freed.is_ok(), "what waits is live");
         }
@@ -446,7 +447,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         collected
     }
 
-    /// Takes everything back at once: nothing of it is released by itself. How much that was.
+    /// Frees everything at once, without releasing items. Returns the number of grants.
     pub(super) fn clear(&mut self, backing: &B, doomed: &mut Vec<B::Block>) -> u64 {
         self.waiting.drain().for_each(drop);
         self.done.clear();
@@ -457,7 +458,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
                 continue;
             }
             self.sums.live -= u64::from(std::mem::take(&mut slot.live));
-            // `count_emptied` does so only for what is left behind a seal.
+            // `count_emptied` resets only closed regions.
             self.engine.reset(region);
             self.count_emptied(region);
             self.reset(backing, region, doomed);
@@ -475,7 +476,7 @@ impl<B: Backing<M>, M: Metadata> Core<B, M> {
         }
     }
 
-    /// Whether something is granted in a block.
+    /// Returns true if the block has grants.
     pub(super) fn is_used(&self, region: RegionId) -> bool {
         self.slots.get(index(region.0)).and_then(Option::as_ref).is_some_and(|slot| slot.live > 0)
     }

@@ -1,10 +1,10 @@
-//! How a vector grants and grows, whoever may touch its books.
+//! Granting and growing, independently of how the state is locked.
 
 use super::backing::{Backing, GrantOf, VectorError};
 use super::books::{Core, Placed, Realize};
 use crate::metadata::Metadata;
 
-/// The way to the books. While it is inside, others may have to wait.
+/// Access to the state of a vector. Other threads may have to wait meanwhile.
 pub(super) trait Door<B: Backing<M>, M: Metadata> {
     fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R;
 }
@@ -15,18 +15,18 @@ impl<B: Backing<M>, M: Metadata> Door<B, M> for &mut Core<B, M> {
     }
 }
 
-/// Goes in, and destroys what has to go once it is outside again.
+/// Runs `visit` with access to the state, and destroys blocks after releasing it.
 pub(super) fn visit<B: Backing<M>, M: Metadata, R>(
     backing: &B,
     door: &mut impl Door<B, M>,
     visit: impl FnOnce(&mut Core<B, M>, &mut Vec<B::Block>) -> R,
 ) -> R {
-    // Declared before the door is open, so that it is closed again if a panic comes out of it.
+    // Declared before the access begins, so that a panic releases the lock before the blocks are destroyed.
     let mut doomed = Doomed { backing, blocks: Vec::new() };
     door.enter(|core| visit(core, &mut doomed.blocks))
 }
 
-/// Destroys blocks that no vector has any more.
+/// Destroys blocks that were removed from their vector.
 pub(super) fn destroy_all<B: Backing<M>, M: Metadata>(backing: &B, blocks: Vec<B::Block>) {
     drop(Doomed { backing, blocks });
 }
@@ -43,7 +43,7 @@ impl<B: Backing<M>, M: Metadata> Drop for Doomed<'_, B, M> {
     }
 }
 
-/// A block more, made outside of the door, and what `then` does with it before anybody else sees it.
+/// Creates a block without access to the state, and runs `then` before other threads see it.
 pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
     backing: &B,
     door: &mut impl Door<B, M>,
@@ -71,7 +71,7 @@ pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
     })
 }
 
-/// Grants what is asked out of a block that is made for it.
+/// Grants a request from a new block.
 pub(super) fn grow_for<B: Backing<M>, M: Metadata>(
     backing: &B,
     door: &mut impl Door<B, M>,

@@ -1,24 +1,25 @@
-//! One vector of blocks for every landlord: memory, descriptor pools, pages, heaps of your own.
+//! A vector of blocks for any block source: memory, descriptor pools, pages, your own heaps.
 //!
-//! Two traits meet in it. The engine, a [`Metadata`](crate::metadata::Metadata), divides the blocks. The landlord, a
-//! [`Backing`], says what a block is and what a span of it becomes. The vector has what is the same for all of them:
+//! It combines two traits. The engine, a [`Metadata`](crate::metadata::Metadata), divides the blocks. The block source,
+//! a [`Backing`], defines what a block is and what a span of it becomes. The vector provides the common part:
 //!
-//! | the vector | the landlord |
+//! | the vector | the block source |
 //! |---|---|
-//! | finds room; makes a block where there is none, and never more than [`Policy`] allows | makes one: [`create`](Backing::create) |
-//! | gives an oversize request a block of its own, and later blocks are no larger for it | says how large a block is: [`capacity_for`](Backing::capacity_for), with [`Growth`] |
-//! | rolls back whatever fails | makes an item of a span: [`realize`](Backing::realize), [`release`](Backing::release) |
-//! | seals a block that refuses although it has room, and tries the next | says so: [`Refusal::Exhausted`] |
-//! | keeps empty blocks, up to a threshold and for a time | makes them as new: [`reset`](Backing::reset), [`destroy`](Backing::destroy) |
-//! | takes back what the GPU uses when its [ticket](crate::retire::Ticket) is done | |
-//! | statistics, walking, plans to empty a block, handles that are found out | |
+//! | finds room; creates a block if there is none, within the limits of [`Policy`] | creates blocks: [`create`](Backing::create) |
+//! | gives an oversize request its own block, and does not make later blocks larger for it | chooses the size of a block: [`capacity_for`](Backing::capacity_for), with [`Growth`] |
+//! | rolls back failures | makes an item of a span: [`realize`](Backing::realize), [`release`](Backing::release) |
+//! | closes a block that refuses although it has room, and tries the next | reports it: [`Refusal::Exhausted`] |
+//! | keeps empty blocks, up to a threshold and for a time | resets and destroys them: [`reset`](Backing::reset), [`destroy`](Backing::destroy) |
+//! | frees grants that the GPU uses when their [ticket](crate::retire::Ticket) is done | |
+//! | statistics, visiting, plans to empty a block, keys that detect misuse | |
 //!
-//! Two questions are the landlord's to answer. **Who touches a block?** One thread has a [`BlockVector`]; several have a
-//! [`SharedBlockVector`], which makes blocks without the lock that the others need. **When is what was given back used
-//! again?** At once after [`free`](BlockVector::free); when a ticket is done after [`retire`](BlockVector::retire).
+//! The program makes two choices. **How many threads use a block?** A [`BlockVector`] is for one thread. A
+//! [`SharedBlockVector`] is for several, and creates blocks without the lock that other threads need. **When can freed
+//! units be reused?** At once after [`free`](BlockVector::free), or when a ticket is done after
+//! [`retire`](BlockVector::retire).
 //!
-//! A landlord may take its blocks out of another vector, and that one out of a third.
-//! [A chapter](crate::guide::landlords) writes both traits.
+//! A block source may take its blocks from another vector, and that one from a third. [A
+//! chapter](crate::guide::landlords) implements both traits.
 //!
 //! ```
 //! use sublet::metadata::{Alignment, RangeMetadata, Request, Span, Tlsf};

@@ -1,4 +1,4 @@
-//! A vector of one thread.
+//! A vector for one thread.
 
 use std::fmt;
 
@@ -13,11 +13,12 @@ use super::policy::{Policy, PolicyError};
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
 
-/// Blocks of a landlord, divided by one engine: `&mut self` says that nobody else is at it.
-/// [`SharedBlockVector`](super::SharedBlockVector) is the same for several threads; [the module](super) has an example.
+/// Blocks from a block source, divided by one engine, with exclusive access through `&mut self`.
+/// [`SharedBlockVector`](super::SharedBlockVector) is the variant for several threads; [the module](super) has an
+/// example.
 ///
-/// Dropping it destroys what is empty. A block in which something is granted is dropped without
-/// [`Backing::destroy`]: [`clear`](Self::clear) comes first where everything is to go.
+/// Dropping it destroys the empty blocks. A block with grants is dropped without [`Backing::destroy`]: call
+/// [`clear`](Self::clear) first to destroy everything.
 ///
 /// ```
 /// # use sublet::metadata::{Alignment, Request, Span, Tlsf};
@@ -55,10 +56,10 @@ pub struct BlockVector<B: Backing<M>, M: Metadata> {
 }
 
 impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
-    /// A vector with its first blocks. The engine has no regions yet.
+    /// Creates a vector with its first blocks. The engine has no regions yet.
     ///
     /// # Errors
-    /// [`VectorError`] if one of the first blocks was not made, or there may not be so many: there are none then.
+    /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
         let mut vector = Self { backing, core: Core::new(engine, Policy { min_blocks: 0, ..policy }) };
@@ -69,21 +70,21 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         Ok(vector)
     }
 
-    /// Grants what is asked: out of a block that has room, or out of a new one.
+    /// Grants a request, from a block that has room or from a new one.
     ///
     /// # Errors
-    /// [`VectorError`]: nothing was granted, and no block was kept that was made for it.
+    /// [`VectorError`]; nothing was granted, and no block that was made for it stays.
     ///
     /// # Complexity
-    /// That of the engine while there is room, O(blocks) and a call of the landlord when a block is made.
+    /// That of the engine while there is room. If a block is created: O(blocks) and a call of the block source.
     pub fn allocate(&mut self, request: &M::Request) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
         self.allocate_with(request, B::realize)
     }
 
-    /// [`Self::allocate`] with another way to make an item of the span, where that depends on more than the span.
+    /// [`Self::allocate`] with a custom way to make the item, if that depends on more than the span.
     ///
     /// # Errors
-    /// As for [`Self::allocate`].
+    /// See [`Self::allocate`].
     pub fn allocate_with(
         &mut self,
         request: &M::Request,
@@ -97,18 +98,18 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         }
     }
 
-    /// Gives a grant back: it may be granted again at once.
+    /// Frees a grant, which may be granted again at once.
     ///
     /// # Errors
-    /// [`GiveBackError`], with the grant, if it is another vector's or from before [`clear`](Self::clear).
+    /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
     pub fn free(&mut self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
         visit(&self.backing, &mut &mut self.core, |core, doomed| core.free(&self.backing, granted, doomed))
     }
 
-    /// Gives a grant back once `ticket` is done: see [`collect`](Self::collect).
+    /// Frees a grant once `ticket` is done: see [`collect`](Self::collect).
     ///
     /// # Errors
-    /// As for [`free`](Self::free).
+    /// See [`free`](Self::free).
     pub fn retire(
         &mut self,
         ticket: Ticket,
@@ -117,16 +118,16 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.core.retire(ticket, granted)
     }
 
-    /// Takes back what waits for tickets that are done, and destroys what has been empty for longer than
-    /// [`Policy::idle_collects`]. Returns how many grants came back.
+    /// Frees the grants whose tickets are done, and destroys blocks that have been empty for longer than
+    /// [`Policy::idle_collects`]. Returns the number of freed grants.
     ///
     /// # Errors
-    /// [`OtherClock`] if some wait for tickets of another clock. All else was collected nonetheless.
+    /// [`OtherClock`] if some grants wait for tickets of another clock. Everything else was collected nonetheless.
     pub fn collect(&mut self, clock: &ClockView) -> Result<usize, OtherClock> {
         visit(&self.backing, &mut &mut self.core, |core, doomed| core.collect(&self.backing, clock, doomed))
     }
 
-    /// Destroys all empty blocks, but for the minimum. Returns how many.
+    /// Destroys all empty blocks, except for the minimum. Returns their number.
     pub fn trim(&mut self) -> usize {
         let trimmed = self.core.trim();
         let count = trimmed.len();
@@ -134,79 +135,80 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         count
     }
 
-    /// Takes everything back at once, what waits for tickets included. Items are dropped and not
-    /// [released](Backing::release); the blocks are [reset](Backing::reset). Returns how many grants there were: their
-    /// handles are stale from here on.
+    /// Frees everything at once, including grants that wait for tickets. Drops items without
+    /// [releasing](Backing::release) them, and [resets](Backing::reset) the blocks. Returns the number of grants, whose
+    /// keys are stale afterwards.
     pub fn clear(&mut self) -> u64 {
         visit(&self.backing, &mut &mut self.core, |core, doomed| core.clear(&self.backing, doomed))
     }
 
-    /// Grants nothing more in a block before it is empty, so that it becomes so. `false` if it is empty, or is not there.
+    /// Closes a block: nothing more is granted in it until it is empty. Returns false if it is empty, or does not
+    /// exist.
     pub fn seal(&mut self, block: RegionId) -> bool {
         self.core.seal(block)
     }
 
-    /// Where a grant is.
+    /// The span of a grant.
     ///
     /// # Errors
-    /// [`HandleError`] if it is not one of this vector's, or not live.
+    /// [`HandleError`] if the key belongs to another vector, or is not live.
     pub fn span(&self, key: VectorKey) -> Result<M::Span, HandleError> {
         self.core.span(key)
     }
 
-    /// The block that a grant is in, and where in it.
+    /// The block and the span of a grant.
     ///
     /// # Errors
-    /// As for [`span`](Self::span).
+    /// See [`span`](Self::span).
     pub fn block(&self, key: VectorKey) -> Result<(&B::Block, M::Span), HandleError> {
         self.core.block(key)
     }
 
-    /// The same, to be changed.
+    /// The block, mutable, and the span of a grant.
     ///
     /// # Errors
-    /// As for [`span`](Self::span).
+    /// See [`span`](Self::span).
     pub fn block_mut(&mut self, key: VectorKey) -> Result<(&mut B::Block, M::Span), HandleError> {
         self.core.block_mut(key)
     }
 
-    /// The landlord.
+    /// The block source.
     pub fn backing(&self) -> &B {
         &self.backing
     }
 
-    /// The engine, to be asked and not to be changed.
+    /// The engine, for queries.
     pub fn engine(&self) -> &M {
         &self.core.engine
     }
 
-    /// How many blocks there may be, and how many are kept.
+    /// The limits on blocks, and the number of blocks kept.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.core.policy
     }
 
-    /// Changes the policy, but not its minimum. It acts from the next call on. A maximum below what there is makes no
-    /// block go that is in use: there is no further one before there is room for it below the maximum.
+    /// Changes the policy, except for its minimum. It applies from the next call on. A maximum below the current number
+    /// destroys no block in use, but prevents further ones until there is room below it.
     ///
     /// # Errors
-    /// [`PolicyError`] if the maximum is below the vector's minimum. Nothing is changed then.
+    /// [`PolicyError`] if the maximum is below the vector's minimum. Nothing was changed.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), PolicyError> {
         self.core.set_policy(policy)
     }
 
-    /// What the vector is called in messages.
+    /// The vector's name in messages.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.core.name.as_deref()
     }
 
-    /// Calls the vector something.
+    /// Sets the vector's name.
     pub fn set_name(&mut self, name: Option<&str>) {
         self.core.name = name.map(Box::from);
     }
 
-    /// How much there is, and how much of it is granted. O(1).
+    /// The number of blocks, grants and units. O(1).
     #[must_use]
     pub fn statistics(&self) -> VectorStatistics {
         self.core.statistics()
@@ -217,29 +219,29 @@ impl<B: Backing<M>, M: Metadata> BlockVector<B, M> {
         self.core.blocks()
     }
 
-    /// Shows what is in each block: see [`Metadata::walk`].
+    /// Visits the contents of each block: see [`Metadata::walk`].
     pub fn walk(&self, mut visit: impl FnMut(BlockInfo, M::Chunk)) {
         for (info, _) in self.core.blocks() {
             self.core.engine.walk(info.region, &mut |chunk| visit(info, chunk));
         }
     }
 
-    /// Checks the books. O(n), for tests and debugging.
+    /// Checks the state. O(n), for tests and debugging.
     ///
     /// # Panics
-    /// Names the invariant that is broken.
+    /// Panics with the violated invariant.
     pub fn validate(&self) {
         self.core.validate();
     }
 }
 
 impl<B: Backing<M>, M: RangeMetadata + Clone> BlockVector<B, M> {
-    /// The block with the least in it whose contents fit into the others that are in use. `alignment` says what a grant
-    /// with a tag has to be aligned to. Nothing is changed.
+    /// Plans to empty the block with the fewest units in use whose contents fit into other blocks in use. `alignment`
+    /// returns the alignment for a grant's tag. Changes nothing.
     ///
     /// # Complexity
-    /// A copy of the engine for each block that is tried, of which there are 8 at most, and an allocation for each grant
-    /// in it. Sealed blocks cost what is in them, however much they have free.
+    /// A copy of the engine for each tried block, at most 8, and an allocation for each grant in it. Closed blocks cost
+    /// their contents, however much free space they have.
     pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         self.core.plan_to_empty(alignment)
     }

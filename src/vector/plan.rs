@@ -1,29 +1,30 @@
-//! Which grants to move so that a block becomes empty.
+//! Plans the moves that empty a block.
 
 use super::backing::{Backing, VectorKey};
 use super::books::Core;
 use crate::metadata::{Alignment, Chunk, RangeMetadata, RegionId, Request, Span, Tag};
 
-/// Blocks that are tried before there is no plan.
+/// The number of blocks that are tried.
 const TRIES: usize = 8;
 
-/// A grant that is to move.
+/// A grant to move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedMove {
-    /// Its name.
+    /// The key of the grant.
     pub key: VectorKey,
-    /// Where it is now.
+    /// Its current span.
     pub span: Span,
     /// Its tag.
     pub tag: Tag,
 }
 
-/// How to empty a block: [seal](super::BlockVector::seal) it, allocate anew for each move, copy, and free the old grant.
+/// A plan to empty a block: [close](super::BlockVector::seal) it, then for each move allocate again, copy, and free the
+/// old grant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EmptyingPlan {
     /// The block that becomes empty.
     pub block: RegionId,
-    /// All that is in it, in the order of offsets.
+    /// All its grants, in the order of offsets.
     pub moves: Vec<PlannedMove>,
 }
 
@@ -47,8 +48,8 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
         })
     }
 
-    /// Whether all moves find room in other blocks that are in use: tried on a copy of the engine, without the block and
-    /// without what is behind a seal.
+    /// Returns true if all moves fit into other blocks in use. Tries it on a copy of the engine, without the block and
+    /// without closed blocks.
     fn fits_elsewhere(
         &self,
         block: RegionId,
@@ -61,7 +62,7 @@ impl<B: Backing<M>, M: RangeMetadata + Clone> Core<B, M> {
         moves.iter().all(|planned| {
             let request =
                 Request { tag: planned.tag, ..Request::new(planned.span.size, alignment(planned.tag)) };
-            // As the vector allocates once the block is sealed.
+            // Like the vector's allocation after the block is closed.
             let found = engine.allocate_outside(&request, &|region| region == block);
             found.is_ok_and(|(_, span)| self.is_used(span.region))
         })

@@ -1,11 +1,11 @@
-//! How many blocks there are, how large the next one is, and which empty ones go: pure functions, for all vectors.
+//! Pure functions for all vectors: the number of blocks, the size of the next one, and which empty ones to destroy.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::metadata::RegionId;
 
-/// How many blocks a vector has, and how many empty ones it keeps.
+/// The limits of a vector's blocks, and the number of empty ones to keep.
 ///
 /// ```
 /// use sublet::vector::Policy;
@@ -15,23 +15,23 @@ use crate::metadata::RegionId;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// Blocks that are made with the vector, and that always stay.
+    /// Blocks that are created with the vector, and always stay.
     pub min_blocks: u32,
-    /// The most blocks at once.
+    /// The maximum number of blocks.
     pub max_blocks: u32,
-    /// The most units (bytes, slots, grants) of all blocks.
+    /// The maximum units (bytes, slots, grants) of all blocks.
     pub max_units: u64,
-    /// Empty blocks that are kept however long nobody needs them.
+    /// The number of empty blocks that are kept indefinitely.
     pub empty_blocks_kept: u32,
-    /// Empty blocks of oversize requests that are kept for others as large.
+    /// The number of empty blocks of oversize requests that are kept for similar requests.
     pub own_blocks_kept: u32,
-    /// Calls of `collect` that an empty block above [`empty_blocks_kept`](Self::empty_blocks_kept) waits for somebody who
-    /// needs it: `Some(0)` destroys it at once, `None` keeps it until a trim.
+    /// The number of `collect` calls after which an empty block above [`empty_blocks_kept`](Self::empty_blocks_kept) is
+    /// destroyed. `Some(0)` destroys it at once, `None` keeps it until a trim.
     pub idle_collects: Option<u32>,
 }
 
 impl Default for Policy {
-    /// No limits. One empty block is kept, so that going to and fro across the edge of a block makes none.
+    /// No limits. Keeps one empty block, so that allocating and freeing at the edge of a block creates none.
     fn default() -> Self {
         Self {
             min_blocks: 0,
@@ -45,13 +45,13 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Exactly one block, which is made with the vector and stays.
+    /// Exactly one block, which is created with the vector and stays.
     #[must_use]
     pub fn fixed() -> Self {
         Self { min_blocks: 1, max_blocks: 1, ..Self::default() }
     }
 
-    /// Finds a minimum that the maximum does not allow.
+    /// Checks that the minimum does not exceed the maximum.
     ///
     /// ```
     /// use sublet::vector::{Policy, PolicyError};
@@ -60,44 +60,44 @@ impl Policy {
     /// ```
     ///
     /// # Errors
-    /// [`PolicyError`] has both.
+    /// [`PolicyError`] contains both.
     pub const fn check(&self) -> Result<(), PolicyError> {
         let Self { min_blocks, max_blocks, .. } = *self;
         if min_blocks > max_blocks { Err(PolicyError { min_blocks, max_blocks }) } else { Ok(()) }
     }
 
-    /// How many of `empty` blocks, out of `blocks` in all, are more than are kept.
+    /// The number of `empty` blocks, out of `blocks` in total, beyond those to keep.
     #[must_use]
     pub const fn surplus(&self, empty: u32, blocks: u32) -> u32 {
         surplus(empty, blocks, self.empty_blocks_kept, self.min_blocks)
     }
 
-    /// How many of `empty` blocks of oversize requests are more than are kept.
+    /// The number of `empty` blocks of oversize requests beyond those to keep.
     #[must_use]
     pub const fn own_surplus(&self, empty: u32) -> u32 {
         empty.saturating_sub(self.own_blocks_kept)
     }
 
-    /// Whether a block that is empty since the collection `since` has been so for long enough after `collections`.
+    /// Returns true if a block that has been empty since the collection `since` is idle after `collections`.
     #[must_use]
     pub fn is_idle(&self, since: u64, collections: u64) -> bool {
         self.idle_collects.is_some_and(|idle| collections.saturating_sub(since) >= u64::from(idle))
     }
 
-    /// How many of `empty` blocks, out of `blocks` in all, may go where all that can does.
+    /// The number of `empty` blocks, out of `blocks` in total, that may be destroyed at most.
     #[must_use]
     pub const fn spare(&self, empty: u32, blocks: u32) -> u32 {
         surplus(empty, blocks, 0, self.min_blocks)
     }
 
-    /// Whether a block of `units` may be made beside `blocks` of `have` units in all.
+    /// Returns true if a block of `units` may be created beside `blocks` with `have` units in total.
     #[must_use]
     pub const fn allows(&self, blocks: u32, have: u64, units: u64) -> bool {
         blocks < self.max_blocks && have <= self.max_units && units <= self.max_units - have
     }
 }
 
-/// A vector was to have at least more blocks than it may have at most.
+/// The minimum number of blocks exceeds the maximum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PolicyError {
     /// The minimum.
@@ -115,7 +115,7 @@ impl fmt::Display for PolicyError {
 
 impl Error for PolicyError {}
 
-/// How many of `empty` blocks, out of `blocks` in all, go if `kept` of them and `min_blocks` of all stay.
+/// The number of `empty` blocks, out of `blocks` in total, to destroy if `kept` of them and `min_blocks` of all stay.
 #[inline]
 #[must_use]
 pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32) -> u32 {
@@ -123,26 +123,26 @@ pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32)
     if beyond_kept < beyond_min { beyond_kept } else { beyond_min }
 }
 
-/// Which of the empty blocks, each with its units, goes first: the largest, so that what is kept costs as little as it
-/// can, and of several the youngest.
+/// The empty block to destroy first: the largest, so that the kept ones cost little; among equals the newest. The items
+/// are units and regions.
 #[inline]
 pub(crate) fn first_to_go(empty: impl Iterator<Item = (u64, RegionId)>) -> Option<RegionId> {
     empty.max().map(|(_, region)| region)
 }
 
-/// What a landlord answers to a request for which no block has room.
+/// A block source's answer to a request without room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextBlock<C> {
-    /// What the block is to hold.
+    /// The capacity of the block.
     pub capacity: C,
-    /// The same in units, for the limit: bytes, slots, grants.
+    /// The capacity in units, for the limit: bytes, slots, grants.
     pub units: u64,
-    /// It is made for one oversize request: it does not make later blocks larger, and goes when it is empty, unless
-    /// [`Policy::own_blocks_kept`] says otherwise.
+    /// True if it is made for one oversize request. It does not make later blocks larger, and is destroyed when empty,
+    /// unless [`Policy::own_blocks_kept`] keeps it.
     pub own: bool,
 }
 
-/// How blocks of units grow: from `first` by doubling to `preferred`.
+/// The growth of blocks of units: from `first` by doubling to `preferred`.
 ///
 /// ```
 /// use sublet::vector::Growth;
@@ -156,18 +156,18 @@ pub struct NextBlock<C> {
 pub struct Growth {
     /// Units of the first block.
     pub first: u64,
-    /// Units of a usual block: it is the most, but for oversize requests.
+    /// Units of a usual block: the maximum, except for oversize requests.
     pub preferred: u64,
 }
 
 impl Growth {
-    /// All blocks are alike.
+    /// All blocks have the same size.
     #[must_use]
     pub const fn fixed(units: u64) -> Self {
         Self { first: units, preferred: units }
     }
 
-    /// The block for a request of `needed` units, where the largest usual block has `largest`.
+    /// The block for a request of `needed` units, if the largest usual block has `largest`.
     #[must_use]
     pub const fn next(&self, needed: u64, largest: u64) -> NextBlock<u64> {
         if needed > self.preferred {
@@ -178,7 +178,7 @@ impl Growth {
     }
 }
 
-/// From `first` by doubling to `preferred`, while there is a block as large or the request would fill more than half.
+/// Doubles from `first` up to `preferred`, while a block of that size exists or the request would fill more than half.
 #[must_use]
 pub(crate) const fn grown(first: u64, preferred: u64, needed: u64, largest: u64) -> u64 {
     let mut size = if first == 0 { 1 } else { first };

@@ -1,4 +1,4 @@
-//! A vector that several threads share.
+//! A vector for several threads.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::base::sync::Mutex;
 use crate::metadata::{Alignment, Metadata, RangeMetadata, RegionId, Tag};
 use crate::retire::{ClockView, OtherClock, Ticket};
 
-/// [`BlockVector`](super::BlockVector) with locks: the books have one, and making a block has another.
+/// A [`BlockVector`](super::BlockVector) with locks: one for its state, and one for creating blocks.
 ///
-/// While a block is made, the other threads are served from those that there are, and give back. A thread that finds no
-/// room takes the lock for growth, **looks again**, and only then makes a block: so many threads that find the vector
-/// full together make one and not one each.
+/// While a thread creates a block, other threads allocate from existing blocks and free. A thread that finds no room
+/// takes the growth lock, **tries again**, and only then creates a block. So if many threads find the vector full at
+/// once, they create one block instead of one each.
 ///
 /// ```
 /// # use sublet::metadata::{Alignment, Request, Span, Tlsf};
@@ -56,7 +56,7 @@ pub struct SharedBlockVector<B: Backing<M>, M: Metadata> {
     growth: Mutex<()>,
 }
 
-/// The lock of the books, while a closure is inside.
+/// The lock of the state, held while a closure runs.
 struct Locked<'a, B: Backing<M>, M: Metadata>(&'a Mutex<Core<B, M>>);
 
 impl<B: Backing<M>, M: Metadata> Door<B, M> for Locked<'_, B, M> {
@@ -66,10 +66,10 @@ impl<B: Backing<M>, M: Metadata> Door<B, M> for Locked<'_, B, M> {
 }
 
 impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
-    /// A vector with its first blocks. The engine has no regions yet.
+    /// Creates a vector with its first blocks. The engine has no regions yet.
     ///
     /// # Errors
-    /// [`VectorError`] if one of the first blocks was not made, or there may not be so many: there are none then.
+    /// [`VectorError`] if one of the first blocks could not be created, or exceeds the limits. Then none stays.
     pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
         policy.check().map_err(VectorError::Policy)?;
         let core = Core::new(engine, Policy { min_blocks: 0, ..policy });
@@ -85,22 +85,22 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         Locked(&self.core)
     }
 
-    /// Grants what is asked: out of a block that has room, or out of a new one.
+    /// Grants a request, from a block that has room or from a new one.
     ///
     /// # Errors
-    /// [`VectorError`]: nothing was granted, and no block was kept that was made for it.
+    /// [`VectorError`]; nothing was granted, and no block that was made for it stays.
     ///
     /// # Complexity
-    /// That of the engine while there is room, O(blocks) and a call of the landlord when a block is made.
+    /// That of the engine while there is room. If a block is created: O(blocks) and a call of the block source.
     pub fn allocate(&self, request: &M::Request) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
         self.allocate_with(request, B::realize)
     }
 
-    /// [`Self::allocate`] with another way to make an item of the span, where that depends on more than the span. The
-    /// lock of the books is held meanwhile.
+    /// [`Self::allocate`] with a custom way to make the item, if that depends on more than the span. Holds the lock of
+    /// the state meanwhile.
     ///
     /// # Errors
-    /// As for [`Self::allocate`].
+    /// See [`Self::allocate`].
     pub fn allocate_with(
         &self,
         request: &M::Request,
@@ -130,32 +130,32 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         grow_for(backing, &mut door, request, tried, &mut realize)
     }
 
-    /// Gives a grant back: it may be granted again at once.
+    /// Frees a grant, which may be granted again at once.
     ///
     /// # Errors
-    /// [`GiveBackError`], with the grant, if it is another vector's or from before [`clear`](Self::clear).
+    /// [`GiveBackError`], with the grant, if it belongs to another vector or is older than a [`clear`](Self::clear).
     pub fn free(&self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
         visit(&self.backing, &mut self.door(), |core, doomed| core.free(&self.backing, granted, doomed))
     }
 
-    /// Gives a grant back once `ticket` is done: see [`collect`](Self::collect).
+    /// Frees a grant once `ticket` is done: see [`collect`](Self::collect).
     ///
     /// # Errors
-    /// As for [`free`](Self::free).
+    /// See [`free`](Self::free).
     pub fn retire(&self, ticket: Ticket, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
         self.core.lock().retire(ticket, granted)
     }
 
-    /// Takes back what waits for tickets that are done, and destroys what has been empty for longer than
-    /// [`Policy::idle_collects`]. Returns how many grants came back.
+    /// Frees the grants whose tickets are done, and destroys blocks that have been empty for longer than
+    /// [`Policy::idle_collects`]. Returns the number of freed grants.
     ///
     /// # Errors
-    /// [`OtherClock`] if some wait for tickets of another clock. All else was collected nonetheless.
+    /// [`OtherClock`] if some grants wait for tickets of another clock. Everything else was collected nonetheless.
     pub fn collect(&self, clock: &ClockView) -> Result<usize, OtherClock> {
         visit(&self.backing, &mut self.door(), |core, doomed| core.collect(&self.backing, clock, doomed))
     }
 
-    /// Destroys all empty blocks, but for the minimum. Returns how many.
+    /// Destroys all empty blocks, except for the minimum. Returns their number.
     pub fn trim(&self) -> usize {
         let trimmed = self.core.lock().trim();
         let count = trimmed.len();
@@ -163,30 +163,31 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         count
     }
 
-    /// Takes everything back at once, what waits for tickets included. Items are dropped and not
-    /// [released](Backing::release); the blocks are [reset](Backing::reset). Returns how many grants there were: their
-    /// handles are stale from here on.
+    /// Frees everything at once, including grants that wait for tickets. Drops items without
+    /// [releasing](Backing::release) them, and [resets](Backing::reset) the blocks. Returns the number of grants, whose
+    /// keys are stale afterwards.
     pub fn clear(&self) -> u64 {
         visit(&self.backing, &mut self.door(), |core, doomed| core.clear(&self.backing, doomed))
     }
 
-    /// Grants nothing more in a block before it is empty, so that it becomes so. `false` if it is empty, or is not there.
+    /// Closes a block: nothing more is granted in it until it is empty. Returns false if it is empty, or does not
+    /// exist.
     pub fn seal(&self, block: RegionId) -> bool {
         self.core.lock().seal(block)
     }
 
-    /// Where a grant is.
+    /// The span of a grant.
     ///
     /// # Errors
-    /// [`HandleError`] if it is not one of this vector's, or not live.
+    /// [`HandleError`] if the key belongs to another vector, or is not live.
     pub fn span(&self, key: VectorKey) -> Result<M::Span, HandleError> {
         self.core.lock().span(key)
     }
 
-    /// Shows the block that a grant is in, and where in it. The lock of the books is held meanwhile.
+    /// Calls `visit` with the block and the span of a grant. Holds the lock of the state meanwhile.
     ///
     /// # Errors
-    /// As for [`span`](Self::span).
+    /// See [`span`](Self::span).
     pub fn with_block<R>(
         &self,
         key: VectorKey,
@@ -195,12 +196,12 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         self.core.lock().block_mut(key).map(|(block, span)| visit(block, span))
     }
 
-    /// The landlord.
+    /// The block source.
     pub fn backing(&self) -> &B {
         &self.backing
     }
 
-    /// How many blocks there may be, and how many are kept.
+    /// The limits on blocks, and the number of blocks kept.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.core.lock().policy
@@ -209,29 +210,29 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
     /// Changes the policy: see [`BlockVector::set_policy`](super::BlockVector::set_policy).
     ///
     /// # Errors
-    /// As there.
+    /// See [`BlockVector::set_policy`](super::BlockVector::set_policy).
     pub fn set_policy(&self, policy: Policy) -> Result<(), PolicyError> {
         self.core.lock().set_policy(policy)
     }
 
-    /// What the vector is called in messages.
+    /// The vector's name in messages.
     #[must_use]
     pub fn name(&self) -> Option<Box<str>> {
         self.core.lock().name.clone()
     }
 
-    /// Calls the vector something.
+    /// Sets the vector's name.
     pub fn set_name(&self, name: Option<&str>) {
         self.core.lock().name = name.map(Box::from);
     }
 
-    /// How much there is, and how much of it is granted. O(1).
+    /// The number of blocks, grants and units. O(1).
     #[must_use]
     pub fn statistics(&self) -> VectorStatistics {
         self.core.lock().statistics()
     }
 
-    /// Shows what is in each block: see [`Metadata::walk`]. The lock of the books is held meanwhile.
+    /// Visits the contents of each block: see [`Metadata::walk`]. Holds the lock of the state meanwhile.
     pub fn walk(&self, mut visit: impl FnMut(BlockInfo, M::Chunk)) {
         let core = self.core.lock();
         for (info, _) in core.blocks() {
@@ -239,18 +240,18 @@ impl<B: Backing<M>, M: Metadata> SharedBlockVector<B, M> {
         }
     }
 
-    /// Checks the books. O(n), for tests and debugging.
+    /// Checks the state. O(n), for tests and debugging.
     ///
     /// # Panics
-    /// Names the invariant that is broken.
+    /// Panics with the violated invariant.
     pub fn validate(&self) {
         self.core.lock().validate();
     }
 }
 
 impl<B: Backing<M>, M: RangeMetadata + Clone> SharedBlockVector<B, M> {
-    /// As [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty). The lock of the books is held meanwhile, and
-    /// what another thread frees later is stale in the plan.
+    /// Like [`BlockVector::plan_to_empty`](super::BlockVector::plan_to_empty). Holds the lock of the state meanwhile.
+    /// Grants that another thread frees later are stale in the plan.
     pub fn plan_to_empty(&self, alignment: impl Fn(Tag) -> Alignment) -> Option<EmptyingPlan> {
         self.core.lock().plan_to_empty(alignment)
     }

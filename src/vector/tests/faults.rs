@@ -1,4 +1,4 @@
-//! Each call of the landlord fails, or refuses, in turn.
+//! Each call of the block source fails, or refuses, in turn.
 
 use super::*;
 
@@ -93,7 +93,8 @@ fn a_shortage_makes_what_is_empty_go_first() {
     vector.validate();
 }
 
-/// An engine that cannot seal leaves nothing granted behind the seal: sums and walks show what is live.
+/// With an engine that cannot close regions, nothing stays granted in a closed block: sums and visits show the live
+/// grants.
 #[test]
 fn a_block_that_refuses_is_sealed_and_the_next_is_tried() {
     let (desk, mut vector) = vector(Policy::default());

@@ -17,22 +17,22 @@ use crate::metadata::{
     Alignment, Counted, CountedCapacity, CountedRequest, Metadata, RangeMetadata, Request, Span, Tlsf,
 };
 
-/// What a landlord was told, and what it is to answer.
+/// The calls that a block source received, and its prepared answers.
 #[derive(Debug, Default)]
 struct Desk {
     blocks: RefCell<BTreeSet<u32>>,
     items: RefCell<BTreeSet<u32>>,
     next: Cell<u32>,
     resets: Cell<u32>,
-    /// Calls that go well before one fails.
+    /// The number of calls that succeed before one fails.
     creates: Cell<Option<u32>>,
     realizes: Cell<Option<u32>>,
-    /// A failed creation may pass if something is destroyed.
+    /// Destroying a block may resolve a failed creation.
     shortage: Cell<bool>,
     resets_fail: Cell<bool>,
     /// Blocks that refuse.
     exhausted: RefCell<BTreeSet<u32>>,
-    /// All that are made do.
+    /// All new blocks refuse.
     all_exhausted: Cell<bool>,
     /// The call that panics, once.
     panics: Cell<Option<&'static str>>,
@@ -47,7 +47,7 @@ impl Desk {
         self.items.borrow().len()
     }
 
-    /// A call begins.
+    /// Begins a call.
     fn enter(&self, call: &'static str) {
         if self.panics.get() == Some(call) {
             self.panics.set(None);
@@ -61,18 +61,18 @@ impl Desk {
     }
 }
 
-/// Whether the call fails that is counted down to.
+/// Counts down to the call that fails. Returns true for that call.
 fn fails(left: &Cell<Option<u32>>) -> bool {
     let now = left.get();
     left.set(now.and_then(|left| left.checked_sub(1)));
     now == Some(0)
 }
 
-/// Why not.
+/// The error of a failed call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fault(&'static str);
 
-/// A landlord of ranges whose blocks and items are numbers.
+/// A block source of ranges whose blocks and items are numbers.
 struct Numbers {
     desk: Rc<Desk>,
     growth: Growth,
@@ -156,7 +156,7 @@ fn units(size: u64) -> Request {
     Request::new(size, Alignment::ONE)
 }
 
-/// Every block sets four grants free, of two kinds.
+/// Each block holds four grants of two kinds.
 struct Pools(Rc<Desk>);
 
 impl Backing<Counted<[u32; 2]>> for Pools {
@@ -206,7 +206,7 @@ fn counts_are_divided_as_ranges_are() {
     assert_eq!((vector.statistics().own_blocks, desk.blocks()), (1, 3));
     vector.free(large).unwrap();
     assert_eq!((vector.statistics().own_blocks, desk.blocks()), (0, 2));
-    // The second pool refuses, whatever the counts say. It is sealed, and a third is made.
+    // The second pool refuses, although it has room. It is closed, and a third is created.
     desk.exhausted.borrow_mut().insert(2);
     sets.push(vector.allocate(&CountedRequest::new([1, 2])).unwrap());
     assert_eq!((vector.statistics().sealed_blocks, vector.statistics().blocks), (1, 3));
@@ -278,14 +278,14 @@ fn a_plan_empties_a_block() {
     live.into_iter().for_each(|granted| vector.free(granted).unwrap());
 }
 
-/// A block that is sealed already has nothing to do with what the next plan needs.
+/// A closed block does not prevent the next plan.
 #[test]
 fn a_plan_looks_past_a_sealed_block() {
     let (_, mut vector) = vector(Policy::default());
     let mut live: Vec<_> = (0..12).map(|_| vector.allocate(&units(16)).unwrap()).collect();
     let sealed = live[0].span().region;
     assert!(vector.seal(sealed));
-    // Room in the sealed block, and in both others.
+    // Leaves room in the closed block, and in both others.
     for at in [9, 8, 6, 5, 1] {
         vector.free(live.remove(at)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A landlord that panics in any of its calls: the books are whole afterwards, and no block is lost.
+//! A block source that panics in any of its calls: the state stays consistent, and no block is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,7 +24,7 @@ fn a_panic_leaves_whole_books() {
         let lane = clock.add_lane().unwrap();
         let mut held = Vec::new();
         let mut submitted = 0;
-        // Blocks that were to go with one whose destruction panicked.
+        // Blocks to be destroyed together with one whose destruction panicked.
         let mut lost = 0;
         for _ in 0..400 {
             let call = random.usize(..CALLS.len());
@@ -58,7 +58,7 @@ fn a_panic_leaves_whole_books() {
             desk.panics.set(None);
             caught[call] += u32::from(result.is_err());
             vector.validate();
-            // What `clear` has taken back is stale, all of it or what it came to before the panic.
+            // Grants that `clear` freed are stale: all, or those before the panic.
             if what == 1 {
                 held.retain(|granted| vector.span(granted.key()).is_ok());
             }
@@ -67,7 +67,7 @@ fn a_panic_leaves_whole_books() {
             assert!(blocks == lost || result.is_err() && CALLS[call] == "destroy", "a block is lost");
             lost = blocks;
             let live = u64::try_from(held.len()).unwrap() + statistics.waiting;
-            // After half a `clear` what waited is live without a name until the next one.
+            // After an interrupted `clear`, waiting grants are live without a key until the next one.
             assert!(statistics.live == live || what == 1 && result.is_err() && statistics.live >= live);
             if statistics.live != live {
                 vector.clear();
@@ -84,7 +84,7 @@ fn a_panic_leaves_whole_books() {
     assert!(caught.iter().all(|&times| times > 5), "{caught:?}");
 }
 
-/// What waits for tickets and has not been taken back when a release panics is taken back by the next collection.
+/// If a release panics, the next collection frees the remaining grants whose tickets are done.
 #[test]
 fn a_collection_goes_on_after_a_panic() {
     let (desk, mut vector) = vector(Policy::default());
@@ -104,7 +104,7 @@ fn a_collection_goes_on_after_a_panic() {
     assert_eq!((vector.collect(&clock), desk.items(), vector.statistics().live), (Ok(2), 0, 0));
 }
 
-/// A panic while a vector is made destroys what was made before.
+/// A panic while a vector is created destroys its blocks.
 #[test]
 fn first_blocks_go_after_a_panic() {
     let desk = Rc::new(Desk::default());
@@ -119,7 +119,7 @@ fn first_blocks_go_after_a_panic() {
     assert_eq!(desk.blocks(), 0);
 }
 
-/// The locks of a shared vector are free again.
+/// The locks of a shared vector are released.
 #[test]
 fn a_shared_vector_goes_on_after_a_panic() {
     for call in CALLS {

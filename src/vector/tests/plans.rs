@@ -1,4 +1,4 @@
-//! Plans to empty a block, over every engine of ranges.
+//! Plans to empty a block, with every engine of ranges.
 
 use super::*;
 use crate::metadata::{ASKED, Algorithm, Buddy, Engine, Linear, RegionId, Regions};
@@ -6,13 +6,13 @@ use crate::metadata::{ASKED, Algorithm, Buddy, Engine, Linear, RegionId, Regions
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 const LARGE: u64 = 1 << 26;
 
-/// Blocks of one size, as many as there are first.
+/// Blocks of one size, as many as the minimum.
 fn vector_of(algorithm: Algorithm, units: u64, policy: Policy) -> BlockVector<Numbers, Engine> {
     let numbers = Numbers { desk: Rc::default(), growth: Growth::fixed(units) };
     BlockVector::new(numbers, Engine::new(algorithm, units, true), policy).unwrap()
 }
 
-/// One move of 16 units, next to a sealed block that has room for four million of them.
+/// One move of 16 units, next to a closed block that has room for four million of them.
 #[test]
 fn what_is_behind_a_seal_is_not_filled_for_a_plan() {
     for algorithm in ALGORITHMS {
@@ -37,7 +37,7 @@ fn what_is_behind_a_seal_is_not_filled_for_a_plan() {
     }
 }
 
-/// Nor is it for an allocation: an engine that fills it needs host memory for that.
+/// The same for an allocation: filling the block would need host memory in the engine.
 #[test]
 fn what_is_behind_a_seal_is_not_filled_for_an_allocation() {
     fn allocate_beside<M: RangeMetadata>(engine: M, heap_bytes: impl Fn(&M) -> usize) {
@@ -57,7 +57,7 @@ fn what_is_behind_a_seal_is_not_filled_for_an_allocation() {
     allocate_beside(Buddy::new(LARGE, 1), Buddy::heap_bytes);
 }
 
-/// A plan is done without a new block, and nothing goes into an empty one or behind a seal.
+/// A plan succeeds without a new block, and uses neither empty nor closed blocks.
 #[test]
 fn a_plan_can_be_done() {
     for algorithm in ALGORITHMS {
@@ -96,7 +96,7 @@ fn a_plan_can_be_done() {
     }
 }
 
-/// Where requests go outside of closed regions: the same for each engine as by trying until it is elsewhere.
+/// Placement outside closed regions equals repeated allocation until a grant is outside.
 #[test]
 fn closed_regions_grant_nothing() {
     for algorithm in ALGORITHMS {

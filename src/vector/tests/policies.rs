@@ -1,4 +1,4 @@
-//! Minimum, maximum, growth, oversize, thresholds, time.
+//! Minimum, maximum, growth, oversize requests, thresholds, time.
 
 use super::*;
 
@@ -129,7 +129,7 @@ fn a_minimum_above_a_maximum_is_refused() {
     let policy = Policy { min_blocks: 5, max_blocks: 2, ..Policy::default() };
     assert_eq!(made(policy), Some(VectorError::Policy(error)));
     assert_eq!(error.to_string(), "at least 5 blocks were asked for, and at most 2");
-    // First blocks do not give way to one another.
+    // First blocks do not make way for one another.
     let policy = Policy { min_blocks: 5, max_units: 130, ..Policy::default() };
     assert_eq!(made(policy), Some(VectorError::Full { blocks: 2, units: 128 }));
     assert_eq!(made(Policy { min_blocks: 5, max_blocks: 5, max_units: 320, ..Policy::default() }), None);
@@ -156,7 +156,7 @@ fn a_maximum_below_what_there_is_lets_it_be() {
         assert_eq!(vector.allocate(&units(1)), Err(VectorError::Full { blocks: 4, units: 256 }));
         assert_eq!(desk.blocks(), 4);
     }
-    // What is there is used on. A block more is made when it is below the maximum.
+    // Existing blocks stay in use. A further block is created only below the maximum.
     vector.free(full.remove(0)).unwrap();
     full.push(vector.allocate(&units(64)).unwrap());
     full.drain(..3).for_each(|granted| vector.free(granted).unwrap());

@@ -1,4 +1,4 @@
-//! Random programs, compared with a list of what is granted.
+//! Random programs, compared with a list of grants.
 
 use super::*;
 use crate::base::cast::{narrow, widen};
@@ -86,7 +86,8 @@ fn play<M: RangeMetadata>(seed: u64, engine: M) {
         assert_eq!(narrow(desk.blocks()), statistics.blocks, "no block is lost, and none left behind");
         assert!(statistics.units <= policy.max_units);
         let own = statistics.own_blocks;
-        // A first block that is too small and stays empty may go once there are others, with the next one emptied.
+        // A first block that is too small and stays empty may be destroyed once there are others, when the next one
+        // becomes empty.
         if policy.idle_collects == Some(0) && policy.min_blocks == 0 {
             let empty = vector.blocks().filter(|(info, _)| info.live == 0 && !info.own);
             let usual = statistics.blocks - own;

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use super::*;
 
-/// Blocks whose making takes until somebody says so.
+/// Blocks whose creation waits for a signal.
 struct Slow {
     made: AtomicU32,
     started: mpsc::SyncSender<()>,
@@ -37,7 +37,7 @@ impl Backing<Tlsf> for Slow {
     }
 }
 
-/// A thread waits inside of `create`, and others are served; two that both find no room make one block.
+/// While a thread waits in `create`, others are served. Two threads that find no room create one block.
 #[test]
 fn others_go_on_while_a_block_is_made() {
     let (started, has_started) = mpsc::sync_channel(8);
@@ -50,7 +50,7 @@ fn others_go_on_while_a_block_is_made() {
         let grow = || vector.allocate(&units(40)).unwrap();
         let first = scope.spawn(grow);
         has_started.recv().unwrap();
-        // The lock of the books is free meanwhile.
+        // The lock of the state is free meanwhile.
         let other = vector.allocate(&units(32)).unwrap();
         vector.free(half).unwrap();
         vector.validate();
