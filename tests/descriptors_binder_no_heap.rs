@@ -1,4 +1,4 @@
-//! A warm binder asks the host for no memory. A global allocator of this binary counts.
+//! A warmed-up binder allocates no host memory. The global allocator of this binary counts calls.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 #[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
@@ -14,7 +14,7 @@ use sublet::retire::Clock;
 
 const POINT: BindPoint = BindPoint::Compute;
 
-/// Some draws, of which each changes the set, and a flush and a collection.
+/// Several draws that each change the set, then a flush and a collection.
 fn frame(quiet: &mut Quiet, clock: &Clock, lane: sublet::retire::LaneId) {
     let ticket = clock.open(lane);
     quiet.binder.begin();

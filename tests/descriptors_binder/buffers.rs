@@ -1,4 +1,5 @@
-//! Descriptor buffers: bytes in the bound page, and offsets. Every dispatch checks what it finds.
+//! Descriptor buffers: bytes in the bound page, and offsets. Every dispatch checks the descriptors that its shader
+//! reads.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -9,8 +10,8 @@ use sublet::descriptor::{
 
 use super::kit::{ArrayElement, Kit, POINT, commit, sets};
 
-/// Two ways to lay descriptors out, and a driver that wants arrays of images and samplers apart and a buffer for what
-/// is pushed.
+/// GPUs with two different descriptor layouts, and a driver that needs separate arrays for images and samplers and a
+/// buffer for push descriptors.
 const GPUS: [&str; 3] = ["nvidia-h200", "amd-rx-6700-xt", "amd-rx-6800-windows"];
 
 const BIND: &str = "vkCmdBindDescriptorBuffersEXT";
@@ -58,19 +59,20 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
                 .collect()
         };
         kit.dispatch(commands, &layout, read(a));
-        // One descriptor of one set: the bytes of that set, anew at another offset, and one descriptor asked for.
+        // One descriptor changes: the set's bytes are copied to another offset, with one `vkGetDescriptorEXT` call.
         binder.stage(POINT, 1, 1, 1, &[kit.storage(b, 512)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
         assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 2, 9]);
         kit.dispatch(commands, &layout, read(b));
-        // The same again.
+        // The change is undone before the commit, so nothing is written.
         binder.stage(POINT, 1, 1, 1, &[kit.storage(a, 512)]).unwrap();
         binder.stage(POINT, 1, 1, 1, &[kit.storage(b, 512)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
         assert_eq!(kit.calls([BIND, OFFSETS]), [1, 2]);
         kit.dispatch(commands, &layout, read(b));
         kit.finish(&mut binder, commands);
-        // In the next command buffer everything is asked for anew: what a handle names may be another object by then.
+        // In the next command buffer all descriptors are fetched again, because a handle may name another object by
+        // then.
         let commands = kit.commands();
         commit(&kit, &mut binder, commands, POINT);
         assert_eq!(kit.calls([BIND, OFFSETS, GET]), [2, 3, 18]);
@@ -79,7 +81,7 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
     }
 }
 
-/// In a well-known Direct3D 12 sample a switch of heaps marks every table of the root signature stale, and copies
+/// A well-known Direct3D 12 sample marks every table of the root signature stale on a switch of heaps, and copies
 /// handles that were never staged.
 #[test]
 fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
@@ -89,7 +91,7 @@ fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
         let set = kit.set_layout(&shapes);
         let never = kit.set_layout(&[(0, K::StorageBuffer, 4), (1, K::UniformBuffer, 1)]);
         let layout = kit.pipeline(&[set.clone(), never, set]);
-        // As many bytes as a few commits take.
+        // The page holds only a few commits.
         let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 4096, ..Default::default() });
         let [a, b] = kit.buffers();
         let commands = kit.commands();
@@ -104,7 +106,7 @@ fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
             commit(&kit, &mut binder, commands, POINT);
             let after = kit.calls([BIND, GET]);
             switches += after[0] - before[0];
-            // Bytes that are there are copied; the driver is asked for what was staged, and never for what was not.
+            // Known bytes are copied. The driver is called only for newly staged descriptors, never for unstaged ones.
             assert!(after[1] - before[1] <= if draw == 0 { 3 } else { 1 }, "{name}: draw {draw}");
             kit.dispatch(
                 commands,
@@ -131,7 +133,7 @@ fn set_1_that_was_never_staged_has_no_offset() {
         binder.stage(POINT, set, 0, 0, &[kit.storage(buffer, 0)]).unwrap();
     }
     commit(&kit, &mut binder, commands, POINT);
-    // Two calls, because nothing is said of the set between them.
+    // Two calls, because the set between them is not staged.
     assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 2, 2]);
     kit.dispatch(commands, &layout, [((0, 0, 0), 0), ((2, 0, 0), 0)]);
     kit.finish(&mut binder, commands);
@@ -190,7 +192,7 @@ fn what_is_pushed_is_seen_beside_descriptor_buffers() {
         let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 1024, ..Default::default() });
         let [a, b] = kit.buffers();
         let commands = kit.commands();
-        // Nothing but what is pushed.
+        // Only push descriptors.
         binder.set_layout(POINT, &only).unwrap();
         binder.stage(POINT, 0, 0, 0, &[kit.storage(b, 512), kit.storage(a, 0)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
@@ -248,7 +250,7 @@ fn dynamic_buffers_and_layouts_for_sets_do_not_fit_descriptor_buffers() {
     let kit = Kit::with_buffers("nvidia-h200");
     let other = Kit::new(sets().build(), BindingModel::Sets);
     let set = other.set_layout(&[(0, K::StorageBuffer, 2)]);
-    // SAFETY: nothing is done with layouts that are refused.
+    // SAFETY: the layout is rejected and never used.
     let error = unsafe {
         sublet::descriptor::PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &[set], &[])
     };
@@ -264,7 +266,7 @@ fn a_commit_without_room_has_recorded_nothing_and_can_be_made_again() {
         binder.stage(POINT, 0, 0, 0, &[kit.storage(a, 0), kit.storage(b, 256)]).unwrap();
         kit.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         for _ in 0..2 {
-            // SAFETY: the command buffer is being recorded, and what is staged is live.
+            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
             assert!(matches!(error, CommitError::Pages(_)), "{error}");
             binder.validate();
@@ -291,7 +293,7 @@ fn a_limit_of_memory_is_kept_and_lifted_when_recordings_are_done() {
         let mut committed = 0;
         let error = loop {
             binder.stage(POINT, 0, 0, 0, &[kit.storage(buffer, committed % 16 * 256); 4]).unwrap();
-            // SAFETY: the command buffer is being recorded, and what is staged is live.
+            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             match unsafe { binder.commit(commands, POINT) } {
                 Ok(()) => committed += 1,
                 Err(error) => break error,
@@ -304,7 +306,7 @@ fn a_limit_of_memory_is_kept_and_lifted_when_recordings_are_done() {
     }
 }
 
-/// Combined image samplers of which all images come first, where the driver wants it so.
+/// On drivers that require it, combined image samplers have all images before all samplers.
 #[test]
 fn images_and_samplers_are_where_the_driver_wants_them() {
     for name in GPUS {
@@ -356,7 +358,7 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
         for view in views {
             unsafe { device.destroy_image_view(view, None) };
         }
-        // SAFETY: nothing uses it.
+        // SAFETY: the device does not use it.
         unsafe { kit.allocator.destroy_image(image, memory) }.unwrap();
     }
 }
@@ -387,12 +389,12 @@ fn descriptor_buffers_of_the_program_are_bound_beside_the_page() {
             );
         }
         assert_eq!(kit.calls([BIND, OFFSETS]), [1, 8], "{name}");
-        // Staged descriptors take its place.
+        // Staged descriptors replace the program's set.
         binder.stage(POINT, 1, 0, 1, &[kit.storage(a, 512)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
         kit.dispatch(commands, &layout, [((1, 0, 1), kit.content(a, 512)), ((0, 0, 1), kit.content(a, 0))]);
         kit.finish(&mut binder, commands);
-        // In the next command buffer it is wanted from the start, and of draws as well.
+        // In the next command buffer the program's set is bound from the start, for draws as well.
         let commands = kit.commands();
         kit.gpu.reset_calls();
         for point in [BindPoint::Graphics, POINT] {
@@ -421,7 +423,7 @@ fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
     for (set, own) in (0..).zip(&own) {
         binder.stage_buffer(POINT, set, &own.info, OWN_OFFSET).unwrap();
     }
-    // SAFETY: the command buffer is being recorded, and what is staged is live.
+    // SAFETY: the command buffer is being recorded, and the staged resources are live.
     let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
     assert_eq!(error, CommitError::TooManyBuffers { most: 4 });
     assert_eq!(kit.calls([BIND, OFFSETS]), [0, 0]);
@@ -433,10 +435,10 @@ fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
     own.into_iter().for_each(|own| own.destroy(&kit));
 }
 
-/// Where the set is in an [`OwnBuffer`].
+/// The offset of the set in an [`OwnBuffer`].
 const OWN_OFFSET: u64 = 512;
 
-/// A descriptor buffer of the program's own, with one set of two storage buffers in it.
+/// A descriptor buffer of the program, with one set of two storage buffers.
 struct OwnBuffer {
     buffer: vk::Buffer,
     memory: sublet::Allocation,
@@ -476,7 +478,7 @@ impl OwnBuffer {
     }
 
     fn destroy(self, kit: &Kit) {
-        // SAFETY: nothing uses it any more.
+        // SAFETY: the device does not use it any more.
         unsafe { kit.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of the driver: only for what has changed.
+//! The binder calls the driver only for changes.
 
 use ash::vk;
 use sublet::descriptor::{BindPoint, BindingModel, Descriptor, DescriptorKind as K};
@@ -31,7 +31,7 @@ fn nothing_stale_is_nothing_done() {
     let after = kit.all_calls();
     assert!(after > before);
     for _ in 0..10 {
-        // Also if the same is staged again.
+        // Staging the same descriptors again makes no call.
         binder.stage(POINT, 0, 0, 0, &[storage(buffer, 0)]).unwrap();
         binder.stage(POINT, 0, 0, 0, &[]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
@@ -61,7 +61,7 @@ fn only_modified_sets_are_made_anew() {
     assert_ne!(after[1], before[1], "a set that is in use is not written");
     assert_eq!(kit.seen(commands, POINT, &layout, (1, 3, 1)), Some((b, 768)));
     assert_eq!(kit.seen(commands, POINT, &layout, (1, 3, 0)), Some((a, 256)));
-    // Sets with one between them are bound by two.
+    // Sets that are not consecutive need two calls.
     for set in [0, 2] {
         binder.stage(POINT, set, 0, 0, &[storage(b, 0)]).unwrap();
     }
@@ -78,7 +78,7 @@ fn the_same_content_again_makes_no_set() {
     binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(b, 0)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     let calls = kit.all_calls();
-    // Another one, and the first again before anything is drawn.
+    // Staging another descriptor and then the first again makes no call.
     binder.stage(POINT, 0, 0, 1, &[storage(a, 0)]).unwrap();
     binder.stage(POINT, 0, 0, 1, &[storage(b, 0)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
@@ -144,7 +144,7 @@ fn draws_and_dispatches_have_sets_of_their_own() {
     for (point, buffer) in points {
         assert_eq!(kit.seen(commands, point, &layout, (0, 0, 0)), Some((buffer, 0)));
     }
-    // A dispatch between two draws leaves the draws' sets as they are.
+    // A dispatch between two draws does not affect the sets of the draws.
     let calls = kit.all_calls();
     commit(&kit, &mut binder, commands, BindPoint::Graphics);
     assert_eq!(kit.all_calls(), calls);
@@ -214,7 +214,7 @@ fn what_is_staged_in_part_is_written_in_part_and_the_rest_is_left_alone() {
     assert_eq!(kit.bound(commands, &layout, 1), None, "nothing of it was staged");
     assert_eq!((seen(2, 0, 0), seen(2, 0, 1)), (None, Some((buffer, 768))));
     assert_eq!(kit.calls([TEMPLATE, WRITE, PUSH_TEMPLATE, PUSH]), [0, 1, 0, 1]);
-    // The rest, and it is all: a template writes it.
+    // The remaining descriptors make the set complete, so a template writes it.
     binder.stage(POINT, 0, 0, 0, &[storage(buffer, 1024)]).unwrap();
     binder.stage(POINT, 0, 0, 3, &[storage(buffer, 1280)]).unwrap();
     binder.stage(POINT, 0, 2, 0, &[uniform(buffer, 1536)]).unwrap();
@@ -266,7 +266,7 @@ fn sets_of_the_program_are_bound_as_they_are_and_give_way_to_what_is_staged_late
     let layout = kit.pipeline(&[kit.set_layout(&shapes), kit.set_layout(&shapes)]);
     let [a, b] = kit.buffers();
     let commands = kit.commands();
-    // A set that somebody else made.
+    // A set that another binder created.
     other.set_layout(POINT, &layout).unwrap();
     other.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(a, 256)]).unwrap();
     commit(&kit, &mut other, commands, POINT);
@@ -285,12 +285,12 @@ fn sets_of_the_program_are_bound_as_they_are_and_give_way_to_what_is_staged_late
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls(BIND), 2, "it is bound");
     assert_eq!(binder.first_unstaged(POINT), None);
-    // They are bound in the next command buffer, too.
+    // The program's sets are bound in the next command buffer, too.
     let commands = kit.commands();
     binder.begin();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!([0, 1].map(|set| kit.bound(commands, &layout, set)), [Some(given); 2]);
-    // Descriptors take its place, and what was staged before the set is not among them.
+    // Descriptors replace the program's set. Those staged before it are dropped.
     binder.stage(POINT, 0, 0, 1, &[storage(b, 512)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 1)), Some((b, 512)));

@@ -1,4 +1,4 @@
-//! Requests that are refused, and that change nothing.
+//! Rejected requests, which change nothing.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -14,7 +14,7 @@ fn at_most_32_sets_and_as_many_as_the_device_binds() {
     let most = kit.device.limits().max_bound_descriptor_sets.min(32);
     let layout = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
     let layouts = vec![layout; usize::try_from(most).unwrap() + 1];
-    // SAFETY: nothing is done with layouts that are refused.
+    // SAFETY: the layout is rejected and never used.
     let error = unsafe { PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &layouts, &[]) };
     assert_eq!(error.unwrap_err(), PipelineLayoutError::TooManySets { asked: u64::from(most) + 1, most });
     let all = kit.try_pipeline(&layouts[1..], &[]).unwrap();
@@ -22,7 +22,7 @@ fn at_most_32_sets_and_as_many_as_the_device_binds() {
 }
 
 fn refused(kit: &Kit, sets: &[SetLayout]) -> PipelineLayoutError {
-    // SAFETY: nothing is done with layouts that are refused.
+    // SAFETY: the layout is rejected and never used.
     unsafe { PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), sets, &[]) }.unwrap_err()
 }
 
@@ -33,14 +33,14 @@ fn one_set_of_push_descriptors_and_no_more_than_the_device_pushes() {
         (kit.set_layout(&[(0, K::StorageBuffer, 1)]), kit.push_layout(&[(0, K::StorageBuffer, 1)]));
     let error = refused(&kit, &[push.clone(), set, push.clone()]);
     assert_eq!(error, PipelineLayoutError::TwoPushSets { first: 0, second: 2 });
-    // Vulkan does not make such a layout; who gives one all the same is told so.
+    // Vulkan does not allow such a layout. A program that passes one anyway gets an error.
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
         .descriptor_count(1000)];
     let info = vk::DescriptorSetLayoutCreateInfo::default()
         .bindings(&bindings)
         .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR);
-    // SAFETY: the layout is only looked at.
+    // SAFETY: the layout is only inspected.
     let many = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
     let error = refused(&kit, &[many]);
     assert!(
@@ -58,7 +58,7 @@ fn layouts_for_descriptor_buffers_do_not_fit_a_device_that_binds_sets() {
     let set = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
     let info = vk::DescriptorSetLayoutCreateInfo::default()
         .flags(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT);
-    // SAFETY: the layout is only looked at.
+    // SAFETY: the layout is only inspected.
     let buffer = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
     let error = refused(&kit, &[set, buffer]);
     assert_eq!(error, PipelineLayoutError::WrongModel { set: 1, model: BindingModel::Sets });
@@ -76,7 +76,7 @@ fn the_descriptors_of_all_sets_together_are_within_the_limits() {
     kit.pipeline(&[one]);
 }
 
-/// All faults of staging, each before a commit that shows that nothing was changed.
+/// Every staging error, each followed by a commit that shows that nothing changed.
 #[test]
 fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
     let kit = Kit::with_sets();
@@ -117,7 +117,7 @@ fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
         binder.stage(POINT, 0, 0, u32::MAX, &other),
         Err(StageError::OutOfRange { binding: 0, first: u32::MAX, asked: 3, count: 4 })
     );
-    // The last one is of another type: the two before it are not staged either.
+    // The last descriptor has another type, so the two before it are not staged either.
     assert_eq!(
         binder.stage(POINT, 0, 0, 0, &[storage(b, 0), storage(b, 0), uniform(b, 0)]),
         Err(StageError::WrongType { binding: 0, expected: K::StorageBuffer, given: K::UniformBuffer })
@@ -194,7 +194,7 @@ fn samplers_of_a_layout_are_not_staged() {
     assert_eq!(binder.first_unstaged(POINT), None);
     let commands = kit.commands();
     commit(&kit, &mut binder, commands, POINT);
-    // The set that has nothing else is bound as well: shaders may use its samplers.
+    // The set with only immutable samplers is bound as well, because shaders may use them.
     for set in [0, 1] {
         let (seen, _) =
             unsafe { kit.gpu.bound_descriptor(commands, POINT.to_vk(), layout.handle(), (set, 0, 0)) }
@@ -222,7 +222,7 @@ fn errors_say_what_was_asked_and_keep_their_source() {
     let set = kit.set_layout(&[(0, K::StorageBuffer, 4)]);
     let error = kit.try_pipeline(&[set], &[]).unwrap_err();
     assert!(matches!(error, PipelineLayoutError::Template(_)));
-    // The driver's line is in it, and what follows is the bare result.
+    // The message names the driver call, and its source is the bare result.
     assert!(error.to_string().contains("vkCreateDescriptorUpdateTemplate failed"), "{error}");
     assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
     kit.gpu.faults().clear();
@@ -244,7 +244,7 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     let made = kit.gpu.calls("vkAllocateDescriptorSets");
     assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 1)), Some((b, 256 + 512)));
     assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 0)), Some((a, 0)));
-    // A changed offset binds the same set again, and no other one.
+    // A changed offset binds the same set again, and no other.
     let [set0, set1] = [0, 1].map(|set| kit.bound(commands, &layout, set).unwrap());
     binder.stage_dynamic_offset(POINT, 0, 0, 0, 256).unwrap();
     commit(&kit, &mut binder, commands, POINT);
@@ -252,23 +252,24 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 1)), Some((b, 256 + 512)));
     assert_eq!([0, 1].map(|set| kit.bound(commands, &layout, set).unwrap()), [set0, set1]);
     assert_eq!(kit.calls(["vkAllocateDescriptorSets", "vkCmdBindDescriptorSets"]), [made, 2]);
-    // The same offset again is nothing to do.
+    // The same offset again makes no call.
     binder.stage_dynamic_offset(POINT, 0, 0, 0, 256).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 2);
-    // A set of another layout begins without offsets.
+    // A set of another layout starts without offsets.
     binder.set_layout(POINT, &other).unwrap();
     binder.stage(POINT, 0, 0, 0, &[dynamic(b, 512)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &other, (0, 0, 0)), Some((b, 512)));
 }
 
-/// A set of billions of descriptors is not staged: their places would take hundreds of gigabytes; one of a million is.
+/// Staging a set of billions of descriptors is rejected, because it would take hundreds of gigabytes. A million is
+/// accepted.
 #[test]
 fn a_set_that_is_too_large_to_stage_is_refused() {
     let kit = Kit::new(without_templates().build(), BindingModel::Sets);
     let mut binder = kit.binder();
-    // No device has to make such layouts here: they are only looked at.
+    // The layouts are only inspected, so no device has to support them.
     let layout_of = |count| {
         let bindings = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::ACCELERATION_STRUCTURE_KHR)

@@ -1,4 +1,4 @@
-//! Every call of the driver fails in turn: the commit changes nothing, and can be made again.
+//! Every driver call fails in turn. The failed commit changes nothing, and can be repeated.
 
 use ash::vk;
 use sublet::descriptor::{CommitError, DescriptorKind as K};
@@ -17,7 +17,7 @@ fn a_commit_that_fails_has_recorded_nothing_and_can_be_made_again() {
                 binder.stage(POINT, set, 0, 0, &[storage(a, 0)]).unwrap();
             }
             kit.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-            // SAFETY: the command buffer is being recorded, and what is staged is live.
+            // SAFETY: the command buffer is being recorded, and the staged resources are live.
             let result = unsafe { binder.commit(commands, POINT) };
             binder.validate();
             if let Err(error) = result {
@@ -30,7 +30,7 @@ fn a_commit_that_fails_has_recorded_nothing_and_can_be_made_again() {
                 ];
                 assert_eq!(kit.calls(written), [0; 3], "{call} {nth}");
                 assert_eq!(kit.bound(commands, &layout, 0), None);
-                // What is staged meanwhile counts.
+                // Descriptors staged between the attempts are committed too.
                 binder.stage(POINT, 1, 0, 0, &[storage(b, 256)]).unwrap();
                 commit(&kit, &mut binder, commands, POINT);
                 assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 0)), Some((b, 256)));
@@ -56,7 +56,7 @@ fn templates_that_were_made_before_one_fails_are_destroyed() {
         let result = kit.try_pipeline(&sets, &[]);
         assert!(result.is_err(), "{nth}");
         assert_eq!(kit.gpu.live().descriptor_update_templates, 0, "{nth}");
-        // Two sets, and draws and dispatches for what is pushed.
+        // Two sets, and push descriptors of draws and dispatches.
         kit.gpu.faults().clear();
         let layout = kit.try_pipeline(&sets, &[]).unwrap();
         assert_eq!(kit.gpu.live().descriptor_update_templates, 4);

@@ -1,4 +1,4 @@
-//! A simulated device with layouts, buffers and a command buffer, and what a pipeline finds there.
+//! Fixture: a simulated device with layouts, buffers and a command buffer, and the descriptors that its pipelines read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -28,7 +28,7 @@ pub(crate) type Shape = (u32, DescriptorKind, u32);
 /// Set, binding, element.
 pub(crate) type ArrayElement = (u32, u32, u32);
 
-/// What dispatches look at, and what each has to find there: a number of [`content`]'s.
+/// The descriptors that each dispatch reads, and the [`content`] that it must find there.
 #[derive(Default)]
 struct Looks {
     orders: VecDeque<Vec<(ArrayElement, u32)>>,
@@ -36,7 +36,7 @@ struct Looks {
     faults: Vec<String>,
 }
 
-/// What a shader reads from a buffer, the `number`th that was made, at an offset that is a multiple of 256.
+/// Returns the value that a shader reads from the buffer with this `number`, at an offset that is a multiple of 256.
 pub(crate) fn content(number: usize, offset: u64) -> u32 {
     u32::try_from(number * 100).unwrap() + u32::try_from(offset / 256).unwrap()
 }
@@ -73,7 +73,7 @@ impl Kit {
         // SAFETY: the handles are live and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        // SAFETY: instance and device are live, and outlive everything.
+        // SAFETY: instance and device are live, and outlive the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let info = vk::CommandPoolCreateInfo::default();
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
@@ -109,7 +109,7 @@ impl Kit {
         Self::new(sets().build(), BindingModel::Sets)
     }
 
-    /// Descriptor buffers, on the GPU of this name.
+    /// Uses descriptor buffers on the GPU of this name.
     pub(crate) fn with_buffers(name: &str) -> Held<Self> {
         Self::new(Gpu::new(sim::Profile::by_name(name).unwrap()), BindingModel::Buffer)
     }
@@ -119,18 +119,18 @@ impl Kit {
     }
 
     pub(crate) fn binder_with(&self, info: &BinderCreateInfo<'_>) -> Held<TestBinder> {
-        // SAFETY: the allocator is of the device.
+        // SAFETY: the allocator belongs to the device.
         hold(unsafe { Binder::new(&self.device, Arc::clone(&self.allocator), info) }.unwrap())
     }
 
-    /// A binder with a pipeline layout of these sets.
+    /// Creates a binder with a pipeline layout of these sets.
     pub(crate) fn with_layout(&self, sets: &[SetLayout]) -> (Held<TestBinder>, PipelineLayoutInfo) {
         let (mut binder, layout) = (self.binder(), self.pipeline(sets));
         binder.set_layout(POINT, &layout).unwrap();
         (binder, layout)
     }
 
-    /// The same with a command buffer that is being recorded.
+    /// The same with a command buffer in the recording state.
     pub(crate) fn start(
         &self,
         sets: &[SetLayout],
@@ -139,7 +139,7 @@ impl Kit {
         (binder, layout, self.commands())
     }
 
-    /// A set layout, with the flag that the device's model wants.
+    /// Creates a set layout with the flag that the device's binding model needs.
     pub(crate) fn set_layout(&self, shapes: &[Shape]) -> SetLayout {
         self.set_layout_with(shapes, vk::DescriptorSetLayoutCreateFlags::empty())
     }
@@ -202,7 +202,7 @@ impl Kit {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&handles).push_constant_ranges(ranges);
         let handle = unsafe { self.gpu.device().create_pipeline_layout(&info, None) }.unwrap();
         self.pipeline_layouts.borrow_mut().push(handle);
-        // SAFETY: the pipeline layout was made from these, and lives longer.
+        // SAFETY: the pipeline layout was created from these, and outlives the value.
         unsafe { PipelineLayoutInfo::new(&self.device, handle, sets, ranges) }
     }
 
@@ -234,14 +234,14 @@ impl Kit {
         sampler
     }
 
-    /// Where a buffer is, for descriptor buffers.
+    /// Returns the address of a buffer, if the model is descriptor buffers.
     fn address(&self, buffer: vk::Buffer) -> Option<vk::DeviceAddress> {
         let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
         let has = self.device.model() == BindingModel::Buffer;
         has.then(|| unsafe { self.gpu.device().get_buffer_device_address(&info) })
     }
 
-    /// 64 bytes of a buffer.
+    /// Describes 64 bytes of a buffer.
     pub(crate) fn range(&self, buffer: vk::Buffer, offset: u64) -> BufferDescriptor {
         let range = BufferDescriptor::new(buffer, offset, 64);
         self.address(buffer).map_or(range, |address| range.with_buffer_address(address))
@@ -255,13 +255,13 @@ impl Kit {
         Descriptor::UniformBuffer(self.range(buffer, offset))
     }
 
-    /// What a shader reads through a descriptor of this buffer and offset.
+    /// Returns the value that a shader reads through a descriptor of this buffer and offset.
     pub(crate) fn content(&self, buffer: vk::Buffer, offset: u64) -> u32 {
         let number = self.buffers.borrow().iter().position(|(known, _)| *known == buffer).unwrap();
         content(number, offset)
     }
 
-    /// A pipeline of the layout; its shader looks at what dispatches say.
+    /// Returns a pipeline of the layout, whose shader reads the descriptors that the dispatch names.
     fn compute(&self, layout: &PipelineLayoutInfo) -> vk::Pipeline {
         let device = self.gpu.device();
         if self.module.get() == vk::ShaderModule::null() {
@@ -284,7 +284,7 @@ impl Kit {
         })
     }
 
-    /// Records a dispatch that has to find these contents.
+    /// Records a dispatch that must find these contents.
     pub(crate) fn dispatch(
         &self,
         commands: vk::CommandBuffer,
@@ -295,7 +295,7 @@ impl Kit {
         self.looks.lock().unwrap().orders.push_back(expected.into_iter().collect());
     }
 
-    /// Records a dispatch of whatever the shader does.
+    /// Records a dispatch without expectations.
     pub(crate) fn dispatch_any(&self, commands: vk::CommandBuffer, layout: &PipelineLayoutInfo) {
         let pipeline = self.compute(layout);
         let device = self.gpu.device();
@@ -303,7 +303,7 @@ impl Kit {
         unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
     }
 
-    /// Runs a command buffer to its end. Every dispatch has found what it had to.
+    /// Runs a command buffer to its end. Panics if a dispatch did not find its contents.
     #[track_caller]
     pub(crate) fn run(&self, commands: vk::CommandBuffer) {
         let device = self.gpu.device();
@@ -318,7 +318,7 @@ impl Kit {
         assert!(looks.orders.is_empty(), "{} dispatches did not run", looks.orders.len());
     }
 
-    /// Ends a recording of the binder's, runs it, and takes back what it used.
+    /// Ends and runs a recording of the binder, and collects the resources that it used.
     #[track_caller]
     pub(crate) fn finish(&self, binder: &mut TestBinder, commands: vk::CommandBuffer) {
         let clock = Clock::new();
@@ -335,7 +335,7 @@ impl Kit {
         std::array::from_fn(|_| self.buffer())
     }
 
-    /// A command buffer that is being recorded.
+    /// Returns a command buffer in the recording state.
     pub(crate) fn commands(&self) -> vk::CommandBuffer {
         let device = self.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
@@ -345,7 +345,7 @@ impl Kit {
         commands
     }
 
-    /// The buffer that a shader finds, with the offset in it; `None` where nothing is bound or written.
+    /// Returns the buffer and offset that a shader finds, or `None` if nothing is bound or written.
     pub(crate) fn seen(
         &self,
         commands: vk::CommandBuffer,
@@ -368,12 +368,12 @@ impl Kit {
         self.gpu.bound_set(commands, POINT.to_vk(), layout.handle(), set).map(|(set, _)| set)
     }
 
-    /// How often these functions were called.
+    /// Returns the number of calls of each function.
     pub(crate) fn calls<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         names.map(|name| self.gpu.calls(name))
     }
 
-    /// All calls of the driver, for what is to make none.
+    /// Returns the number of all driver calls, for tests that expect none.
     pub(crate) fn all_calls(&self) -> u64 {
         self.gpu.call_counts().iter().map(|(_, count)| count).sum()
     }
@@ -381,7 +381,7 @@ impl Kit {
 
 impl End for TestBinder {
     fn end(self) {
-        // SAFETY: nothing is in use: what was submitted has been waited for.
+        // SAFETY: all submitted work has been waited for.
         unsafe { self.destroy() };
     }
 }
@@ -392,7 +392,7 @@ impl End for Kit {
         let device = self.gpu.device();
         unsafe { device.destroy_command_pool(self.pool, None) };
         for (buffer, memory) in self.buffers.take() {
-            // SAFETY: nothing uses it.
+            // SAFETY: the device does not use it.
             unsafe { self.allocator.destroy_buffer(buffer, memory) }.unwrap();
         }
         for layout in self.pipeline_layouts.take() {
@@ -415,7 +415,7 @@ impl End for Kit {
     }
 }
 
-/// A storage buffer of 64 bytes.
+/// Describes a storage buffer of 64 bytes.
 pub(crate) fn storage(buffer: vk::Buffer, offset: u64) -> Descriptor {
     Descriptor::StorageBuffer(BufferDescriptor::new(buffer, offset, 64))
 }
@@ -428,10 +428,10 @@ pub(crate) fn dynamic(buffer: vk::Buffer, offset: u64) -> Descriptor {
     Descriptor::UniformBufferDynamic(BufferDescriptor::new(buffer, offset, 64))
 }
 
-/// Commits, checks the books, and that nobody complained.
+/// Commits, checks the binder's state, and checks that the driver emitted no message.
 #[track_caller]
 pub(crate) fn commit(kit: &Kit, binder: &mut TestBinder, commands: vk::CommandBuffer, point: BindPoint) {
-    // SAFETY: the command buffer is being recorded, and what is staged is live.
+    // SAFETY: the command buffer is being recorded, and the staged resources are live.
     unsafe { binder.commit(commands, point) }.unwrap();
     binder.validate();
     kit.gpu.assert_silent();

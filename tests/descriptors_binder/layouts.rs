@@ -1,4 +1,4 @@
-//! What a change of the pipeline layout keeps.
+//! The sets that survive a change of the pipeline layout.
 
 use ash::vk;
 use sublet::descriptor::DescriptorKind as K;
@@ -35,7 +35,7 @@ fn sets_before_the_first_incompatible_one_stay_bound() {
     kit.gpu.reset_calls();
     binder.stage(POINT, 1, 0, 0, &[storage(buffer, 768), storage(buffer, 1024)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
-    // Set 0 is not touched; set 1 is made; set 2 is bound again, and not made again.
+    // Set 0 is untouched, set 1 is allocated, and set 2 is bound again without a new allocation.
     assert_eq!(kit.calls([ALLOCATE, BIND]), [1, 1]);
     assert_eq!([0, 2].map(|set| kit.bound(commands, &two, set).unwrap()), bound);
     assert_eq!(kit.seen(commands, POINT, &two, (2, 0, 0)), Some((buffer, 512)));
@@ -43,8 +43,8 @@ fn sets_before_the_first_incompatible_one_stay_bound() {
     assert_eq!((one.compatible_sets(&two), one.compatible_sets(&one.clone())), (1, 3));
 }
 
-/// A well-known Direct3D 12 sample clears its mask of what is stale when the root signature changes, though it says
-/// that what was staged is bound again.
+/// A well-known Direct3D 12 sample clears its mask of stale tables when the root signature changes, although it claims
+/// to bind the staged ones again.
 #[test]
 fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     let kit = Kit::with_sets();
@@ -52,7 +52,7 @@ fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     let (frame, material) =
         (kit.set_layout(&[(0, K::UniformBuffer, 1)]), kit.set_layout(&[(0, K::StorageBuffer, 1)]));
     let one = kit.pipeline_with(&[frame.clone(), material.clone()], &[range(16)]);
-    // Not one set of it is compatible: its push constants are others.
+    // The push constants differ, so no set of it is compatible.
     let two = kit.pipeline_with(&[frame, material], &[range(32)]);
     assert_eq!(one.compatible_sets(&two), 0);
     let [a, b] = kit.buffers();
@@ -64,14 +64,14 @@ fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     binder.stage(POINT, 0, 0, 0, &[uniform(b, 512)]).unwrap();
     binder.set_layout(POINT, &two).unwrap();
     commit(&kit, &mut binder, commands, POINT);
-    // What was stale, and what was bound with the layout before.
+    // Both the stale set and the set bound with the layout before.
     assert_eq!(kit.seen(commands, POINT, &two, (0, 0, 0)), Some((b, 512)));
     assert_eq!(kit.seen(commands, POINT, &two, (1, 0, 0)), Some((a, 256)));
     assert_eq!(kit.gpu.calls(ALLOCATE), 3, "the second set is the one that there was");
 }
 
-/// In a well-known Direct3D 12 sample the counts of the former root signature stay for tables that the new one does not
-/// have.
+/// In a well-known Direct3D 12 sample, the counts of the former root signature remain for tables that the new one
+/// lacks.
 #[test]
 fn nothing_of_a_former_layout_stays_where_the_new_one_has_another_set_or_none() {
     let kit = Kit::with_sets();
@@ -93,11 +93,11 @@ fn nothing_of_a_former_layout_stays_where_the_new_one_has_another_set_or_none() 
     assert_eq!(error, sublet::descriptor::StageError::NoSuchSet { set: 1, sets: 1 });
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls(ALLOCATE), 1, "set 1 is not there");
-    // Neither does it come back with a layout that has such a set again ...
+    // The set does not return with a layout that has such a set again ...
     binder.set_layout(POINT, &both).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!((kit.gpu.calls(ALLOCATE), kit.bound(commands, &both, 1)), (1, None));
-    // ... nor is the former number of descriptors that of the new set.
+    // ... and the former descriptor count does not apply to the new set.
     binder.stage(POINT, 1, 0, 0, &[storage(buffer, 0); 4]).unwrap();
     binder.set_layout(POINT, &other).unwrap();
     let error = binder.stage(POINT, 1, 0, 2, &[storage(buffer, 256)]).unwrap_err();

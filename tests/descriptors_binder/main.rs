@@ -1,4 +1,4 @@
-//! The binder, from outside: what a pipeline finds bound is what was staged, by sets, by push descriptors and in
+//! The binder through its public API: a pipeline finds the staged descriptors, by sets, by push descriptors and in
 //! descriptor buffers.
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -1,5 +1,5 @@
-//! Random layouts, stages, changes of the layout, command buffers and commits, beside a model that knows what a shader
-//! must find.
+//! Random layouts, stages, layout changes, command buffers and commits, compared with a model of the descriptors that a
+//! shader must find.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use super::kit::{BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, wit
 const POINTS: [BindPoint; 2] = [BindPoint::Graphics, BindPoint::Compute];
 const OFFSET: u64 = 256;
 const _: () = assert!(8 * OFFSET <= BUFFER_SIZE);
-/// Of the set layout of push descriptors.
+/// Index of the set layout of push descriptors.
 const PUSHED: usize = 0;
 
-/// What a shader finds at a set's number, a binding and an element: a buffer and an offset.
+/// The buffer and offset that a shader finds at a set number, a binding and an element.
 type Content = BTreeMap<(u32, u32, u32), (vk::Buffer, u64)>;
 
-/// A set layout with what the model has to know of it.
+/// A set layout with its shape.
 #[derive(Clone)]
 struct Set {
     id: usize,
@@ -35,12 +35,12 @@ struct Pipeline {
     sets: Vec<Set>,
 }
 
-/// What the model says of one bind point.
+/// The model's state of one bind point.
 #[derive(Default)]
 struct Point {
     pipeline: Option<usize>,
     staged: Content,
-    /// Dynamic offsets by place.
+    /// Dynamic offsets by array element.
     dynamic: BTreeMap<(u32, u32, u32), u64>,
 }
 
@@ -51,7 +51,7 @@ struct World {
     buffers: Vec<vk::Buffer>,
     points: [Point; 2],
     commands: vk::CommandBuffer,
-    // Last, because it goes last.
+    // The last field, so that it is dropped last.
     kit: Held<Kit>,
 }
 
@@ -61,7 +61,7 @@ fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
         let mut shapes = Vec::new();
         let mut number = 0;
         for at in 0..rng.u32(1..4) {
-            // Few dynamic ones: a pipeline layout takes eight.
+            // Few bindings are dynamic, because a pipeline layout allows only eight.
             let kind = [K::StorageBuffer, K::UniformBuffer, K::UniformBufferDynamic][rng.usize(..3)];
             let may_be_dynamic = id != PUSHED && at == 0 && kit.device.model() == BindingModel::Sets;
             let kind =
@@ -111,7 +111,7 @@ impl World {
         let id = |pipeline: usize, set: u32| {
             self.pipelines[pipeline].sets.get(usize::try_from(set).unwrap()).map(|set| set.id)
         };
-        // Of every set that has the same layout, everything stays staged; nothing of the others.
+        // Sets with the same layout keep everything that was staged. Other sets lose it.
         let kept = |set: u32| old.is_some_and(|old| id(old, set).is_some() && id(old, set) == id(new, set));
         point.staged.retain(|&(set, ..), _| kept(set));
         point.dynamic.retain(|&(set, ..), _| kept(set));
@@ -145,7 +145,7 @@ impl World {
         }
     }
 
-    /// What a shader finds is what is staged, and nothing else. Dispatches say so when they run.
+    /// A shader finds exactly the staged descriptors. Dispatches check this when they run.
     fn check(&self, at: usize) {
         let Some(pipeline) = self.points[at].pipeline else { return };
         let Pipeline { info, sets } = &self.pipelines[pipeline];
@@ -165,7 +165,7 @@ impl World {
             return;
         }
         for (set, Set { id, shapes, .. }) in (0..).zip(sets) {
-            // What is not staged is left alone: there may be anything of an earlier layout.
+            // Sets without staged descriptors are not checked, because a set of an earlier layout may still be bound.
             if !self.points[at].staged.keys().any(|&(staged, ..)| staged == set) {
                 continue;
             }
@@ -211,7 +211,7 @@ fn play_with(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64, steps: u32)
             0..=4 => world.set_layout(at),
             5..=24 => world.stage(at),
             25 => {
-                // The same recording goes on in another command buffer.
+                // The same recording continues in another command buffer.
                 world.kit.run(world.commands);
                 world.commands = world.kit.commands();
                 world.binder.begin();

@@ -1,5 +1,5 @@
-//! A device whose descriptor functions do nothing, to measure the binder alone. Memory and buffers are the simulated
-//! device's, so that pages of descriptors can be written.
+//! A device whose descriptor functions do nothing, to measure the binder alone. Memory and buffers are simulated, so
+//! that pages of descriptors can be written.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{LazyLock, OnceLock};
@@ -14,7 +14,7 @@ use sublet::sim::{Gpu, NullGpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 static LOOKUP: OnceLock<vk::PFN_vkGetDeviceProcAddr> = OnceLock::new();
-/// A device whose functions do nothing, and look at no handle of what is named in [`QUIET`].
+/// A device whose functions do nothing. Those named in [`QUIET`] ignore their handles.
 static NULL: LazyLock<NullGpu> = LazyLock::new(|| NullGpu::new(Profile::by_name("nvidia-h200").unwrap()));
 
 const QUIET: [&CStr; 11] = [
@@ -37,16 +37,16 @@ unsafe extern "system" fn descriptor(
     size: usize,
     bytes: *mut c_void,
 ) {
-    // SAFETY: as many bytes as the caller says.
+    // SAFETY: the caller's buffer has `size` bytes.
     unsafe { bytes.write_bytes(1, size) };
 }
 
 unsafe extern "system" fn lookup(device: vk::Device, p_name: *const c_char) -> vk::PFN_vkVoidFunction {
-    // SAFETY: names end with a zero.
+    // SAFETY: names end with a zero byte.
     let name = unsafe { CStr::from_ptr(p_name) };
     if name == c"vkGetDescriptorEXT" {
         let typed: vk::PFN_vkGetDescriptorEXT = descriptor;
-        // SAFETY: whoever asks for the name calls it with this type.
+        // SAFETY: the caller calls the function of this name with this type.
         return Some(unsafe {
             std::mem::transmute::<vk::PFN_vkGetDescriptorEXT, unsafe extern "system" fn()>(typed)
         });
@@ -57,11 +57,11 @@ unsafe extern "system" fn lookup(device: vk::Device, p_name: *const c_char) -> v
     let get = NULL.instance().fp_v1_0().get_device_proc_addr;
     let (get, device) =
         if QUIET.contains(&name) { (&get, NULL.device().handle()) } else { (LOOKUP.get()?, device) };
-    // SAFETY: the caller's own promise, of the one device or the other.
+    // SAFETY: the caller upholds the same requirements, for either device.
     unsafe { get(device, p_name) }
 }
 
-/// How descriptors are bound.
+/// The ways to bind descriptors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     Sets,
@@ -70,7 +70,7 @@ pub(crate) enum Way {
 }
 
 pub(crate) struct Quiet {
-    // Dropped in this order.
+    // The fields are dropped in this order.
     pub(crate) binder: Binder<std::rc::Rc<Allocator>>,
     pub(crate) layout: PipelineLayoutInfo,
     pub(crate) commands: vk::CommandBuffer,
@@ -79,14 +79,14 @@ pub(crate) struct Quiet {
     gpu: Gpu,
 }
 
-/// What a set has: three uniform buffers, two storage buffers and four textures.
+/// The shape of a set: three uniform buffers, two storage buffers and four textures.
 pub(crate) const SHAPES: [(DescriptorKind, u32); 3] = [
     (DescriptorKind::UniformBuffer, 3),
     (DescriptorKind::StorageBuffer, 2),
     (DescriptorKind::CombinedImageSampler, 4),
 ];
 
-/// Descriptors of the set's bindings; `which` tells them apart.
+/// Returns descriptors for the set's bindings. They differ for each `which`.
 pub(crate) fn descriptors(which: u64) -> ([Descriptor; 3], [Descriptor; 2], [Descriptor; 4]) {
     let buffer = |offset| {
         BufferDescriptor::new(vk::Buffer::from_raw(which), offset, 256).with_buffer_address(which << 20)
@@ -111,7 +111,7 @@ impl Quiet {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
         info.model = if way == Way::Buffer { BindingModel::Buffer } else { BindingModel::Sets };
         info.functions.get_device_proc_addr = Some(lookup);
-        // SAFETY: the handles are live, and outlive everything.
+        // SAFETY: the handles are live, and outlive the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let bindings: Vec<_> = (0..)
             .zip(SHAPES)
@@ -134,11 +134,11 @@ impl Quiet {
         let pipeline = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
         // SAFETY: the create-info is valid.
         let pipeline_layout = unsafe { gpu.device().create_pipeline_layout(&pipeline, None) }.unwrap();
-        // SAFETY: the layout was made from it.
+        // SAFETY: the layout was created from this create-info.
         let sets = [unsafe { SetLayout::new(set_layout, &info) }.unwrap()];
-        // SAFETY: the pipeline layout was made from these, and lives longer.
+        // SAFETY: the pipeline layout was created from these, and outlives the value.
         let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }.unwrap();
-        // SAFETY: the allocator is of the device.
+        // SAFETY: the allocator belongs to the device.
         let binder =
             unsafe { Binder::new(&device, std::rc::Rc::new(allocator), &BinderCreateInfo::default()) };
         let binder = binder.unwrap();
@@ -150,9 +150,9 @@ impl Quiet {
         // SAFETY: nothing was submitted.
         unsafe { binder.destroy() };
         drop(layout);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: the device does not use it any more.
         unsafe { gpu.device().destroy_pipeline_layout(pipeline_layout, None) };
-        // SAFETY: nobody uses it any more.
+        // SAFETY: the device does not use it any more.
         unsafe { gpu.device().destroy_descriptor_set_layout(set_layout, None) };
         assert!(gpu.finish().is_empty());
     }

@@ -1,4 +1,4 @@
-//! One program for all kinds of heaps: shaders read what was written, whatever the device has.
+//! One program for all kinds of heaps: shaders read the written descriptors on every device.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ fn bindless<'a>(rig: &'a Rig, info: &BindlessHeapCreateInfo<'_>) -> Held<Bindles
     hold(Bindless(unsafe { BindlessHeap::create(&rig.device, &rig.allocator, info) }.unwrap()))
 }
 
-/// Frames that each come with a material and let go of an older one. It does not ask which kind of heap it has.
+/// In each frame the program adds a material and retires an older one, independent of the kind of heap.
 fn program(rig: &Rig) -> BindlessKind {
     let defaults = [rig.uniform(14), rig.storage(15)];
     let heap = bindless(rig, &info(&defaults));
@@ -41,7 +41,7 @@ fn program(rig: &Rig) -> BindlessKind {
         let at = u64::from(frame);
         rig.put(at, 100 + frame);
         let range = fill(rig, &heap, at, at + 1);
-        // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+        // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
         unsafe { heap.flush(frame) };
         let words = [range.first(), uniforms, range.index(1).unwrap(), buffers];
         shader.run(words, |commands, layout| {
@@ -98,7 +98,7 @@ fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_in
     assert_eq!(Rig::new("nvidia-h200").device.model(), BindingModel::Buffer);
 }
 
-/// The parts of the program that differ are its pipelines and its push constants.
+/// The program differs only in its pipelines and push constants.
 #[test]
 fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
     use sublet::descriptor::{
@@ -112,7 +112,7 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         model: BindingModel::Heap,
         ..DescriptorDeviceCreateInfo::for_gpu(&rig.gpu)
     };
-    // SAFETY: the rig keeps the GPU for longer.
+    // SAFETY: the rig keeps the GPU alive for longer.
     let device = unsafe { DescriptorDevice::new(&asked) }.unwrap();
     let defaults = [rig.uniform(14), rig.storage(15)];
     let info = info(&defaults);
@@ -134,7 +134,7 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
     let sampler = samplers.allocate(1).unwrap();
     let create_info = vk::SamplerCreateInfo::default();
     let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &create_info };
-    // SAFETY: no shader looks at the slot, and the create-info is valid.
+    // SAFETY: no shader reads the slot, and the create-info is valid.
     assert_eq!(unsafe { samplers.write_source(sampler.id(), 0, &source) }, Ok(sampler.first()));
     // SAFETY: as above.
     let refused = unsafe { samplers.write(sampler.id(), 0, &rig.sampler(0)) };
@@ -149,7 +149,7 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
         let at = u64::from(frame);
         rig.put(at, 100 + frame);
         let range = fill(&rig, &heap, at, at + 1);
-        // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+        // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
         assert_eq!(unsafe { heap.flush(frame) }, 0);
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(0, uniforms, word(kernel, 0)).read_u32(0);
@@ -168,22 +168,22 @@ fn a_program_that_asks_for_vulkans_own_heaps_gets_them() {
             // SAFETY: no later recording uses it.
             unsafe { heap.retire(ticket, alive.remove(0)) }.unwrap();
         }
-        // SAFETY: what is recorded later binds the heap as it is now.
+        // SAFETY: later recordings bind the current heap.
         unsafe { heap.retire_outgrown(ticket) };
         rig.clock.end_frame(ticket).unwrap();
     }
     assert!(heap.statistics().growths >= 2);
 
-    // Sets are bound by nobody there, and the extension has to be enabled.
+    // This model rejects set layouts, and needs the extension to be enabled.
     let create_info = vk::DescriptorSetLayoutCreateInfo::default();
     // SAFETY: the create-info is valid.
     let handle = unsafe { rig.gpu.device().create_descriptor_set_layout(&create_info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
+    // SAFETY: the layout was created from this create-info.
     let layout = unsafe { SetLayout::new(handle, &create_info) }.unwrap();
-    // SAFETY: there is no pipeline layout to speak of: it is refused.
+    // SAFETY: the call is rejected, so the pipeline layout is never used.
     let refused = unsafe { PipelineLayoutInfo::new(&device, vk::PipelineLayout::null(), &[layout], &[]) };
     assert_eq!(refused.unwrap_err(), PipelineLayoutError::WrongModel { set: 0, model: BindingModel::Heap });
-    // SAFETY: nothing uses it.
+    // SAFETY: the device does not use it.
     unsafe { rig.gpu.device().destroy_descriptor_set_layout(handle, None) };
     let lacking = DescriptorDeviceCreateInfo {
         features: asked.features - DescriptorFeatures::DESCRIPTOR_HEAP,
@@ -249,7 +249,7 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
     }
 }
 
-/// What such a range described may be destroyed once its frame is done, on a copy of a set as elsewhere.
+/// A resource may be destroyed once the frame that dropped its range is done, also if the heap has copies of a set.
 #[test]
 fn an_owned_range_ends_with_the_frame_that_it_is_dropped_in() {
     for name in ["nvidia-h200", "lavapipe"] {

@@ -36,7 +36,7 @@ fn slots_are_as_far_apart_as_the_device_says_by_type() {
         assert_eq!(address(64), None);
         assert_eq!(per_type.store().stride(DescriptorKind::Sampler), None);
         assert_eq!(per_type.store().binding_info().address % limits.offset_alignment, 0);
-        // One array for all: as far apart as the largest of them.
+        // A single array for all types: the stride is the size of the largest.
         if rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) {
             let one = rig.buffer_heap(&small(HeapArrays::One));
             let largest = sizes.largest(HeapKind::Resource.default_types());
@@ -53,7 +53,7 @@ fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
     let heap = rig.buffer_heap(&small(HeapArrays::Auto));
     let range = heap.allocate(1).unwrap();
     let write = |descriptor| {
-        // SAFETY: it is refused.
+        // SAFETY: the call is rejected.
         unsafe { heap.write(range.id(), 0, &descriptor) }
     };
     let kind = DescriptorKind::StorageBuffer;
@@ -82,16 +82,16 @@ fn many_are_written_or_none() {
     let without = Descriptor::StorageBuffer(BufferDescriptor::new(rig.buffer, 0, 256));
     let no_address = HeapWriteError::Data(DescriptorDataError::NoAddress { kind });
     let sampler = HeapWriteError::Kind { kind: DescriptorKind::Sampler };
-    // SAFETY: they are refused, here and below.
+    // SAFETY: the call is rejected, here and below.
     assert_eq!(unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), without]) }, Err(no_address));
     // SAFETY: as above.
     assert_eq!(unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), rig.sampler(0)]) }, Err(sampler));
     // SAFETY: as above.
     assert_eq!(unsafe { staging.write_many(staged.id(), 0, &[rig.storage(0), without]) }, Err(no_address));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
-    // SAFETY: the heaps are as they were: nothing is copied.
+    // SAFETY: nothing was written, so nothing is copied.
     assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(0));
-    // SAFETY: the buffer is live, and no shader looks at the slots.
+    // SAFETY: the buffer is live, and no shader reads the slots.
     unsafe { staging.write_many(staged.id(), 1, &[rig.storage(0), rig.uniform(1)]) }.unwrap();
     // SAFETY: as above.
     assert_eq!(unsafe { heap.copy_from(range.id(), 0, &staging, staged.id()) }, Ok(2));
@@ -109,7 +109,7 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     let (from, direct, copied) =
         (staging.allocate(1).unwrap(), heap.allocate(1).unwrap(), heap.allocate(2).unwrap());
     let descriptor = rig.storage(3);
-    // SAFETY: the buffer is live, here and below, and no shader looks at the slots.
+    // SAFETY: the buffer is live, here and below, and no shader reads the slots.
     unsafe { staging.write(from.id(), 0, &descriptor) }.unwrap();
     // SAFETY: as above.
     unsafe { heap.write(direct.id(), 0, &descriptor) }.unwrap();
@@ -118,9 +118,9 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     // SAFETY: as above.
     unsafe { heap.copy_from(copied.id(), 1, &staging, from.id()) }.unwrap();
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), calls);
-    // A heap that does not hold the type.
+    // A heap that does not support the type.
     let to = samplers.allocate(1).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the call is rejected.
     let refused = unsafe { samplers.copy_from(to.id(), 0, &staging, from.id()) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
 }
@@ -135,7 +135,7 @@ fn descriptors_are_no_bytes_for_a_set_and_bytes_are_no_descriptors() {
     let info = small(HeapArrays::Auto);
     let sets = rig.set_heap(&info);
     let to = sets.allocate(1).unwrap();
-    // SAFETY: it is refused.
+    // SAFETY: the call is rejected.
     let refused = unsafe { sets.copy_from(to.id(), 0, &staging, from.id()) };
     assert_eq!(refused, Err(HeapWriteError::Unlike { from: 16, to: 0 }));
 }
@@ -187,7 +187,7 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
         let before = rig.gpu.live();
         rig.gpu.reset_calls();
         rig.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-        // Large enough for memory of its own.
+        // Large enough for dedicated memory.
         let info = HeapCreateInfo { slots: 1 << 20, ..small(HeapArrays::PerType) };
         let made = BufferStore::new(&rig.device, &rig.allocator, &info);
         let counted: u64 = rig
@@ -217,7 +217,7 @@ fn a_full_heap_is_full() {
     assert_eq!(heap.collect(&rig.clock), Ok(64));
 }
 
-/// Else the driver would be asked for the address of another device's buffer.
+/// Otherwise the driver would be asked for the address of another device's buffer.
 #[test]
 fn an_allocator_of_another_device_is_refused() {
     let (one, other) = (Rig::new(NVIDIA), Rig::new(NVIDIA));
@@ -243,7 +243,7 @@ fn the_buffer_is_of_who_made_the_store() {
     drop(allocator);
 }
 
-/// What is written goes to the mapping of the buffer, which is the allocator's.
+/// The store writes to the mapping of its buffer, whose memory belongs to the allocator.
 #[test]
 fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     let rig = Rig::new(NVIDIA);
@@ -254,9 +254,9 @@ fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     let store = BufferStore::new(&rig.device, Arc::clone(&allocator), &small(HeapArrays::PerType)).unwrap();
     let heap = DescriptorHeap::new(store);
     let range = heap.allocate(1).unwrap();
-    // The program is done with its own.
+    // The program drops its own reference.
     assert!(Arc::into_inner(allocator).is_none());
-    // SAFETY: the buffer is live, and no shader looks at the slot.
+    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &rig.storage(0)) }.unwrap();
     // SAFETY: nothing is running.
     unsafe { heap.into_store().destroy() };

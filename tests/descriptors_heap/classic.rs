@@ -15,14 +15,14 @@ fn small() -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 8, transient: 2, types: TYPES, ..HeapCreateInfo::new(HeapKind::Resource) }
 }
 
-/// Slots that nobody has show bytes 1,024 and on.
+/// Creates a heap whose free slots describe the bytes from 1,024 on.
 fn heap(rig: &Rig, copies: u32) -> Held<DescriptorHeap<ClassicStore>> {
     let defaults = [rig.storage(4), rig.uniform(4)];
     // SAFETY: the rig's buffer outlives the heap.
     hold(DescriptorHeap::new(unsafe { ClassicStore::new(&rig.device, &small(), copies, &defaults) }.unwrap()))
 }
 
-/// Offsets of the storage buffers in a copy, in steps of 256 bytes.
+/// Returns the offsets of the storage buffers in a copy, in units of 256 bytes.
 fn shown(rig: &Rig, heap: &DescriptorHeap<ClassicStore>, frame: u32) -> Vec<Option<u64>> {
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
     let of = |index| match rig.gpu.descriptor(heap.store().set(frame), binding, index)? {
@@ -33,7 +33,7 @@ fn shown(rig: &Rig, heap: &DescriptorHeap<ClassicStore>, frame: u32) -> Vec<Opti
 }
 
 fn update(heap: &DescriptorHeap<ClassicStore>, frame: u32) -> u32 {
-    // SAFETY: nothing that was submitted uses the copy, and the buffer is live.
+    // SAFETY: no submission uses the copy, and the buffer is live.
     unsafe { heap.store().update(frame) }
 }
 
@@ -54,13 +54,13 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         // SAFETY: the buffer is live.
         let index = unsafe { heap.write(range.id(), 1, &rig.storage(2)) }.unwrap();
         assert_eq!(index, 1);
-        // The first copy is in use: it is not touched before it is its turn.
+        // The first copy is in use, so it does not change until its next update.
         assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
         assert_eq!(update(&heap, 1), 16);
         assert_eq!(shown(&rig, &heap, 1), somes([4, 2, 4, 4, 4, 4, 4, 4]));
         assert_eq!((update(&heap, 2), update(&heap, 3)), (1, 0));
         assert_eq!(shown(&rig, &heap, 0), shown(&rig, &heap, 1));
-        // What is written twice is told once.
+        // A slot that is written twice is updated once.
         for at in [3, 5] {
             // SAFETY: the buffer is live.
             unsafe { heap.write(range.id(), 1, &rig.storage(at)) }.unwrap();
@@ -82,8 +82,8 @@ fn a_copy_is_brought_up_to_date_with_one_call() {
     assert_eq!((update(&heap, 0), calls()), (16, 1));
     assert_eq!(shown(&rig, &heap, 0), somes([1, 2, 4, 3, 4, 4, 4, 4]));
     assert_eq!((update(&heap, 0), calls()), (0, 1), "nothing has changed");
-    // One that does not belong there: nothing is noted.
-    // SAFETY: it is refused.
+    // The last descriptor has a wrong type, so nothing is recorded.
+    // SAFETY: the call is rejected.
     let refused = unsafe { heap.write_many(range.id(), 0, &[rig.storage(7), rig.sampler(0)]) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     assert_eq!((update(&heap, 0), calls()), (0, 1));
@@ -104,13 +104,13 @@ fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
     let frame = rig.clock.open(rig.lane);
     // SAFETY: no later recording uses it.
     unsafe { heap.retire(frame, range) }.unwrap();
-    // Two slots; the other array's have their defaults already.
+    // Two slots are updated. Those of the other array already have their defaults.
     assert_eq!((update(&heap, 0), update(&heap, 1)), (2, 2));
     assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
     assert_eq!(shown(&rig, &heap, 1), somes([4; 8]));
 }
 
-/// Else a copy whose turn comes later would be told of something that is gone by then.
+/// Otherwise a later update of another copy would write a descriptor of a destroyed resource.
 #[test]
 fn what_a_frame_had_for_itself_is_in_no_copy_that_is_updated_after_it_was_collected() {
     let rig = Rig::new("lavapipe");
@@ -152,7 +152,7 @@ fn copies_are_written_while_other_frames_are_running() {
     rig.gpu.hold_submissions(true);
     for (frame, &commands) in (0..).zip(&commands) {
         if frame >= 3 {
-            // The frame that had the copy before, which ran longest ago.
+            // Completes the oldest submissions, which used this copy before.
             while rig.gpu.pending_submissions() > 2 {
                 rig.gpu.run_pending();
             }
@@ -170,13 +170,13 @@ fn copies_are_written_while_other_frames_are_running() {
         unsafe { device.end_command_buffer(commands) }.unwrap();
         let buffers = [commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&buffers)];
-        // SAFETY: all of it is live until the queue is idle.
+        // SAFETY: all objects are live until the queue is idle.
         unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
         rig.gpu.assert_silent();
     }
-    // SAFETY: the queue is the device's.
+    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
-    // SAFETY: the queue is idle, and so for what follows.
+    // SAFETY: the queue is idle, here and below.
     unsafe { device.destroy_command_pool(pool, None) };
     // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
@@ -205,7 +205,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     assert!(allowed < 1 << 30);
     for call in ["vkCreateDescriptorSetLayout", "vkCreateDescriptorPool", "vkAllocateDescriptorSets"] {
         let before = rig.gpu.live();
-        // The last set of three.
+        // Fails the last of three sets.
         let nth = if call == "vkAllocateDescriptorSets" { 2 } else { 0 };
         rig.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         assert!(make(&small(), 3).is_err(), "{call}");

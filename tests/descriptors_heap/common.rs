@@ -1,4 +1,4 @@
-//! A simulated GPU with a buffer and a few samplers to describe.
+//! Fixture: a simulated GPU with a buffer and several samplers to describe.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -29,11 +29,11 @@ impl Rig {
         Self::with(Gpu::new(Profile::by_name(profile).unwrap()), |features| features)
     }
 
-    /// With some features that the program has enabled, or has not.
+    /// Creates a rig whose program has enabled only the features that the function returns.
     pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Held<Self> {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
         info.features = features(info.features);
-        // SAFETY: the rig keeps the GPU for longer than what is made from it.
+        // SAFETY: the rig keeps the GPU alive for longer than the objects created from it.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         // SAFETY: as above.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -55,12 +55,12 @@ impl Rig {
         hold(Self { device, allocator, buffer, samplers, memory, clock, lane, gpu })
     }
 
-    /// 256 bytes of the buffer, from 256 times `at` on.
+    /// Describes 256 bytes of the buffer, starting at 256 times `at`.
     pub fn storage(&self, at: u64) -> Descriptor {
         Descriptor::StorageBuffer(self.range(at))
     }
 
-    /// The same as uniforms.
+    /// The same as a uniform buffer.
     pub fn uniform(&self, at: u64) -> Descriptor {
         Descriptor::UniformBuffer(self.range(at))
     }
@@ -69,17 +69,17 @@ impl Rig {
         let mut range = BufferDescriptor::new(self.buffer, 256 * at, 256);
         if self.device.features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS) {
             let info = vk::BufferDeviceAddressInfo::default().buffer(self.buffer);
-            // SAFETY: the buffer is live, and made for it.
+            // SAFETY: the buffer is live, and was created with the usage for addresses.
             let address = unsafe { self.gpu.device().get_buffer_device_address(&info) };
             range = range.with_buffer_address(address);
         }
         range
     }
 
-    /// The first number at 256 times `at`.
+    /// Returns the first word at 256 times `at`.
     pub fn get(&self, at: u64) -> u32 {
         let memory = &self.memory;
-        // SAFETY: no other thread has the memory.
+        // SAFETY: no other thread uses the memory.
         let bytes = unsafe { self.gpu.read_memory(memory.memory(), memory.offset() + 256 * at, 4) }.unwrap();
         u32::from_le_bytes(bytes.try_into().unwrap())
     }
@@ -87,7 +87,7 @@ impl Rig {
     pub fn put(&self, at: u64, value: u32) {
         let memory = &self.memory;
         let offset = memory.offset() + 256 * at;
-        // SAFETY: no other thread has the memory.
+        // SAFETY: no other thread uses the memory.
         let written = unsafe { self.gpu.write_memory(memory.memory(), offset, &value.to_le_bytes()) };
         assert!(written);
     }
@@ -96,7 +96,7 @@ impl Rig {
         Descriptor::Sampler(self.samplers[at])
     }
 
-    /// A recording that is over already.
+    /// Returns the ticket of a recording that is already done.
     pub fn done(&self) -> Ticket {
         let ticket = self.clock.open(self.lane);
         self.clock.discard(ticket).unwrap();
@@ -119,10 +119,10 @@ impl Rig {
 impl End for Rig {
     fn end(self) {
         for sampler in self.samplers {
-            // SAFETY: nothing uses it any more.
+            // SAFETY: the device does not use it any more.
             unsafe { self.gpu.device().destroy_sampler(sampler, None) };
         }
-        // SAFETY: nothing uses it any more.
+        // SAFETY: the device does not use it any more.
         unsafe { self.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
         let leaks = self.allocator.destroy();
         assert!(leaks.is_empty(), "{leaks:?}");
@@ -135,7 +135,7 @@ impl End for Rig {
 
 impl End for SetStore {
     fn end(self) {
-        // SAFETY: nothing is running at the end of a test.
+        // SAFETY: nothing is submitted at the end of a test.
         unsafe { self.destroy() };
     }
 }
@@ -160,7 +160,7 @@ impl<S: HeapStore + End> End for DescriptorHeap<S> {
     }
 }
 
-/// A heap in the form that the device is best at.
+/// A heap of the kind that the device supports best.
 pub struct Bindless<'a>(pub BindlessHeap<&'a Allocator>);
 
 impl<'a> std::ops::Deref for Bindless<'a> {

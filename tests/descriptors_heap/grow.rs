@@ -1,5 +1,5 @@
-//! Heaps that grow: no slot gets another number, frames in flight see what they bound, and a growth that fails leaves
-//! the heap as it was.
+//! Growing heaps: slot numbers do not change, frames in flight keep the heap that they bound, and a failed growth
+//! leaves the heap unchanged.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -23,7 +23,7 @@ fn growing(types: &'static [DescriptorKind]) -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 4, max_slots: 32, types, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
 }
 
-/// With an array for each type, which no layout can stay for.
+/// One array for each type, so that growth changes the layout.
 fn changing() -> HeapCreateInfo<'static> {
     HeapCreateInfo { arrays: HeapArrays::PerType, growth: HeapGrowth::ChangeLayout, ..growing(TYPES) }
 }
@@ -34,13 +34,13 @@ fn classic(rig: &Rig, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<ClassicS
     hold(DescriptorHeap::new(store.unwrap()))
 }
 
-/// What stores are made of.
+/// Returns the number of live objects that back stores.
 fn parts(rig: &Rig) -> u64 {
     let live = rig.gpu.live();
     live.buffers + live.descriptor_pools
 }
 
-/// A frame is in flight with the smaller heap while the larger one is made, written and bound.
+/// A frame with the smaller heap is in flight while the larger one is created, written and bound.
 fn frames_in_flight<S: HeapStore>(
     rig: &Rig,
     heap: &DescriptorHeap<S>,
@@ -74,10 +74,10 @@ fn frames_in_flight<S: HeapStore>(
         shader.run(words(range.first()), |commands, layout| bind(heap.store(), commands, layout));
     }
     rig.clock.submit(next, 2).unwrap();
-    // SAFETY: what was recorded after this frame bound the larger heap.
+    // SAFETY: later recordings bound the larger heap.
     assert_eq!(unsafe { heap.retire_outgrown(frame) }, 1);
     assert_eq!((heap.collect(&rig.clock), parts(rig)), (Ok(0), both), "the frame is in flight");
-    // SAFETY: the queue is the device's.
+    // SAFETY: the queue belongs to the device.
     unsafe { rig.gpu.device().queue_wait_idle(rig.gpu.queue()) }.unwrap();
     assert_eq!([1, 3, 5].map(|at| rig.get(at)), [8, 21, 41]);
     rig.clock.completed(rig.lane, 1);
@@ -154,7 +154,7 @@ fn a_set_for_each_frame_grows_if_the_layout_may_change() {
     let layout = |store: &ClassicStore| (store.layout(), vk::PipelineCreateFlags::empty());
     frames_in_flight(&rig, &heap, layout, (1, false), |store, commands, layout| {
         let now = frame.replace(frame.get() + 1);
-        // SAFETY: nothing that was submitted has this copy of these sets, and the buffer is live.
+        // SAFETY: no submission uses this copy of the new sets, and the buffer is live.
         let written = unsafe { store.update(now) };
         assert_eq!(written, 2 * store.slots(), "nothing of the larger sets was written before");
         // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
@@ -163,7 +163,7 @@ fn a_set_for_each_frame_grows_if_the_layout_may_change() {
     assert_eq!(heap.store().copies(), 2);
 }
 
-/// One program for every kind: it looks at the layout once it has allocated.
+/// One program for every kind, which checks the layout after each allocation.
 #[test]
 fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
     let without = [
@@ -188,7 +188,7 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
             let at = u64::from(frame);
             rig.put(at, 100 + frame);
             let range = fill(&rig, &heap, at, at + 1);
-            // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+            // SAFETY: the simulated queue has completed all submissions, and the buffer is live.
             unsafe { heap.flush(frame) };
             if heap.layout() != made_for {
                 shader = Shader::new(&rig, heap.layout(), heap.pipeline_flags());
@@ -200,7 +200,7 @@ fn a_bindless_heap_with_several_arrays_grows_on_every_device() {
                 unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
             });
             assert_eq!(rig.get(at + 1), 101 + frame, "{kind:?}, frame {frame}");
-            // SAFETY: what is recorded later binds the heap as it is now.
+            // SAFETY: later recordings bind the current heap.
             unsafe { heap.retire_outgrown(ticket) };
             rig.clock.end_frame(ticket).unwrap();
         }
@@ -242,13 +242,13 @@ fn a_native_heap_grows_and_its_mappings_stay() {
             assert_eq!(rig.get(at + 1), 8);
         }
         let live = parts(&rig);
-        // SAFETY: nothing that was submitted uses it any more.
+        // SAFETY: no submission uses it any more.
         assert_eq!(unsafe { heap.retire_outgrown(rig.done()) }, 1);
         assert_eq!((heap.collect(&rig.clock), parts(&rig) == live - 1), (Ok(0), true));
     }
 }
 
-/// Each call in turn is the first that fails.
+/// Each call is the first to fail in turn.
 fn a_failed_growth<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, calls: &[&str]) {
     let all = heap.allocate(4).unwrap();
     for call in calls {
@@ -287,10 +287,10 @@ fn a_growth_that_fails_leaves_the_heap_as_it_was() {
     a_failed_growth(&rig, &heap, &BUFFERS);
 }
 
-/// A growth that no block has room for gets no memory of the driver.
+/// If no block has enough space, the growth allocates no driver memory.
 fn a_growth_without_memory<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>) {
     let (all, asked) = (heap.allocate(4).unwrap(), 1 << 18);
-    // What the blocks have room for.
+    // Fills the free space of the blocks.
     let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 1, memory_type_bits: !0 };
     let info = AllocationCreateInfo {
         flags: AllocationCreateFlags::NEVER_ALLOCATE,
@@ -311,7 +311,7 @@ fn a_growth_without_memory<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>) {
     rig.gpu.faults().clear();
     assert_eq!(heap.allocate(asked).unwrap().first(), 4, "with memory it grows");
     for memory in filled {
-        // SAFETY: nothing was ever bound to it.
+        // SAFETY: nothing was bound to it.
         unsafe { rig.allocator.free_memory(memory) }.unwrap();
     }
 }
@@ -328,14 +328,14 @@ fn a_growth_that_gets_no_memory_leaves_the_heap_as_it_was() {
     a_growth_without_memory(&rig, &hold(DescriptorHeap::new(store)));
 }
 
-/// Whoever has the heap may ask its store to grow. It keeps the slots that the heap gave out.
+/// A program may grow the store itself. The store keeps the slots that the heap allocated.
 fn a_store_that_is_asked<S: HeapStore>(heap: &DescriptorHeap<S>) {
     let (_first, _second) = (heap.allocate(4).unwrap(), heap.allocate(1).unwrap());
     let store = heap.store();
     assert_eq!((store.slots(), store.grow(1), store.grow(8), store.slots()), (8, Ok(()), Ok(()), 8));
     assert_eq!((store.grow(33), store.slots()), (Err(CreateHeapError::Fixed { slots: 33 }), 8));
     assert_eq!((store.grow(32), store.slots(), heap.statistics().capacity), (Ok(()), 32, 8));
-    // The heap catches up.
+    // The heap adopts the larger size.
     assert_eq!(heap.allocate(4).unwrap().first(), 5);
     assert_eq!((heap.statistics().capacity, heap.statistics().growths, store.slots()), (16, 2, 32));
 }
@@ -381,7 +381,8 @@ fn a_heap_grows_to_its_maximum_and_no_further() {
     let a = heap.allocate(3).unwrap();
     let b = heap.allocate(1).unwrap();
     assert_eq!((capacity(), a.first(), b.first()), (8, 0, 4));
-    // More than twice as many: as many as it takes. The last step is a short one.
+    // More than double the capacity is needed, so the heap grows as far as needed. The last step is limited by
+    // `max_slots`.
     let c = heap.allocate(9).unwrap();
     assert_eq!((capacity(), c.first()), (20, 5));
     let d = heap.allocate(6).unwrap();
@@ -391,13 +392,13 @@ fn a_heap_grows_to_its_maximum_and_no_further() {
     let mut runs = Vec::new();
     heap.walk(|run| runs.push((run.first, run.count)));
     assert_eq!(runs, [(0, 3), (3, 1), (4, 1), (5, 9), (14, 6)]);
-    // What would not fit in the largest heap makes no larger one.
+    // A request that exceeds `max_slots` does not grow the heap.
     let other = rig.set_heap(&info);
     assert!(matches!(other.allocate(20), Err(HeapError::Full { asked: 20, .. })));
     assert_eq!(other.statistics().growths, 0);
 }
 
-/// Two pools are there for a while, and count both.
+/// Both pools exist for a while, and both count towards the limit.
 #[test]
 fn a_growth_counts_for_the_limit_of_all_pools() {
     let profile = Profile::by_name(NVIDIA).unwrap();
@@ -437,7 +438,7 @@ fn a_store_that_cannot_keep_its_layout_has_all_slots_from_the_start() {
     assert_eq!(refused, Err(CreateHeapError::Fixed { slots: 64 }));
 }
 
-/// Writers, and those whose requests make the heap larger, all at once.
+/// Some threads write while the requests of others grow the heap.
 #[test]
 fn no_write_is_lost_while_another_thread_makes_the_heap_larger() {
     let rig = Rig::new(NVIDIA);

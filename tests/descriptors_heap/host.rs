@@ -19,13 +19,13 @@ fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
     assert_eq!(capacity(&heap), 0);
     let all = heap.allocate(64).unwrap();
     assert_eq!(capacity(&heap), 64);
-    // The first request filled the block; the next one goes to a second block, of the usual size.
+    // The first request filled the block, so the next one goes to a second block of the usual size.
     let small = heap.allocate(1).unwrap();
     assert_eq!((capacity(&heap), small.first()), (128, 64));
     assert_eq!(heap.allocate(257), Err(HeapError::TooMany { asked: 257, most: 256 }));
     assert_eq!(heap.allocate(0), Err(HeapError::ZeroCount));
     heap.free(all).unwrap();
-    // Room that was freed is used before a block is added.
+    // Freed space is reused before a block is added.
     assert_eq!(heap.allocate(33).unwrap().first(), 0);
     assert_eq!(capacity(&heap), 128);
     let _rest = [(); 2].map(|()| heap.allocate(64).unwrap());
@@ -36,7 +36,7 @@ fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
     assert_eq!((free, live, ranges, peak), (63, 193, 4, 193));
 }
 
-/// A block with as many free slots as are asked for, but none of them next to one another, is not one with room.
+/// A block with enough free slots, but no run of that length, does not satisfy the request.
 #[test]
 fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
     let rig = Rig::new("lavapipe");
@@ -50,14 +50,14 @@ fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
     let half = heap.allocate(32).unwrap();
     assert_eq!((half.first(), heap.statistics().capacity), (64, 128), "of a second block");
     assert_eq!(heap.allocate(32).unwrap().first(), 96);
-    // The gaps are not lost.
+    // The gaps are still usable.
     let mut gaps = [(); 2].map(|()| heap.allocate(16).unwrap().first());
     gaps.sort_unstable();
     assert_eq!(gaps, expected);
     assert_eq!(heap.statistics().free, 0);
 }
 
-/// 300 slots where a block has 256: they get a block of their own, which goes with them.
+/// 300 slots exceed the block size of 256, so they get a block of their own, which is freed with them.
 #[test]
 fn a_range_that_is_longer_than_a_block_gets_its_own() {
     let rig = Rig::new("lavapipe");
@@ -81,7 +81,7 @@ fn a_range_that_is_longer_than_a_block_gets_its_own() {
     let kept = small.id();
     heap.free(small).unwrap();
     assert_eq!((heap.statistics().capacity, heap.trim(), heap.statistics().capacity), (256, 1, 0));
-    // The slots are there again, and the handles from before are not.
+    // The slots are free again, but the old handles are stale.
     let again = heap.allocate(1).unwrap();
     assert_eq!((again.first(), heap.check(kept)), (0, Err(RangeError::StaleHandle { range: kept })));
 }

@@ -5,8 +5,8 @@ use sublet::retire::OtherClock;
 
 use crate::common::Rig;
 
-/// `value` is what the submission signals. A well-known Direct3D 12 sample defers what is freed from one of its heaps,
-/// and gives the slots of the others to the next one at once.
+/// `value` is the value that the submission signals. A well-known Direct3D 12 sample defers frees in only one of its
+/// heaps, and reuses the slots of the others at once.
 fn slots_are_free_when_the_submission_is_done<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, value: u64) {
     let range = heap.allocate(8).unwrap();
     let id = range.id();
@@ -38,7 +38,7 @@ fn no_kind_of_heap_gives_away_what_a_submission_still_uses() {
     }
 }
 
-/// Else they would wait for ever, and nobody would hear of it.
+/// Otherwise they would wait forever without an error.
 #[test]
 fn ranges_that_wait_for_another_clock_are_told_of() {
     let rig = Rig::new("nvidia-h200");
@@ -51,7 +51,7 @@ fn ranges_that_wait_for_another_clock_are_told_of() {
     unsafe { heap.retire(rig.done(), own) }.unwrap();
     // SAFETY: as above.
     unsafe { heap.retire(foreign, lost) }.unwrap();
-    // What this clock says to be done is free nonetheless: so many slots.
+    // Ranges that this clock reports as done are freed nonetheless.
     let told = OtherClock { ticket: foreign, tickets: 1, collected: 8 };
     assert_eq!(heap.collect(&rig.clock), Err(told));
     assert_eq!((heap.statistics().free, heap.statistics().retiring), (48, 16));

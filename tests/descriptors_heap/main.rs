@@ -1,5 +1,5 @@
-//! Descriptor heaps on simulated GPUs: what is bound is what was written, nothing leaks, and errors name what a device
-//! lacks.
+//! Descriptor heaps on simulated GPUs: shaders find the written descriptors, nothing leaks, and errors name the missing
+//! features.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod bindless;

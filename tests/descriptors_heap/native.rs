@@ -1,4 +1,4 @@
-//! Vulkan's own heaps: what shaders find there, and what the store refuses.
+//! Heaps of `VK_EXT_descriptor_heap`: the descriptors that shaders find, and requests that the store rejects.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -20,7 +20,7 @@ type Heap<'a> = DescriptorHeap<NativeStore<&'a Allocator>>;
 
 impl End for NativeStore<&Allocator> {
     fn end(self) {
-        // SAFETY: nothing is running at the end of a test.
+        // SAFETY: nothing is submitted at the end of a test.
         unsafe { self.destroy() };
     }
 }
@@ -58,7 +58,7 @@ pub fn dispatch(
         .push_next(&mut module)
         .push_next(mappings.info());
     let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).push_next(&mut flags)];
-    // SAFETY: the create-info is valid, and what its chains point to is live.
+    // SAFETY: the create-info is valid, and its chains point to live structures.
     let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None) };
     let pipeline = made.unwrap()[0];
     // SAFETY: the create-info is valid.
@@ -76,9 +76,9 @@ pub fn dispatch(
     // SAFETY: it is being recorded.
     unsafe { device.end_command_buffer(commands[0]) }.unwrap();
     let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-    // SAFETY: all of it is live until the queue is idle.
+    // SAFETY: all objects are live until the queue is idle.
     unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
-    // SAFETY: the queue is the device's.
+    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
     // SAFETY: the queue is idle.
     unsafe { device.destroy_command_pool(pool, None) };
@@ -100,10 +100,10 @@ fn a_shader_for_sets_finds_what_was_written() {
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
             .map(|it| heap.store().binding(it).unwrap());
         rig.put(0, 7);
-        // A range before, so that the indices are not zero.
+        // A preceding range, so that the indices are not zero.
         let other = heap.allocate(3).unwrap();
         let range = heap.allocate(2).unwrap();
-        // SAFETY: the buffer is live, and no shader looks at the slots.
+        // SAFETY: the buffer is live, and no shader reads the slots.
         unsafe { heap.write_many(range.id(), 0, &[rig.uniform(0), rig.storage(1)]) }.unwrap();
         let kernel = move |kernel: &mut Kernel<'_>| {
             let value = kernel.buffer(3, uniforms, word(kernel, 0)).read_u32(0);
@@ -118,7 +118,7 @@ fn a_shader_for_sets_finds_what_was_written() {
             unsafe { rig.device.cmd_push_data(commands, 0, &data) };
         });
         assert_eq!((rig.get(0), rig.get(1)), (7, 8));
-        // SAFETY: nothing that was submitted looks at it.
+        // SAFETY: no submission uses it.
         unsafe { heap.free(other) }.unwrap();
     }
 }
@@ -129,7 +129,7 @@ fn a_shader_for_heaps_finds_a_slot_at_its_offset() {
         let rig = rig(limits);
         let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
         let range = heap.allocate(9).unwrap();
-        // SAFETY: the buffer is live, and no shader looks at the slot.
+        // SAFETY: the buffer is live, and no shader reads the slot.
         let index = unsafe { heap.write(range.id(), 8, &rig.storage(2)) }.unwrap();
         let offset = heap.store().offset_of(index).unwrap();
         assert_eq!(heap.store().address_of(index).unwrap() - heap.store().address_of(0).unwrap(), offset);
@@ -172,12 +172,12 @@ fn images_and_samplers_are_written_from_create_infos() {
         let layout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
         let no_view = ImageDescriptor::new(vk::ImageView::null(), layout);
         let source = DescriptorSource::SampledImage { image: no_view, info: &view };
-        // SAFETY: the image is live, and no shader looks at the slot.
+        // SAFETY: the image is live, and no shader reads the slot.
         let at = unsafe { images.write_source(texture.id(), 1, &source) }.unwrap();
         let linear = vk::SamplerCreateInfo::default().min_filter(vk::Filter::LINEAR).max_lod(3.5);
         let sampler = samplers.allocate(1).unwrap();
         let source = DescriptorSource::Sampler { sampler: vk::Sampler::null(), info: &linear };
-        // SAFETY: the create-info is valid, and no shader looks at the slot.
+        // SAFETY: the create-info is valid, and no shader reads the slot.
         let slot = unsafe { samplers.write_source(sampler.id(), 0, &source) }.unwrap();
         let nearest = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::NEAREST).mip_lod_bias(1.5);
         let binding = images.store().binding(DescriptorKind::SampledImage).unwrap();
@@ -230,7 +230,7 @@ fn a_heap_beyond_the_limits_is_refused() {
     let limits = DescriptorHeapLimits::NVIDIA;
     let rig = rig(limits);
     let of = |kind, slots| HeapCreateInfo { slots, ..HeapCreateInfo::new(kind) };
-    // What is reserved counts: 4,096 samplers of 32 bytes are all that there may be, less that.
+    // The reserved range counts towards the limit of 4,096 samplers of 32 bytes.
     let fits = u32::try_from((limits.max_sampler_heap - limits.sampler_reserved) / limits.sampler).unwrap();
     drop(heap(&rig, &of(HeapKind::Sampler, fits)));
     let made = NativeStore::new(&rig.device, &rig.allocator, &of(HeapKind::Sampler, fits + 1));
@@ -261,7 +261,7 @@ fn a_descriptor_that_says_too_little_is_not_written() {
     let range = heap.allocate(2).unwrap();
     let view = vk::Handle::from_raw(1);
     let image = Descriptor::SampledImage(ImageDescriptor::new(view, vk::ImageLayout::GENERAL));
-    // SAFETY: it is refused before anybody looks.
+    // SAFETY: the call is rejected before any shader runs.
     let written = unsafe { heap.write_many(range.id(), 0, &[rig.storage(0), image]) };
     let kind = DescriptorKind::SampledImage;
     assert_eq!(written, Err(HeapWriteError::Data(DescriptorDataError::NoCreateInfo { kind })));
@@ -280,7 +280,7 @@ fn eight_descriptors_are_one_call() {
     let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(11).unwrap();
     let all: Vec<_> = (0..11).map(|at| rig.storage(at)).collect();
-    // SAFETY: the buffer is live, and no shader looks at the slots.
+    // SAFETY: the buffer is live, and no shader reads the slots.
     unsafe { heap.write_many(range.id(), 0, &all) }.unwrap();
     assert_eq!(rig.gpu.calls("vkWriteResourceDescriptorsEXT"), 2);
     let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
@@ -299,7 +299,7 @@ fn a_write_that_the_driver_fails_leaves_the_slot() {
     let rig = rig(DescriptorHeapLimits::NVIDIA);
     let heap = heap(&rig, &small(HeapKind::Resource, TYPES));
     let range = heap.allocate(1).unwrap();
-    // SAFETY: the buffer is live, and no shader looks at the slot.
+    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &rig.storage(0)) }.unwrap();
     rig.gpu.faults().fail_nth("vkWriteResourceDescriptorsEXT", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // SAFETY: as above.
@@ -329,7 +329,7 @@ fn a_stage_has_its_mappings_in_its_chain() {
     assert_eq!((constant.heap_offset, constant.heap_array_stride), (128, 64));
 }
 
-/// Nothing runs with these: their numbers and places are the specification's.
+/// No shader uses these. The numbers and offsets are those of the specification.
 #[test]
 fn sources_in_a_record_of_a_shader_are_as_vulkan_has_them() {
     let of = |source| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sublet::descriptor::{DescriptorHeap, HeapStore, HeapWriteError, OwnedRange, RangeError};
 
-/// A store that looks at nothing.
+/// A store that ignores all writes.
 struct Nothing;
 
 impl HeapStore for Nothing {

@@ -22,7 +22,7 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 64, arrays, name: "heap", ..HeapCreateInfo::new(HeapKind::Resource) }
 }
 
-/// The buffer's offset that is in a slot.
+/// Returns the buffer offset in a slot.
 fn offset_in(rig: &Rig, store: &SetStore, index: u32) -> Option<u64> {
     let binding = store.binding(DescriptorKind::StorageBuffer).unwrap();
     match rig.gpu.descriptor(store.set(), binding, index)? {
@@ -86,25 +86,25 @@ fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() 
     let end = old.indices().end;
     let frame = rig.clock.open(rig.lane);
     let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-    // SAFETY: all of it is live until the queue is idle.
+    // SAFETY: all objects are live until the queue is idle.
     unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     rig.clock.submit(frame, 1).unwrap();
     // SAFETY: no later recording uses it.
     unsafe { heap.retire(frame, old) }.unwrap();
     assert_eq!(heap.collect(&rig.clock), Ok(0));
-    // The submission is running, and other slots are written.
+    // Other slots are written while the submission is running.
     let new = heap.allocate(8).unwrap();
     assert!(new.first() >= end);
-    // SAFETY: the buffer is live, and no shader looks at the slot.
+    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(new.id(), 0, &rig.storage(1)) }.unwrap();
     rig.gpu.assert_silent();
     assert_eq!(rig.gpu.pending_submissions(), 1);
-    // SAFETY: the queue is the device's.
+    // SAFETY: the queue belongs to the device.
     unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
     rig.clock.completed(rig.lane, 1);
     assert_eq!(heap.collect(&rig.clock), Ok(8));
 
-    // SAFETY: the queue is idle, and so for what follows.
+    // SAFETY: the queue is idle, here and below.
     unsafe { device.destroy_command_pool(pool, None) };
     // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
@@ -133,7 +133,7 @@ fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     assert_eq!(error.range.id(), foreign, "it is given back");
     // SAFETY: as above.
     unsafe { heap.retire(rig.done(), owned) }.unwrap();
-    // Dead at once, although nobody else has the slots yet.
+    // The handle is stale at once, although the slots are not reused yet.
     assert_eq!(write(range, 1), stale);
     heap.collect(&rig.clock).unwrap();
     let again = heap.allocate(2).unwrap();
@@ -156,7 +156,7 @@ fn samplers_and_resources_are_in_heaps_of_their_own() {
     unsafe { samplers.write(range.id(), 1, &rig.sampler(3)) }.unwrap();
     let found = rig.gpu.descriptor(samplers.store().set(), 0, range.index(1).unwrap());
     assert!(matches!(found, Some(sim::Descriptor::Image { sampler, .. }) if sampler == rig.samplers[3]));
-    // SAFETY: it is refused.
+    // SAFETY: the call is rejected.
     let refused = unsafe { samplers.write(range.id(), 0, &rig.storage(0)) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
     let wrong = HeapCreateInfo { types: &[DescriptorKind::Sampler], ..HeapCreateInfo::default() };
@@ -202,7 +202,7 @@ fn a_device_without_descriptor_indexing_says_which_features_are_missing() {
     assert!(missing.contains(DescriptorFeatures::STORAGE_BUFFER_UPDATE_AFTER_BIND));
     assert!(!missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE));
     drop(rig);
-    // One feature that the program did not enable is enough, and no other is named.
+    // One feature that the program did not enable is enough to fail, and the error names only that feature.
     let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
     let left_out = DescriptorFeatures::STORAGE_IMAGE_UPDATE_AFTER_BIND;
     let rig = Rig::with(gpu, |features| features - left_out);
@@ -226,7 +226,7 @@ fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
     drop(rig.set_store(&info));
     drop(rig);
 
-    // Four arrays count four times together, one array of everything once.
+    // Four arrays count four times, and a single array for all types counts once.
     let mut limits = profile.limits.descriptors;
     limits.per_stage_update_after_bind.resources = 399;
     let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
@@ -238,7 +238,7 @@ fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
     drop(rig.set_store(&info));
 }
 
-/// Samplers have limits of their own, and are none of a stage's resources.
+/// Samplers have their own limits, and do not count as resources of a stage.
 #[test]
 fn samplers_do_not_count_as_resources() {
     let profile = Profile::by_name(NVIDIA).unwrap();
@@ -251,7 +251,7 @@ fn samplers_do_not_count_as_resources() {
     let error = SetStore::new(&rig.device, &samplers(17)).unwrap_err();
     let limit = "maxPerStageDescriptorUpdateAfterBindSamplers";
     assert_eq!(error, CreateHeapError::Limit { limit, asked: 17, allowed: 16 });
-    // What is a resource, at exactly that limit and above it.
+    // Resources exactly at that limit, and above it.
     let buffers = |slots| HeapCreateInfo {
         slots,
         types: &[DescriptorKind::StorageBuffer],
@@ -263,8 +263,8 @@ fn samplers_do_not_count_as_resources() {
     assert_eq!(error, CreateHeapError::Limit { limit, asked: 11, allowed: 10 });
 }
 
-/// Mutable descriptors are as large as the largest type, and need a feature: one type alone needs neither, whatever was
-/// asked for.
+/// A mutable descriptor has the size of the largest type and needs a feature. A single type needs neither, whichever
+/// arrays the program requests.
 #[test]
 fn a_heap_of_one_type_is_an_array_of_that_type() {
     let rig = Rig::new(NVIDIA);
@@ -280,7 +280,7 @@ fn a_heap_of_one_type_is_an_array_of_that_type() {
         }
     }
     drop(rig);
-    // Nor is the feature asked for.
+    // The feature is not needed either.
     let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
     let rig = Rig::with(gpu, |features| features - DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
     for arrays in [HeapArrays::Auto, HeapArrays::One] {
@@ -289,7 +289,7 @@ fn a_heap_of_one_type_is_an_array_of_that_type() {
     }
 }
 
-/// Its counts change whenever they are asked for.
+/// A store whose counts change with every call.
 struct Unsteady(std::cell::Cell<u32>);
 
 impl HeapStore for Unsteady {
@@ -314,7 +314,7 @@ fn a_store_is_asked_for_its_slots_once() {
     assert_eq!(heap.allocate(48).unwrap().indices(), 0..48);
 }
 
-/// A store of so many slots, which writes nothing.
+/// A store with this many slots, which ignores writes.
 struct Large(u32);
 
 impl HeapStore for Large {
@@ -327,14 +327,14 @@ impl HeapStore for Large {
     }
 }
 
-/// They would take 32 to 64 GiB, if all of them were noted from the start.
+/// They would take 32 to 64 GiB if the heap recorded every slot from the start.
 #[test]
 fn a_store_of_billions_of_slots_costs_what_is_used_of_it() {
     for slots in [1 << 31, u32::MAX] {
         let heap = DescriptorHeap::new(Large(slots));
         assert_eq!(heap.allocate(100).unwrap().indices(), 0..100);
         assert_eq!(heap.statistics().free, slots - 100);
-        // As the host has it: room, or an error.
+        // Depending on the host's memory, this succeeds or returns an error.
         if let Err(error) = heap.reserve(u32::MAX) {
             assert!(matches!(error, sublet::retire::ReserveError::HostMemory { .. }), "{error}");
         }
@@ -380,7 +380,7 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
         assert!(error.to_string().contains(&format!("{call} failed")), "{error}");
         assert_eq!(rig.gpu.live(), before, "{call}");
         assert_eq!(rig.device.update_after_bind_used(), 0);
-        // The next one is made.
+        // The next store can be created.
         drop(rig.set_store(&small(HeapArrays::Auto)));
     }
 }
@@ -397,7 +397,7 @@ fn frames_have_a_part_of_their_own() {
         heap.collect(&rig.clock).unwrap();
         let range = heap.allocate_transient(ticket, 5).unwrap();
         assert!(range.first() >= 48);
-        // SAFETY: the buffer is live, and no shader looks at the slot.
+        // SAFETY: the buffer is live, and no shader reads the slot.
         unsafe { heap.write(range, 4, &rig.storage(0)) }.unwrap();
         rig.clock.end_frame(ticket).unwrap();
         last = Some(range);
@@ -412,10 +412,10 @@ fn frames_have_a_part_of_their_own() {
 #[test]
 fn descriptors_are_copied_from_host_memory() {
     let rig = Rig::new("nvidia-h200");
-    // As sets, whatever the device can do.
+    // Uses sets, whatever the device supports.
     let mut info = sublet::descriptor::DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
     info.model = sublet::descriptor::BindingModel::Sets;
-    // SAFETY: the rig keeps the GPU for longer.
+    // SAFETY: the rig keeps the GPU alive for longer.
     let device = unsafe { sublet::descriptor::DescriptorDevice::new(&info) }.unwrap();
     let mut staging = sublet::descriptor::HostHeap::new(&device, &Default::default()).unwrap();
     let heap = hold(DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap()));
@@ -428,7 +428,7 @@ fn descriptors_are_copied_from_host_memory() {
         // SAFETY: the buffer is live, and nothing was submitted.
         unsafe { heap.copy_from(to.id(), slot, &staging, from) }
     };
-    // The last would be one too many: nothing is written.
+    // The last descriptor would be out of range, so nothing is written.
     assert_eq!(copy(3, from.id()), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 5, count: 5 })));
     assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 0);
     assert_eq!(copy(2, from.id()), Ok(3));
@@ -437,11 +437,11 @@ fn descriptors_are_copied_from_host_memory() {
         let expected = if slot < 2 { None } else { Some(256 * (u64::from(slot) - 1)) };
         assert_eq!(offset_in(&rig, heap.store(), to.index(slot).unwrap()), expected);
     }
-    // A range that is not the staging heap's.
+    // A range of another heap.
     assert!(matches!(copy(0, to.id()), Err(HeapWriteError::Range(RangeError::ForeignHeap { .. }))));
 }
 
-/// What is in a slot, for a heap with an array for each type.
+/// Returns the offset in a slot, for a heap with one array for each type.
 fn shown(rig: &Rig, store: &SetStore, kind: DescriptorKind, index: u32) -> Option<u64> {
     match rig.gpu.descriptor(store.set(), store.binding(kind).unwrap(), index)? {
         sim::Descriptor::Buffer { offset, .. } => Some(offset / 256),
@@ -466,7 +466,7 @@ fn many_descriptors_of_any_types_are_written_with_one_call() {
     let storage = [None, Some(1), Some(2), None, Some(4), Some(5)];
     assert_eq!(show(DescriptorKind::StorageBuffer), storage);
     assert_eq!(show(DescriptorKind::UniformBuffer), [None, None, None, Some(3), None, None]);
-    // One that does not belong there, at the end; one too many; and a range that is gone: nothing is written.
+    // A wrong type at the end, one descriptor too many, and a stale range: nothing is written.
     let wrong = [rig.storage(7), rig.sampler(0)];
     assert_eq!(write(range, 0, &wrong), Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     let end = OutOfRange { slot: 6, count: 6 };
@@ -509,7 +509,7 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
     assert_eq!(copy(0, 8..8), (Ok(0), 0));
     assert_eq!(copy(6, 0..3), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
     assert_eq!(copy(0, 6..9), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
-    // All of it: what was never written leaves what is there.
+    // Copies the whole table. Unwritten slots leave the destination unchanged.
     // SAFETY: as above.
     unsafe { heap.write(to.id(), 3, &rig.storage(10)) }.unwrap();
     assert_eq!(copy(0, 0..8), (Ok(4), 1));

@@ -1,4 +1,4 @@
-//! What a shader finds at an index, whatever the heap is made of.
+//! Shaders find the same descriptors at an index in every kind of store.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -23,7 +23,7 @@ fn kernel(kernel: &mut Kernel<'_>) {
     kernel.buffer(0, word(3), word(2)).write_u32(0, value + 1);
 }
 
-/// A pipeline for a heap at set 0, and a command buffer at a time.
+/// A pipeline for a heap at set 0, which runs one command buffer at a time.
 pub struct Shader<'a> {
     rig: &'a Rig,
     module: vk::ShaderModule,
@@ -37,7 +37,7 @@ impl<'a> Shader<'a> {
         Self::of_heaps(rig, &[heap], flags)
     }
 
-    /// For several heaps, from set 0 on.
+    /// Creates a pipeline for several heaps, starting at set 0.
     pub fn of_heaps(
         rig: &'a Rig,
         layouts: &[vk::DescriptorSetLayout],
@@ -47,7 +47,7 @@ impl<'a> Shader<'a> {
         rig.gpu.set_kernel("increment", kernel);
         let code = [0x0723_0203];
         let info = vk::ShaderModuleCreateInfo::default().code(&code);
-        // SAFETY: any SPIR-V serves for a simulated module.
+        // SAFETY: simulated modules accept any SPIR-V.
         let module = unsafe { device.create_shader_module(&info, None) }.unwrap();
         let ranges =
             [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 }];
@@ -88,7 +88,7 @@ impl<'a> Shader<'a> {
         // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: all of it is live until the queue is idle.
+        // SAFETY: all objects are live until the queue is idle.
         unsafe { device.queue_submit(self.rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
 }
@@ -96,9 +96,9 @@ impl<'a> Shader<'a> {
 impl Drop for Shader<'_> {
     fn drop(&mut self) {
         let device = self.rig.gpu.device();
-        // SAFETY: the queue is the device's.
+        // SAFETY: the queue belongs to the device.
         unsafe { device.queue_wait_idle(self.rig.gpu.queue()) }.unwrap();
-        // SAFETY: the queue is idle, and so for what follows.
+        // SAFETY: the queue is idle, here and below.
         unsafe { device.destroy_command_pool(self.pool, None) };
         // SAFETY: as above.
         unsafe { device.destroy_pipeline(self.pipeline, None) };
@@ -113,10 +113,10 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 8, types: TYPES, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
 }
 
-/// Writes 256 bytes from 256 times `at` on into two slots, the first as uniforms.
+/// Describes 256 bytes at each of the two positions in two slots, the first as a uniform buffer.
 pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
-    // SAFETY: the buffer is live, and no shader looks at the slot.
+    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &rig.uniform(from)) }.unwrap();
     // SAFETY: as above.
     unsafe { heap.write(range.id(), 1, &rig.storage(to)) }.unwrap();
@@ -126,13 +126,13 @@ pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u6
 /// The same with one call.
 fn fill_at_once<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
-    // SAFETY: the buffer is live, and no shader looks at the slots.
+    // SAFETY: the buffer is live, and no shader reads the slots.
     let first = unsafe { heap.write_many(range.id(), 0, &[rig.uniform(from), rig.storage(to)]) }.unwrap();
     assert_eq!(first, range.first());
     range
 }
 
-/// Two materials, one after the other in the same slots.
+/// Two materials use the same slots one after the other.
 fn play<S: HeapStore>(
     rig: &Rig,
     shader: &Shader<'_>,
@@ -146,7 +146,7 @@ fn play<S: HeapStore>(
     }
     let words =
         |range: &DescriptorRange| [range.index(0).unwrap(), uniforms, range.index(1).unwrap(), buffers];
-    // Slots before, so that the indices are not all zero.
+    // Preceding slots, so that the indices are not all zero.
     let others = heap.allocate(3).unwrap();
     let range = fill(rig, heap, 0, 1);
     let first = range.first();
@@ -159,7 +159,7 @@ fn play<S: HeapStore>(
     assert_eq!(again.first(), first);
     shader.run(words(&again), &bind);
     assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 31, 30]);
-    // SAFETY: nothing that was submitted looks at it.
+    // SAFETY: no submission uses it.
     unsafe { heap.free(others) }.unwrap();
     rig.gpu.assert_silent();
 }
@@ -201,7 +201,7 @@ fn a_classic_store_shows_shaders_what_was_written() {
         let frame = std::cell::Cell::new(0);
         play(&rig, &shader, &heap, binding, |commands, layout| {
             let now = frame.replace(frame.get() + 1);
-            // SAFETY: what is submitted runs at once, and the buffer is live.
+            // SAFETY: submissions run at once, and the buffer is live.
             unsafe { heap.store().update(now) };
             // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
             unsafe { heap.store().cmd_bind(now, commands, POINT, layout, 0) };
@@ -245,7 +245,7 @@ fn shaders_see_what_was_copied_from_host_memory() {
         let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
         let shader = Shader::new(&rig, heap.store().layout(), flags);
         let to = heap.allocate(5).unwrap();
-        // SAFETY: the buffer is live, and no shader looks at the slots.
+        // SAFETY: the buffer is live, and no shader reads the slots.
         assert_eq!(unsafe { heap.copy_from(to.id(), 3, &staging, from.id()) }, Ok(2));
         let binding = |kind| heap.store().binding(kind).unwrap();
         let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);

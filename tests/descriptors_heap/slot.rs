@@ -1,4 +1,4 @@
-//! Where a slot is, for shaders, for the host and for the GPU.
+//! The place of a slot, for shaders, for the host and for the GPU.
 
 use sublet::descriptor::{
     ClassicStore, DescriptorHeap, DescriptorKind, HeapCreateInfo, HeapKind, HeapWriteError, HostSlot,
@@ -28,10 +28,10 @@ fn a_slot_of_a_descriptor_buffer_is_bytes_with_an_address() {
         panic!("{first:?} {second:?}");
     };
     assert_eq!(u64::try_from(next.addr().get() - pointer.addr().get()).unwrap(), stride);
-    // What the host sees there is what a write puts there.
-    // SAFETY: the slot is mapped, and nobody writes it meanwhile.
+    // The host pointer shows the bytes that a write changes.
+    // SAFETY: the slot is mapped, and no thread writes to it meanwhile.
     let before = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();
-    // SAFETY: the buffer is live, and no shader looks at the slot.
+    // SAFETY: the buffer is live, and no shader reads the slot.
     unsafe { heap.write(range.id(), 0, &rig.storage(3)) }.unwrap();
     // SAFETY: as above.
     let after = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), bytes) }.to_vec();

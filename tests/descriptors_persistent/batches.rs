@@ -1,4 +1,4 @@
-//! Many sets at once.
+//! Allocates many sets at once.
 
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
 
@@ -14,7 +14,7 @@ fn many_sets_take_one_call_for_each_pool() {
         let many = unsafe { sets.allocate_many(&layout, 1000) }.unwrap();
         sets.validate();
         assert_eq!(many.len(), 1000);
-        // 15 were left in the first pool; the others are of 512 and of 473.
+        // 15 sets were free in the first pool. The other pools provide 512 and 473.
         assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 3);
         assert_eq!(kit.gpu.calls("vkCreateDescriptorPool"), 2);
         let mut handles: Vec<_> = many.iter().map(|set| set.handle()).collect();

@@ -1,4 +1,4 @@
-//! Which sets share pools.
+//! Sets share pools if their descriptor counts are equal.
 
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
@@ -36,7 +36,7 @@ fn a_freed_set_serves_its_layout_without_a_call_of_the_driver() {
 fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
     let kit = Kit::new();
     let sets = kit.sets_in_pools_of(4);
-    // Same counts, other bindings: a set of one is of no use to the other.
+    // The counts are equal but the bindings differ, so a free set of one layout cannot serve the other.
     let old = kit.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::StorageBuffer, 1)]);
     let set = allocate(&sets, &old);
     let handle = set.handle();
@@ -51,7 +51,7 @@ fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
             .descriptor_count(1),
     ];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // The driver gives the handle of a destroyed layout to the next one.
+    // The driver reuses the handle of a destroyed layout for the next one.
     let new = unsafe { sublet::descriptor::SetLayout::new(old.handle(), &info) }.unwrap();
     let set = allocate(&sets, &new);
     assert_ne!(set.handle(), handle);

@@ -1,4 +1,4 @@
-//! A simulated GPU with layouts and an allocator.
+//! Fixture: a simulated GPU with layouts and an allocator.
 
 use std::cell::RefCell;
 
@@ -17,7 +17,7 @@ pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
 pub const POLICIES: [DescriptorPoolPolicy; 3] =
     [DescriptorPoolPolicy::Strict, DescriptorPoolPolicy::CountsSets, DescriptorPoolPolicy::NeverRefuses];
 
-/// The same faults for the driver and for the library.
+/// The faults of the simulated driver, each with the quirk that tells the library about it.
 pub const FAULTS: [(DescriptorQuirk, DescriptorQuirks); 5] = [
     (DescriptorQuirk::empty(), DescriptorQuirks::empty()),
     (DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::RESET_KEEPS_SET_COUNT),
@@ -41,7 +41,7 @@ impl Kit {
         Self::of(builder().descriptor_pools(DescriptorPoolPolicy::NeverRefuses), None)
     }
 
-    /// With a layout of one uniform buffer, and what its sets come from.
+    /// Returns a fixture with a layout of one uniform buffer, and an allocator for its sets.
     pub fn with_sets() -> (Held<Self>, SetLayout, Held<Sets>) {
         let kit = Self::new();
         let (layout, sets) = (kit.uniform(), kit.sets());
@@ -55,7 +55,7 @@ impl Kit {
         hold(Self { gpu, device, layouts: RefCell::default() })
     }
 
-    /// Every way in which drivers treat their pools, each with every fault.
+    /// Returns a fixture for every pool policy of drivers, each with every fault.
     pub fn all() -> impl Iterator<Item = Held<Self>> {
         POLICIES.into_iter().flat_map(|policy| {
             FAULTS.into_iter().map(move |(faults, quirks)| {
@@ -76,7 +76,7 @@ impl Kit {
         hold(PersistentSets::new(info))
     }
 
-    /// Pools of so many sets, whatever lives.
+    /// Pools of exactly `count` sets, however many sets are live.
     pub fn sets_in_pools_of(&self, count: u32) -> Held<Sets> {
         self.sets_of(&PersistentSetsCreateInfo { first_sets: count, max_sets: count, ..self.info() })
     }
@@ -90,7 +90,7 @@ impl Kit {
         )
     }
 
-    /// The binding flags are the last binding's.
+    /// The binding flags apply to the last binding.
     pub fn layout_with(
         &self,
         bindings: &[(DescriptorKind, u32)],
@@ -121,14 +121,14 @@ impl Kit {
         unsafe { SetLayout::new(layout, &info) }.unwrap()
     }
 
-    /// One uniform buffer.
+    /// A layout of one uniform buffer.
     pub fn uniform(&self) -> SetLayout {
         self.layout(&[(DescriptorKind::UniformBuffer, 1)])
     }
 }
 
 impl End for Kit {
-    /// The allocator left nothing, relied on no refusal, lost nothing, and was never reported.
+    /// Checks that no pool or set is left, that no call relied on a refusal, and that the driver emitted no message.
     fn end(self) {
         let live = self.gpu.live();
         assert_eq!((live.descriptor_pools, live.descriptor_sets), (0, 0), "left behind");
@@ -142,14 +142,14 @@ impl End for Kit {
     }
 }
 
-/// One set.
+/// Allocates one set.
 pub fn allocate(sets: &Sets, layout: &SetLayout) -> DescriptorSet {
     let set = unsafe { sets.allocate(layout) }.unwrap();
     sets.validate();
     set
 }
 
-/// Nothing was ever submitted with it.
+/// Frees a set that was never submitted.
 pub fn free(sets: &Sets, set: DescriptorSet) {
     unsafe { sets.free(set) }.unwrap();
     sets.validate();

@@ -1,4 +1,4 @@
-//! Every call of the driver fails in turn, once and for ever.
+//! Every driver call fails in turn, once and permanently.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -13,13 +13,13 @@ const RESULTS: [vk::Result; 6] = [
     vk::Result::ERROR_OUT_OF_POOL_MEMORY,
     vk::Result::ERROR_FRAGMENTED_POOL,
     vk::Result::ERROR_FRAGMENTATION,
-    // None that the specification allows here.
+    // A result that the specification does not allow here.
     vk::Result::ERROR_UNKNOWN,
 ];
 const CALLS: [&str; 4] =
     ["vkCreateDescriptorPool", "vkAllocateDescriptorSets", "vkFreeDescriptorSets", "vkResetDescriptorPool"];
 
-/// Growth, batches, reuse, other layouts in the same pools, empty pools. An allocation may fail; then nothing is taken.
+/// Growth, batches, reuse, other layouts in the same pools, empty pools. A failed allocation takes nothing.
 fn script(kit: &Kit, sets: &Sets) -> (usize, Vec<DescriptorSet>) {
     let layouts = [kit.uniform(), kit.uniform()];
     let (mut live, mut failed): (Vec<DescriptorSet>, _) = (Vec::new(), 0);

@@ -1,5 +1,5 @@
-//! Persistent descriptor sets from outside, on drivers that refuse all that Vulkan lets them refuse, on drivers that
-//! refuse nothing, and on drivers with faults. The simulated driver judges the calls.
+//! Persistent descriptor sets through the public API: on drivers that refuse everything that Vulkan permits, on drivers
+//! that refuse nothing, and on drivers with faults. The simulated driver validates the calls.
 #![allow(
     clippy::unwrap_used,
     clippy::undocumented_unsafe_blocks,

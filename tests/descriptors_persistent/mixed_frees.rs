@@ -1,10 +1,11 @@
-//! Freeing sets of two layouts together makes room for both again.
+//! Freeing sets of two layouts together makes space for both again.
 
 use sublet::descriptor::DescriptorKind;
 
 use crate::common::{Kit, allocate, free};
 
-/// gpu-descriptor charges a freed set to the batch before it, and fails the third allocation with nothing live.
+/// gpu-descriptor attributes a freed set to the batch before it, and fails the third allocation although nothing is
+/// live.
 #[test]
 fn with_nothing_live_there_is_room_for_everything_after_mixed_frees() {
     for kit in Kit::all() {
@@ -30,7 +31,7 @@ fn allocate_and_forget(sets: &crate::common::Sets, layout: &sublet::descriptor::
     assert!(set.is_ok(), "allocation {turn} of 16 with room for 16: {set:?}");
 }
 
-/// The same with layouts of the same counts, which share their pools.
+/// The same with layouts of equal counts, which share their pools.
 #[test]
 fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
     for kit in Kit::all() {
@@ -46,7 +47,7 @@ fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
     }
 }
 
-/// What is kept for one layout is no loss to another: as many pools as there are live sets to fill them.
+/// Free sets kept for one layout do not block another: there are only as many pools as the live sets need.
 #[test]
 fn sets_that_are_kept_for_a_layout_make_way_before_a_pool_is_made() {
     let kit = Kit::new();

@@ -1,4 +1,4 @@
-//! Random operations in any order, compared with a list of what the program holds.
+//! Random operations in any order, compared with a list of the program's sets.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ enum Step {
     Many(usize, u32),
     Free(usize),
     Retire(usize),
-    /// The oldest recordings that wait are done.
+    /// The oldest pending recordings are done.
     Done(usize),
     Collect,
     Trim,
-    /// The driver refuses the next set although there is room.
+    /// The driver refuses the next set although the pool has space.
     Refuse,
 }
 
@@ -91,7 +91,8 @@ fn play(kit: Held<Kit>, steps: &[Step]) {
                 sets.trim();
             }
             Step::Refuse => {
-                // It hits whichever allocation comes next; a pool that is fresh then would make that an error.
+                // The fault hits the next allocation. In a new pool it would be an error, so the test requires free
+                // space.
                 let refuses = ash::vk::Result::ERROR_FRAGMENTED_POOL;
                 if sets.statistics().room > 30 {
                     kit.gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, refuses);

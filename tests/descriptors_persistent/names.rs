@@ -47,7 +47,7 @@ fn names_end_with_pools_and_do_not_come_back_in_other_buckets() {
         assert!(old.iter().all(|&id| sets.set(id).is_err()) && !old.contains(&set.id()));
         old.push(set.id());
         free(&sets, set);
-        // The bucket is another shape's now.
+        // The bucket now belongs to another shape.
         assert_eq!(sets.trim(), 1);
     }
     assert_eq!(sets.statistics(), Default::default());

@@ -1,4 +1,4 @@
-//! The count and the sizes of pools, and which of them are destroyed.
+//! The number and sizes of pools, and which of them are destroyed.
 
 use sublet::descriptor::{DescriptorKind, PersistentSetsCreateInfo};
 
@@ -58,7 +58,7 @@ fn inline_uniform_blocks_are_reserved_by_use_and_not_by_the_largest_there_can_be
     for _ in 0..1000 {
         let before = sets.statistics().capacity;
         live.push(unsafe { sets.allocate(&layout) }.unwrap());
-        // A pool of 256 sets has a quarter of a megabyte.
+        // A pool has at most a quarter of a megabyte, which is 256 of these sets.
         assert!(sets.statistics().capacity - before <= 256, "{:?}", sets.statistics());
     }
     assert!(sets.statistics().capacity <= 1280, "{:?}", sets.statistics());
@@ -75,12 +75,12 @@ fn an_empty_pool_is_kept_until_the_others_have_a_quarter_of_it_free() {
         assert_eq!(sets.statistics().pools, 2);
         free(&sets, in_second);
         assert_eq!(sets.statistics().pools, 2, "a set that comes and goes makes no pools");
-        // One of the first pool becomes free, and the second one is used and emptied again.
+        // Frees one set of the first pool, then uses and empties the second one.
         let in_second = allocate(&sets, &layout);
         free(&sets, first.remove(0));
         free(&sets, in_second);
         assert_eq!(sets.statistics().pools, 2, "one of eight is too little");
-        // Two of them: now it may go.
+        // With two free sets, the second pool may be destroyed.
         first.push(allocate(&sets, &layout));
         let in_second = allocate(&sets, &layout);
         first.drain(..2).for_each(|set| free(&sets, set));
@@ -98,7 +98,7 @@ fn sets_come_from_the_oldest_pool_with_room_so_that_the_newest_becomes_empty() {
         let sets = kit.sets_in_pools_of(8);
         let mut live: Vec<_> = (0..32).map(|_| allocate(&sets, &layout)).collect();
         assert_eq!(sets.statistics().pools, 4);
-        // Every other set is freed, and half as many are taken again, over and over.
+        // Repeatedly frees every other set and allocates half as many again.
         let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..200 {
             for _ in 0..4 {

@@ -1,4 +1,4 @@
-//! Drivers with faults, known to the library or not.
+//! Drivers with faults that the library knows or does not know.
 
 use sublet::descriptor::{DescriptorQuirks, SetLayout};
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk};
@@ -9,7 +9,7 @@ fn kit(policy: DescriptorPoolPolicy, faults: DescriptorQuirk, known: DescriptorQ
     Kit::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(known))
 }
 
-/// Sets of two layouts of one kind come and go, so that each takes the other's place.
+/// Allocates and frees sets of two layouts with equal counts, so that each reuses the other's space.
 fn churn(sets: &Sets, layouts: &[SetLayout; 2], rounds: usize) {
     let mut rng = fastrand::Rng::with_seed(7);
     let mut live = Vec::new();
@@ -32,7 +32,7 @@ fn churn(sets: &Sets, layouts: &[SetLayout; 2], rounds: usize) {
 #[test]
 fn a_pool_that_answers_fragmented_is_left_until_it_is_empty_and_another_is_tried() {
     for policy in POLICIES {
-        // The library does not know of the fault, and frees single sets.
+        // The library does not know the fault, so it frees single sets.
         let kit = kit(policy, DescriptorQuirk::FRAGMENTS, DescriptorQuirks::empty());
         let layouts = [kit.uniform(), kit.uniform()];
         let sets = kit.sets_in_pools_of(8);
@@ -52,7 +52,7 @@ fn a_refusal_with_room_seals_the_pool_until_it_is_empty() {
             let second = allocate(&sets, &layout);
             let statistics = sets.statistics();
             assert_eq!((statistics.pools, statistics.sealed_pools, statistics.lost), (2, 1, 4));
-            // Nothing comes from it, not even what is freed there.
+            // The pool provides no more sets, not even freed ones.
             let [one, two, three, four] = first;
             free(&sets, one);
             kit.gpu.reset_calls();
@@ -60,7 +60,7 @@ fn a_refusal_with_room_seals_the_pool_until_it_is_empty() {
             assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 1);
             assert_eq!(sets.statistics().sealed_pools, 1);
             let rest = (0..6).map(|_| allocate(&sets, &layout)).collect::<Vec<_>>();
-            // Empty, it is as new.
+            // Once empty, the pool is usable again.
             for set in [two, three, four] {
                 free(&sets, set);
             }
@@ -91,7 +91,7 @@ fn where_resets_leak_no_pool_is_reset() {
         let layouts = [kit.uniform(), kit.uniform()];
         let sets = kit.sets_in_pools_of(8);
         churn(&sets, &layouts, 100);
-        // A pool that is full of free sets of one layout, and all of it is wanted for another.
+        // A pool is full of free sets of one layout, and another layout needs all of it.
         for turn in 0..20 {
             for set in [(); 8].map(|()| allocate(&sets, &layouts[turn % 2])) {
                 free(&sets, set);
@@ -107,7 +107,7 @@ fn where_resets_forget_the_count_of_sets_a_pool_that_was_reset_gives_as_many_as_
     let kit = kit(
         DescriptorPoolPolicy::CountsSets,
         DescriptorQuirk::SET_COUNT_SURVIVES_RESET,
-        // Both, so that no set is freed by itself and everything depends on resets.
+        // Both quirks, so that no set is freed individually and everything depends on resets.
         DescriptorQuirks::RESET_KEEPS_SET_COUNT | DescriptorQuirks::FRAGMENTS,
     );
     let layouts = [kit.uniform(), kit.uniform()];

@@ -6,7 +6,7 @@ use sublet::retire::Clock;
 
 use crate::common::{Kit, allocate, free};
 
-/// What uses a set: one command buffer, submitted again and again with another set.
+/// A user of sets: one command buffer that is submitted repeatedly with another set.
 struct Work<'a> {
     kit: &'a Kit,
     pipeline_layout: vk::PipelineLayout,
@@ -33,7 +33,7 @@ impl<'a> Work<'a> {
         Self { kit, pipeline_layout, pool, buffer: (buffer, memory) }
     }
 
-    /// Writes the set, which is reported if a submission that is not done uses it.
+    /// Writes the set. The driver reports this if a pending submission uses the set.
     fn write(&self, set: &DescriptorSet) {
         let info = [vk::DescriptorBufferInfo { buffer: self.buffer.0, offset: 0, range: 256 }];
         let write = vk::WriteDescriptorSet::default()
@@ -75,7 +75,7 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
         kit.gpu.hold_submissions(true);
-        // Frames with two sets each; three are in flight, then the first of them is done.
+        // Each frame uses two sets. The oldest of three frames in flight completes.
         for frame in 0..20_u64 {
             let ticket = clock.open(lane);
             for _ in 0..2 {
@@ -87,7 +87,7 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
             }
             clock.submit(ticket, frame + 1).unwrap();
             if frame >= 3 {
-                // The queue runs in order: the oldest two submissions are the oldest frame's.
+                // The queue runs in order, so the oldest two submissions belong to the oldest frame.
                 kit.gpu.hold_submissions(false);
                 kit.gpu.hold_submissions(true);
                 clock.completed(lane, frame + 1);
@@ -106,7 +106,7 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
 
 #[test]
 fn a_set_that_is_freed_too_early_would_be_reported() {
-    // What the test above relies on.
+    // A precondition of the test above.
     let kit = Kit::new();
     let layout = kit.uniform();
     let sets = kit.sets_in_pools_of(1);
@@ -119,7 +119,7 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
     let same = allocate(&sets, &layout);
     work.write(&same);
     free(&sets, same);
-    // Another layout takes its place: the driver is told that the set is free.
+    // Another layout reuses the space, so the driver is called to free the set.
     let other = kit.uniform();
     free(&sets, allocate(&sets, &other));
     kit.gpu.hold_submissions(false);
@@ -149,7 +149,7 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
         clock.end_frame(ticket).unwrap();
     };
     (0..3).for_each(frame);
-    // Two frames in flight from now on.
+    // From here on, two frames are in flight.
     for number in 0..10 {
         frame(number % 2);
     }
@@ -210,7 +210,7 @@ fn sets_that_wait_for_another_clock_are_told_of() {
     assert_eq!(sets.collect(&clock), Ok(0));
 }
 
-/// Dropping is safe, and so it destroys nothing that the device may use.
+/// Dropping is safe, so it destroys nothing that the device may use.
 #[test]
 fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     let kit = Kit::new();
@@ -219,7 +219,7 @@ fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     let pools = || kit.gpu.live().descriptor_pools;
     let clock = Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
-    // One pool with a set that is alive, one with a set that is retired, and one with none.
+    // One pool has a live set, one has a retired set, and one is empty.
     let sets = kit.sets();
     let _alive = allocate(&sets, &layouts[0]);
     unsafe { sets.retire(ticket, allocate(&sets, &layouts[1])) }.unwrap();
@@ -227,7 +227,7 @@ fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     assert_eq!(pools(), 3);
     drop(sets.release());
     assert_eq!(pools(), 2);
-    // Nothing is used: all goes.
+    // No set is in use, so all pools are destroyed.
     let sets = kit.sets();
     let set = allocate(&sets, &layouts[0]);
     unsafe { sets.retire(ticket, set) }.unwrap();

@@ -1,5 +1,5 @@
-//! Many threads at one allocator. The simulated driver does not report two threads in one pool, but a set that two
-//! threads hold, or a lost count, shows.
+//! Many threads use one allocator. The simulated driver does not report concurrent use of a pool, but the test detects
+//! a set that two threads hold, and a lost count.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! The device's limit for descriptors that are updated after they are bound.
+//! The device's limit for update-after-bind descriptors.
 
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};
@@ -60,7 +60,7 @@ fn near_the_limit_pools_are_small_and_idle_ones_make_way() {
             assert_eq!(refused(unsafe { sets.allocate(&large) }.unwrap_err()), (600, 240));
         }
         free(&sets, big);
-        // Another 600 by another layout: the idle pool is in the way.
+        // Another layout needs 600 more, and the idle pool occupies the limit.
         let other = kit.layout_with(
             &[(DescriptorKind::StorageImage, 600)],
             vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
@@ -73,7 +73,7 @@ fn near_the_limit_pools_are_small_and_idle_ones_make_way() {
     }
 }
 
-/// "Descriptor pool creation may fail" past the limit (`VkDescriptorPoolCreateInfo`): Mesa's does not.
+/// "Descriptor pool creation may fail" above the limit (`VkDescriptorPoolCreateInfo`): in Mesa it succeeds.
 #[test]
 fn past_the_limit_the_driver_is_asked() {
     let kit = kit(DescriptorPoolPolicy::NeverRefuses, 1000);
@@ -88,8 +88,8 @@ fn past_the_limit_the_driver_is_asked() {
     live.into_iter().for_each(|set| free(&one, set));
 }
 
-/// wgpu 9078: the bytes of an inline uniform block are no descriptors. With the limit of 1,048,576 of this GPU, 2,048 sets
-/// of two blocks of 256 bytes were all that there were.
+/// wgpu 9078: the bytes of an inline uniform block were counted as descriptors. With this GPU's limit of 1,048,576,
+/// only 2,048 sets of two blocks of 256 bytes were possible.
 #[test]
 fn bytes_of_inline_uniform_blocks_do_not_count() {
     let kit = Kit::of(Gpu::builder(Profile::by_name("intel-arc-a770").unwrap()), None);
@@ -102,7 +102,7 @@ fn bytes_of_inline_uniform_blocks_do_not_count() {
     let live: Vec<_> = (0..4096).map(|_| unsafe { sets.allocate(&blocks) }.unwrap()).collect();
     let used = kit.device.update_after_bind_used();
     assert!((2 * 4096..3 * 4096).contains(&used), "{used}");
-    // SAFETY: they were never used.
+    // SAFETY: the sets were never used.
     live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
     sets.validate();
 }

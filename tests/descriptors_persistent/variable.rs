@@ -1,4 +1,4 @@
-//! Bindings whose count is variable.
+//! Bindings with a variable count.
 
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};

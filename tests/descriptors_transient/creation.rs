@@ -1,4 +1,4 @@
-//! What transient sets are made from.
+//! Creation of transient sets.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -17,7 +17,7 @@ fn vulkan_1_1_or_maintenance1_is_needed() {
     for has in [false, true] {
         let mut info = all.clone();
         info.features.set(DescriptorFeatures::MAINTENANCE1, has);
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let made = TransientSets::new(&device, &TransientSetsCreateInfo::default());
         if has {
@@ -31,7 +31,7 @@ fn vulkan_1_1_or_maintenance1_is_needed() {
 }
 
 fn template(info: &vk::DescriptorPoolCreateInfo<'_>) -> Result<TransientSetsCreateInfo, PoolTemplateError> {
-    // SAFETY: in these tests create-infos are valid, but for what is refused.
+    // SAFETY: in these tests create-infos are valid, except for the rejected values.
     unsafe { TransientSetsCreateInfo::from_create_info(info) }
 }
 
@@ -96,7 +96,7 @@ fn sets_and_sizes_are_not_zero_and_do_not_overflow() {
     assert_eq!(of(1, &[size(descriptor_type, 1)]), error);
     let many = [size(UNIFORM, u32::MAX), size(STORAGE, 1), size(UNIFORM, 1)];
     assert_eq!(of(1, &many), PoolTemplateError::TooMany { descriptor_type: UNIFORM });
-    // As C may have it: a count, and no array.
+    // C programs can pass a count without an array.
     let info = vk::DescriptorPoolCreateInfo { max_sets: 1, pool_size_count: 3, ..Default::default() };
     assert_eq!(template(&info).unwrap_err(), PoolTemplateError::NoSizes);
 
@@ -105,7 +105,7 @@ fn sets_and_sizes_are_not_zero_and_do_not_overflow() {
         let info = TransientSetsCreateInfo { sets_per_pool, max_sets_per_pool, ..Default::default() };
         assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
     }
-    // Numbers out of nowhere: no pool is made.
+    // The numbers are absurd, and no pool is created.
     let most = 1 << 20;
     for min_pools in [usize::MAX, most + 1] {
         let info = TransientSetsCreateInfo { min_pools, ..fixed(4, &[size(UNIFORM, 4)]) };

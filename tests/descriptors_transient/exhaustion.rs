@@ -86,7 +86,7 @@ fn a_set_larger_than_any_pool_gets_one_of_its_own_if_it_may() {
     }
 }
 
-/// The driver says that a pool is full which is not: `calls` times.
+/// The driver reports a full pool `calls` times, although the pool has space.
 fn refuse(rig: &Rig, calls: u64, result: vk::Result) {
     for call in 0..calls {
         rig.gpu.faults().fail_nth("vkAllocateDescriptorSets", call, result);
@@ -164,7 +164,7 @@ fn other_errors_are_passed_on_and_change_nothing() {
         vk::Result::ERROR_UNKNOWN,
     ] {
         let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
-        // From the first pool of all, from the current one, and from the next one.
+        // Resumes from the first pool, from the current one, and from the next one.
         for before in [0, 3, 5] {
             many(&mut sets, &layout, before);
             let statistics = sets.statistics();

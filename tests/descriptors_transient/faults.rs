@@ -1,4 +1,4 @@
-//! Every call that can fail does so in turn. The request fails whole, or is served in another way, and nothing is left
+//! Every fallible call fails in turn. The request fails as a whole or succeeds in another way, and nothing is left
 //! behind.
 
 use std::error::Error;
@@ -20,7 +20,7 @@ const RESULTS: [vk::Result; 6] = [
     vk::Result::ERROR_UNKNOWN,
 ];
 
-/// The driver's own words are at the end of the sources.
+/// Asserts that the driver's result is the last source of the error.
 fn ends_with(error: &(dyn Error + 'static), result: vk::Result) {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -46,7 +46,7 @@ fn pools_for_the_start_are_all_made_or_none() {
     }
 }
 
-/// Three frames of 20 sets out of pools of eight, each reset once; errors are passed on.
+/// Runs three frames of 20 sets with pools of eight, each reset once. Returns the errors.
 fn work(rig: &Rig, sets: &mut TransientSets, layout: &sublet::descriptor::SetLayout) -> Vec<vk::Result> {
     let mut failed = Vec::new();
     for _ in 0..3 {
@@ -92,7 +92,7 @@ fn each_call_fails_in_turn_and_everything_goes_on() {
                 );
                 assert!(statistics.pools <= 4, "{statistics:?}");
                 assert!(statistics.refusals <= refused);
-                // What the reset missed is reset by the next collect.
+                // The next `collect` repeats the failed reset.
                 sets.collect(&rig.clock).unwrap();
                 let statistics = sets.statistics();
                 assert_eq!((statistics.live_sets, statistics.free_pools), (0, statistics.pools));

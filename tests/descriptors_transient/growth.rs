@@ -1,11 +1,11 @@
-//! There are as many pools as are needed, and no more.
+//! The allocator creates as many pools as needed, and no more.
 
 use ash::vk;
 use sublet::descriptor::{LargeSets, TransientError, TransientSetsCreateInfo};
 
 use crate::rig::*;
 
-/// Three frames in flight, each with `draws` sets; what `look` sees after each frame.
+/// Runs three frames in flight with `draws` sets each. Returns the results of `look` after each frame.
 fn frames(
     rig: &mut Rig,
     info: &TransientSetsCreateInfo,
@@ -63,7 +63,7 @@ fn shared_pools_become_stable_as_well() {
     };
     let mut pools = Vec::new();
     frames(&mut rig, &info, 1000, |_| 300, |_, statistics| pools.push(statistics.pools_created));
-    // Three frames are 900 sets, and the pools at both ends hold others as well.
+    // Three frames have 900 sets, and the pools at both ends also hold sets of other frames.
     assert_eq!(*pools.last().unwrap(), 5);
     assert_eq!(pools[20], 5);
 }
@@ -100,7 +100,7 @@ fn no_type_runs_out_long_before_the_others() {
         }
         rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
-        // So that pools are always made of what is known.
+        // Ensures that pools are always created with known sizes.
         sets.trim();
     }
     let after = sets.statistics();
@@ -201,7 +201,7 @@ fn pools_have_names_with_a_number() {
     let set = allocate(&mut sets, &layout).unwrap();
     rig.gpu.hold_submissions(true);
     rig.submit(&layout, &[set]);
-    // A mistake, to see the name in what the driver says: the last one that was made is taken first.
+    // Provokes a validation message that contains the name. The newest pool is used first.
     drop(sets);
     let messages = rig.gpu.take_messages();
     assert!(messages.iter().any(|message| message.text.contains("transient sets 2")), "{messages:?}");

@@ -1,4 +1,4 @@
-//! Layouts of all kinds: what each takes from a pool, and from which.
+//! Layouts of all kinds: the space that each uses, and the pools that it needs.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -13,7 +13,7 @@ use crate::rig::*;
 type LayoutFlags = vk::DescriptorSetLayoutCreateFlags;
 const INLINE: vk::DescriptorType = vk::DescriptorType::INLINE_UNIFORM_BLOCK;
 
-/// A last binding of at most so many images.
+/// A layout whose last binding has a variable count of at most `most` images.
 fn variable_layout(rig: &mut Rig, most: u32) -> SetLayout {
     let bindings = bindings(&[(UNIFORM, 1), (IMAGE, most)]);
     let flags = [vk::DescriptorBindingFlags::empty(), vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT];
@@ -65,18 +65,18 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
             ..Default::default()
         };
         let mut sets = rig.sets(&info);
-        // Bytes end first,
+        // The bytes run out first,
         many(&mut sets, &layout, 6);
         assert_eq!(sets.statistics().free_pools, 0);
         rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
-        // and here bindings do.
+        // and here the bindings do.
         many(&mut sets, &small, 20);
         assert_eq!(sets.statistics().free_pools, 1);
         allocate(&mut sets, &small).unwrap();
         assert_eq!(sets.statistics().free_pools, 0);
         drop(sets);
-        // Learned from the layouts alone.
+        // Here the pool sizes are learned from the layouts alone.
         let mut sets = rig.sets(&TransientSetsCreateInfo::default());
         for at in 0..300 {
             allocate(&mut sets, if at % 3 == 0 { &layout } else { &small }).unwrap();
@@ -109,7 +109,7 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     rig.drop_recording(&mut sets);
     assert_eq!(sets.collect(&rig.clock), Ok(2));
     drop(sets);
-    // All pools for update after bind: then one will do for both.
+    // If all pools have `UPDATE_AFTER_BIND`, one pool serves both layouts.
     let info = TransientSetsCreateInfo {
         flags: vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
         ..Default::default()
@@ -120,8 +120,8 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     assert_eq!(sets.statistics().pools, 1);
 }
 
-/// The driver decides: a limit of 100 descriptors is kept while that can be, and past it one driver refuses and another
-/// does not.
+/// The pools stay within a limit of 100 descriptors as long as possible. Above it the driver is called, and one driver
+/// refuses while another does not.
 #[test]
 fn the_devices_limit_for_update_after_bind_is_kept_until_the_driver_is_asked() {
     let limits = sublet::sim::profiles::DescriptorLimits {
@@ -166,7 +166,7 @@ fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
     ] {
         let bindings = bindings(&[(UNIFORM, 1)]);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
-        // SAFETY: the create-info is valid, and the layout only looked at.
+        // SAFETY: the create-info is valid, and the layout is only inspected.
         let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
         let mut sets = rig.sets(&TransientSetsCreateInfo::default());
         let calls = rig.gpu.call_counts();
@@ -184,11 +184,11 @@ fn types_of_features_that_are_not_enabled_are_refused() {
     ] {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
         info.features.remove(feature);
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let bindings = bindings(&[(kind, 16)]);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the create-info is valid, and the layout only looked at.
+        // SAFETY: the create-info is valid, and the layout is only inspected.
         let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
         let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
         let source = CreateDescriptorPoolError::Unsupported { missing: feature };
@@ -196,7 +196,7 @@ fn types_of_features_that_are_not_enabled_are_refused() {
     }
 }
 
-/// A binding of mutable descriptors.
+/// Creates a layout with a binding of mutable descriptors.
 fn mutable_layout(rig: &mut Rig, count: u32, types: &[vk::DescriptorType]) -> SetLayout {
     let bindings = bindings(&[(vk::DescriptorType::MUTABLE_EXT, count)]);
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(types)];

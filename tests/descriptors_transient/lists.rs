@@ -1,4 +1,4 @@
-//! The lists of mutable types, as they reach the driver: the test stands between it and the library.
+//! The type lists of mutable descriptors, intercepted between the library and the driver.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char};
@@ -13,36 +13,36 @@ use sublet::sim::{Gpu, profiles::Profile};
 
 use crate::rig::{IMAGE, STORAGE, UNIFORM};
 
-/// The type of each size of a pool, and its list.
+/// The type of each pool size, and its list.
 type Lists = Vec<(vk::DescriptorType, Vec<vk::DescriptorType>)>;
 
 thread_local! {
-    /// The pools of this thread's test.
+    /// The pools of the test on this thread.
     static POOLS: RefCell<Vec<Lists>> = const { RefCell::new(Vec::new()) };
 }
 
 static REAL: OnceLock<vk::PFN_vkGetDeviceProcAddr> = OnceLock::new();
 
 unsafe extern "system" fn lookup(device: vk::Device, name: *const c_char) -> vk::PFN_vkVoidFunction {
-    // SAFETY: a name ends with a zero.
+    // SAFETY: a name ends with a zero byte.
     if unsafe { CStr::from_ptr(name) } == c"vkCreateDescriptorPool" {
         let create: vk::PFN_vkCreateDescriptorPool = create;
-        // SAFETY: the caller knows the function's type by its name.
+        // SAFETY: the caller calls the function of this name with this type.
         return Some(unsafe {
             std::mem::transmute::<vk::PFN_vkCreateDescriptorPool, unsafe extern "system" fn()>(create)
         });
     }
     let real = *REAL.get().unwrap();
-    // SAFETY: as this function was called.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { real(device, name) }
 }
 
 /// # Safety
-/// There are as many.
+/// `first` points to `count` elements.
 unsafe fn listed<'a, V>(first: *const V, count: u32) -> &'a [V] {
     match usize::try_from(count).unwrap() {
         0 => &[],
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller ensures it.
         count => unsafe { std::slice::from_raw_parts(first, count) },
     }
 }
@@ -55,20 +55,20 @@ unsafe extern "system" fn create(
 ) -> vk::Result {
     // SAFETY: the create-info is valid.
     let asked = unsafe { &*info };
-    // SAFETY: as above: there are as many sizes.
+    // SAFETY: as above, and the array has this length.
     let sizes = unsafe { listed(asked.p_pool_sizes, asked.pool_size_count) };
     let mut lists: Lists = sizes.iter().map(|size| (size.ty, Vec::new())).collect();
     let mut next = asked.p_next.cast::<vk::BaseInStructure<'_>>();
-    // SAFETY: a chain is of such structures.
+    // SAFETY: a chain consists of such structures.
     while let Some(structure) = unsafe { next.as_ref() } {
         if structure.s_type == vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT {
-            // SAFETY: the type says so.
+            // SAFETY: the structure has this type.
             let mutable = unsafe { &*next.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>() };
             let count = mutable.mutable_descriptor_type_list_count;
-            // SAFETY: there are as many lists.
+            // SAFETY: the array has this length.
             let of_sizes = unsafe { listed(mutable.p_mutable_descriptor_type_lists, count) };
             for ((_, types), list) in lists.iter_mut().zip(of_sizes) {
-                // SAFETY: there are as many types.
+                // SAFETY: the array has this length.
                 *types = unsafe { listed(list.p_descriptor_types, list.descriptor_type_count) }.to_vec();
             }
         }
@@ -76,12 +76,12 @@ unsafe extern "system" fn create(
     }
     POOLS.with_borrow_mut(|pools| pools.push(lists));
     let lookup = *REAL.get().unwrap();
-    // SAFETY: the name ends with a zero, and the device is live.
+    // SAFETY: the name ends with a zero byte, and the device is live.
     let real = unsafe { lookup(device, c"vkCreateDescriptorPool".as_ptr()) }.unwrap();
-    // SAFETY: that is the type of the function of this name.
+    // SAFETY: the function of this name has this type.
     let real =
         unsafe { std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkCreateDescriptorPool>(real) };
-    // SAFETY: as this function was called.
+    // SAFETY: the caller upholds the same requirements.
     unsafe { real(device, info, callbacks, pool) }
 }
 
@@ -93,7 +93,7 @@ fn device(gpu: &Gpu) -> DescriptorDevice {
     let mut info = DescriptorDeviceCreateInfo::for_gpu(gpu);
     REAL.get_or_init(|| info.functions.get_device_proc_addr.unwrap());
     info.functions.get_device_proc_addr = Some(lookup);
-    // SAFETY: instance and device outlive what is made from the value.
+    // SAFETY: instance and device outlive the objects created from the value.
     unsafe { DescriptorDevice::new(&info) }.unwrap()
 }
 
@@ -122,7 +122,7 @@ fn pools_of_transient_sets_name_the_types_that_the_program_has_named() {
             assert_eq!(list, expected, "{kind:?}");
         }
         assert!(made[0].len() == 3 && made[0].iter().any(|(kind, _)| *kind == mutable));
-        // SAFETY: nothing was ever submitted.
+        // SAFETY: nothing was submitted.
         unsafe { sets.destroy() };
     }
 }
@@ -138,6 +138,6 @@ fn the_pool_of_a_heap_of_one_array_names_what_its_slots_may_hold() {
     let [(kind, list)] = made[0].as_slice() else { panic!("{made:?}") };
     assert_eq!((made.len(), *kind), (1, vk::DescriptorType::MUTABLE_EXT));
     assert!(list.len() > 2 && list.contains(&IMAGE) && list.contains(&STORAGE), "{list:?}");
-    // SAFETY: nothing was ever submitted.
+    // SAFETY: nothing was submitted.
     unsafe { store.destroy() };
 }

@@ -1,5 +1,5 @@
-//! Transient descriptor sets as a program uses them, on simulated drivers that end pools in all the ways that real ones
-//! do.
+//! Transient descriptor sets through the public API, on simulated drivers that report full pools in all the ways of
+//! real ones.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
 mod creation;

@@ -1,11 +1,11 @@
-//! Faults of drivers, known to the library and unknown.
+//! Driver faults that the library knows or does not know.
 
 use sublet::descriptor::{DescriptorQuirks, TransientSets};
 use sublet::sim::DescriptorQuirk;
 
 use crate::rig::*;
 
-/// Frames of 20 sets out of pools of eight, and what was used at the end.
+/// Runs frames of 20 sets with pools of eight. Returns the sets for inspection.
 fn work(rig: &mut Rig, frames: u32) -> Held<TransientSets> {
     let layout = rig.layout(&[(UNIFORM, 1)]);
     let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));

@@ -1,4 +1,5 @@
-//! Random recordings on three lanes, submitted and finished in random order, on drivers of all kinds and with failures.
+//! Random recordings on three timelines, submitted and completed in random order, on all kinds of drivers and with
+//! failures.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use sublet::retire::Ticket;
 
 use crate::rig::*;
 
-/// The layout's place in the list, and the set.
+/// The index of the layout, and the set.
 type Used = (usize, vk::DescriptorSet);
 
 #[test]
@@ -30,10 +31,10 @@ fn sets_live_as_long_as_their_recordings() {
             if random.bool() { learned } else { TransientSetsCreateInfo { share_pools, ..fixed(8, &sizes) } };
         let mut sets = rig.sets(&info);
         rig.gpu.hold_submissions(true);
-        // By layout: what was allocated since the last flush, and what each open recording uses.
+        // The sets allocated since the last flush, and those that each open recording uses.
         let mut recorded: Vec<Used> = Vec::new();
         let mut open: Vec<(Ticket, Vec<Used>)> = Vec::new();
-        // Sets that the device may still use, by the value that ends their recording.
+        // The number of sets that the device may still use, by the timeline value that ends their recording.
         let mut in_flight: BTreeMap<u64, usize> = BTreeMap::new();
         let mut value = 0;
         for _ in 0..600 {

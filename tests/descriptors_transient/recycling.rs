@@ -1,4 +1,4 @@
-//! Pools are reset when the device is done with them, not earlier, and with one call each.
+//! Pools are reset once the device is done with them, not earlier, and with one call each.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn the_simulator_would_see_it() {
     rig.submit(&layout, &[set]);
     let ticket = rig.open();
     sets.flush(ticket).unwrap();
-    // What the program must not do: the work is not done.
+    // A misuse by the program: it discards the ticket although the work is not done.
     rig.discard(ticket);
     sets.collect(&rig.clock).unwrap_err();
     let messages = rig.gpu.take_messages();
@@ -81,7 +81,7 @@ fn the_pool_that_came_back_last_is_used_first() {
         sets.collect(&rig.clock).unwrap();
     }
     assert_eq!(resets(&rig), 4);
-    // A frame of one pool at a time goes on with the same one: the others stay idle, and can be trimmed.
+    // One frame at a time reuses the same pool. The others stay idle and can be trimmed.
     for _ in 0..20 {
         let ticket = rig.open();
         allocate(&mut sets, &layout).unwrap();
@@ -109,14 +109,14 @@ fn recordings_may_be_submitted_in_another_order_than_they_were_recorded() {
         rig.clock.completed(rig.lane, 1);
         let collected = sets.collect(&rig.clock).unwrap();
         assert_eq!(collected, usize::from(!share_pools), "the pool of the second alone");
-        // The first one is still being recorded.
+        // The first recording is still open.
         rig.submit(&layout, &[of_first]);
         rig.clock.submit(first, 2).unwrap();
         assert_eq!(sets.collect(&rig.clock), Ok(0));
         rig.gpu.run_pending();
         rig.clock.completed(rig.lane, 2);
         sets.collect(&rig.clock).unwrap();
-        // Where pools are shared, the one that is used next is still open.
+        // With shared pools, the next pool is still open.
         sets.trim();
         sets.collect(&rig.clock).unwrap();
         assert_eq!(sets.statistics().live_sets, 0);
@@ -169,7 +169,7 @@ fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
     };
     (0..9).for_each(|at| frame(&mut sets, at % 3));
     let pools = sets.statistics().pools;
-    // Slot 2 never comes again.
+    // Slot 2 is never used again.
     (0..100).for_each(|at| frame(&mut sets, at % 2));
     let statistics = sets.statistics();
     assert_eq!(statistics.pools, pools);
@@ -184,7 +184,7 @@ fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
     let set = allocate(&mut sets, &layout).unwrap();
     rig.submit(&layout, &[set]);
     sets.flush(ticket).unwrap();
-    // The frame was neither ended nor discarded, as after an early return; its slot comes again.
+    // The frame was neither ended nor discarded, as after an early return, and its slot is reused.
     let again = rig.clock.begin_frame(rig.lane, 0);
     assert_eq!(sets.collect(&rig.clock), Ok(0));
     rig.gpu.assert_silent();
@@ -209,7 +209,7 @@ fn after_the_last_frame_idle_and_collect_leave_everything_free() {
     sets.collect(&rig.clock).unwrap();
     let statistics = sets.statistics();
     assert_eq!((statistics.waiting_pools, statistics.free_pools), (0, statistics.pools));
-    // So that even without `destroy` nothing is left.
+    // Ensures that nothing is left even without `destroy`.
     drop(sets.release());
 }
 
@@ -230,13 +230,13 @@ fn tickets_of_two_clocks_are_refused_or_told_of() {
     allocate(&mut sets, &layout).unwrap();
     let own = rig.open();
     sets.flush(own).unwrap();
-    // There is nothing to flush, and so nothing to refuse.
+    // Without sets to flush, the foreign ticket is accepted.
     sets.flush(foreign).unwrap();
     allocate(&mut sets, &layout).unwrap();
     let mixed = sublet::retire::MixedClocks { ticket: foreign, waiting: own };
     assert_eq!(sets.flush(foreign), Err(mixed));
     sets.flush(own).unwrap();
-    // A clock that knows nothing of it.
+    // Another clock, which does not know the ticket.
     let error = sets.collect(&another).unwrap_err();
     assert_eq!((error.collected, error.left, error.source), (0, 0, None));
     assert_eq!(error.other_clock.map(|other| (other.ticket, other.collected)), Some((own, 0)));

@@ -1,4 +1,4 @@
-//! A simulated GPU, layouts, and commands that use sets.
+//! Fixture: a simulated GPU, layouts, and commands that use sets.
 
 use ash::vk;
 use sublet::descriptor::{
@@ -45,7 +45,7 @@ impl Rig {
         Self::with(|builder| builder.descriptor_pools(policy))
     }
 
-    /// A driver with a fault, which the library is told of or not.
+    /// Creates a driver with a fault. `known` is the quirk that the library is told about.
     pub(crate) fn with_quirk(fault: DescriptorQuirk, known: DescriptorQuirks) -> Held<Self> {
         let change = |builder: GpuBuilder| {
             builder.descriptor_quirks(fault).descriptor_pools(DescriptorPoolPolicy::Strict)
@@ -60,7 +60,7 @@ impl Rig {
     fn build(change: impl FnOnce(GpuBuilder) -> GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
         let gpu = change(Gpu::builder(Profile::by_name("nvidia-h200").unwrap())).build();
         let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
-        // SAFETY: instance and device outlive what is made from the value.
+        // SAFETY: instance and device outlive the objects created from the value.
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
@@ -74,7 +74,7 @@ impl Rig {
         hold(TransientSets::new(&self.device, info).unwrap())
     }
 
-    /// A layout with so many descriptors of these types.
+    /// Creates a layout with these types and counts.
     pub(crate) fn layout(&mut self, kinds: &[(vk::DescriptorType, u32)]) -> SetLayout {
         self.layout_with(kinds, vk::DescriptorSetLayoutCreateFlags::empty())
     }
@@ -92,11 +92,11 @@ impl Rig {
         // SAFETY: the create-info is valid.
         let handle = unsafe { self.gpu.device().create_descriptor_set_layout(info, None) }.unwrap();
         self.layouts.push(handle);
-        // SAFETY: the layout was made from it.
+        // SAFETY: the layout was created from this create-info.
         unsafe { SetLayout::new(handle, info) }.unwrap()
     }
 
-    /// Submits commands that bind the sets. They are in flight while submissions are held.
+    /// Submits commands that bind the sets. They stay in flight while submissions are held.
     pub(crate) fn submit(&mut self, layout: &SetLayout, sets: &[vk::DescriptorSet]) {
         let device = self.gpu.device();
         let layouts = [layout.handle()];
@@ -112,7 +112,7 @@ impl Rig {
         unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
         for &set in sets {
             let point = vk::PipelineBindPoint::COMPUTE;
-            // SAFETY: the set is live and of that layout.
+            // SAFETY: the set is live and has this layout.
             unsafe {
                 device.cmd_bind_descriptor_sets(commands[0], point, pipeline_layout, 0, &[set], &[]);
             };
@@ -120,11 +120,11 @@ impl Rig {
         // SAFETY: it is being recorded.
         unsafe { device.end_command_buffer(commands[0]) }.unwrap();
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: what the commands use is live.
+        // SAFETY: the objects that the commands use are live.
         unsafe { device.queue_submit(self.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
 
-    /// A ticket that is done when `done` is called with it.
+    /// Opens a ticket, which is done once `discard` is called with it.
     pub(crate) fn open(&self) -> Ticket {
         self.clock.open(self.lane)
     }
@@ -133,14 +133,14 @@ impl Rig {
         self.clock.discard(ticket).unwrap();
     }
 
-    /// Ends a recording that uses what was allocated, and is never submitted.
+    /// Ends a recording that uses the allocated sets and is never submitted.
     pub(crate) fn drop_recording(&self, sets: &mut TransientSets) {
         let ticket = self.open();
         sets.flush(ticket).unwrap();
         self.discard(ticket);
     }
 
-    /// Pools that the device has.
+    /// Returns the number of live descriptor pools.
     pub(crate) fn live_pools(&self) -> u64 {
         self.gpu.live().descriptor_pools
     }
@@ -170,7 +170,7 @@ impl End for Rig {
     }
 }
 
-/// A layout of one uniform buffer, and what its sets come from.
+/// Returns a layout of one uniform buffer, and an allocator for its sets.
 pub(crate) fn uniform(
     mut rig: Held<Rig>,
     info: &TransientSetsCreateInfo,
@@ -191,7 +191,7 @@ pub(crate) fn bindings(kinds: &[(vk::DescriptorType, u32)]) -> Vec<vk::Descripto
     (0..).zip(kinds).map(binding).collect()
 }
 
-/// Allocates; in these tests the layouts are live, and sets are used by what is flushed next.
+/// Allocates a set. In these tests the layouts are live, and the next flush covers the set.
 pub(crate) fn allocate(
     sets: &mut TransientSets,
     layout: &SetLayout,
@@ -200,7 +200,7 @@ pub(crate) fn allocate(
     unsafe { sets.allocate(layout) }
 }
 
-/// So many sets.
+/// Allocates `count` sets.
 pub(crate) fn many(sets: &mut TransientSets, layout: &SetLayout, count: u32) {
     for _ in 0..count {
         allocate(sets, layout).unwrap();
