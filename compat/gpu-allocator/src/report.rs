@@ -1,4 +1,4 @@
-//! What is allocated, as a list.
+//! A list of the live allocations.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,23 +10,23 @@ pub struct AllocationReport {
     pub name: String,
     /// Bytes from the start of its block.
     pub offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
 /// One block of memory.
 #[derive(Clone)]
 pub struct MemoryBlockReport {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Which of [`AllocatorReport::allocations`] are in it.
+    /// Its range of [`AllocatorReport::allocations`].
     pub allocations: Range<usize>,
 }
 
-/// Everything that is allocated.
+/// All blocks and allocations.
 #[derive(Clone)]
 pub struct AllocatorReport {
-    /// By block.
+    /// The allocations, ordered by block.
     pub allocations: Vec<AllocationReport>,
     /// The blocks.
     pub blocks: Vec<MemoryBlockReport>,
@@ -43,7 +43,7 @@ impl fmt::Debug for AllocationReport {
     }
 }
 
-/// The largest allocations first; a precision (`{:.10?}`) says how many.
+/// Prints the largest allocations first. A precision such as `{:.10?}` limits their number.
 impl fmt::Debug for AllocatorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut largest: Vec<&AllocationReport> = self.allocations.iter().collect();
@@ -71,10 +71,10 @@ impl fmt::Display for Bytes {
             amount /= 1024;
             unit += 1;
         }
-        // In parts of 1,024. What is less than one of the unit before is cut off, as in the original.
+        // In units of 1/1024. The part below one of the previous unit is cut off, as in the original.
         let parts = before.map_or(u128::from(amount) * 1024, u128::from);
         let (hundredths, rest) = (parts * 100 / 1024, parts * 100 % 1024);
-        // The nearest; of two that are as near the even one, which is how a `f64` is printed.
+        // Rounds to nearest, ties to even, as the formatting of `f64` does.
         let up = rest > 512 || rest == 512 && hundredths % 2 == 1;
         let hundredths = hundredths + u128::from(up);
         write!(f, "{}.{:02} {}", hundredths / 100, hundredths % 100, UNITS[unit])

@@ -1,35 +1,35 @@
-//! What can go wrong. Programs match on it without a wildcard, so that it has exactly these variants.
+//! Errors. Programs match on them without a wildcard, so the enum has exactly these variants.
 
 use thiserror::Error;
 
-/// Why an allocator did not do what it was asked.
+/// An error of an allocator.
 #[derive(Error, Debug)]
 pub enum AllocationError {
-    /// No memory is left where it was asked for.
+    /// The heap has no memory left.
     #[error("Out of memory")]
     OutOfMemory,
-    /// The driver did not map memory.
+    /// The driver failed to map memory.
     #[error("Failed to map memory: {0}")]
     FailedToMap(String),
-    /// No memory type is allowed and has what the location needs.
+    /// No allowed memory type has the properties that the location requires.
     #[error("No compatible memory type available")]
     NoCompatibleMemoryTypeFound,
-    /// A size of zero, or an alignment that is no power of two.
+    /// The size is zero, or the alignment is not a power of two.
     #[error("Invalid AllocationCreateDesc")]
     InvalidAllocationCreateDesc,
-    /// What is wrong with it.
+    /// The create-info is invalid. Holds the reason.
     #[error("Invalid AllocatorCreateDesc {0}")]
     InvalidAllocatorCreateDesc(String),
-    /// Everything else, in words.
+    /// Any other error. Holds the reason.
     #[error("Internal error: {0}")]
     Internal(String),
-    /// Never given: it belongs to Direct3D 12.
+    /// Never returned: it belongs to Direct3D 12.
     #[error("Initial `BARRIER_LAYOUT` needs at least `Device10`")]
     BarrierLayoutNeedsDevice10,
-    /// Never given: it belongs to Direct3D 12.
+    /// Never returned: it belongs to Direct3D 12.
     #[error("Castable formats require enhanced barriers")]
     CastableFormatsRequiresEnhancedBarriers,
-    /// Never given: it belongs to Direct3D 12.
+    /// Never returned: it belongs to Direct3D 12.
     #[error("Castable formats require at least `Device12`")]
     CastableFormatsRequiresAtLeastDevice12,
 }

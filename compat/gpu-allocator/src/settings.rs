@@ -1,11 +1,11 @@
-//! What a program chooses.
+//! Settings of an allocator and of allocations.
 
 /// The users of the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryLocation {
     /// Anywhere: the first memory type that is allowed.
     Unknown,
-    /// The device alone.
+    /// The device only.
     GpuOnly,
     /// Written by the host and read by the device.
     CpuToGpu,
@@ -13,22 +13,22 @@ pub enum MemoryLocation {
     GpuToCpu,
 }
 
-/// Help in finding faults.
+/// Debug settings.
 #[non_exhaustive]
 #[derive(Copy, Clone, Debug)]
 pub struct AllocatorDebugSettings {
-    /// Heaps and memory types are logged when the allocator is made.
+    /// Logs heaps and memory types when the allocator is created.
     pub log_memory_information: bool,
-    /// What is still allocated when the allocator goes is logged as a warning.
+    /// Logs live allocations as warnings when the allocator is dropped.
     pub log_leaks_on_shutdown: bool,
-    /// A backtrace is kept with every allocation.
+    /// Stores a backtrace with every allocation.
     #[cfg(feature = "std")]
     pub store_stack_traces: bool,
-    /// Every allocation is logged.
+    /// Logs every allocation.
     pub log_allocations: bool,
-    /// Every free is logged.
+    /// Logs every free.
     pub log_frees: bool,
-    /// Allocations and frees are logged with a backtrace.
+    /// Adds a backtrace to each logged allocation and free.
     #[cfg(feature = "std")]
     pub log_stack_traces: bool,
 }
@@ -52,9 +52,8 @@ const MIB: u64 = 1024 * 1024;
 const STEP: u64 = 4 * MIB;
 const LARGEST: u64 = 256 * MIB;
 
-/// How large blocks are, in bytes: between 4 and 256 MiB, in steps of 4 MiB. The first block of a memory type has the
-/// smallest size, and each further one twice as much, up to the largest. Those for the host are of memory types that
-/// the host sees.
+/// Block sizes in bytes: between 4 and 256 MiB, in steps of 4 MiB. The first block of a memory type has the smallest
+/// size. Each further block doubles it, up to the largest. The host sizes apply to host-visible memory types.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationSizes {
     min_device_memblock_size: u64,
@@ -64,7 +63,7 @@ pub struct AllocationSizes {
 }
 
 impl AllocationSizes {
-    /// Sizes of blocks for the device and for the host.
+    /// Creates settings with equal smallest and largest sizes for the device and for the host.
     #[must_use]
     pub fn new(device_memblock_size: u64, host_memblock_size: u64) -> Self {
         let device = adjusted(device_memblock_size, "Device");
@@ -77,21 +76,21 @@ impl AllocationSizes {
         }
     }
 
-    /// Blocks for the device may grow to this size.
+    /// Sets the largest size of device blocks.
     #[must_use]
     pub fn with_max_device_memblock_size(mut self, size: u64) -> Self {
         self.max_device_memblock_size = adjusted(size, "Device").max(self.min_device_memblock_size);
         self
     }
 
-    /// Blocks for the host may grow to this size.
+    /// Sets the largest size of host blocks.
     #[must_use]
     pub fn with_max_host_memblock_size(mut self, size: u64) -> Self {
         self.max_host_memblock_size = adjusted(size, "Host").max(self.min_host_memblock_size);
         self
     }
 
-    /// The smallest and the largest size of blocks that the host sees, or does not see.
+    /// Returns the smallest and the largest size for memory that is host-visible or not.
     #[cfg(feature = "vulkan")]
     pub(crate) fn range(&self, is_host: bool) -> (u64, u64) {
         if is_host {
@@ -108,7 +107,7 @@ impl Default for AllocationSizes {
     }
 }
 
-/// The size in the allowed range, rounded up to whole steps.
+/// Returns the size rounded up to a multiple of the step, in the allowed range.
 fn adjusted(size: u64, kind: &str) -> u64 {
     let clamped = size.clamp(STEP, LARGEST);
     let rounded = clamped.next_multiple_of(STEP);

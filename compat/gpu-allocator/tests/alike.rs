@@ -1,4 +1,4 @@
-//! What a program can print, match on and filter by is the original's: errors, lines of the log, `{:?}`.
+//! Visible output equals the original's: errors, log lines, `{:?}`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use sublet::trace::Trace;
 
 const MIB: u64 = 1 << 20;
 
-/// The same code with the original and with the stand-in.
+/// Compiles the same code with the original and with the stand-in.
 macro_rules! program {
     ($name:ident, $krate:ident) => {
         mod $name {
@@ -26,7 +26,7 @@ macro_rules! program {
                     physical_device: gpu.physical_device(),
                     debug_settings,
                     buffer_device_address: false,
-                    // Rounded up, which is logged.
+                    // This size is rounded up, which is logged.
                     allocation_sizes: AllocationSizes::new(4 * MIB, 4 * MIB - 1),
                 })
                 .unwrap()
@@ -42,7 +42,7 @@ macro_rules! program {
                 }
             }
 
-            /// What becomes of requests of all sizes and locations.
+            /// Returns the results of requests of all sizes and locations.
             pub(crate) fn answers(gpu: &Gpu) -> Vec<String> {
                 let mut allocator = allocator(gpu, AllocatorDebugSettings::default());
                 let mut answers = Vec::new();
@@ -54,7 +54,7 @@ macro_rules! program {
                     MemoryLocation::GpuToCpu,
                 ] {
                     for size in [4096, 9 * MIB, 10 * MIB, 1 << 60] {
-                        // More than the heap has: the original does not ask the driver, but for this location.
+                        // The request exceeds the heap. The original calls the driver only for this location.
                         if size == 1 << 60 && location == MemoryLocation::CpuToGpu {
                             continue;
                         }
@@ -70,7 +70,7 @@ macro_rules! program {
                 answers
             }
 
-            /// Everything that is logged, and what is printed.
+            /// Returns all log lines and printed values.
             pub(crate) fn printed(gpu: &Gpu) -> Vec<String> {
                 let mut settings = AllocatorDebugSettings::default();
                 settings.log_memory_information = true;
@@ -141,7 +141,7 @@ fn more_memory_objects_than_the_device_allows_are_the_same_error() {
     assert_eq!(answers, theirs::answers(&gpu()));
 }
 
-/// What is logged: target, level and text.
+/// Log lines: target, level and text.
 struct Log(Mutex<Vec<String>>);
 
 impl log::Log for Log {
@@ -159,7 +159,7 @@ impl log::Log for Log {
 
 static LOG: Log = Log(Mutex::new(Vec::new()));
 
-/// Without what is another number each time, or that a stand-in has not: handles, addresses, numbers of chunks and of
+/// Removes values that vary between runs or that the stand-in does not have: handles, addresses, numbers of chunks and
 /// blocks.
 fn without_numbers(lines: &[String]) -> Vec<String> {
     let without = |line: &String| {
@@ -199,7 +199,7 @@ fn lines_of_the_log_and_what_is_printed_are_the_same() {
         let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
         let said = without_numbers(&printed(&gpu));
         let mut logged = LOG.0.lock().unwrap().clone();
-        // The original lists what is in a block in the order of a hash table.
+        // The original lists the allocations of a block in hash table order.
         let leaks = logged.iter().position(|line| line.contains("leak detected")).unwrap();
         logged[leaks..].sort();
         assert_eq!(logged.len() - leaks, 3, "{logged:#?}");

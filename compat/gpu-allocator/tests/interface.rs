@@ -1,5 +1,4 @@
-//! The stand-in against the original, on every simulated GPU: the same memory types, and reports that say what is
-//! there.
+//! Compares the stand-in with the original on every simulated GPU: the same memory types, and accurate reports.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Mutex;
@@ -54,7 +53,7 @@ fn quiet() -> AllocatorDebugSettings {
     settings
 }
 
-/// The memory type of what was allocated, or that there is none for it.
+/// Returns the memory type of an allocation's memory.
 fn memory_type(gpu: &Gpu, memory: vk::DeviceMemory) -> u32 {
     gpu.memory_info(memory).unwrap().type_index
 }
@@ -74,7 +73,7 @@ fn every_location_gets_the_memory_type_that_the_original_gives_it() {
         })
         .unwrap();
         let count = profile.types.len();
-        // All types, each one alone, and all but one.
+        // All types, each type alone, and all but one.
         let masks = std::iter::once(!0_u32)
             .chain((0..count).map(|index| 1 << index))
             .chain((0..count).map(|index| !(1 << index)));
@@ -102,7 +101,7 @@ fn every_location_gets_the_memory_type_that_the_original_gives_it() {
                         ours.free(our).unwrap();
                         theirs.free(their).unwrap();
                     }
-                    // A heap that is smaller than one of the original's blocks.
+                    // A heap smaller than one of the original's blocks.
                     (Ok(our), Err(original::AllocationError::OutOfMemory)) => ours.free(our).unwrap(),
                     (Err(our), Err(their)) => assert_eq!(our.to_string(), their.to_string()),
                     (our, their) => panic!("{}: {location:?} in {bits:#x}: {our:?}, {their:?}", profile.name),
@@ -222,7 +221,7 @@ fn dedicated_schemes_name_their_resource() {
     gpu.assert_silent();
 }
 
-/// Keeps what is logged. There is one logger for all tests of a process; the names in the lines tell them apart.
+/// Stores log lines. All tests of a process share one logger; the names in the lines distinguish them.
 struct Log(Mutex<Vec<String>>);
 
 impl log::Log for Log {
@@ -239,7 +238,7 @@ impl log::Log for Log {
 
 static LOG: Log = Log(Mutex::new(Vec::new()));
 
-/// A function of its own also where nothing is built for debuggers.
+/// A separate function, even in optimised builds, so that its name is in the backtrace.
 #[inline(never)]
 fn whose_name_is_in_the_backtrace(allocator: &mut Allocator) -> Allocation {
     let kept = allocator.allocate(&desc("forgotten", 4096, MemoryLocation::GpuOnly)).unwrap();
@@ -271,12 +270,12 @@ fn what_is_forgotten_is_logged_by_name_and_with_where_it_came_from() {
     assert!(log.contains("whose_name_is_in_the_backtrace"), "the backtrace leads to the caller: {log}");
 }
 
-/// As the original does it: an empty block stays only where it is the last one of its memory type.
+/// As in the original, an empty block is kept only if it is the last of its memory type.
 #[test]
 fn no_empty_block_stays_beside_others() {
     for profile in profiles::ALL {
         let gpu = Gpu::new(profile);
-        // Under the default sizes all of it fits into one block, which is the one that stays.
+        // With the default sizes everything fits one block, which would be kept.
         let sizes = AllocationSizes::new(32 << 20, 32 << 20);
         let mut allocator = with_sizes(&gpu, quiet(), sizes);
         let mut held: Vec<_> = (0..48)

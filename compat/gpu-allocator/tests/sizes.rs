@@ -1,4 +1,4 @@
-//! What is reserved, beside the original: under the sizes that wgpu takes, for what vello asked for.
+//! Compares reserved bytes with the original, for wgpu's block sizes and vello's requests.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -10,19 +10,19 @@ use sublet::trace::{Event, Trace};
 
 const MIB: u64 = 1 << 20;
 
-/// What wgpu 30 makes of its two hints: for the device and for the host, the smallest and the largest block.
+/// wgpu 30's sizes for its two hints: smallest and largest block, for the device and for the host.
 const PERFORMANCE: [(u64, u64); 2] = [(128 * MIB, 256 * MIB), (64 * MIB, 128 * MIB)];
 const MEMORY_USAGE: [(u64, u64); 2] = [(8 * MIB, 64 * MIB), (4 * MIB, 32 * MIB)];
 
-/// What was reserved, in bytes.
+/// Reserved bytes.
 #[derive(Debug, PartialEq, Eq)]
 struct Reserved {
     most: u64,
-    /// When everything was freed.
+    /// After everything was freed.
     last: u64,
 }
 
-/// The same code with the original and with the stand-in.
+/// Compiles the same code with the original and with the stand-in.
 macro_rules! player {
     ($name:ident, $krate:ident) => {
         mod $name {
@@ -45,7 +45,7 @@ macro_rules! player {
                 .unwrap()
             }
 
-            /// The trace again, with the requests that the program made of this interface.
+            /// Replays the program's requests to this interface.
             pub(crate) fn replay(trace: &Trace, gpu: &Gpu, sizes: [(u64, u64); 2]) -> Reserved {
                 let mut allocator = allocator(gpu, sizes);
                 let (mut live, mut most) = (BTreeMap::new(), 0);
@@ -85,14 +85,14 @@ macro_rules! player {
                 Reserved { most, last: allocator.capacity() }
             }
 
-            /// Fills blocks of each size, and frees what is in them, beginning at the last; what is reserved after
-            /// each.
+            /// Fills blocks of each size, then frees their contents from the last to the first. Returns the reserved
+            /// bytes after each step.
             pub(crate) fn comes_and_goes(gpu: &Gpu, sizes: [(u64, u64); 2], step: usize) -> Vec<u64> {
                 let mut allocator = allocator(gpu, sizes);
                 let mut reserved = Vec::new();
                 for location in [MemoryLocation::GpuOnly, MemoryLocation::CpuToGpu, MemoryLocation::GpuToCpu]
                 {
-                    // A quarter of the first block, which no two sizes of blocks have a different number of.
+                    // A quarter of the first block. Blocks of any size hold a whole number of these.
                     let size = sizes[1].0.min(sizes[0].0) / 4;
                     let desc = AllocationCreateDesc {
                         name: "",
@@ -120,7 +120,7 @@ macro_rules! player {
 player!(theirs, original);
 player!(ours, gpu_allocator);
 
-/// Sizes that a program may give.
+/// Sizes that a program may set.
 const DEFAULT: [(u64, u64); 2] = [(256 * MIB, 256 * MIB), (64 * MIB, 64 * MIB)];
 
 #[test]
@@ -147,12 +147,11 @@ fn what_programs_on_wgpu_ask_for_reserves_no_more_than_with_the_original() {
     }
 }
 
-/// Both device-local and host-visible memory, in the order in which things are freed that is the worst for those who
-/// keep what became empty first.
+/// Frees device-local and host-visible memory in the worst order for an allocator that keeps the first empty block.
 #[test]
 fn what_stays_when_everything_is_freed_is_what_the_original_keeps() {
     for profile in sublet::sim::profiles::ALL {
-        // The original's blocks have no room in heaps that are smaller than they are.
+        // The original's blocks do not fit heaps smaller than one block.
         if profile.heaps.iter().any(|heap| heap.size <= 1 << 30) {
             continue;
         }

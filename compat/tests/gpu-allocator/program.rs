@@ -1,8 +1,8 @@
-//! A program of gpu-allocator's: compiled with the original and with the stand-in, without an edit, it prints what it
-//! got. What the two print is compared by `.ci/compat`; `differences.txt` says what may differ.
+//! A gpu-allocator program that prints its results. It compiles unchanged with the original and with the stand-in.
+//! `.ci/compat` compares the outputs; `differences.txt` lists the allowed differences.
 //!
-//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the
-//! argument `vulkan` the system's own.
+//! Each line is `device/step: result`. The devices are the simulated ones, and with the argument `vulkan` the system's
+//! own.
 
 use ash::vk;
 use gpu_allocator::vulkan::{
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const LOCATIONS: [MemoryLocation; 4] =
     [MemoryLocation::Unknown, MemoryLocation::GpuOnly, MemoryLocation::CpuToGpu, MemoryLocation::GpuToCpu];
 
-/// A device that the program works on, however it came by it.
+/// A device for the program, simulated or real.
 struct Device<'a> {
     name: &'a str,
     instance: &'a ash::Instance,
@@ -78,7 +78,7 @@ fn all(device: &Device<'_>) {
     errors(device);
 }
 
-/// Small blocks, which fit every heap.
+/// Returns small block sizes, which fit every heap.
 fn small() -> AllocationSizes {
     AllocationSizes::new(4 * MIB, 4 * MIB)
 }

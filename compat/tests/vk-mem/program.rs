@@ -1,8 +1,8 @@
-//! A program of vk-mem's: compiled with the original and with the stand-in, without an edit, it prints what it got.
-//! What the two print is compared by `.ci/compat`; `differences.txt` says what may differ.
+//! A vk-mem program that prints its results. It compiles unchanged with the original and with the stand-in.
+//! `.ci/compat` compares the outputs; `differences.txt` lists the allowed differences.
 //!
-//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the
-//! argument `vulkan` the system's own.
+//! Each line is `device/step: result`. The devices are the simulated ones, and with the argument `vulkan` the system's
+//! own.
 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use vk_mem::{
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A device that the program works on, however it came by it.
+/// A device for the program, simulated or real.
 struct Device<'a> {
     name: &'a str,
     instance: &'a ash::Instance,
@@ -118,7 +118,7 @@ fn image_info(side: u32, usage: vk::ImageUsageFlags) -> vk::ImageCreateInfo<'sta
         .usage(usage)
 }
 
-/// What the host can write, also where no resource says what it is for.
+/// Requests host-writable memory. Works without a resource that states its usage.
 fn host_visible() -> AllocationCreateInfo {
     AllocationCreateInfo { required_flags: vk::MemoryPropertyFlags::HOST_VISIBLE, ..Default::default() }
 }
@@ -136,8 +136,8 @@ fn properties(device: &Device<'_>) {
     device.say("device-properties", (known.vendor_id, known.limits.buffer_image_granularity));
 }
 
-/// Whether the functions that find a type for a resource can be called: on an older device the original ends the
-/// program in them.
+/// Returns true if the functions that find a type for a resource can be called. On older devices the original aborts in
+/// them.
 fn can_find(device: &Device<'_>) -> bool {
     device.api_version >= vk::API_VERSION_1_3
 }
@@ -439,7 +439,7 @@ fn linear_pools(device: &Device<'_>) {
         all.extend(made);
     }
     unsafe { allocator.free_memory_pages(&mut all) };
-    // A ring: the oldest go, and the newest begin again at the front.
+    // A ring: frees the oldest, and new allocations wrap around to the start.
     let mut ring = std::collections::VecDeque::new();
     for step in 0..8 {
         let (found, made) = offset(300 * KIB, lower);
@@ -509,7 +509,7 @@ fn budgets(device: &Device<'_>) {
         let figures =
             (figures.blockCount, figures.allocationCount, figures.blockBytes, figures.allocationBytes);
         device.say(&format!("budget-{heap}"), figures);
-        // A real device changes its mind between two programs.
+        // A real device's values may change between two runs.
         if device.name != "vulkan" {
             device.say(&format!("budget-{heap}-usage"), (known.usage, known.budget));
         }

@@ -1,4 +1,4 @@
-//! The host's access, and the binding of resources.
+//! Host access, and binding of resources.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
@@ -10,14 +10,14 @@ use crate::allocation::Allocation;
 use crate::allocator::Allocator;
 use crate::refused::{misused, not_bound, not_mapped};
 
-/// What is to be made visible: an allocation, and bytes of it.
+/// An allocation, and a byte range of it to flush or invalidate.
 type Range<'a> = (&'a sublet::Allocation, vk::DeviceSize, vk::DeviceSize);
 
 impl Allocator {
-    /// Maps an allocation. Mappings are counted: each call wants an [`unmap_memory`](Self::unmap_memory).
+    /// Maps an allocation. Mappings are counted: each call needs an [`unmap_memory`](Self::unmap_memory).
     ///
     /// # Errors
-    /// `ERROR_MEMORY_MAP_FAILED` if the host has no access to it, or what the driver says.
+    /// `ERROR_MEMORY_MAP_FAILED` if the memory is not host-visible, or the driver's error.
     ///
     /// # Safety
     /// The pointer is not used after the allocation is unmapped or freed.
@@ -29,10 +29,10 @@ impl Allocator {
         Ok(pointer)
     }
 
-    /// Ends a mapping.
+    /// Removes one mapping.
     ///
     /// # Safety
-    /// The pointer of the mapping that ends is not used any more.
+    /// The pointer of this mapping is not used any more.
     pub unsafe fn unmap_memory(&self, allocation: &mut Allocation) {
         let Some(left) = allocation.map_count.checked_sub(1) else {
             let _ = misused("the allocation is not mapped");
@@ -50,10 +50,10 @@ impl Allocator {
         }
     }
 
-    /// Makes what the host wrote visible to the device. Nothing is done in memory that does not need it.
+    /// Makes host writes visible to the device. Does nothing for memory that does not need it.
     ///
     /// # Errors
-    /// What the driver says; `ERROR_UNKNOWN` for a range that is not inside the allocation.
+    /// The driver's error; `ERROR_UNKNOWN` for a range that is not inside the allocation.
     pub fn flush_allocation(
         &self,
         allocation: &Allocation,
@@ -63,7 +63,7 @@ impl Allocator {
         self.flush_ranges(self.range(allocation, offset, size)?.as_slice())
     }
 
-    /// Makes what the device wrote visible to the host. Nothing is done in memory that does not need it.
+    /// Makes device writes visible to the host. Does nothing for memory that does not need it.
     ///
     /// # Errors
     /// As for [`flush_allocation`](Self::flush_allocation).
@@ -76,7 +76,7 @@ impl Allocator {
         self.invalidate_ranges(self.range(allocation, offset, size)?.as_slice())
     }
 
-    /// Flushes several, whole or in part, with one call of the driver.
+    /// Flushes several allocations or parts of them with one driver call.
     ///
     /// # Errors
     /// As for [`flush_allocation`](Self::flush_allocation); `ERROR_UNKNOWN` too if a list is shorter than the
@@ -93,7 +93,7 @@ impl Allocator {
         self.flush_ranges(&self.ranges(allocations, offsets, sizes)?)
     }
 
-    /// Invalidates several, whole or in part, with one call of the driver.
+    /// Invalidates several allocations or parts of them with one driver call.
     ///
     /// # Errors
     /// As for [`flush_allocations`](Self::flush_allocations).
@@ -109,7 +109,7 @@ impl Allocator {
         self.invalidate_ranges(&self.ranges(allocations, offsets, sizes)?)
     }
 
-    /// Copies into an allocation, which is mapped for the purpose if need be, and flushes.
+    /// Copies into an allocation and flushes. Maps it temporarily if needed.
     ///
     /// # Errors
     /// As for [`map_memory`](Self::map_memory) and [`flush_allocation`](Self::flush_allocation).
@@ -123,7 +123,7 @@ impl Allocator {
         copied.map_err(|error| not_mapped(&error))
     }
 
-    /// Invalidates, and copies out of an allocation, which is mapped for the purpose if need be.
+    /// Invalidates an allocation and copies out of it. Maps it temporarily if needed.
     ///
     /// # Errors
     /// As for [`map_memory`](Self::map_memory) and [`invalidate_allocation`](Self::invalidate_allocation).
@@ -140,21 +140,21 @@ impl Allocator {
     /// Binds a buffer.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     ///
     /// # Safety
-    /// 1. The buffer is of this device, and nothing is bound to it.
-    /// 2. The allocation is what it requires.
+    /// 1. The buffer belongs to this device, and nothing is bound to it.
+    /// 2. The allocation meets the buffer's requirements.
     pub unsafe fn bind_buffer_memory(&self, allocation: &Allocation, buffer: vk::Buffer) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the buffer is of this device and unbound; 2: the allocation is what it requires.
+        // SAFETY: 1: the buffer belongs to this device and is unbound; 2: the allocation meets its requirements.
         unsafe { self.as_sublet().bind_buffer_memory(inner, 0, buffer) }.map_err(|error| not_bound(&error))
     }
 
-    /// Binds a buffer to a part of an allocation, with a chain.
+    /// Binds a buffer to a part of an allocation, with a `pNext` chain.
     ///
     /// # Errors
-    /// What the driver says; `ERROR_EXTENSION_NOT_PRESENT` for a chain without Vulkan 1.1 or VK_KHR_bind_memory2.
+    /// The driver's error; `ERROR_EXTENSION_NOT_PRESENT` for a chain without Vulkan 1.1 or VK_KHR_bind_memory2.
     ///
     /// # Safety
     /// 1 and 2 of [`bind_buffer_memory`](Self::bind_buffer_memory), and
@@ -167,8 +167,8 @@ impl Allocator {
         next: *const c_void,
     ) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the buffer is of this device and unbound; 2: the allocation is what it requires; 3: the chain is
-        // valid.
+        // SAFETY: 1: the buffer belongs to this device and is unbound; 2: the allocation meets its requirements; 3: the
+        // chain is valid.
         unsafe { self.as_sublet().bind_buffer_memory2(inner, allocation_local_offset, buffer, next) }
             .map_err(|error| not_bound(&error))
     }
@@ -176,18 +176,18 @@ impl Allocator {
     /// Binds an image.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     ///
     /// # Safety
-    /// 1. The image is of this device, and nothing is bound to it.
-    /// 2. The allocation is what it requires.
+    /// 1. The image belongs to this device, and nothing is bound to it.
+    /// 2. The allocation meets the image's requirements.
     pub unsafe fn bind_image_memory(&self, allocation: &Allocation, image: vk::Image) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the image is of this device and unbound; 2: the allocation is what it requires.
+        // SAFETY: 1: the image belongs to this device and is unbound; 2: the allocation meets its requirements.
         unsafe { self.as_sublet().bind_image_memory(inner, 0, image) }.map_err(|error| not_bound(&error))
     }
 
-    /// Binds an image to a part of an allocation, with a chain.
+    /// Binds an image to a part of an allocation, with a `pNext` chain.
     ///
     /// # Errors
     /// As for [`bind_buffer_memory2`](Self::bind_buffer_memory2).
@@ -203,14 +203,14 @@ impl Allocator {
         next: *const c_void,
     ) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: 1: the image is of this device and unbound; 2: the allocation is what it requires; 3: the chain is
-        // valid.
+        // SAFETY: 1: the image belongs to this device and is unbound; 2: the allocation meets its requirements; 3: the
+        // chain is valid.
         unsafe { self.as_sublet().bind_image_memory2(inner, allocation_local_offset, image, next) }
             .map_err(|error| not_bound(&error))
     }
 
-    /// A range to be made visible; `None` if there is nothing to do, whatever the range: the original looks at it only
-    /// where the memory needs that.
+    /// Returns a range to flush or invalidate. `None` if the memory does not need it, for any range: the original
+    /// checks the range only if the memory needs it.
     fn range<'a>(
         &self,
         allocation: &'a Allocation,

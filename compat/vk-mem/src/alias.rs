@@ -9,17 +9,17 @@ use crate::allocator::Allocator;
 use crate::refused::not_created;
 
 impl Allocator {
-    /// Creates a buffer and binds it to memory that is there, `offset` bytes into it. It is destroyed by itself, and
-    /// not with [`destroy_buffer`](Self::destroy_buffer).
+    /// Creates a buffer and binds it to an allocation, `offset` bytes into it. The program destroys the buffer
+    /// directly, without [`destroy_buffer`](Self::destroy_buffer).
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` if the memory is not what the buffer requires, or what the driver says; nothing is
-    /// left behind.
+    /// `ERROR_FEATURE_NOT_PRESENT` if the memory does not meet the buffer's requirements, or the driver's error. The
+    /// buffer is destroyed on failure.
     ///
     /// # Safety
     /// 1. The create-info is valid.
     /// 2. The buffer is destroyed before the memory is freed.
-    /// 3. Uses of what shares the memory are kept apart.
+    /// 3. Uses of resources that share the memory are synchronised.
     pub unsafe fn create_aliasing_buffer(
         &self,
         allocation: &Allocation,
@@ -32,7 +32,7 @@ impl Allocator {
             .map_err(|error| not_created(&error))
     }
 
-    /// The same for an image.
+    /// Same for an image.
     ///
     /// # Errors
     /// As for [`create_aliasing_buffer`](Self::create_aliasing_buffer).

@@ -1,4 +1,4 @@
-//! What an allocator and a pool have in common.
+//! Functions of both allocators and pools.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use ash::prelude::VkResult;
@@ -9,25 +9,26 @@ use crate::allocator::Allocator;
 use crate::info::AllocationCreateInfo;
 use crate::refused::{misused, not_allocated, not_created, not_found};
 
-/// Which pool an [`Alloc`] allocates in, or none.
+/// The pool in which an [`Alloc`] allocates, or none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PoolHandle<'a>(pub(crate) Option<&'a sublet::Pool>);
 
-/// Allocates: an [`Allocator`] where it sees fit, an [`AllocatorPool`](crate::AllocatorPool) in its own blocks.
+/// Allocates memory. An [`Allocator`] chooses its placement. An [`AllocatorPool`](crate::AllocatorPool) allocates in
+/// its own blocks.
 ///
-/// The user data of every create-info is the address of a string, or null, if the flag `USER_DATA_COPY_STRING` is set:
-/// that is part of what each function demands.
+/// Each function requires: if a create-info has the flag `USER_DATA_COPY_STRING`, its user data is null or the address
+/// of a string.
 pub trait Alloc {
-    /// Whose memory it is.
+    /// Returns the allocator that owns the memory.
     fn allocator(&self) -> &Allocator;
 
-    /// The pool, if it is one.
+    /// Returns the pool, if this is one.
     fn pool(&self) -> PoolHandle<'_>;
 
-    /// The best memory type of those whose bits are set.
+    /// Returns the best memory type of those whose bits are set.
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` if none will do.
+    /// `ERROR_FEATURE_NOT_PRESENT` if no type is suitable.
     ///
     /// # Safety
     /// Always safe.
@@ -41,10 +42,10 @@ pub trait Alloc {
         found.map_err(|error| not_found(&error))
     }
 
-    /// The best memory type for a buffer.
+    /// Returns the best memory type for a buffer.
     ///
     /// # Errors
-    /// As for [`find_memory_type_index`](Self::find_memory_type_index), or what the driver says.
+    /// As for [`find_memory_type_index`](Self::find_memory_type_index), or the driver's error.
     ///
     /// # Safety
     /// The create-info is valid.
@@ -59,10 +60,10 @@ pub trait Alloc {
             .map_err(|error| not_found(&error))
     }
 
-    /// The best memory type for an image.
+    /// Returns the best memory type for an image.
     ///
     /// # Errors
-    /// As for [`find_memory_type_index`](Self::find_memory_type_index), or what the driver says.
+    /// As for [`find_memory_type_index`](Self::find_memory_type_index), or the driver's error.
     ///
     /// # Safety
     /// The create-info is valid.
@@ -77,10 +78,10 @@ pub trait Alloc {
             .map_err(|error| not_found(&error))
     }
 
-    /// Allocates memory for anything.
+    /// Allocates memory for given requirements.
     ///
     /// # Errors
-    /// `ERROR_OUT_OF_DEVICE_MEMORY`, `ERROR_FEATURE_NOT_PRESENT` if no memory type will do, or what the driver says.
+    /// `ERROR_OUT_OF_DEVICE_MEMORY`, `ERROR_FEATURE_NOT_PRESENT` if no memory type is suitable, or the driver's error.
     ///
     /// # Safety
     /// See [`Alloc`].
@@ -90,16 +91,16 @@ pub trait Alloc {
         create_info: &AllocationCreateInfo,
     ) -> VkResult<Allocation> {
         let info = sublet_info(self, create_info);
-        // The original does not look whether a pool's memory type is among them.
+        // The original does not check that the pool's memory type is in the mask.
         let bits = if info.pool.is_some() { u32::MAX } else { memory_requirements.memory_type_bits };
         let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*memory_requirements };
         let made = self.allocator().as_sublet().allocate_memory(&needed, &info);
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: the caller's promise: the user data is what the flags say: see `Alloc`.
+        // SAFETY: the caller ensures that the user data matches the flags: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
-    /// Allocates several pieces that are alike: all, or none.
+    /// Allocates several equal pieces: all, or none.
     ///
     /// # Errors
     /// As for [`allocate_memory`](Self::allocate_memory).
@@ -114,11 +115,11 @@ pub trait Alloc {
     ) -> VkResult<Vec<Allocation>> {
         let mut pages = Vec::new();
         while pages.len() < allocation_count {
-            // SAFETY: the caller's promise: the user data is what the flags say: see `Alloc`.
+            // SAFETY: the caller ensures that the user data matches the flags: see `Alloc`.
             match unsafe { self.allocate_memory(memory_requirements, create_info) } {
                 Ok(page) => pages.push(page),
                 Err(result) => {
-                    // SAFETY: nobody else has seen them.
+                    // SAFETY: no other code has seen the allocations.
                     unsafe { self.allocator().free_memory_pages(&mut pages) };
                     return Err(result);
                 }
@@ -127,13 +128,13 @@ pub trait Alloc {
         Ok(pages)
     }
 
-    /// Allocates memory for a buffer, and does not bind it.
+    /// Allocates memory for a buffer without binding it.
     ///
     /// # Errors
     /// As for [`allocate_memory`](Self::allocate_memory).
     ///
     /// # Safety
-    /// 1. The buffer is of this device, and nothing is bound to it.
+    /// 1. The buffer belongs to this device, and nothing is bound to it.
     /// 2. See [`Alloc`].
     unsafe fn allocate_memory_for_buffer(
         &self,
@@ -147,17 +148,17 @@ pub trait Alloc {
         // SAFETY: 1: the buffer is of this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_buffer(buffer, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
+        // SAFETY: 2: the user data matches the flags: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
-    /// Allocates memory for an image, and does not bind it.
+    /// Allocates memory for an image without binding it.
     ///
     /// # Errors
     /// As for [`allocate_memory`](Self::allocate_memory).
     ///
     /// # Safety
-    /// 1. The image is of this device, and nothing is bound to it.
+    /// 1. The image belongs to this device, and nothing is bound to it.
     /// 2. See [`Alloc`].
     unsafe fn allocate_memory_for_image(
         &self,
@@ -171,14 +172,14 @@ pub trait Alloc {
         // SAFETY: 1: the image is of this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_image(image, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
+        // SAFETY: 2: the user data matches the flags: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
-    /// Creates a buffer with its memory, and binds the two.
+    /// Creates a buffer, allocates its memory and binds both.
     ///
     /// # Errors
-    /// What the step that failed says; nothing is left behind.
+    /// The error of the failed step. Everything created before it is freed.
     ///
     /// # Safety
     /// 1. The create-info is valid.
@@ -188,14 +189,14 @@ pub trait Alloc {
         buffer_info: &vk::BufferCreateInfo<'_>,
         create_info: &AllocationCreateInfo,
     ) -> VkResult<(vk::Buffer, Allocation)> {
-        // SAFETY: 1: the create-info is valid; 2: the user data is what the flags say: see `Alloc`.
+        // SAFETY: 1: the create-info is valid; 2: the user data matches the flags: see `Alloc`.
         unsafe { self.create_buffer_with_alignment(buffer_info, create_info, 0) }
     }
 
-    /// Creates a buffer with its memory, which begins at a multiple of `min_alignment`, and binds the two.
+    /// Creates a buffer, allocates memory aligned to `min_alignment`, and binds both.
     ///
     /// # Errors
-    /// What the step that failed says; nothing is left behind.
+    /// The error of the failed step. Everything created before it is freed.
     ///
     /// # Safety
     /// As for [`create_buffer`](Self::create_buffer).
@@ -209,14 +210,14 @@ pub trait Alloc {
         // SAFETY: 1: the create-info is valid.
         let made = unsafe { self.allocator().as_sublet().create_buffer(buffer_info, &info) };
         let (buffer, made) = made.map_err(|error| not_created(&error))?;
-        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
+        // SAFETY: 2: the user data matches the flags: see `Alloc`.
         Ok((buffer, unsafe { named(self, made, create_info) }))
     }
 
-    /// Creates an image with its memory, and binds the two.
+    /// Creates an image, allocates its memory and binds both.
     ///
     /// # Errors
-    /// What the step that failed says; nothing is left behind. A disjoint image is refused.
+    /// The error of the failed step. Everything created before it is freed. A disjoint image is rejected.
     ///
     /// # Safety
     /// 1. The create-info is valid.
@@ -230,7 +231,7 @@ pub trait Alloc {
         // SAFETY: 1: the create-info is valid.
         let made = unsafe { self.allocator().as_sublet().create_image(image_info, &info) };
         let (image, made) = made.map_err(|error| not_created(&error))?;
-        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
+        // SAFETY: 2: the user data matches the flags: see `Alloc`.
         Ok((image, unsafe { named(self, made, create_info) }))
     }
 }
@@ -252,17 +253,17 @@ fn sublet_info<'a, A: Alloc + ?Sized>(
     info.to_sublet(alloc.pool().0, alloc.allocator().has_priorities)
 }
 
-/// What the program gets, with the name that its create-info may say.
+/// Wraps an allocation, and names it if its create-info has a name.
 ///
 /// # Safety
-/// The user data is what the flags say.
+/// The user data matches the flags.
 unsafe fn named<A: Alloc + ?Sized>(
     alloc: &A,
     made: sublet::Allocation,
     info: &AllocationCreateInfo,
 ) -> Allocation {
     let allocation = Allocation::new(made);
-    // SAFETY: the caller's promise: the user data is what the flags say.
+    // SAFETY: the caller ensures that the user data matches the flags.
     if let Some(name) = unsafe { info.name() } {
         alloc.allocator().set_allocation_name(&allocation, Some(&name));
     }

@@ -1,4 +1,4 @@
-//! What a program holds of its memory.
+//! Allocations, and their descriptions.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -9,14 +9,14 @@ use ash::vk;
 use crate::info::narrow;
 use crate::refused::misused;
 
-/// A piece of memory, or nothing once it is freed.
+/// A range of memory, or nothing after it is freed.
 #[derive(Debug)]
 #[must_use = "an allocation that is dropped stays allocated"]
 pub struct Allocation {
     inner: Option<sublet::Allocation>,
-    /// How often the program has it mapped.
+    /// Number of the program's mappings.
     pub(crate) map_count: u32,
-    /// Where it is mapped, while the count is not zero. Only methods with `&mut self` write it.
+    /// The mapped address while the count is not zero. Only methods with `&mut self` write it.
     mapped: AtomicPtr<u8>,
 }
 
@@ -25,17 +25,17 @@ impl Allocation {
         Self { inner: Some(inner), map_count: 0, mapped: AtomicPtr::default() }
     }
 
-    /// Sublet's allocation; `None` if it was freed.
+    /// Returns Sublet's allocation. `None` if it was freed.
     pub fn as_sublet(&self) -> Option<&sublet::Allocation> {
         self.inner.as_ref()
     }
 
-    /// The same, to be changed: what Sublet's functions for moves take.
+    /// Returns Sublet's allocation for modification, as its functions for moves require.
     pub fn as_sublet_mut(&mut self) -> Option<&mut sublet::Allocation> {
         self.inner.as_mut()
     }
 
-    /// Its id, unique among all allocations, for tables; `None` if it was freed. A move gives it another one.
+    /// Returns its id, which is unique among all allocations. `None` if it was freed. A move changes the id.
     pub fn id(&self) -> Option<sublet::AllocationId> {
         self.inner.as_ref().map(sublet::Allocation::id)
     }
@@ -48,17 +48,17 @@ impl Allocation {
         self.as_sublet_mut().ok_or_else(|| misused("the allocation was freed"))
     }
 
-    /// Takes out what it is, and leaves nothing.
+    /// Takes Sublet's allocation out and leaves this one empty.
     pub(crate) fn take(&mut self) -> VkResult<sublet::Allocation> {
         self.inner.take().ok_or_else(|| misused("the allocation was freed"))
     }
 
-    /// What was taken out and not freed.
+    /// Puts back an allocation that was not freed.
     pub(crate) fn put_back(&mut self, inner: sublet::Allocation) {
         self.inner = Some(inner);
     }
 
-    /// Where the program has mapped it; null if it has not.
+    /// Sets the address of the program's mapping; null if it has none.
     pub(crate) fn set_mapped(&mut self, pointer: *mut u8) {
         *self.mapped.get_mut() = pointer;
     }
@@ -86,30 +86,30 @@ impl Allocation {
     }
 }
 
-/// What there is to know of an [`Allocation`]. All is zero for one that was freed.
+/// The description of an [`Allocation`]. All fields are zero if it was freed.
 #[derive(Debug, Clone)]
 pub struct AllocationInfo {
-    /// The type of its memory.
+    /// Its memory type.
     pub memory_type: u32,
-    /// The memory that it is in.
+    /// Its memory.
     pub device_memory: vk::DeviceMemory,
     /// Bytes from the start of the memory.
     pub offset: vk::DeviceSize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: vk::DeviceSize,
-    /// Where it is mapped; null if it is not.
+    /// The mapped address; null if it is not mapped.
     pub mapped_data: *mut c_void,
-    /// What the program keeps with it.
+    /// The program's user data.
     pub user_data: usize,
 }
 
-/// What there is to know of an [`Allocation`] and of the memory that it is in.
+/// The description of an [`Allocation`] and of its block.
 #[derive(Debug, Clone)]
 pub struct AllocationInfo2 {
-    /// Of the allocation.
+    /// The description of the allocation.
     pub allocation_info: AllocationInfo,
     /// Bytes of the `VkDeviceMemory`.
     pub block_size: u64,
-    /// The memory is its own.
+    /// True if the memory is dedicated.
     pub dedicated_memory: bool,
 }

@@ -1,4 +1,4 @@
-//! The allocator: made, asked, and what is freed through it.
+//! The allocator: creation, queries, and freeing.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use crate::info::{AllocatorCreateInfo, wide};
 use crate::refused::{corrupted, misused, not_made};
 use crate::statistics::{Budget, TotalStatistics};
 
-/// Allocates memory of one device. What is still there when it goes is freed.
+/// Allocates memory of one device. Dropping it frees the remaining memory.
 ///
 /// ```
 /// use ash::vk;
@@ -41,18 +41,18 @@ use crate::statistics::{Budget, TotalStatistics};
 #[derive(Debug)]
 pub struct Allocator {
     inner: sublet::Allocator,
-    /// Kept for methods that return a reference.
+    /// Stored for methods that return a reference.
     memory: Box<vk::PhysicalDeviceMemoryProperties>,
-    /// Whether priorities are looked at.
+    /// True if the device uses priorities.
     pub(crate) has_priorities: bool,
 }
 
 impl Allocator {
-    /// For a device.
+    /// Creates an allocator for a device.
     ///
     /// # Errors
     /// `ERROR_EXTENSION_NOT_PRESENT` for a flag whose functions the driver does not have, `ERROR_INITIALIZATION_FAILED`
-    /// for any other contradiction.
+    /// for any other invalid setting.
     ///
     /// # Safety
     /// 1. Instance, physical device and device belong together and outlive the allocator.
@@ -79,7 +79,7 @@ impl Allocator {
                 api_version,
             )
         };
-        // A program may say no version, and use what later ones have: the instance knows the function then.
+        // A program may set no version and use functions of later ones, which the instance then has.
         if has(AllocatorCreateFlags::EXT_MEMORY_BUDGET) {
             let v1_1 = create_info.instance.fp_v1_1();
             info.functions
@@ -95,12 +95,12 @@ impl Allocator {
         Ok(Self { inner, memory, has_priorities: has(AllocatorCreateFlags::EXT_MEMORY_PRIORITY) })
     }
 
-    /// Sublet's allocator, for all that this interface does not have.
+    /// Returns Sublet's allocator, which has more functions.
     pub fn as_sublet(&self) -> &sublet::Allocator {
         &self.inner
     }
 
-    /// The device's properties.
+    /// Returns the device's properties.
     ///
     /// # Errors
     /// None.
@@ -111,7 +111,7 @@ impl Allocator {
         Ok(*self.inner.physical_device_properties())
     }
 
-    /// The types and heaps, sizes as they are limited.
+    /// Returns memory types and heaps, with the sizes of heaps as limited.
     ///
     /// # Safety
     /// Always safe.
@@ -119,21 +119,21 @@ impl Allocator {
         &self.memory
     }
 
-    /// The properties of a memory type; none if there is no such type.
+    /// Returns the properties of a memory type; empty if the type does not exist.
     pub fn get_memory_type_properties(&self, memory_type_index: u32) -> vk::MemoryPropertyFlags {
         let index = usize::try_from(memory_type_index).unwrap_or(usize::MAX);
         let found = self.memory.memory_types_as_slice().get(index);
         found.map_or(vk::MemoryPropertyFlags::empty(), |found| found.property_flags)
     }
 
-    /// The properties of the memory type of an allocation; none if it was freed.
+    /// Returns the properties of an allocation's memory type; empty if it was freed.
     pub fn get_allocation_memory_properties(&self, allocation: &Allocation) -> vk::MemoryPropertyFlags {
         allocation.live().map_or(vk::MemoryPropertyFlags::empty(), |inner| {
             self.get_memory_type_properties(inner.memory_type_index())
         })
     }
 
-    /// Says that a frame begins: budgets are fetched.
+    /// Begins a frame and fetches the budgets.
     ///
     /// # Safety
     /// Always safe.
@@ -141,7 +141,7 @@ impl Allocator {
         self.inner.set_current_frame_index(frame_index);
     }
 
-    /// Walks everything and counts it.
+    /// Walks the allocator and returns detailed statistics.
     ///
     /// # Errors
     /// None.
@@ -149,7 +149,7 @@ impl Allocator {
         Ok(TotalStatistics::from(&self.inner.calculate_statistics()))
     }
 
-    /// What is used of each heap, and how much may be.
+    /// Returns usage and budget of each heap.
     ///
     /// # Errors
     /// None.
@@ -157,13 +157,12 @@ impl Allocator {
         Ok(self.inner.heap_budgets().iter().map(Budget::from).collect())
     }
 
-    /// Everything as JSON in VMA's schema, with a map of every block if `detailed`.
+    /// Returns a report as JSON in VMA's schema, with a map of every block if `detailed`.
     pub fn build_stats_string(&self, detailed: bool) -> String {
         sublet_report::stats_string(&self.inner, detailed)
     }
 
-    /// Frees memory and leaves `allocation` empty. One that is empty already is left as it is, and so is another
-    /// allocator's.
+    /// Frees memory and leaves `allocation` empty. Ignores an empty allocation and one of another allocator.
     ///
     /// # Safety
     /// 1. The device no longer uses the memory.
@@ -175,7 +174,7 @@ impl Allocator {
         }
     }
 
-    /// Takes out what the allocation is, with no mapping of the program's left.
+    /// Takes out Sublet's allocation and removes the program's mappings.
     fn take(&self, allocation: &mut Allocation) -> VkResult<sublet::Allocation> {
         let inner = allocation.take()?;
         if allocation.map_count != 0 {
@@ -184,7 +183,7 @@ impl Allocator {
         while let Some(left) = allocation.map_count.checked_sub(1) {
             // SAFETY: the mapping was counted when it was made, and the program has no use for the memory any more.
             if unsafe { self.inner.unmap_memory(&inner) }.is_err() {
-                // It is another allocator's, and stays as it is; or its pool is gone, and the mappings with it.
+                // It belongs to another allocator and stays unchanged, or its pool and mappings are gone.
                 return Ok(inner);
             }
             allocation.map_count = left;
@@ -193,7 +192,7 @@ impl Allocator {
         Ok(inner)
     }
 
-    /// Frees several, the last one first.
+    /// Frees several allocations, the last one first.
     ///
     /// # Safety
     /// As for [`free_memory`](Self::free_memory).
@@ -204,7 +203,7 @@ impl Allocator {
         }
     }
 
-    /// Destroys a buffer and frees its memory. For an empty allocation nothing is done: the buffer went with it.
+    /// Destroys a buffer and frees its memory. Does nothing for an empty allocation, whose buffer is destroyed already.
     ///
     /// # Safety
     /// 1. The device no longer uses the buffer.
@@ -216,7 +215,7 @@ impl Allocator {
         }
     }
 
-    /// Destroys an image and frees its memory. For an empty allocation nothing is done: the image went with it.
+    /// Destroys an image and frees its memory. Does nothing for an empty allocation, whose image is destroyed already.
     ///
     /// # Safety
     /// 1. The device no longer uses the image.
@@ -233,7 +232,7 @@ impl Allocator {
         allocation.info()
     }
 
-    /// Describes an allocation and the memory that it is in.
+    /// Describes an allocation and its block.
     pub fn get_allocation_info2(&self, allocation: &Allocation) -> AllocationInfo2 {
         let allocation_info = allocation.info();
         let known = allocation
@@ -244,7 +243,7 @@ impl Allocator {
         AllocationInfo2 { allocation_info, block_size, dedicated_memory }
     }
 
-    /// Changes what the program keeps with an allocation.
+    /// Replaces the user data of an allocation.
     ///
     /// # Safety
     /// Always safe.
@@ -254,7 +253,7 @@ impl Allocator {
         }
     }
 
-    /// Names an allocation in statistics, or takes its name away.
+    /// Sets or removes the name of an allocation in statistics.
     pub fn set_allocation_name(&self, allocation: &Allocation, name: Option<&str>) {
         let Ok(inner) = allocation.live() else { return };
         if let Err(error) = self.inner.set_allocation_name(inner, name) {
@@ -262,17 +261,17 @@ impl Allocator {
         }
     }
 
-    /// The name of an allocation.
+    /// Returns the name of an allocation.
     pub fn get_allocation_name(&self, allocation: &Allocation) -> Option<String> {
         let known = self.inner.allocation_info(allocation.live().ok()?).ok()?;
         known.name.map(String::from)
     }
 
-    /// Looks at the margins in the memory types whose bit is set in `memory_types`: as in the original, the type of the
-    /// parameter promises something else.
+    /// Checks the margins in the memory types whose bit is set in `memory_types`. As in the original, the parameter has
+    /// a misleading type.
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` where there are no margins, `ERROR_UNKNOWN` where one is damaged.
+    /// `ERROR_FEATURE_NOT_PRESENT` if there are no margins, `ERROR_UNKNOWN` if one is damaged.
     ///
     /// # Safety
     /// Always safe.
@@ -281,7 +280,7 @@ impl Allocator {
     }
 }
 
-/// What could not be freed is the program's again.
+/// Returns an allocation that could not be freed to the program.
 fn not_freed(allocation: &mut Allocation, freed: Result<(), FreeError>) {
     if let Err(error) = freed {
         let reason = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();

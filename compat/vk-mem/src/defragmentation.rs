@@ -13,34 +13,34 @@ use crate::allocator::Allocator;
 use crate::refused::{misused, not_bound, not_created, not_mapped, refused};
 
 bitflags::bitflags! {
-    /// How much is moved for how little. Of several the first counts; none means `ALGORITHM_BALANCED`.
+    /// How much work a defragmentation does. If several are set, the first counts; none means `ALGORITHM_BALANCED`.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DefragmentationFlags: u32 {
-        /// Only what empties a block.
+        /// Makes only moves that empty a block.
         const ALGORITHM_FAST = 0x1;
-        /// Also what fills holes.
+        /// Also makes moves that fill holes.
         const ALGORITHM_BALANCED = 0x2;
-        /// Everything that can go further to the front.
+        /// Moves everything that fits closer to the start.
         const ALGORITHM_FULL = 0x4;
-        /// The same; images first where `bufferImageGranularity` is above 1.
+        /// Same as full, with images first if `bufferImageGranularity` is above 1.
         const ALGORITHM_EXTENSIVE = 0x8;
         /// The bits that choose the algorithm.
         const ALGORITHM_MASK = 0xf;
     }
 }
 
-/// What is defragmented, and how much at a time.
+/// Pool and limits of a defragmentation.
 #[derive(Clone, Copy, Default)]
 pub struct DefragmentationInfo<'a> {
-    /// How.
+    /// The algorithm.
     pub flags: DefragmentationFlags,
-    /// The pool: [`Alloc::pool`](crate::Alloc::pool). The default is the allocator's own blocks.
+    /// The pool: [`Alloc::pool`](crate::Alloc::pool). By default, the allocator's own blocks.
     pub pool: PoolHandle<'a>,
-    /// The most bytes that a pass moves; zero for no limit.
+    /// Maximum bytes per pass; zero for no limit.
     pub max_bytes_per_pass: vk::DeviceSize,
-    /// The most allocations that a pass moves; zero for no limit.
+    /// Maximum number of allocations per pass; zero for no limit.
     pub max_allocations_per_pass: u32,
-    /// Asked before each move that might be planned: `true` ends the pass.
+    /// Called before each move is planned. `true` ends the pass.
     pub break_callback: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -55,42 +55,42 @@ impl fmt::Debug for DefragmentationInfo<'_> {
     }
 }
 
-/// What becomes of an allocation that is to be moved.
+/// The operation on an allocation that is planned to move.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum DefragmentationMoveOperation {
-    /// It has its new place once it is committed.
+    /// Commits it to its new place.
     #[default]
     Copy,
-    /// It stays where it is, and so does what else is in its block.
+    /// Keeps it in place, together with the rest of its block.
     Ignore,
-    /// It is freed once it is committed.
+    /// Frees it at commit.
     Destroy,
 }
 
-/// What came of it, under the names that VMA's C structure gives it.
+/// The result of a defragmentation, with the field names of VMA's C structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(non_snake_case, reason = "the names that programs read")]
 pub struct DefragmentationStats {
-    /// Bytes of what was moved.
+    /// Bytes that were moved.
     pub bytesMoved: vk::DeviceSize,
-    /// Bytes of the `VkDeviceMemory` objects that went back to the driver.
+    /// Bytes of the `VkDeviceMemory` objects that were freed.
     pub bytesFreed: vk::DeviceSize,
-    /// Allocations that were moved.
+    /// Number of moved allocations.
     pub allocationsMoved: u32,
-    /// `VkDeviceMemory` objects that went back to the driver.
+    /// Number of `VkDeviceMemory` objects that were freed.
     pub deviceMemoryBlocksFreed: u32,
 }
 
-/// One allocation that is to be moved, and the place that is set aside for it.
+/// A planned move of one allocation, with its reserved destination.
 ///
-/// Which of the program's allocations it is, [`is_of`](Self::is_of) says; a program with many makes a table by
-/// [`Allocation::id`] and looks up [`id`](Self::id).
+/// [`is_of`](Self::is_of) identifies the program's allocation. A program with many allocations can look up
+/// [`id`](Self::id) in a table by [`Allocation::id`].
 #[derive(Debug)]
 pub struct DefragmentationMove<'p> {
-    /// What [`commit`](Self::commit) does. What is to be ignored needs no commit.
+    /// The operation of [`commit`](Self::commit). `Ignore` needs no commit.
     pub operation: DefragmentationMoveOperation,
     allocator: &'p Allocator,
-    /// `None` once it is committed.
+    /// `None` after the commit.
     inner: Option<sublet::Move<'p>>,
 }
 
@@ -99,38 +99,38 @@ impl DefragmentationMove<'_> {
         self.inner.as_ref().ok_or_else(|| misused("the move is committed"))
     }
 
-    /// Which allocation it is of: [`Allocation::id`]. `None` once it is committed.
+    /// Returns the [`Allocation::id`] of the allocation. `None` after the commit.
     pub fn id(&self) -> Option<sublet::AllocationId> {
         self.inner.as_ref().map(sublet::Move::source)
     }
 
-    /// Whether it is of this allocation.
+    /// Returns true if the move is of this allocation.
     pub fn is_of(&self, allocation: &Allocation) -> bool {
         self.inner.is_some() && self.id() == allocation.id()
     }
 
-    /// Bytes of the allocation; zero once it is committed.
+    /// Returns the bytes of the allocation; zero after the commit.
     pub fn size(&self) -> vk::DeviceSize {
         self.inner.as_ref().map_or(0, sublet::Move::size)
     }
 
-    /// The memory that the new place is in; null once it is committed.
+    /// Returns the memory of the destination; null after the commit.
     pub fn device_memory(&self) -> vk::DeviceMemory {
         self.inner.as_ref().map_or(vk::DeviceMemory::null(), sublet::Move::memory)
     }
 
-    /// Where the new place is, in bytes from the start of the memory; zero once it is committed.
+    /// Returns the destination's offset in its memory, in bytes; zero after the commit.
     pub fn offset(&self) -> vk::DeviceSize {
         self.inner.as_ref().map_or(0, sublet::Move::offset)
     }
 
-    /// Creates a buffer on the new place.
+    /// Creates a buffer at the destination.
     ///
     /// # Errors
-    /// What the driver says; nothing is left behind. `ERROR_UNKNOWN` if it is committed.
+    /// The driver's error. The buffer is destroyed on failure. `ERROR_UNKNOWN` after the commit.
     ///
     /// # Safety
-    /// 1. The create-info is the one that the buffer at the old place was made with.
+    /// 1. The create-info equals that of the buffer at the source.
     /// 2. Unless the move is committed with [`Copy`](DefragmentationMoveOperation::Copy), the buffer is destroyed
     ///    before the pass ends.
     pub unsafe fn create_buffer(&self, buffer_info: &vk::BufferCreateInfo<'_>) -> VkResult<vk::Buffer> {
@@ -138,7 +138,7 @@ impl DefragmentationMove<'_> {
         unsafe { self.planned()?.create_buffer(buffer_info) }.map_err(|error| not_created(&error))
     }
 
-    /// Creates an image on the new place.
+    /// Creates an image at the destination.
     ///
     /// # Errors
     /// As for [`create_buffer`](Self::create_buffer).
@@ -150,10 +150,10 @@ impl DefragmentationMove<'_> {
         unsafe { self.planned()?.create_image(image_info) }.map_err(|error| not_created(&error))
     }
 
-    /// Binds a buffer to the new place.
+    /// Binds a buffer to the destination.
     ///
     /// # Errors
-    /// What the driver says. `ERROR_UNKNOWN` if it is committed.
+    /// The driver's error. `ERROR_UNKNOWN` after the commit.
     ///
     /// # Safety
     /// 1 and 2 of [`create_buffer`](Self::create_buffer), and
@@ -164,7 +164,7 @@ impl DefragmentationMove<'_> {
         unsafe { self.planned()?.bind_buffer_memory(buffer) }.map_err(|error| not_bound(&error))
     }
 
-    /// Binds an image to the new place.
+    /// Binds an image to the destination.
     ///
     /// # Errors
     /// As for [`bind_buffer_memory`](Self::bind_buffer_memory).
@@ -177,18 +177,18 @@ impl DefragmentationMove<'_> {
         unsafe { self.planned()?.bind_image_memory(image) }.map_err(|error| not_bound(&error))
     }
 
-    /// Does what [`operation`](Self::operation) says, with the allocation that the move is of: it has its new place
-    /// now, or is empty, or nothing happens to it. A mapping of the program's goes along, and has another pointer.
+    /// Applies [`operation`](Self::operation) to the allocation of the move. The allocation gets its new place, becomes
+    /// empty, or does not change. The program's mapping moves with it and gets a new pointer.
     ///
     /// # Errors
-    /// `ERROR_UNKNOWN` if it is another allocation, or the move is committed already; `ERROR_MEMORY_MAP_FAILED`, or
-    /// what the driver says, if what is mapped cannot be mapped at its new place, and then it stays at the old one. If
-    /// only the program's own mapping could not be made again, it has moved, and is not mapped.
+    /// `ERROR_UNKNOWN` for another allocation, or after the commit. `ERROR_MEMORY_MAP_FAILED` or the driver's error if
+    /// mapped memory cannot be mapped at the destination; the allocation then stays in place. If only the program's own
+    /// mapping cannot be restored, the allocation has moved and is not mapped.
     ///
     /// # Safety
-    /// 1. The device is done with the copy and with what is bound to the old place, which is destroyed, or never used
+    /// 1. The device has completed the copy and its use of resources at the source. Those are destroyed, or never used
     ///    again.
-    /// 2. No pointer of a mapping is used again.
+    /// 2. Pointers of earlier mappings are not used again.
     pub unsafe fn commit(&mut self, allocation: &mut Allocation) -> VkResult<()> {
         let planned = self.inner.take_if(|planned| Some(planned.source()) == allocation.id());
         let planned = planned.ok_or_else(|| misused("the move is of another allocation, or is committed"))?;
@@ -215,7 +215,7 @@ impl DefragmentationMove<'_> {
         self.map(allocation, mappings).and(moved)
     }
 
-    /// Ends the program's mappings, and says how many there were.
+    /// Removes the program's mappings, and returns their number.
     fn unmap(&self, allocation: &mut Allocation) -> u32 {
         let mappings = allocation.map_count;
         for _ in 0..mappings {
@@ -233,7 +233,7 @@ impl DefragmentationMove<'_> {
         Ok(())
     }
 
-    /// What is left of it when its pass ends.
+    /// Ends the move when its pass ends.
     fn end(self) {
         match (self.inner, self.operation) {
             (Some(planned), DefragmentationMoveOperation::Ignore) => planned.ignore(),
@@ -245,8 +245,8 @@ impl DefragmentationMove<'_> {
     }
 }
 
-/// What moves allocations until blocks are empty: made by [`Allocator::begin_defragmentation`], ended by
-/// [`end`](Self::end) or by dropping it.
+/// Moves allocations until blocks are empty. [`Allocator::begin_defragmentation`] creates it. [`end`](Self::end) or a
+/// drop ends it.
 #[derive(Debug)]
 #[must_use = "dropping it ends it"]
 pub struct DefragmentationContext<'a> {
@@ -255,7 +255,7 @@ pub struct DefragmentationContext<'a> {
 }
 
 impl DefragmentationContext<'_> {
-    /// Ends it, and says what came of it.
+    /// Ends the defragmentation, and returns its statistics.
     pub fn end(self) -> DefragmentationStats {
         let known = self.inner.into_inner().end();
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -267,12 +267,12 @@ impl DefragmentationContext<'_> {
         }
     }
 
-    /// Plans moves and has `mover` make them. `false`: there is nothing left to be moved, and `mover` was not called;
-    /// or nothing came of this pass, so that another one would plan the same.
+    /// Plans moves and calls `mover` to make them. Returns false if nothing is left to move, without a call of `mover`,
+    /// or if the pass had no effect, so that another pass would plan the same moves.
     ///
-    /// For each move `mover` makes a new resource at the new place, copies on the device, waits for that, destroys the
-    /// old resource, and [commits](DefragmentationMove::commit) the move with its allocation. What is neither committed
-    /// nor to be ignored stays where it is, and the log says so.
+    /// For each move, `mover` creates a new resource at the destination, copies on the device, waits, destroys the old
+    /// resource, and [commits](DefragmentationMove::commit) the move. An allocation whose move is neither committed nor
+    /// ignored stays in place, and a warning is logged.
     pub fn begin_pass(&self, mover: impl FnOnce(&mut [DefragmentationMove<'_>])) -> bool {
         let Ok(mut inner) = self.inner.try_borrow_mut() else {
             let _ = misused("a pass within a pass");
@@ -294,8 +294,8 @@ impl DefragmentationContext<'_> {
 }
 
 impl Allocator {
-    /// Begins to defragment. Nothing is moved yet: [`DefragmentationContext::begin_pass`] does that. Memory of a
-    /// resource's own is never moved.
+    /// Begins a defragmentation. [`DefragmentationContext::begin_pass`] then makes the moves. Dedicated memory never
+    /// moves.
     ///
     /// ```
     /// use ash::vk;
@@ -330,8 +330,7 @@ impl Allocator {
     /// ```
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` for a linear pool, `ERROR_INITIALIZATION_FAILED` where another context works
-    /// already.
+    /// `ERROR_FEATURE_NOT_PRESENT` for a linear pool, `ERROR_INITIALIZATION_FAILED` if another context is active.
     ///
     /// # Safety
     /// Always safe: [`DefragmentationMove::commit`] has the conditions.

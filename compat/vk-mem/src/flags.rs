@@ -1,11 +1,11 @@
-//! Flags, with the values that VMA gave them, and usages.
+//! Flags with VMA's values, and usages.
 
-/// What memory is for.
+/// The intended usage of memory.
 #[derive(Debug, Clone, Copy, Eq, PartialEq, Hash, PartialOrd, Ord)]
 pub enum MemoryUsage {
-    /// The flags say it.
+    /// Determined by the flags.
     Unknown,
-    /// The device's own.
+    /// Device memory.
     #[deprecated(since = "0.3.0", note = "`Auto` looks at the resource")]
     GpuOnly,
     /// Read and written by the host.
@@ -17,26 +17,26 @@ pub enum MemoryUsage {
     /// Written by the device, read by the host.
     #[deprecated(since = "0.3.0", note = "`Auto` looks at the resource")]
     GpuToCpu,
-    /// Not the device's, if there is other memory.
+    /// Not in device memory, if there is other memory.
     #[deprecated(since = "0.3.0", note = "`Auto` looks at the resource")]
     CpuCopy,
     /// Lazily allocated: for attachments that need not be stored.
     GpuLazy,
-    /// What the resource's own usage asks for.
+    /// Determined by the resource's own usage.
     Auto,
-    /// The same, rather in the device's memory.
+    /// Same as `Auto`, but prefers device memory.
     AutoPreferDevice,
-    /// The same, rather in the host's memory.
+    /// Same as `Auto`, but prefers host memory.
     AutoPreferHost,
 }
 
 bitflags::bitflags! {
-    /// How an [`Allocator`](crate::Allocator) is made: the extensions that the device has enabled.
+    /// Flags of an [`Allocator`](crate::Allocator): the extensions that the device has enabled.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
         /// Nothing.
         const NONE = 0;
-        /// Of no effect here.
+        /// Has no effect here.
         const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_dedicated_allocation and VK_KHR_get_memory_requirements2.
         const KHR_DEDICATED_ALLOCATION = 0x2;
@@ -58,79 +58,79 @@ bitflags::bitflags! {
 }
 
 bitflags::bitflags! {
-    /// How memory is allocated.
+    /// Flags of an allocation.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocationCreateFlags: u32 {
-        /// A `VkDeviceMemory` of its own.
+        /// Uses dedicated memory.
         const DEDICATED_MEMORY = 0x1;
-        /// Only in memory that is there already.
+        /// Uses only existing memory.
         const NEVER_ALLOCATE = 0x2;
-        /// Mapped for as long as it lives.
+        /// Maps the memory while the allocation lives.
         const MAPPED = 0x4;
-        /// `user_data` is the address of a string that ends with a zero, which becomes the name.
+        /// `user_data` is the address of a null-terminated string, which becomes the name.
         const USER_DATA_COPY_STRING = 0x20;
-        /// From the upper end of a linear pool.
+        /// Allocates from the upper end of a linear pool.
         const UPPER_ADDRESS = 0x40;
-        /// The resource is not bound.
+        /// Does not bind the resource.
         const DONT_BIND = 0x80;
-        /// Only within the heap's budget.
+        /// Fails rather than exceed the heap's budget.
         const WITHIN_BUDGET = 0x100;
-        /// Other resources will share the memory.
+        /// Allows other resources to share the memory.
         const CAN_ALIAS = 0x200;
-        /// The host writes it in order, and does not read it.
+        /// The host writes sequentially and does not read.
         const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
         /// The host reads and writes it in any order.
         const HOST_ACCESS_RANDOM = 0x800;
-        /// Memory that the host does not see will do as well.
+        /// Also allows memory that is not host-visible.
         const HOST_ACCESS_ALLOW_TRANSFER_INSTEAD = 0x1000;
-        /// The place that wastes least.
+        /// Chooses the place that wastes least.
         const STRATEGY_MIN_MEMORY = 0x1_0000;
-        /// The same.
+        /// Same as `STRATEGY_MIN_MEMORY`.
         const STRATEGY_BEST_FIT = 0x1_0000;
-        /// The place that is found soonest.
+        /// Chooses the place that is found fastest.
         const STRATEGY_MIN_TIME = 0x2_0000;
-        /// The same.
+        /// Same as `STRATEGY_MIN_TIME`.
         const STRATEGY_FIRST_FIT = 0x2_0000;
-        /// The lowest place.
+        /// Chooses the lowest place.
         const STRATEGY_MIN_OFFSET = 0x4_0000;
     }
 }
 
 bitflags::bitflags! {
-    /// How a pool is made.
+    /// Flags of a pool.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorPoolCreateFlags: u32 {
-        /// Nothing but buffers, or nothing but images with optimal tiling, goes into it.
+        /// The pool holds only buffers, or only images with optimal tiling.
         const IGNORE_BUFFER_IMAGE_GRANULARITY = 0x2;
-        /// A stack, a ring or two stacks.
+        /// A stack, a ring or a double stack.
         const LINEAR_ALGORITHM = 0x4;
-        /// The bits that choose the algorithm.
+        /// Mask of the bits that choose the algorithm.
         const ALGORITHM_MASK = 0x4;
     }
 }
 
 bitflags::bitflags! {
-    /// How a [`VirtualBlock`](crate::VirtualBlock) is made.
+    /// Flags of a [`VirtualBlock`](crate::VirtualBlock).
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct VirtualBlockCreateFlags: u32 {
-        /// A stack, a ring or two stacks.
+        /// A stack, a ring or a double stack.
         const VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT = 0x1;
     }
 }
 
 bitflags::bitflags! {
-    /// How a range of a [`VirtualBlock`](crate::VirtualBlock) is allocated.
+    /// Flags of a range in a [`VirtualBlock`](crate::VirtualBlock).
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct VirtualAllocationCreateFlags: u32 {
-        /// From the upper end of a linear block.
+        /// Allocates from the upper end of a linear block.
         const VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT = 0x40;
-        /// The place that wastes least.
+        /// Chooses the place that wastes least.
         const VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT = 0x1_0000;
-        /// The place that is found soonest.
+        /// Chooses the place that is found fastest.
         const VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT = 0x2_0000;
-        /// The lowest place.
+        /// Chooses the lowest place.
         const VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT = 0x4_0000;
-        /// The bits that choose the place.
+        /// Mask of the bits that choose the place.
         const VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MASK = 0x7_0000;
     }
 }

@@ -1,4 +1,4 @@
-//! What a program asks for.
+//! Create-infos.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, c_void};
@@ -8,7 +8,7 @@ use ash::vk;
 
 use crate::flags::{AllocationCreateFlags, AllocatorCreateFlags, AllocatorPoolCreateFlags, MemoryUsage};
 
-/// How an [`Allocator`](crate::Allocator) is made.
+/// The settings of a new [`Allocator`](crate::Allocator).
 pub struct AllocatorCreateInfo<'a> {
     pub(crate) physical_device: vk::PhysicalDevice,
     pub(crate) device: &'a ash::Device,
@@ -17,20 +17,20 @@ pub struct AllocatorCreateInfo<'a> {
     pub flags: AllocatorCreateFlags,
     /// Bytes of a block in heaps above 1 GiB; zero for the default.
     pub preferred_large_heap_block_size: vk::DeviceSize,
-    /// Handed to the driver.
+    /// Passed to the driver.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
-    /// Called for every `VkDeviceMemory`.
+    /// Called for each allocation and free of a `VkDeviceMemory`.
     pub device_memory_callbacks: Option<&'a sublet::device::DeviceMemoryCallbacks>,
-    /// Bytes that may be taken of each heap; empty for no limits.
+    /// Maximum bytes for each heap; empty for no limits.
     pub heap_size_limits: &'a [vk::DeviceSize],
-    /// The version that the program uses; zero for 1.0.
+    /// The Vulkan version that the program uses; zero for 1.0.
     pub vulkan_api_version: u32,
-    /// What memory of each type is exported as; empty for nothing.
+    /// External handle types for memory of each type; empty for none.
     pub type_external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlagsKHR],
 }
 
 impl<'a> AllocatorCreateInfo<'a> {
-    /// For a device, everything else as it is mostly wanted.
+    /// Creates settings for a device, with defaults for all others.
     pub fn new(
         instance: &'a ash::Instance,
         device: &'a ash::Device,
@@ -51,26 +51,26 @@ impl<'a> AllocatorCreateInfo<'a> {
     }
 }
 
-/// How a pool is made.
+/// The settings of a new pool.
 #[derive(Clone)]
 pub struct PoolCreateInfo<'a> {
-    /// The type of its memory.
+    /// Its memory type.
     pub memory_type_index: u32,
-    /// What is special about it.
+    /// Its flags.
     pub flags: AllocatorPoolCreateFlags,
     /// Bytes of each block; zero lets the allocator choose.
     pub block_size: vk::DeviceSize,
-    /// Blocks that are there always.
+    /// Number of blocks that always exist.
     pub min_block_count: usize,
-    /// Blocks that there may be; zero for no limit.
+    /// Maximum number of blocks; zero for no limit.
     pub max_block_count: usize,
     /// 0 to 1, with VK_EXT_memory_priority.
     pub priority: f32,
-    /// At least so much for every allocation; zero for no demand.
+    /// Minimum alignment of every allocation; zero for none.
     pub min_allocation_alignment: vk::DeviceSize,
-    /// Appended to every `VkMemoryAllocateInfo`. It lives as long as the pool: see [`push_next`](Self::push_next).
+    /// Chained to every `VkMemoryAllocateInfo`. It lives as long as the pool: see [`push_next`](Self::push_next).
     pub memory_allocate_next: *const c_void,
-    /// For the lifetime of what was pushed.
+    /// Carries the lifetime of the pushed structures.
     pub _marker: PhantomData<&'a mut ()>,
 }
 
@@ -99,10 +99,10 @@ impl Default for PoolCreateInfo<'_> {
 }
 
 impl PoolCreateInfo<'_> {
-    /// The same in Sublet's words.
+    /// Converts to Sublet's create-info.
     ///
     /// # Safety
-    /// The chain is valid for as long as the pool lives.
+    /// The chain is valid while the pool lives.
     pub(crate) unsafe fn to_sublet(&self, has_priorities: bool) -> sublet::PoolCreateInfo<'static> {
         let linear = self.flags.contains(AllocatorPoolCreateFlags::LINEAR_ALGORITHM);
         sublet::PoolCreateInfo {
@@ -121,22 +121,22 @@ impl PoolCreateInfo<'_> {
     }
 }
 
-/// How memory is allocated. In a pool, only flags, user data and priority count.
+/// The settings of an allocation. In a pool, only flags, user data and priority count.
 #[derive(Clone)]
 pub struct AllocationCreateInfo {
-    /// What is special about it.
+    /// Its flags.
     pub flags: AllocationCreateFlags,
-    /// What it is for.
+    /// Its intended usage.
     pub usage: MemoryUsage,
     /// Properties that the memory type must have.
     pub required_flags: vk::MemoryPropertyFlags,
-    /// Properties that the memory type had better have.
+    /// Properties that the memory type should have.
     pub preferred_flags: vk::MemoryPropertyFlags,
-    /// A bit for each memory type that will do; zero for all.
+    /// Mask of allowed memory types; zero for all.
     pub memory_type_bits: u32,
-    /// Kept with the allocation.
+    /// The program's user data.
     pub user_data: usize,
-    /// 0 to 1, with VK_EXT_memory_priority and for memory of its own.
+    /// 0 to 1, for dedicated memory with VK_EXT_memory_priority.
     pub priority: f32,
 }
 
@@ -155,7 +155,7 @@ impl Default for AllocationCreateInfo {
 }
 
 impl AllocationCreateInfo {
-    /// The same in Sublet's words.
+    /// Converts to Sublet's create-info.
     pub(crate) fn to_sublet<'a>(
         &self,
         pool: Option<&'a sublet::Pool>,
@@ -169,7 +169,7 @@ impl AllocationCreateInfo {
             memory_type_bits: self.memory_type_bits,
             pool,
             user_data: if self.is_named() { 0 } else { wide(self.user_data) },
-            // Without the extension nobody looks at it, and a pool has its own, so that it may be anything.
+            // Without the extension the driver ignores the priority. A pool has its own. Both cases accept any value.
             priority: if has_priorities && pool.is_none() { self.priority } else { 0.5 },
             ..Default::default()
         }
@@ -179,10 +179,10 @@ impl AllocationCreateInfo {
         self.flags.contains(AllocationCreateFlags::USER_DATA_COPY_STRING)
     }
 
-    /// The name that the user data is the address of, if the flags say so.
+    /// Returns the name at the address in the user data, if the flags say that it is one.
     ///
     /// # Safety
-    /// It is, or is null.
+    /// With that flag, the user data is null or the address of a string.
     pub(crate) unsafe fn name(&self) -> Option<String> {
         if !self.is_named() || self.user_data == 0 {
             return None;
@@ -193,7 +193,7 @@ impl AllocationCreateInfo {
     }
 }
 
-/// Flags in Sublet's words: of several strategies the one that VMA follows.
+/// Converts flags to Sublet's. If several strategies are set, keeps the one that VMA follows.
 fn flags(flags: AllocationCreateFlags) -> sublet::AllocationCreateFlags {
     use sublet::AllocationCreateFlags as Flags;
     let flags = Flags::from_bits_truncate(flags.bits() & AllocationCreateFlags::all().bits());
@@ -218,12 +218,12 @@ fn usage(usage: MemoryUsage) -> sublet::MemoryUsage {
     }
 }
 
-/// User data as Sublet keeps it. No host has addresses of more than 64 bits.
+/// Converts user data to Sublet's type. No host has addresses of more than 64 bits.
 pub(crate) fn wide(user_data: usize) -> u64 {
     u64::try_from(user_data).unwrap_or(u64::MAX)
 }
 
-/// User data as it was given.
+/// Converts user data back.
 pub(crate) fn narrow(user_data: u64) -> usize {
     usize::try_from(user_data).unwrap_or(usize::MAX)
 }

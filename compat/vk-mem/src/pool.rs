@@ -1,4 +1,4 @@
-//! Pools: blocks apart from the others.
+//! Pools: separate blocks.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::{CStr, CString};
@@ -12,7 +12,7 @@ use crate::info::PoolCreateInfo;
 use crate::refused::{corrupted, misused, no_pool};
 use crate::statistics::{DetailedStatistics, Statistics};
 
-/// A pool, or the allocator's own blocks: see [`Allocator::default_pool`]. It is destroyed when it goes, with what is
+/// A pool, or the allocator's own blocks: see [`Allocator::default_pool`]. Dropping it destroys the pool and everything
 /// in it.
 #[derive(Debug)]
 pub struct AllocatorPool {
@@ -23,39 +23,40 @@ pub struct AllocatorPool {
 }
 
 impl Allocator {
-    /// Makes a pool.
+    /// Creates a pool.
     ///
-    /// The interface has no `unsafe` here, but a program promises that the chain of the create-info lives as long as
-    /// the pool, and that the device is done with what is in the pool when it goes.
+    /// The original interface is not `unsafe` here. The program must ensure that the chain of the create-info lives as
+    /// long as the pool. When the pool is dropped, the device must no longer use anything in it.
     ///
     /// # Errors
-    /// `ERROR_OUT_OF_DEVICE_MEMORY` if the first blocks are not had, `ERROR_FEATURE_NOT_PRESENT` if there is no such
-    /// memory type, `ERROR_INITIALIZATION_FAILED` for a contradiction; nothing is left behind.
+    /// `ERROR_OUT_OF_DEVICE_MEMORY` if the first blocks cannot be allocated, `ERROR_FEATURE_NOT_PRESENT` if the memory
+    /// type does not exist, `ERROR_INITIALIZATION_FAILED` for an invalid setting. Everything created before the failure
+    /// is freed.
     pub fn create_pool(self: &Arc<Self>, create_info: &PoolCreateInfo<'_>) -> VkResult<AllocatorPool> {
-        // SAFETY: what the documentation asks for.
+        // SAFETY: the documentation requires it.
         let info = unsafe { create_info.to_sublet(self.has_priorities) };
         let pool = self.as_sublet().create_pool(&info).map_err(|error| no_pool(&error))?;
         Ok(AllocatorPool { allocator: Arc::clone(self), pool: Some(pool), name: Mutex::default() })
     }
 
-    /// The allocator's own blocks, as a pool.
+    /// Returns the allocator's own blocks as a pool.
     pub fn default_pool(self: &Arc<Self>) -> AllocatorPool {
         AllocatorPool { allocator: Arc::clone(self), pool: None, name: Mutex::default() }
     }
 
-    /// The numbers of the memory types.
+    /// Returns the range of memory type indices.
     fn memory_types(&self) -> std::ops::Range<u32> {
         0..self.as_sublet().memory_properties().memory_type_count
     }
 }
 
 impl AllocatorPool {
-    /// Sublet's pool; `None` for the allocator's own blocks.
+    /// Returns Sublet's pool; `None` for the allocator's own blocks.
     pub fn as_sublet(&self) -> Option<&sublet::Pool> {
         self.pool.as_ref()
     }
 
-    /// Names the pool in statistics, or takes its name away. The default pool has none.
+    /// Sets or removes the name of the pool in statistics. The default pool has none.
     pub fn set_name(&self, name: Option<&CStr>) {
         let Some(pool) = &self.pool else { return };
         let text = name.map(CStr::to_string_lossy);
@@ -65,12 +66,12 @@ impl AllocatorPool {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name.map(CStr::to_owned);
     }
 
-    /// The name of the pool.
+    /// Returns the name of the pool.
     pub fn name(&self) -> Option<CString> {
         self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Figures that are kept anyway.
+    /// Returns the statistics that are always current.
     ///
     /// # Errors
     /// None.
@@ -89,7 +90,7 @@ impl AllocatorPool {
         Ok(Statistics::from(&known))
     }
 
-    /// Figures that have to be collected.
+    /// Walks the pool and returns detailed statistics.
     ///
     /// # Errors
     /// None.
@@ -110,10 +111,10 @@ impl AllocatorPool {
         Ok(DetailedStatistics::from(&known))
     }
 
-    /// Looks at the margins.
+    /// Checks the margins.
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` where there are no margins, `ERROR_UNKNOWN` where one is damaged.
+    /// `ERROR_FEATURE_NOT_PRESENT` if there are no margins, `ERROR_UNKNOWN` if one is damaged.
     pub fn check_corruption(&self) -> VkResult<()> {
         let allocator = self.allocator.as_sublet();
         let checked = match &self.pool {
@@ -127,7 +128,7 @@ impl AllocatorPool {
 impl Drop for AllocatorPool {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
-        // SAFETY: the device is done with what is in the pool, which `create_pool` asks for.
+        // SAFETY: the device no longer uses anything in the pool, as `create_pool` requires.
         match unsafe { self.allocator.as_sublet().destroy_pool(pool) } {
             Ok(leaks) if leaks.is_empty() => {}
             Ok(leaks) => {

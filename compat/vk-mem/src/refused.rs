@@ -1,4 +1,4 @@
-//! Sublet's errors as the results that a program of vk-mem's knows. The reasons go to the log.
+//! Maps Sublet's errors to vk-mem's results. The reasons are logged.
 
 use std::error::Error;
 
@@ -8,17 +8,17 @@ use sublet::{
     FindMemoryTypeError, MapError,
 };
 
-/// The result of a call that the original asserts not to happen.
+/// The result of a call on which the original asserts.
 pub(crate) const MISUSED: vk::Result = vk::Result::ERROR_UNKNOWN;
 
-/// Says why, and answers with the result.
+/// Logs the reason, and returns the result.
 pub(crate) fn refused(error: &dyn Error, result: vk::Result) -> vk::Result {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     tracing::debug!(target: "vk_mem", %error, cause, ?result, "refused");
     result
 }
 
-/// Says that a call is wrong.
+/// Logs a wrong call, and returns its result.
 pub(crate) fn misused(reason: &str) -> vk::Result {
     tracing::error!(target: "vk_mem", reason, "wrong call");
     MISUSED

@@ -1,14 +1,14 @@
-//! Figures, under the names that VMA's C structures give them.
+//! Statistics, with the field names of VMA's C structures.
 #![allow(non_snake_case, reason = "the names that programs read")]
 
 use ash::vk;
 
-/// What there is.
+/// Counts and bytes.
 #[derive(Debug, Copy, Clone, PartialEq, Eq, Default)]
 pub struct Statistics {
-    /// `VkDeviceMemory` objects.
+    /// Number of `VkDeviceMemory` objects.
     pub blockCount: u32,
-    /// Allocations.
+    /// Number of allocations.
     pub allocationCount: u32,
     /// Bytes of the blocks.
     pub blockBytes: vk::DeviceSize,
@@ -16,12 +16,12 @@ pub struct Statistics {
     pub allocationBytes: vk::DeviceSize,
 }
 
-/// What there is, and how it is divided.
+/// Counts, bytes, and extreme sizes.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct DetailedStatistics {
-    /// What there is.
+    /// Counts and bytes.
     pub statistics: Statistics,
-    /// Free ranges.
+    /// Number of free ranges.
     pub unusedRangeCount: u32,
     /// Bytes of the smallest allocation; `VK_WHOLE_SIZE` if there is none.
     pub allocationSizeMin: vk::DeviceSize,
@@ -33,21 +33,21 @@ pub struct DetailedStatistics {
     pub unusedRangeSizeMax: vk::DeviceSize,
 }
 
-/// Everything, by memory type and by heap.
+/// Statistics by memory type, by heap and in total.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct TotalStatistics {
     /// By memory type.
     pub memoryType: [DetailedStatistics; vk::MAX_MEMORY_TYPES],
     /// By heap.
     pub memoryHeap: [DetailedStatistics; vk::MAX_MEMORY_HEAPS],
-    /// Together.
+    /// The total.
     pub total: DetailedStatistics,
 }
 
-/// What is used of a heap.
+/// Usage and budget of a heap.
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// What the allocator has of it.
+    /// The allocator's own share.
     pub statistics: Statistics,
     /// Bytes that the program uses.
     pub usage: vk::DeviceSize,
@@ -55,7 +55,7 @@ pub struct Budget {
     pub budget: vk::DeviceSize,
 }
 
-/// A count, in the width that the interface has for it.
+/// Converts a count to the interface's width.
 fn count(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

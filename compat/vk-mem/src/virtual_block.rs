@@ -1,4 +1,4 @@
-//! Ranges of anything, allocated as memory is.
+//! Allocation of ranges without memory.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
@@ -12,42 +12,42 @@ use crate::flags::{VirtualAllocationCreateFlags as Flags, VirtualBlockCreateFlag
 use crate::refused::{misused, refused};
 use crate::statistics::{DetailedStatistics, Statistics};
 
-/// How a range is allocated.
+/// The settings of a range.
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualAllocationCreateInfo {
-    /// Units.
+    /// Size in units.
     pub size: u64,
-    /// It begins at a multiple of this; zero for no demand.
+    /// Alignment of the offset; zero for none.
     pub alignment: u64,
-    /// Kept with the range.
+    /// The program's user data.
     pub user_data: usize,
-    /// Where to look.
+    /// Its flags.
     pub flags: Flags,
 }
 
-/// How a [`VirtualBlock`] is made.
+/// The settings of a new [`VirtualBlock`].
 #[derive(Default)]
 pub struct VirtualBlockCreateInfo<'a> {
-    /// Units.
+    /// Size in units.
     pub size: vk::DeviceSize,
-    /// What is special about it.
+    /// Its flags.
     pub flags: VirtualBlockCreateFlags,
-    /// Of no effect here.
+    /// Has no effect here.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
 }
 
-/// What there is to know of a range.
+/// The description of a range.
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualAllocationInfo {
-    /// Where it begins.
+    /// Offset in units.
     pub offset: vk::DeviceSize,
-    /// Units.
+    /// Size in units.
     pub size: vk::DeviceSize,
-    /// What the program keeps with it.
+    /// The program's user data.
     pub user_data: usize,
 }
 
-/// A range of a [`VirtualBlock`], or nothing once it is freed.
+/// A range of a [`VirtualBlock`], or nothing after it is freed.
 #[derive(Debug)]
 #[must_use = "the range stays allocated until it is given back to its block"]
 pub struct VirtualAllocation {
@@ -55,14 +55,14 @@ pub struct VirtualAllocation {
     user_data: usize,
 }
 
-/// So many units, of which ranges are allocated.
+/// A number of units, divided into ranges.
 #[derive(Debug)]
 pub struct VirtualBlock {
     inner: sublet::VirtualBlock,
 }
 
 impl VirtualBlock {
-    /// Makes a block.
+    /// Creates a block.
     ///
     /// # Errors
     /// `ERROR_INITIALIZATION_FAILED` for a size of zero.
@@ -79,10 +79,10 @@ impl VirtualBlock {
             .map_err(|error| refused(&error, vk::Result::ERROR_INITIALIZATION_FAILED))
     }
 
-    /// Allocates a range, and says where it begins.
+    /// Allocates a range, and returns it with its offset.
     ///
     /// # Errors
-    /// `ERROR_OUT_OF_DEVICE_MEMORY` if there is no place for it.
+    /// `ERROR_OUT_OF_DEVICE_MEMORY` if it does not fit.
     ///
     /// # Safety
     /// Always safe.
@@ -96,7 +96,7 @@ impl VirtualBlock {
             size,
             alignment,
             strategy: strategy(flags),
-            // Where there is no upper side the original ignores the flag.
+            // The original ignores the flag if the algorithm has no upper side.
             upper_address: upper && self.inner.algorithm() == Algorithm::Linear,
             user_data: crate::info::wide(user_data),
         };
@@ -110,8 +110,7 @@ impl VirtualBlock {
         Ok((VirtualAllocation { inner: Some(range), user_data }, offset))
     }
 
-    /// Frees a range and leaves `allocation` empty. One that is empty already is left as it is, and so is another
-    /// block's.
+    /// Frees a range and leaves `allocation` empty. Ignores an empty allocation and one of another block.
     ///
     /// # Safety
     /// Always safe.
@@ -137,7 +136,7 @@ impl VirtualBlock {
     /// Describes a range.
     ///
     /// # Errors
-    /// `ERROR_UNKNOWN` if it is not one of this block.
+    /// `ERROR_UNKNOWN` if it does not belong to this block.
     ///
     /// # Safety
     /// Always safe.
@@ -151,7 +150,7 @@ impl VirtualBlock {
         Ok(VirtualAllocationInfo { offset: known.offset, size: known.size, user_data })
     }
 
-    /// Changes what the program keeps with a range.
+    /// Replaces the user data of a range.
     ///
     /// # Safety
     /// Always safe.
@@ -163,29 +162,29 @@ impl VirtualBlock {
         allocation.user_data = user_data.expose_provenance();
     }
 
-    /// Nothing is allocated.
+    /// Returns true if nothing is allocated.
     pub fn is_empty(&self) -> bool {
         self.inner.is_empty()
     }
 
-    /// Figures that are kept anyway.
+    /// Returns the statistics that are always current.
     pub fn get_statistics(&self) -> Statistics {
         Statistics::from(&self.inner.statistics())
     }
 
-    /// Everything as JSON in VMA's schema, with a map if `detailed`. User data are those that ranges were allocated
-    /// with.
+    /// Returns a report as JSON in VMA's schema, with a map if `detailed`. User data is that of the allocation call;
+    /// later changes are missing.
     pub fn build_stats_string(&self, detailed: bool) -> String {
         sublet_report::virtual_block_stats_string(&self.inner, detailed)
     }
 
-    /// Figures that have to be collected.
+    /// Walks the block and returns detailed statistics.
     pub fn calculate_statistics(&self) -> DetailedStatistics {
         DetailedStatistics::from(&self.inner.detailed_statistics())
     }
 }
 
-/// Of several strategies the one that VMA follows.
+/// Returns the one strategy that VMA follows if several are set.
 fn strategy(flags: Flags) -> Strategy {
     if flags.contains(Flags::VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT) {
         Strategy::MinTime

@@ -1,4 +1,4 @@
-//! Defragmentation as a program of vk-mem's would write it, on simulated GPUs that copy.
+//! Defragmentation in a vk-mem program, on simulated GPUs that copy.
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a test calls what it tests")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "a test: the simulated device checks what it is given")]
@@ -33,7 +33,7 @@ fn buffer_info() -> vk::BufferCreateInfo<'static> {
         .usage(vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST)
 }
 
-/// Memory that the host sees, so that a test can look at it.
+/// Requests host-visible memory, so that a test can read it.
 fn info() -> AllocationCreateInfo {
     AllocationCreateInfo { required_flags: vk::MemoryPropertyFlags::HOST_VISIBLE, ..Default::default() }
 }
@@ -44,7 +44,7 @@ fn contents(number: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What the device does at once, and is done with afterwards.
+/// Submits commands and waits until the device has completed them.
 fn submit(gpu: &Gpu, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
     let device = gpu.device();
     let pool = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
@@ -64,7 +64,7 @@ fn submit(gpu: &Gpu, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
 
 type Held = Vec<(usize, vk::Buffer, Allocation)>;
 
-/// A pool with four blocks of which each is a fourth full, and what is in it.
+/// Creates a pool with four blocks, each a quarter full, and returns it with its contents.
 fn sparse(allocator: &Arc<Allocator>, gpu: &Gpu, info: &AllocationCreateInfo) -> (AllocatorPool, Held) {
     let wanted = unsafe { allocator.find_memory_type_index_for_buffer_info(&buffer_info(), info) }.unwrap();
     let made = PoolCreateInfo { memory_type_index: wanted, block_size: MIB, ..Default::default() };
@@ -83,7 +83,7 @@ fn sparse(allocator: &Arc<Allocator>, gpu: &Gpu, info: &AllocationCreateInfo) ->
     (pool, held)
 }
 
-/// Everything is what it was, and goes.
+/// Checks that all contents are intact, and frees them.
 fn end(gpu: &Gpu, allocator: Arc<Allocator>, pool: AllocatorPool, held: Held) {
     for (number, buffer, mut allocation) in held {
         let known = allocator.get_allocation_info(&allocation);

@@ -1,4 +1,4 @@
-//! A program as vk-mem's users write them, on every simulated GPU.
+//! A typical vk-mem program, on every simulated GPU.
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a test calls what it tests")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "a test: the simulated device checks what it is given")]
@@ -22,7 +22,7 @@ fn lavapipe() -> Gpu {
     Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap())
 }
 
-/// Fresh memory that the program can write.
+/// Requests memory that the program can write.
 fn written() -> AllocationCreateInfo {
     AllocationCreateInfo {
         usage: MemoryUsage::Auto,
@@ -31,7 +31,7 @@ fn written() -> AllocationCreateInfo {
     }
 }
 
-/// The same, where no resource says what it is for.
+/// Same, without a resource that states its usage.
 fn host_visible() -> AllocationCreateInfo {
     AllocationCreateInfo { required_flags: vk::MemoryPropertyFlags::HOST_VISIBLE, ..Default::default() }
 }
@@ -53,7 +53,7 @@ fn image_info() -> vk::ImageCreateInfo<'static> {
         .usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST)
 }
 
-/// Nothing is left, and nobody complained.
+/// Asserts that nothing leaked and that the driver reported no errors.
 fn ended_well(gpu: &Gpu) {
     assert!(gpu.live().is_empty(), "{:?}", gpu.live());
     gpu.assert_silent();
@@ -207,7 +207,7 @@ fn mappings_are_counted_and_one_too_many_is_not_taken_back() {
     assert_eq!(allocator.get_allocation_info(&allocation).mapped_data, pointer);
     unsafe { pointer.cast::<u8>().write(1) };
     unsafe { allocator.destroy_buffer(buffer, &mut allocation) };
-    // Freed while it is mapped: the mapping goes with it, and the block that another holds is unmapped.
+    // Freed while mapped: the mapping ends, and the block, which the other buffer keeps alive, is unmapped.
     let mut other = unsafe { allocator.create_buffer(&buffer_info(64), &written()) }.unwrap();
     let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info(64), &written()) }.unwrap();
     unsafe { allocator.map_memory(&mut allocation) }.unwrap();
@@ -306,7 +306,7 @@ fn a_pool_has_its_own_blocks_its_name_and_its_limit() {
     assert_eq!(full, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     assert_eq!(pool.calculate_statistics().unwrap().statistics.allocationCount, 1);
     assert_eq!(pool.check_corruption(), Err(vk::Result::ERROR_FEATURE_NOT_PRESENT));
-    // What is outside of the pool is the default pool's.
+    // Memory outside the pool belongs to the default pool.
     let default = allocator.default_pool();
     let (outside, mut elsewhere) = unsafe { default.create_buffer(&buffer_info(64), &written()) }.unwrap();
     assert_eq!(default.get_statistics().unwrap().allocationCount, 1);
@@ -485,7 +485,7 @@ fn whatever_call_of_the_driver_fails_the_result_is_the_drivers_and_nothing_is_le
         let allocator = allocator(&gpu);
         let mapped =
             AllocationCreateInfo { flags: written().flags | AllocationCreateFlags::MAPPED, ..written() };
-        // Where the driver's own function is not called there is nothing to fail.
+        // If the driver's own function is not called, nothing can fail.
         let (buffer, mut allocation) =
             unsafe { allocator.create_buffer(&buffer_info(256), &mapped) }.unwrap();
         let used = gpu.calls(call) != 0;
@@ -538,7 +538,7 @@ fn what_a_program_forgets_goes_with_its_pool_or_its_allocator() {
     let outside = unsafe { allocator.allocate_memory(&requirements, &host_visible()) }.unwrap();
     drop(pool);
     assert_eq!(allocator.calculate_statistics().unwrap().total.statistics.allocationCount, 1);
-    // Too late, and harmless.
+    // Freed after its pool: ignored.
     unsafe { allocator.free_memory(&mut in_pool) };
     assert_eq!(allocator.calculate_statistics().unwrap().total.statistics.allocationCount, 1);
     drop(outside);
@@ -563,7 +563,7 @@ fn flags_mean_here_what_they_mean_there() {
     }
     for (name, flag) in AllocationCreateFlags::all().iter_names() {
         let same = sublet::AllocationCreateFlags::from_name(name);
-        // VMA's value; Sublet has names without it.
+        // VMA's value, for which Sublet has no flag.
         let expected = same.map_or(0x20, |same| same.bits());
         assert_eq!(flag.bits(), expected, "{name}");
     }

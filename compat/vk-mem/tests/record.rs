@@ -1,4 +1,4 @@
-//! With the feature `trace`: a program is recorded without a change to it.
+//! With the feature `trace`, a program is recorded without a change to its code.
 #![cfg(feature = "trace")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 

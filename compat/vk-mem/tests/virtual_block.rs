@@ -1,4 +1,4 @@
-//! Virtual blocks as vk-mem's users use them.
+//! Virtual blocks in a vk-mem program.
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a test calls what it tests")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "a test: the functions ask nothing of it")]

@@ -1,4 +1,4 @@
-//! What a program holds of its memory.
+//! Allocations.
 #![expect(unsafe_code, reason = "calls Vulkan")]
 
 use std::ffi::c_void;
@@ -9,25 +9,25 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-/// A piece of memory, or nothing: see [`is_null`](Self::is_null).
+/// A range of memory, or nothing: see [`is_null`](Self::is_null).
 ///
-/// It implements [`presser::Slab`]; one that is not mapped panics when it is used as that.
+/// It implements [`presser::Slab`], which panics if the memory is not mapped.
 #[derive(Default)]
 pub struct Allocation {
     pub(super) inner: Option<Inner>,
     pub(super) name: Option<Box<str>>,
 }
 
-/// What an allocation is.
+/// The contents of an allocation.
 pub(super) struct Inner {
     pub(super) memory: sublet::Allocation,
     pub(super) id: NonZeroU64,
     pub(super) properties: vk::MemoryPropertyFlags,
-    /// The scheme asked for memory of its own.
+    /// True if the scheme requested dedicated memory.
     pub(super) dedicated: bool,
 }
 
-/// As the original prints it, without `memory_block_index`: blocks have no numbers here.
+/// Prints the same as the original, except `memory_block_index`: blocks have no numbers here.
 impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = self.inner.as_ref();
@@ -46,91 +46,91 @@ impl fmt::Debug for Allocation {
     }
 }
 
-/// For the name that the original's pointer is printed with.
+/// Prints a pointer under the original's type name.
 #[derive(Debug)]
 #[allow(dead_code, reason = "the field is printed")]
 struct SendSyncPtr(NonNull<c_void>);
 
 impl Allocation {
-    /// The mapped memory as a slab that needs no check; `None` if it is not mapped, or larger than `isize::MAX` bytes.
+    /// Returns the mapped memory as a slab without checks. `None` if it is not mapped, or larger than `isize::MAX`
+    /// bytes.
     pub fn try_as_mapped_slab(&mut self) -> Option<MappedAllocationSlab<'_>> {
         let mapped_ptr = self.mapped_ptr()?.cast().as_ptr();
         let size = slab_size(self.size())?;
         Some(MappedAllocationSlab { _borrowed: PhantomData, mapped_ptr, size })
     }
 
-    /// Sublet's allocation; `None` if there is no memory.
+    /// Returns Sublet's allocation. `None` if there is no memory.
     pub fn as_sublet(&self) -> Option<&sublet::Allocation> {
         self.inner.as_ref().map(|inner| &inner.memory)
     }
 
-    /// A number that no other live allocation of the same allocator has; `None` if there is no memory.
+    /// Returns a number that is unique among the allocator's live allocations. `None` if there is no memory.
     pub fn chunk_id(&self) -> Option<NonZeroU64> {
         self.inner.as_ref().map(|inner| inner.id)
     }
 
-    /// The properties of its memory type.
+    /// Returns the properties of its memory type.
     pub fn memory_properties(&self) -> vk::MemoryPropertyFlags {
         self.inner.as_ref().map_or(vk::MemoryPropertyFlags::empty(), |inner| inner.properties)
     }
 
-    /// The `VkDeviceMemory` that it is in.
+    /// Returns the `VkDeviceMemory` of the allocation.
     ///
     /// # Safety
-    /// What is bound to the memory lies within this allocation, and goes before it.
+    /// Resources that are bound to the memory lie within this allocation, and are destroyed before it.
     pub unsafe fn memory(&self) -> vk::DeviceMemory {
         self.inner.as_ref().map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory())
     }
 
-    /// Memory of its own was asked for by an [`AllocationScheme`](super::AllocationScheme). Whether it has some
-    /// nevertheless, [`as_sublet`](Self::as_sublet) says.
+    /// Returns true if an [`AllocationScheme`](super::AllocationScheme) requested dedicated memory. For the actual
+    /// placement see [`as_sublet`](Self::as_sublet).
     pub fn is_dedicated(&self) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.dedicated)
     }
 
-    /// Bytes from the start of the memory.
+    /// Returns the offset in the memory, in bytes.
     pub fn offset(&self) -> u64 {
         self.inner.as_ref().map_or(0, |inner| inner.memory.offset())
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.inner.as_ref().map_or(0, |inner| inner.memory.size())
     }
 
-    /// Where the host sees it; `None` if it does not.
+    /// Returns the mapped address. `None` if the memory is not host-visible.
     pub fn mapped_ptr(&self) -> Option<NonNull<c_void>> {
         self.inner.as_ref()?.memory.mapped_pointer()
     }
 
-    /// The mapped bytes.
+    /// Returns the mapped bytes.
     pub fn mapped_slice(&self) -> Option<&[u8]> {
         let (pointer, size) = (self.mapped_ptr()?, slab_size(self.size())?);
-        // SAFETY: the memory is mapped for as long as the allocation lives, and so many bytes of it are this
-        // allocation's. That nobody writes them meanwhile, the device included, is the caller's business: the interface
-        // has no word for it.
+        // SAFETY: the memory is mapped while the allocation lives, and these bytes belong to it. The caller ensures
+        // that nothing writes them meanwhile, including the device. The original interface is not `unsafe` here.
         Some(unsafe { std::slice::from_raw_parts(pointer.cast().as_ptr(), size) })
     }
 
-    /// The mapped bytes, to be written.
+    /// Returns the mapped bytes for writing.
     pub fn mapped_slice_mut(&mut self) -> Option<&mut [u8]> {
         let (pointer, size) = (self.mapped_ptr()?, slab_size(self.size())?);
         // SAFETY: as above, and the allocation is borrowed mutably.
         Some(unsafe { std::slice::from_raw_parts_mut(pointer.cast().as_ptr(), size) })
     }
 
-    /// There is no memory: it was made by `default`.
+    /// Returns true if there is no memory, as after `default`.
     pub fn is_null(&self) -> bool {
         self.inner.is_none()
     }
 }
 
-/// A size that may be a slice's.
+/// Returns the size if it is valid for a slice.
 fn slab_size(size: u64) -> Option<usize> {
     usize::try_from(size).ok().filter(|&size| isize::try_from(size).is_ok())
 }
 
-/// The mapped memory of an [`Allocation`], by [`Allocation::try_as_mapped_slab`].
+/// The mapped memory of an [`Allocation`], from [`Allocation::try_as_mapped_slab`].
 pub struct MappedAllocationSlab<'a> {
     _borrowed: PhantomData<&'a mut Allocation>,
     mapped_ptr: *mut u8,

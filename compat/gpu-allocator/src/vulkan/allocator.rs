@@ -22,7 +22,7 @@ use crate::{
     MemoryBlockReport, MemoryLocation, Result,
 };
 
-/// What lines of the log are filtered by: the modules of the original.
+/// Log targets, which filters match: the modules of the original.
 const VULKAN: &str = "gpu_allocator::vulkan";
 const FREE_LIST: &str = "gpu_allocator::allocator::free_list_allocator";
 const DEDICATED: &str = "gpu_allocator::allocator::dedicated_block_allocator";
@@ -33,13 +33,13 @@ pub struct Allocator {
     memory: vk::PhysicalDeviceMemoryProperties,
     debug_settings: AllocatorDebugSettings,
     next_id: NonZeroU64,
-    /// By number of the allocation, if they are wanted.
+    /// Backtraces by allocation number, if they are enabled.
     #[cfg(feature = "std")]
     backtraces: BTreeMap<u64, Backtrace>,
 }
 
 impl Allocator {
-    /// For a device, which has to outlive it.
+    /// Creates an allocator for a device, which must outlive it.
     ///
     /// # Errors
     /// [`AllocationError::InvalidAllocatorCreateDesc`].
@@ -53,15 +53,15 @@ impl Allocator {
         let memory = unsafe { desc.instance.get_physical_device_memory_properties(desc.physical_device) };
         let block_sizes = block_sizes(&memory, &desc.allocation_sizes);
         let mut info = AllocatorCreateInfo {
-            // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as
-            // the original does. Such a resource is there only if the program has enabled the feature.
+            // Device-coherent memory is allowed, as in the original. It is used only if a resource allows no other
+            // type, and such a resource exists only if the program has enabled the feature.
             flags: AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION
                 | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY
-                // As the original: a block that becomes empty goes, unless it is the last of its memory type.
+                // As in the original, an empty block is freed unless it is the last of its memory type.
                 | AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK,
             block_sizes: &block_sizes,
             tracking: Tracking::USER_DATA,
-            // The program's version is not known; what version 1.0 has is enough for all that is done here.
+            // The program's version is unknown. Version 1.0 has everything that is needed here.
             ..AllocatorCreateInfo::new(
                 &desc.instance,
                 &desc.device,
@@ -73,7 +73,7 @@ impl Allocator {
         // SAFETY: as above.
         let inner = unsafe { sublet::Allocator::new(&info) }
             .or_else(|_| {
-                // A device of Vulkan 1.0 without the extension.
+                // A Vulkan 1.0 device without the extension.
                 info.flags.remove(AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION);
                 // SAFETY: as above.
                 unsafe { sublet::Allocator::new(&info) }
@@ -103,7 +103,7 @@ impl Allocator {
         })
     }
 
-    /// Sublet's allocator, for all that this interface does not have: maps, budgets, and what writes pages of them.
+    /// Returns Sublet's allocator, which has more functions: memory maps, budgets, reports.
     ///
     /// ```
     /// # use ash::vk;
@@ -131,7 +131,7 @@ impl Allocator {
         &self.inner
     }
 
-    /// Memory for a resource that the caller binds.
+    /// Allocates memory for a resource that the caller binds.
     ///
     /// # Errors
     /// See [`AllocationError`].
@@ -151,7 +151,7 @@ impl Allocator {
             .or_else(|| self.find(bits, required))
             .ok_or(AllocationError::NoCompatibleMemoryTypeFound)?;
         let memory = match (self.allocate_in(memory_type, desc), desc.location) {
-            // Where the memory that both see is used up, the host's own will do.
+            // If no device-local host-visible memory is left, falls back to host memory.
             (Err(_), MemoryLocation::CpuToGpu) => {
                 let memory_type =
                     self.find(bits, required).ok_or(AllocationError::NoCompatibleMemoryTypeFound)?;
@@ -173,7 +173,7 @@ impl Allocator {
         })
     }
 
-    /// Gives memory back. Nothing is done for an allocation without any.
+    /// Frees an allocation. Does nothing if it holds no memory.
     ///
     /// # Errors
     /// [`AllocationError::Internal`] for an allocation of another allocator.
@@ -183,8 +183,8 @@ impl Allocator {
             self.log_backtrace("Free");
         }
         let Some(inner) = allocation.inner else { return Ok(()) };
-        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the device is done
-        // with the memory, and that what was bound to it is gone.
+        // SAFETY: the original interface is not `unsafe` here. Its documentation requires that the device no longer
+        // uses the memory, and that resources bound to it are destroyed.
         unsafe { self.inner.free_memory(inner.memory) }
             .map_err(|error| AllocationError::Internal(words(&error)))?;
         #[cfg(feature = "std")]
@@ -192,7 +192,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Changes the name that reports show.
+    /// Changes the name in reports.
     ///
     /// # Errors
     /// [`AllocationError::Internal`] for an allocation of another allocator.
@@ -207,7 +207,7 @@ impl Allocator {
         }
     }
 
-    /// Logs all that is allocated.
+    /// Logs all live allocations.
     pub fn report_memory_leaks(&self, log_level: Level) {
         for vector in self.inner.memory_map().vectors {
             let memory_type = vector.memory_type_index;
@@ -226,7 +226,7 @@ impl Allocator {
         }
     }
 
-    /// Everything that is allocated.
+    /// Returns all blocks and live allocations.
     pub fn generate_report(&self) -> AllocatorReport {
         let mut allocations = Vec::new();
         let mut blocks = Vec::new();
@@ -255,12 +255,12 @@ impl Allocator {
         }
     }
 
-    /// Bytes of all blocks.
+    /// Returns the bytes of all blocks.
     pub fn capacity(&self) -> u64 {
         self.inner.statistics().block_bytes
     }
 
-    /// The first memory type that is allowed and has all of `flags`.
+    /// Returns the first allowed memory type that has all `flags`.
     fn find(&self, memory_type_bits: u32, flags: vk::MemoryPropertyFlags) -> Option<u32> {
         (0_u32..).zip(self.memory.memory_types_as_slice()).find_map(|(index, memory_type)| {
             let allowed = memory_type_bits & 1_u32.checked_shl(index).unwrap_or(0) != 0;
@@ -274,13 +274,13 @@ impl Allocator {
         types.get(index).map_or(vk::MemoryPropertyFlags::empty(), |found| found.property_flags)
     }
 
-    /// Memory of this type.
+    /// Allocates memory of this type.
     fn allocate_in(&self, memory_type: u32, desc: &AllocationCreateDesc<'_>) -> Result<sublet::Allocation> {
         let mapped = self.properties(memory_type).contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
         let mut flags = AllocationCreateFlags::empty();
         flags.set(AllocationCreateFlags::MAPPED, mapped);
-        // The type is chosen; what it was chosen by is for recordings, which may be replayed where there are other
-        // types.
+        // The memory type is fixed here. The flags are only for recordings, which may be replayed on a device with
+        // other types.
         let [preferred_flags, required_flags] = properties_of(desc.location);
         let info = AllocationCreateInfo {
             flags,
@@ -295,15 +295,15 @@ impl Allocator {
         match desc.allocation_scheme {
             AllocationScheme::GpuAllocatorManaged => {
                 let kind = if desc.linear { ResourceKind::Buffer } else { ResourceKind::ImageOptimal };
-                // SAFETY: the caller says what will be bound.
+                // SAFETY: the caller states the kind of resource that it binds.
                 unsafe { self.inner.allocate_memory_of_kind(&desc.requirements, kind, &info) }
             }
             AllocationScheme::DedicatedBuffer(buffer) => {
-                // SAFETY: the buffer is live, and nothing is bound to it yet: what the scheme is for.
+                // SAFETY: the buffer is live, and nothing is bound to it yet, as the scheme requires.
                 unsafe { self.inner.allocate_memory_for_buffer(buffer, &alone) }
             }
             AllocationScheme::DedicatedImage(image) => {
-                // SAFETY: the image is live, and nothing is bound to it yet: what the scheme is for.
+                // SAFETY: the image is live, and nothing is bound to it yet, as the scheme requires.
                 unsafe { self.inner.allocate_memory_for_image(image, &alone) }
             }
         }
@@ -367,7 +367,7 @@ impl Allocator {
         }
     }
 
-    /// Where an allocation came from, as the last line of its leak.
+    /// Returns the backtrace of an allocation, for the last line of its leak.
     #[cfg(feature = "std")]
     fn backtrace_line(&self, id: u64) -> String {
         let disabled = Backtrace::disabled();
@@ -394,10 +394,10 @@ impl Drop for Allocator {
     }
 }
 
-/// Heaps up to this size have smaller blocks: the original's would leave room for few of them, or for none.
+/// Heaps up to this size have smaller blocks. The original's blocks would fit rarely or never.
 const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
 
-/// The sizes of each memory type.
+/// Returns the block sizes of each memory type.
 fn block_sizes(memory: &vk::PhysicalDeviceMemoryProperties, sizes: &AllocationSizes) -> Vec<BlockSizes> {
     let heaps = memory.memory_heaps_as_slice();
     let of_type = |memory_type: &vk::MemoryType| {
@@ -413,7 +413,7 @@ fn block_sizes(memory: &vk::PhysicalDeviceMemoryProperties, sizes: &AllocationSi
     memory.memory_types_as_slice().iter().map(of_type).collect()
 }
 
-/// What a location would like its memory to have, and what it must have.
+/// Returns the preferred and the required properties of a location.
 fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
     let device = vk::MemoryPropertyFlags::DEVICE_LOCAL;
     let host = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
@@ -425,7 +425,7 @@ fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
     }
 }
 
-/// What the original says when there is no memory.
+/// Returns the original's error for a failed allocation.
 fn refused(error: &sublet::AllocationError) -> AllocationError {
     match error {
         sublet::AllocationError::Map(driver) => AllocationError::FailedToMap(driver.result.to_string()),
@@ -434,14 +434,14 @@ fn refused(error: &sublet::AllocationError) -> AllocationError {
         | sublet::AllocationError::BlockTooSmall { .. }
         | sublet::AllocationError::Memory(_) => match error.vk_result() {
             vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => AllocationError::OutOfMemory,
-            // Also where the driver was not asked: it would have said the same.
+            // Also used if the driver was not called, because it would have failed with the same result.
             result => AllocationError::Internal(format!("Unexpected error in vkAllocateMemory: {result:?}")),
         },
         _ => AllocationError::Internal(words(error)),
     }
 }
 
-/// An error with all that caused it, as one line.
+/// Returns an error with all its causes as one line.
 fn words(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -10,44 +10,44 @@ use crate::{AllocationSizes, AllocatorDebugSettings, MemoryLocation};
 pub use allocation::{Allocation, MappedAllocationSlab};
 pub use allocator::Allocator;
 
-/// Whose memory it is.
+/// How the memory of an allocation is placed.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum AllocationScheme {
-    /// The buffer's own.
+    /// Dedicated memory of this buffer.
     DedicatedBuffer(vk::Buffer),
-    /// The image's own.
+    /// Dedicated memory of this image.
     DedicatedImage(vk::Image),
-    /// Part of a block, or its own, as the allocator sees fit.
+    /// Part of a block or dedicated memory. The allocator decides.
     GpuAllocatorManaged,
 }
 
-/// What is asked of an [`Allocator`].
+/// A request to an [`Allocator`].
 #[derive(Clone, Debug)]
 pub struct AllocationCreateDesc<'a> {
-    /// Shown in reports.
+    /// The name in reports.
     pub name: &'a str,
-    /// What Vulkan says that the resource needs.
+    /// The resource's requirements from Vulkan.
     pub requirements: vk::MemoryRequirements,
-    /// Who uses it.
+    /// The users of the memory.
     pub location: MemoryLocation,
-    /// A buffer or an image with linear tiling, and not an image with optimal tiling.
+    /// True for a buffer or an image with linear tiling, false for an image with optimal tiling.
     pub linear: bool,
-    /// Whose memory it is.
+    /// The placement of the memory.
     pub allocation_scheme: AllocationScheme,
 }
 
-/// How an [`Allocator`] is made.
+/// The settings of a new [`Allocator`].
 pub struct AllocatorCreateDesc {
     /// The instance.
     pub instance: ash::Instance,
-    /// The device. It has to outlive the allocator.
+    /// The device. It must outlive the allocator.
     pub device: ash::Device,
-    /// The physical device that it was made from.
+    /// The physical device of `device`.
     pub physical_device: vk::PhysicalDevice,
-    /// Help in finding faults.
+    /// Debug settings.
     pub debug_settings: AllocatorDebugSettings,
-    /// The feature bufferDeviceAddress is enabled.
+    /// True if the feature bufferDeviceAddress is enabled.
     pub buffer_device_address: bool,
-    /// How large blocks are.
+    /// Block sizes.
     pub allocation_sizes: AllocationSizes,
 }

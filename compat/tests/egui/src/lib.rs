@@ -1,1 +1,1 @@
-//! A renderer for egui, as it is published, on Sublet: the tests are in `tests/`.
+//! An unmodified renderer for egui on Sublet. The tests are in `tests/`.

@@ -1,6 +1,5 @@
-//! egui-ash-renderer from its registry, unmodified, draws the same window with three allocators: its own simple one,
-//! the stand-in for gpu-allocator and the stand-in for vk-mem. The pictures are the same to the last byte, and nothing
-//! is left.
+//! The unmodified egui-ash-renderer draws the same window with three allocators: its own simple one, the stand-in for
+//! gpu-allocator, and the stand-in for vk-mem. The pictures are byte-identical, and nothing leaks.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +9,10 @@ use vk_mem::Alloc as _;
 
 const SIDE: u32 = 256;
 const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
-/// The window grows from frame to frame, so that buffers are replaced.
+/// The window grows with each frame, so that buffers are replaced.
 const FRAMES: usize = 40;
 
-/// A device of the first driver that there is, with a queue.
+/// A device of the first available driver, with a queue.
 struct Device {
     _entry: ash::Entry,
     instance: ash::Instance,
@@ -50,7 +49,7 @@ impl Drop for Device {
     }
 }
 
-/// What is drawn into, and how it comes back to the host. Its memory is vk-mem's, too.
+/// The render target and its read-back buffer. Both use vk-mem memory.
 struct Target<'a> {
     device: &'a Device,
     allocator: vk_mem::Allocator,
@@ -136,7 +135,7 @@ impl<'a> Target<'a> {
         Self { device, allocator, image, back, view, render_pass, framebuffer, pool }
     }
 
-    /// Draws, waits for the device, and answers with the bytes of the picture.
+    /// Draws, waits for the device, and returns the bytes of the picture.
     fn draw(&mut self, draw: impl FnOnce(vk::CommandBuffer)) -> Vec<u8> {
         let raw = &self.device.device;
         let extent = vk::Extent2D { width: SIDE, height: SIDE };
@@ -191,7 +190,7 @@ impl Drop for Target<'_> {
     }
 }
 
-/// The picture after all frames.
+/// Returns the picture after all frames.
 fn picture<A: allocator::Allocator>(
     device: &Device,
     make: impl FnOnce(vk::RenderPass) -> Renderer<A>,
@@ -276,7 +275,7 @@ fn a_renderer_draws_the_same_with_its_own_memory_and_with_both_stand_ins() {
     );
     assert!(most >= 3, "a texture, vertices and indices are there: {most}");
     assert!(own == with_gpu_allocator, "the picture is another one with gpu-allocator");
-    // Only the stand-in has this.
+    // Only the stand-in has this function.
     let left = gpu_allocator.lock().expect("no panic").as_sublet().statistics();
     assert_eq!(left.allocation_count, 0);
     drop(gpu_allocator);

@@ -1,8 +1,7 @@
-//! Sublet's memory in Tracy: plots of what is reserved, of blocks, and of budgets.
+//! Plots of Sublet's memory in Tracy: reserved bytes, blocks, and budgets.
 //!
-//! [`MemoryPlots`] is a layer for `tracing-subscriber`. Beside it goes `tracing_tracy::TracyLayer`, which shows spans
-//! and events as they are: the time that the driver takes for a block is a zone, and why an allocation has memory of
-//! its own is a message.
+//! [`MemoryPlots`] is a layer for `tracing-subscriber`. Combine it with `tracing_tracy::TracyLayer`, which shows spans
+//! and events. The driver's time for a block is then a zone, and the reason for a dedicated allocation is a message.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +10,8 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer};
 use tracy_client::{Client, PlotConfiguration, PlotFormat, PlotLineStyle, PlotName};
 
-/// Makes Tracy's plots out of Sublet's events: one of the bytes reserved in each heap, one of the share of its budget
-/// that is in use, and one of the blocks that live.
+/// Creates Tracy plots from Sublet's events: for each heap its reserved bytes and the used share of its budget, and the
+/// number of live blocks.
 #[derive(Clone)]
 pub struct MemoryPlots {
     client: Client,
@@ -32,7 +31,7 @@ impl Default for MemoryPlots {
 }
 
 impl MemoryPlots {
-    /// Names of the plots, and their last points.
+    /// Returns the names of the plots and their last points.
     pub fn last(&self) -> BTreeMap<String, f64> {
         let plots = self.plots.lock().unwrap_or_else(PoisonError::into_inner);
         plots.iter().map(|(name, plot)| (name.clone(), plot.last)).collect()
@@ -41,7 +40,7 @@ impl MemoryPlots {
     fn plot(&self, name: String, format: PlotFormat, value: f64) {
         let mut plots = self.plots.lock().unwrap_or_else(PoisonError::into_inner);
         let plot = plots.entry(name).or_insert_with_key(|name| {
-            // There is one for each heap: what is leaked is little.
+            // One name per heap, so the leak is bounded.
             let plot = Plot { name: PlotName::new_leak(name.clone()), last: 0.0 };
             let look = PlotConfiguration::default().format(format).line_style(PlotLineStyle::Stepped);
             self.client.plot_config(plot.name, look);
@@ -52,7 +51,7 @@ impl MemoryPlots {
     }
 }
 
-/// The figures of an event.
+/// The numeric fields of an event.
 #[derive(Default)]
 struct Figures(BTreeMap<&'static str, u64>);
 

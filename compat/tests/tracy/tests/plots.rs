@@ -1,5 +1,5 @@
-//! The layer in a client of Tracy, on a simulated GPU. No profiler needs to be there: the client takes points in any
-//! case.
+//! Runs the layer in a Tracy client on a simulated GPU. No profiler is needed, because the client accepts points
+//! without one.
 
 use ash::vk;
 use sublet::{
@@ -43,7 +43,7 @@ fn memory_becomes_plots() {
         assert_eq!(point(&reserved), Some((count * 10 * MIB) as f64));
         assert_eq!(point("blocks"), Some(count as f64));
     }
-    // The budget is 80 % of the limit, and all of it is in use.
+    // The budget is 80 % of the limit, and it is exhausted.
     assert_eq!(point(&share), Some(100.0));
     for allocation in held {
         // SAFETY: nothing was ever bound to it.

@@ -1,1 +1,1 @@
-//! wgpu, as it is published, on Sublet: the tests are in `tests/`.
+//! Unmodified wgpu on Sublet. The tests are in `tests/`.

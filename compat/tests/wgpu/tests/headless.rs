@@ -1,6 +1,5 @@
-//! wgpu from its registry, unmodified, with the stand-in for gpu-allocator below it: it computes and renders for many
-//! frames, what it wrote is compared, and every block of memory came from Sublet. All that it asks for is recorded, and
-//! replayed.
+//! Unmodified wgpu on the stand-in for gpu-allocator. It computes and renders many frames. The tests compare its output
+//! and check that every block came from Sublet. They also record all requests and replay them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +8,14 @@ use sublet::trace::{self, CallKind, Replay, Trace};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-/// Bytes that Sublet took from the driver, and `VkDeviceMemory` objects, as its events say.
+/// Bytes that Sublet allocated from the driver, and its number of `VkDeviceMemory` objects, according to its events.
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts Sublet's blocks.
 struct Count;
 
-/// Finds the size of one.
+/// Reads the size of a block from its event.
 #[derive(Default)]
 struct Size(u64);
 
@@ -43,7 +42,7 @@ impl<S: tracing::Subscriber> Layer<S> for Count {
     }
 }
 
-/// A device on whichever Vulkan driver there is.
+/// Opens a device on any available Vulkan driver.
 fn open() -> (wgpu::Device, wgpu::Queue) {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN;
@@ -58,7 +57,7 @@ fn open() -> (wgpu::Device, wgpu::Queue) {
     .expect("a device")
 }
 
-/// The bytes of a buffer that can be mapped.
+/// Reads the bytes of a mappable buffer.
 fn read(device: &wgpu::Device, buffer: &wgpu::Buffer) -> Vec<u8> {
     buffer.map_async(wgpu::MapMode::Read, .., |result| result.expect("it can be mapped"));
     device.poll(wgpu::PollType::wait_indefinitely()).expect("the device is done");
@@ -77,7 +76,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     output[id.x] = input[id.x] * input[id.x] + 1u;
 }";
 
-/// Squares of numbers, by the device.
+/// Squares numbers on the device.
 fn compute(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
     let buffer = |label, usage| {
         device.create_buffer(&wgpu::BufferDescriptor {
@@ -148,7 +147,7 @@ fn colour(in: Corner) -> @location(0) vec4<f32> {
     return textureSample(image, nearest, in.uv);
 }";
 
-/// A texture that is uploaded, drawn over the whole of another one, and read back.
+/// Uploads a texture, draws it over another one, and reads that back.
 fn render(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
     let texture = |label, usage| {
         device.create_texture(&wgpu::TextureDescriptor {
@@ -243,10 +242,10 @@ fn render(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
     assert!(read(device, &back) == pixels, "frame {frame}: what is drawn is what was uploaded");
 }
 
-/// How often each of the tests' own buffers and textures is made.
+/// Number of times that each of the tests' own buffers and textures is created.
 const FRAMES: u32 = 100;
 
-/// What was recorded is all that wgpu asked for, and asked for again it takes as many blocks from the driver.
+/// Checks that the recording holds all of wgpu's requests. Its replay allocates as many blocks from the driver.
 fn replay(path: &Path, (bytes, blocks): (u64, u64)) {
     let trace = Trace::read(&std::fs::read(path).expect("a recording")).expect("a whole trace");
     println!("{} events of {:?} in {}", trace.records.len(), trace.header.program, path.display());
@@ -287,7 +286,7 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
     tracing::subscriber::set_global_default(subscriber).expect("the first one");
     let (device, queue) = open();
 
-    // A buffer that is mapped when it is made.
+    // A buffer that is mapped at creation.
     let buffer = device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("mapped at creation"),
         size: 1024,
@@ -302,18 +301,17 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
         render(&device, &queue, frame);
     }
 
-    // The report comes from the stand-in's own lists.
+    // The stand-in's own lists are the source of this report.
     let report = device.generate_allocator_report().expect("the backend has an allocator");
     println!("{report:.5?}");
     assert!(report.allocations.iter().any(|allocation| allocation.name.contains("mapped at creation")));
     let (bytes, blocks) = (BYTES.load(Ordering::Relaxed), BLOCKS.load(Ordering::Relaxed));
     println!("Sublet took {bytes} bytes from the driver, in {blocks} calls");
-    // All that wgpu knows to be reserved was asked for by Sublet; 300 buffers and 200 textures live in a handful of
-    // blocks.
+    // Everything that wgpu reports as reserved came from Sublet. 300 buffers and 200 textures share a few blocks.
     assert!(report.total_reserved_bytes > 0 && report.total_reserved_bytes <= bytes);
     assert!(blocks < 50);
 
-    // The recording ends with the allocator, and that with the device.
+    // Dropping the device drops the allocator, which ends the recording.
     drop((buffer, queue, device));
     replay(&path, (bytes, blocks));
 }
