@@ -1,4 +1,4 @@
-//! Budgets: how much of each heap is used, how much may be used, and how to get an error instead of exceeding it.
+//! Budgets: shows the usage and budget of each heap, and how to get an error instead of exceeding a budget.
 //!
 //! `cargo run --example budget`
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 }
 
 fn budgets(context: &Context) -> Result<()> {
-    // A program may limit itself as well: here to 64 MiB of each heap. Budgets are never above that.
+    // A program may also limit itself, here to 64 MiB of each heap. The limit is an upper bound of the budget.
     let heaps = context.memory_properties().memory_heap_count;
     let limits = vec![64 << 20; usize::try_from(heaps)?];
     let info = AllocatorCreateInfo { heap_size_limits: &limits, ..context.allocator_info() };
@@ -46,7 +46,7 @@ fn budgets(context: &Context) -> Result<()> {
             Err(error) => break error,
         }
     };
-    // A frame is a good time to have the driver asked again; in between, the allocator counts along.
+    // Fetches the budgets from the driver, once per frame. Between frames, the allocator updates them itself.
     allocator.set_current_frame_index(1);
     show(context, &allocator, &format!("With {} buffers of {}", loaded.len(), bytes(2 << 20)));
 
@@ -96,7 +96,7 @@ fn show(context: &Context, allocator: &Allocator, title: &str) {
     table.print();
 }
 
-/// Twenty cells, filled as far as the budget is used.
+/// Returns twenty cells, filled by the used share of the budget.
 fn bar(used: u64, budget: u64) -> String {
     let filled = (u128::from(used) * 20).div_ceil(u128::from(budget.max(1))).min(20);
     (0..20).map(|cell| if cell < filled { '█' } else { '░' }).collect()

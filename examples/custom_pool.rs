@@ -1,4 +1,4 @@
-//! A pool with a limit of its own: what it holds can never push anything else out, and when it is full it says so.
+//! A pool with its own limit: it never displaces other memory, and returns an error when it is full.
 //!
 //! `cargo run --example custom_pool`
 
@@ -17,12 +17,12 @@ fn main() -> ExitCode {
     support::run(meshes)
 }
 
-/// Meshes get 32 MiB and not a byte more: two blocks of 16 MiB, the first of which is there from the start.
+/// Meshes get at most 32 MiB: two blocks of 16 MiB. The first exists from the start.
 fn meshes(context: &Context) -> Result<()> {
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
 
-    // A pool is in one memory type. A sample of what will be in it says which one that is.
+    // A pool has one memory type. A sample of its resources determines the type.
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
     // SAFETY: the create-info is valid.
     let memory_type_index = unsafe { allocator.find_memory_type_index_for_buffer_info(&mesh(1), &auto) }?;
@@ -100,7 +100,7 @@ fn meshes(context: &Context) -> Result<()> {
     close(&allocator, pool)
 }
 
-/// Destroys the pool, which says what was forgotten in it.
+/// Destroys the pool, which reports forgotten allocations.
 fn close(allocator: &Allocator, pool: Pool) -> Result<()> {
     // SAFETY: all that was in it was destroyed above.
     let leaks = unsafe { allocator.destroy_pool(pool) }?;

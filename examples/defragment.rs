@@ -1,4 +1,4 @@
-//! Defragmentation: buffers and images that live among holes are moved, on the device, until whole blocks go back.
+//! Defragmentation: moves buffers and images on the device until whole blocks are empty and freed.
 //!
 //! `cargo run --example defragment`
 
@@ -14,7 +14,7 @@ use support::{
     Context, Random, Resource, Result, Table, buffer_info, bytes, checksum, heading, image_info, note,
 };
 
-/// Bytes of everything that is made here, and texels of a side of what is an image.
+/// Bytes of each resource, and the side of an image in texels.
 const SIZE: u64 = 64 << 10;
 const SIDE: u32 = 128;
 
@@ -22,17 +22,17 @@ fn main() -> ExitCode {
     support::run(defragment)
 }
 
-/// A resource, its memory, and what its bytes sum up to.
+/// A resource, its memory, and the checksum of its bytes.
 type Live = (Resource, Allocation, u64);
 
 fn defragment(context: &Context) -> Result<()> {
-    // Small blocks, so that a few megabytes are several of them.
+    // Small blocks, so that a few megabytes fill several of them.
     let info = AllocatorCreateInfo { preferred_large_heap_block_size: 2 << 20, ..context.allocator_info() };
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
-    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
-    // What the host writes and reads through. Dedicated memory is in no block, and never moved.
+    // A buffer for host access. Dedicated memory is in no block, and never moves.
     let window_info = AllocationCreateInfo {
         flags: Flags::HOST_ACCESS_RANDOM | Flags::DEDICATED_MEMORY,
         ..AllocationCreateInfo::new(MemoryUsage::Auto)
@@ -50,16 +50,16 @@ fn defragment(context: &Context) -> Result<()> {
         context.submit(|device, commands| window.copy_to(resource, device, commands))?;
         live.push((resource, allocation, checksum(&data)));
     }
-    // Three of four go, here and there.
+    // Frees three of four, at random places.
     for _ in 0..300 {
         let (resource, allocation, _) = live.swap_remove(random.index(live.len()));
         resource.destroy(context);
-        // SAFETY: what was bound to it is gone.
+        // SAFETY: everything bound to it is destroyed.
         unsafe { allocator.free_memory(allocation) }?;
     }
     let before = all(&allocator);
 
-    // Not more than a megabyte at a time: a frame has other things to copy.
+    // At most a megabyte per pass, because a frame has other copies too.
     let info = DefragmentationInfo { max_bytes_per_pass: 1 << 20, ..Default::default() };
     let mut defragmentation = allocator.begin_defragmentation(&info)?;
     let mut passes = 0;
@@ -87,12 +87,12 @@ fn defragment(context: &Context) -> Result<()> {
             return Err("bytes were lost".into());
         }
         resource.destroy(context);
-        // SAFETY: what was bound to it is gone.
+        // SAFETY: everything bound to it is destroyed.
         unsafe { allocator.free_memory(allocation) }?;
     }
     note("Every byte is what it was.");
     window.destroy(context);
-    // SAFETY: what was bound to it is gone.
+    // SAFETY: everything bound to it is destroyed.
     unsafe { allocator.free_memory(window_memory) }?;
     if done.bytes_freed == 0 { Err("nothing was gained".into()) } else { Ok(()) }
 }
@@ -109,7 +109,7 @@ fn create(allocator: &Allocator, is_image: bool) -> Result<(Resource, Allocation
     Ok((Resource::Buffer { buffer, size: SIZE }, allocation))
 }
 
-/// Makes the moves of a pass: new resources, one submission for all copies, and then the old ones go.
+/// Makes the moves of a pass: new resources, one submission with all copies, then the destruction of the old ones.
 fn move_all<'p>(context: &Context, pass: impl Iterator<Item = Move<'p>>, live: &mut [Live]) -> Result<()> {
     let mut moves = Vec::new();
     for moved in pass {
@@ -132,7 +132,7 @@ fn move_all<'p>(context: &Context, pass: impl Iterator<Item = Move<'p>>, live: &
     })?;
     for (at, moved, new) in moves {
         std::mem::replace(&mut live[at].0, new).destroy(context);
-        // SAFETY: the device is done, and what was bound to the old place is gone.
+        // SAFETY: the device has completed the copy, and everything bound to the old place is destroyed.
         unsafe { moved.complete(&mut live[at].1) }.map_err(MoveError::from)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Materials that come and go while frames are in flight: each is a few descriptors in a row, and shaders know it by
-//! one number. The heap is a descriptor buffer, one set, or a copy of a set for each frame, whichever the device is
-//! best at; the program does not care.
+//! Materials that are created and dropped while frames are in flight. Each is a few consecutive descriptors, which
+//! shaders address by one number. The heap is a descriptor buffer, one set, or one set copy per frame, whichever suits
+//! the device best. The program is the same for all three.
 //!
 //! `cargo run --example descriptor_heap`
 
@@ -19,9 +19,9 @@ use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
 use support::{Context, Frames, Result, Table, note};
 
 const IN_FLIGHT: u32 = 3;
-/// Few, so that the table below shows them all.
+/// Few, so that the table below shows all of them.
 const SLOTS: u32 = 24;
-/// Bytes that one descriptor shows.
+/// Bytes per descriptor.
 const PIECE: u64 = 256;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn heaps(context: &Context) -> Result<()> {
-    // SAFETY: the context has made instance and device, has enabled what it says, and outlives all that is made here.
+    // SAFETY: the context created instance and device, enabled what it reports, and outlives everything created here.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
     // SAFETY: as above.
     let device = unsafe { DescriptorDevice::new(&context.descriptor_info()) }?;
@@ -82,7 +82,7 @@ fn heaps(context: &Context) -> Result<()> {
 
 type Heap<'a> = BindlessHeap<&'a Allocator>;
 
-/// A material of 1 to 5 descriptors comes with each frame, and stays for four.
+/// Each frame creates a material of 1 to 5 descriptors, and drops it four frames later.
 fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor) -> Result<()> {
     let clock = Clock::new();
     let lane = clock.add_lane()?;
@@ -103,14 +103,14 @@ fn stream(context: &Context, heap: &Heap<'_>, piece: impl Fn(u32) -> Descriptor)
         alive.push_back(material);
         // SAFETY: the slot's fence was waited for, and the buffer is live.
         unsafe { heap.flush(slot) };
-        // A program that draws binds the heap once for each command buffer, with `BindlessHeap::cmd_bind`. Shaders get
-        // the material's first index in push constants.
+        // A program that draws binds the heap once per command buffer, with `BindlessHeap::cmd_bind`. Shaders get the
+        // material's first index in push constants.
         frames.submit(|_, _| ())?;
         if alive.len() > 3 {
-            // Its owner lets go of it. It is dead for the device once that is done with this frame.
+            // The owner drops the material. Its slots are reused when the device has completed this frame.
             drop(alive.pop_front());
         }
-        // SAFETY: no later recording uses what was dropped by now.
+        // SAFETY: no later recording uses ranges that are dropped by now.
         unsafe { heap.retire_dropped(ticket) };
         clock.end_frame(ticket)?;
     }

@@ -1,4 +1,4 @@
-//! A lifetime scope: everything of a level, in whichever memory it is, is freed at once when the level is left.
+//! A lifetime scope: all memory of a level, of any memory type, is freed at once when the level ends.
 //!
 //! `cargo run --example level`
 
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     support::run(levels)
 }
 
-/// The handles that the program has to destroy. The memory is the scope's business.
+/// The handles that the program has to destroy. The scope frees their memory.
 #[derive(Default)]
 struct Handles {
     buffers: Vec<vk::Buffer>,
@@ -24,7 +24,7 @@ struct Handles {
 fn levels(context: &Context) -> Result<()> {
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
-    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
     let mut random = Random::new(3);
 
@@ -36,7 +36,7 @@ fn levels(context: &Context) -> Result<()> {
         for _ in 0..things {
             load(&allocator, &level, &mut random, &mut handles)?;
         }
-        // Here the level would be played, and then the device waited for.
+        // A program would play the level here, then wait for the device.
         destroy(context, handles);
         // SAFETY: the device never used the memory, and all that was bound to it is destroyed.
         let freed = unsafe { allocator.free_scope(level) }?;
@@ -65,7 +65,7 @@ fn levels(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A mesh, a texture or an upload buffer: each goes where it is best, all of them in one scope.
+/// Loads a mesh, a texture or an upload buffer. Each gets the best memory type, all in one scope.
 fn load(allocator: &Allocator, level: &Scope, random: &mut Random, handles: &mut Handles) -> Result<()> {
     let in_level = AllocationCreateInfo { usage: MemoryUsage::Auto, ..AllocationCreateInfo::in_scope(level) };
     match random.index(3) {
@@ -79,7 +79,7 @@ fn load(allocator: &Allocator, level: &Scope, random: &mut Random, handles: &mut
                 .array_layers(1)
                 .samples(vk::SampleCountFlags::TYPE_1)
                 .usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST);
-            // The allocation is not kept: nobody frees it alone.
+            // The allocation is dropped here, because the scope frees it.
             // SAFETY: the create-info is valid.
             let (image, _) = unsafe { allocator.create_image(&info, &in_level) }?;
             handles.images.push(image);

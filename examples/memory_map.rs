@@ -1,6 +1,6 @@
-//! What lies where: every block and chunk of an allocator, drawn as text, and the same as JSON for VMA's tools.
+//! Memory maps: draws every block and chunk of an allocator as text, and writes the same as JSON for VMA's tools.
 //!
-//! `cargo run --example memory_map`. The JSON is made by the package `sublet-report`.
+//! `cargo run --example memory_map`. The package `sublet-report` writes the JSON.
 
 mod support;
 
@@ -13,7 +13,7 @@ use sublet::{
 };
 use support::{Context, Random, Result, Table, bytes, heading, note};
 
-/// Characters of a drawn block.
+/// Width of a drawn block in characters.
 const WIDTH: u64 = 64;
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 fn map(context: &Context) -> Result<()> {
     let info = AllocatorCreateInfo {
         preferred_large_heap_block_size: 8 << 20,
-        // Shows where an allocation was made. Off unless asked for: it costs an entry in a table for each of them.
+        // Records the source line of each allocation. Off by default, because it costs a table entry per allocation.
         tracking: Tracking::CALLER | Tracking::USER_DATA,
         ..context.allocator_info()
     };
@@ -72,7 +72,7 @@ fn map(context: &Context) -> Result<()> {
 
 type Buffer = (vk::Buffer, sublet::Allocation);
 
-/// Buffers of several sizes, of which every third is freed again, so that there is something to see.
+/// Allocates buffers of several sizes and frees every third one, to leave visible gaps.
 fn fill(allocator: &Allocator) -> Result<Vec<Buffer>> {
     let mut random = Random::new(20);
     let mut buffers = Vec::new();
@@ -99,12 +99,12 @@ fn fill(allocator: &Allocator) -> Result<Vec<Buffer>> {
         // SAFETY: the device never used it.
         unsafe { allocator.destroy_buffer(buffer, allocation) }?;
     }
-    // What is reserved and not used is to be seen as well.
+    // Shows reserved but unused memory too.
     let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
     let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
     // SAFETY: the create-info is valid.
     let memory_type = unsafe { allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }?;
-    // It lives until the allocator is destroyed.
+    // The pool lives until the allocator is destroyed.
     let _pool = allocator.create_pool(&PoolCreateInfo {
         block_size: 1 << 20,
         min_block_count: 1,
@@ -114,7 +114,7 @@ fn fill(allocator: &Allocator) -> Result<Vec<Buffer>> {
     Ok(buffers)
 }
 
-/// One line for each block: `#` is used, `+` partly, `.` free.
+/// Draws a line per block: `#` is used, `+` partly used, `.` free.
 fn draw(vector: &VectorMap) {
     if vector.blocks.is_empty() && vector.dedicated.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Plots of memory: a subscriber of `tracing` that makes series of points from the library's events.
+//! Plots of memory: a `tracing` subscriber that turns the library's events into series of points.
 //!
 //! `cargo run --example plots`
 
@@ -26,7 +26,7 @@ struct Point {
     value: u64,
 }
 
-/// Keeps the points of each plot.
+/// Stores the points of each plot.
 #[derive(Clone)]
 struct Plots {
     started: Instant,
@@ -48,7 +48,7 @@ impl Plots {
     }
 }
 
-/// The numbers of an event, by field.
+/// The numeric fields of an event.
 #[derive(Default)]
 struct Figures(BTreeMap<&'static str, u64>);
 
@@ -65,7 +65,7 @@ impl<S: tracing::Subscriber> Layer<S> for Plots {
         let mut figures = Figures::default();
         event.record(&mut figures);
         let of = |field| figures.0.get(field).copied();
-        // What an event is called, and what is in it, is part of the library's interface: see `guide::debugging`.
+        // Names and fields of events are part of the library's public interface: see `guide::debugging`.
         match (event.metadata().target(), of("heap"), of("heap_bytes"), of("blocks")) {
             ("sublet::block", Some(heap), Some(heap_bytes), Some(blocks)) => {
                 self.plot(format!("heap {heap}, bytes"), heap_bytes);
@@ -74,7 +74,7 @@ impl<S: tracing::Subscriber> Layer<S> for Plots {
             }
             ("sublet::budget", Some(heap), ..) => {
                 if let (Some(usage), Some(budget)) = (of("usage"), of("budget")) {
-                    // A heap without a budget is full.
+                    // A heap without a budget counts as full.
                     let share = usage.saturating_mul(100).checked_div(budget).unwrap_or(100);
                     self.plot(format!("heap {heap}, % of the budget"), share);
                 }
@@ -102,9 +102,9 @@ fn plots(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// A level that is loaded, streamed for a while, and left.
+/// Loads a level, streams for a while, and leaves the level.
 fn work(context: &Context) -> Result<()> {
-    // 64 MiB of each heap: small enough to be passed.
+    // 64 MiB of each heap: small enough to be exceeded.
     let limits = vec![64 << 20; usize::try_from(context.memory_properties().memory_heap_count)?];
     let info = AllocatorCreateInfo {
         heap_size_limits: &limits,
@@ -137,7 +137,7 @@ fn work(context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// The points as a row of bars.
+/// Returns the points as a row of bars.
 fn curve(points: &[Point], highest: u64) -> String {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let width = points.len().min(48);

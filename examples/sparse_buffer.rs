@@ -1,6 +1,6 @@
-//! A sparse buffer: as large as it could ever get, and backed by memory only where it is used.
+//! A sparse buffer: as large as it may ever get, with memory only for the used parts.
 //!
-//! The allocator has no part in making the buffer; it gives the pages, many at once, and takes them back.
+//! The program creates the buffer. The allocator provides the pages, many per call, and takes them back.
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "an example is to be read")]
 
 mod support;
@@ -11,12 +11,12 @@ use ash::vk;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
 use support::{Context, Result, bytes, note};
 
-/// Taken where the device has no sparse binding.
+/// The simulated device to use if the device has no sparse binding.
 const WITH_SPARSE_BINDING: &str = "nvidia-rtx-5070-ti";
 
-/// What the buffer could grow to.
+/// Maximum size of the buffer.
 const WHOLE: u64 = 1 << 30;
-/// What is used of it now: two stretches, far from one another.
+/// The used parts, far from one another: first page and number of pages.
 const USED: [(u64, u64); 2] = [(0, 3), (10_000, 2)];
 
 fn main() -> ExitCode {
@@ -52,7 +52,7 @@ fn sparse_buffer(context: &Context) -> Result<()> {
         (buffer, device.get_buffer_memory_requirements(buffer))
     };
 
-    // A page is as large as it has to be aligned. Any number of them comes with one call, or none does.
+    // A page's size equals its alignment. A call returns all requested pages or none.
     let page = vk::MemoryRequirements { size: requirements.alignment, ..requirements };
     let count: u64 = USED.iter().map(|(_, pages)| pages).sum();
     let wanted = vec![page; usize::try_from(count)?];

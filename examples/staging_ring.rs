@@ -1,5 +1,4 @@
-//! A ring buffer for uploads: a linear pool with one block, of which each frame takes a piece and gives it back in
-//! turn.
+//! A ring buffer for uploads: a linear pool with one block. Each frame allocates a range, and frees it in order.
 //!
 //! `cargo run --example staging_ring`
 
@@ -16,7 +15,7 @@ use sublet::{
 use support::{Context, Frames, Result, Table, bytes, note};
 
 const IN_FLIGHT: u32 = 3;
-/// A frame's upload. Three fit the block, and a fourth does not: the ring has to wait for the device.
+/// Bytes of a frame's upload. Three fit the block. The fourth has to wait for the device.
 const UPLOAD: u64 = 300 << 10;
 const RING: u64 = 1 << 20;
 
@@ -34,7 +33,7 @@ fn ring(context: &Context) -> Result<()> {
     let upload = vk::BufferCreateInfo::default().size(UPLOAD).usage(vk::BufferUsageFlags::TRANSFER_SRC);
     // SAFETY: the create-info is valid.
     let memory_type_index = unsafe { allocator.find_memory_type_index_for_buffer_info(&upload, &staging) }?;
-    // Linear with one block: freeing the oldest first makes it a ring, without another word.
+    // A linear pool with one block acts as a ring if the oldest allocation is freed first.
     let pool = allocator.create_pool(&PoolCreateInfo {
         block_size: RING,
         max_block_count: 1,
@@ -88,7 +87,7 @@ fn ring(context: &Context) -> Result<()> {
     if leaks.is_empty() { Ok(()) } else { Err(format!("forgotten: {leaks:?}").into()) }
 }
 
-/// Destroys an upload that the device is done with.
+/// Destroys an upload that the device has completed.
 fn destroy(allocator: &Allocator, upload: Option<(vk::Buffer, Allocation)>) -> Result<()> {
     if let Some((buffer, allocation)) = upload {
         // SAFETY: the callers have waited for the frame that used it.
@@ -97,7 +96,7 @@ fn destroy(allocator: &Allocator, upload: Option<(vk::Buffer, Allocation)>) -> R
     Ok(())
 }
 
-/// The block as a line: a digit for each 32 KiB, by age, and a dot where it is free.
+/// Draws the block as a line: a digit by age for each 32 KiB, and a dot for free ones.
 fn drawing(in_flight: &VecDeque<(vk::Buffer, Allocation)>) -> String {
     let cell = 32 << 10;
     let newest = in_flight.len();

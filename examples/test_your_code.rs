@@ -1,9 +1,9 @@
-//! Testing a program's own Vulkan code without a GPU: its bytes, its failures, its leaks and its misuse.
+//! Tests a program's own Vulkan code without a GPU: its bytes, failures, leaks and misuse.
 //!
 //! `cargo run --release --example test_your_code`
 //!
-//! In a program each function below would be a `#[test]`; `sublet` is a dev-dependency with the feature `sim` then. The
-//! simulated device is an ordinary Vulkan driver to the code under test, which is not changed for it.
+//! In a program, each function below would be a `#[test]`, and `sublet` a dev-dependency with the feature `sim`. To the
+//! code under test, the simulated device is an ordinary Vulkan driver. The code needs no changes.
 
 mod support;
 
@@ -63,7 +63,7 @@ fn allocator(gpu: &Gpu) -> Result<Allocator> {
     Ok(unsafe { Allocator::new(&info) }?)
 }
 
-/// The same code on every GPU that there is a profile of, and what the device sees of what the host wrote.
+/// Runs the code on every GPU profile, and compares the device's view of the host's writes.
 fn forgotten_flush() -> Result<()> {
     heading("Content: a forgotten flush, on every GPU");
     note("Where memory is host-coherent nobody notices it. Somewhere else it is a bug report.");
@@ -91,7 +91,7 @@ fn forgotten_flush() -> Result<()> {
     Ok(())
 }
 
-/// Every driver call of the code under test fails once; each time there has to be an error, and nothing left behind.
+/// Fails each driver call of the code under test in turn. Each failure must return an error and leak nothing.
 fn failing_driver() -> Result<()> {
     heading("Faults: each driver call fails in turn");
     let mut table = Table::new(&["failing call", "left behind", "the code's error"]);
@@ -116,12 +116,12 @@ fn failing_driver() -> Result<()> {
     Ok(())
 }
 
-/// What is never given back is known by name.
+/// A leak is reported by name.
 fn leak() -> Result<()> {
     heading("Leaks: nothing goes missing quietly");
     let gpu = Gpu::new(Profile::by_name("apple-m1").ok_or("no such profile")?);
     let allocator = allocator(&gpu)?;
-    // Dropped here, and never destroyed: that is the mistake.
+    // Dropped without being destroyed, on purpose.
     Settings::new(&allocator)?;
     allocator.destroy().iter().for_each(|leak| note(&format!("  allocator: {leak}")));
     let messages = gpu.finish();
@@ -130,7 +130,7 @@ fn leak() -> Result<()> {
     Ok(())
 }
 
-/// Wrong use is reported with its valid-usage identifier, as by the validation layer.
+/// Misuse is reported with its valid-usage identifier, as by the validation layer.
 fn misuse() -> Result<()> {
     heading("Misuse: a bind at a misaligned offset");
     let gpu = Gpu::new(Profile::by_name("amd-rx-6700-xt").ok_or("no such profile")?);
@@ -145,7 +145,7 @@ fn misuse() -> Result<()> {
     let messages = gpu.take_messages();
     assert!(!messages.is_empty(), "a misaligned bind has to be reported");
     messages.iter().for_each(|message| note(&format!("  device: {message}")));
-    // SAFETY: nobody uses it.
+    // SAFETY: nothing uses it.
     unsafe { gpu.device().destroy_buffer(second, None) };
     settings.destroy(&allocator)
 }

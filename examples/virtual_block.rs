@@ -1,4 +1,4 @@
-//! One large buffer, shared by many users: a virtual block divides its bytes among them. It needs no GPU.
+//! A virtual block divides one large buffer among many users. It needs no GPU.
 //!
 //! `cargo run --example virtual_block`
 
@@ -29,7 +29,7 @@ const LEVEL: [Mesh; 8] = [
     ("Banner", 90),
 ];
 
-/// A range for the vertices of a mesh. Its initial is what we want to find again with it.
+/// Allocates a range for the vertices of a mesh. Its user data is the mesh's initial.
 fn load(
     buffer: &mut VirtualBlock,
     (name, vertices): Mesh,
@@ -44,7 +44,7 @@ fn load(
     })
 }
 
-/// A cell for each few bytes: the initial of the mesh that has the middle of it, or a dot.
+/// Draws a cell for each few bytes: the initial of the mesh at its middle, or a dot.
 fn map(buffer: &VirtualBlock) -> String {
     (0..CELLS)
         .map(|cell| {
@@ -78,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     show("The level is loaded.", &buffer);
 
-    // Giving back takes the range by value: it cannot be used, or given back, a second time.
+    // `free` takes the range by value, so that it cannot be used or freed again.
     while let Some(place) = meshes.iter().position(|(name, _)| ["River", "Dragon"].contains(name)) {
         let (_, range) = meshes.swap_remove(place);
         buffer.free(range)?;
@@ -91,12 +91,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("The Wolf goes as low as it gets: at {} KiB.", wolf.offset() / KIB);
     show("Ship and Wolf are there.", &buffer);
 
-    // What does not fit is an error that says what there is.
+    // A range that does not fit is an error that states the free space.
     if let Err(error) = load(&mut buffer, ("Giant", 3000), Strategy::Balanced) {
         println!("The Giant stays outside: {error}.\n");
     }
 
-    // The next level: everything goes at once, and no handle of before is good any more.
+    // The next level: frees everything at once, and invalidates all earlier handles.
     buffer.clear();
     show("The level is left.", &buffer);
     match buffer.free(wolf) {

@@ -12,7 +12,7 @@ static void require(VkResult result, const char *what) {
 }
 
 int main(void) {
-    /* An instance, its first device, and a queue: your program has these anyway. */
+    /* Your program already has these: an instance, its first device, and a queue. */
     const VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
         .apiVersion = VK_API_VERSION_1_1,
@@ -41,7 +41,7 @@ int main(void) {
     VkDevice device;
     require(vkCreateDevice(physical_device, &device_info, NULL, &device), "vkCreateDevice");
 
-    /* The version is the application's. No functions are named: the library asks the system's Vulkan for them. */
+    /* The version is the application's. The library loads Vulkan's functions, because none are given here. */
     const VmaAllocatorCreateInfo allocator_info = {
         .instance = instance,
         .physicalDevice = physical_device,
@@ -51,7 +51,7 @@ int main(void) {
     VmaAllocator allocator;
     require(vmaCreateAllocator(&allocator_info, &allocator), "vmaCreateAllocator");
 
-    /* A buffer that the host writes and the device reads. It stays mapped for as long as it lives. */
+    /* A buffer that the host writes and the device reads. It is mapped while it lives. */
     const VkBufferCreateInfo buffer_info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = 65536,
@@ -67,11 +67,11 @@ int main(void) {
     require(vmaCreateBuffer(allocator, &buffer_info, &wanted, &buffer, &allocation, &place), "vmaCreateBuffer");
     const float matrix[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
     memcpy(place.pMappedData, matrix, sizeof(matrix));
-    /* Does nothing where the memory is coherent. */
+    /* Does nothing if the memory is coherent. */
     require(vmaFlushAllocation(allocator, allocation, 0, sizeof(matrix)), "vmaFlushAllocation");
     printf("%llu bytes in memory of type %u\n", (unsigned long long)place.size, place.memoryType);
 
-    /* What was allocated goes first, then the allocator, then the device. */
+    /* Destroy resources first, then the allocator, then the device. */
     vmaDestroyBuffer(allocator, buffer, allocation);
     vmaDestroyAllocator(allocator);
     vkDestroyDevice(device, NULL);

@@ -1,6 +1,6 @@
-//! Three frames in flight, 1,000 of them: uploads, constants, a heap of descriptors, and things that are dropped while
-//! the device still reads them. A compute shader reads through all of it, and every number that it writes is compared
-//! with what it must be. `sublet-frame` has the barriers, the fences, the command pools and what waits for the device.
+//! Runs 1,000 frames, three of them in flight: uploads, constants, a descriptor heap, and resources that are dropped
+//! while the device still reads them. A compute shader reads all of them, and the program checks every number that it
+//! writes. `sublet-frame` manages barriers, fences, command pools and deferred destruction.
 //!
 //! `cargo run --example frames`
 
@@ -27,7 +27,7 @@ use task::{Arrays, BYTES, Heap, Task, buffer, set_layout};
 
 const FRAMES: u32 = 1_000;
 const IN_FLIGHT: u32 = 3;
-/// As many as the shader declares.
+/// The number of slots that the shader declares.
 const SLOTS: u32 = 16;
 const POINT: BindPoint = BindPoint::Compute;
 
@@ -41,9 +41,9 @@ fn frames(context: &Context) -> Result<()> {
     }
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&context.allocator_info()) }?);
-    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
-    // Set 0 is a descriptor set, and descriptor buffers would undo it.
+    // Set 0 is a descriptor set. Binding descriptor buffers would unbind it.
     let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
     // SAFETY: the same of all that is made from this.
     let descriptors = unsafe { DescriptorDevice::new(&info) }?;
@@ -58,7 +58,7 @@ fn frames(context: &Context) -> Result<()> {
     // SAFETY: all of it is of the context's device, was made with these features, and outlives the frames.
     let mut frames = unsafe { Frames::new(&info) }?;
 
-    // What shaders find in slots that no range has.
+    // The contents of slots that no range uses.
     let default = buffer(&frames, BYTES)?;
     let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
     let heap = HeapCreateInfo {
@@ -83,7 +83,7 @@ fn frames(context: &Context) -> Result<()> {
     let layout = unsafe { PipelineLayout::new(&descriptors, compute.layout, &sets, &[]) }?;
     let place = HeapPlace { bind_point: POINT.to_vk(), layout: compute.layout, first_set: 1 };
 
-    // Two dispatches write into it, and their numbers are read back before the next frame's.
+    // Two dispatches write into it. The results are read back before the next frame writes its own.
     let results = buffer(&frames, 2 * BYTES)?;
     let mut material = None;
     let mut gone = Retire::new();
@@ -91,13 +91,13 @@ fn frames(context: &Context) -> Result<()> {
     let (mut compared, mut most_slots) = (0, 0);
     for frame in 0..FRAMES {
         frames.begin()?;
-        // Slots get the default back before what they describe goes.
+        // Slots get the default back before the buffers that they describe are destroyed.
         heap.collect(frames.clock())?;
         gone.collect(frames.clock(), drop)?;
         let slot = u32::try_from(frames.slot())?;
         let mut list = frames.list(frames.queue(0))?;
-        // Numbers for this frame alone, and every few frames another material, while frames that use the old one are in
-        // flight.
+        // Each frame has its own numbers. Every few frames the material is replaced, while frames that use the old one
+        // are in flight.
         let own = Arrays::new(&frames, &mut list, &heap, frame, [1, 2])?;
         let mut old = None;
         if frame % 7 == 0 {
@@ -115,7 +115,7 @@ fn frames(context: &Context) -> Result<()> {
             // SAFETY: the command buffer is being recorded, and set 1 of the layout is the heap.
             unsafe { Heap::cmd_bind(commands, slot, from_ref(&place), &[&heap]) };
         };
-        // SAFETY: the heap outlives the frames, and what shaders find in it is declared.
+        // SAFETY: the heap outlives the frames, and all resources that shaders access through it are declared.
         unsafe { list.raw(bind) }?;
         for (result, (arrays, factor)) in (0..).zip([(&own, frame), (lasting, 3)]) {
             list.bind_constants(

@@ -1,4 +1,4 @@
-//! What the device is given to do, and what must come of it.
+//! The device's tasks and their expected results.
 
 use ash::vk;
 use sublet::descriptor::{BindlessHeap, BufferDescriptor, Descriptor, DescriptorRange, SetLayout};
@@ -10,10 +10,10 @@ use crate::support::{Context, Result};
 
 pub(crate) type Heap<'a> = BindlessHeap<&'a Allocator>;
 
-/// Bytes of an array: 64 numbers, as the shader has it. As an offset it is right on every device.
+/// Bytes of an array: 64 numbers, as in the shader. A valid offset alignment on every device.
 pub(crate) const BYTES: u64 = 256;
 
-/// What the shader is told.
+/// The parameters of the shader.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Task {
@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub(crate) unused: u32,
 }
 
-/// Numbers that are of this frame and place and no other.
+/// Returns numbers that are unique to this frame and place.
 fn numbers(frame: u32, place: u32) -> impl Iterator<Item = u32> {
     (0..64).map(move |at| frame.wrapping_mul(2_654_435_761).wrapping_add(place * 1_000 + at))
 }
@@ -37,12 +37,12 @@ fn sums(frame: u32, places: [u32; 2], factor: u32) -> impl Iterator<Item = u32> 
     left.zip(right).map(move |(left, right)| left.wrapping_mul(factor).wrapping_add(right))
 }
 
-/// What the two tasks of a frame write.
+/// Returns the expected results of a frame's two tasks.
 pub(crate) fn expected(frame: u32, material: u32) -> Vec<u8> {
     bytes(sums(frame, [1, 2], frame).chain(sums(material, [3, 4], 3)))
 }
 
-/// How many numbers there are, if all of them are right.
+/// Checks all numbers, and returns their count.
 pub(crate) fn compare((expected, read): (Vec<u8>, ReadBack)) -> Result<usize> {
     if read.bytes()? == expected { Ok(expected.len() / 4) } else { Err("a sum is wrong".into()) }
 }
@@ -59,10 +59,10 @@ pub(crate) fn array(buffer: &Buffer, offset: u64) -> BufferDescriptor {
     BufferDescriptor::new(buffer.handle(), offset, BYTES)
 }
 
-/// Two arrays: a buffer, and two slots of the heap in a row.
+/// Two arrays: one buffer with two consecutive slots of the heap.
 pub(crate) struct Arrays {
     pub(crate) range: DescriptorRange,
-    /// The frame that its numbers are of.
+    /// The frame that its numbers encode.
     pub(crate) frame: u32,
     pub(crate) buffer: Buffer,
 }
@@ -81,13 +81,13 @@ impl Arrays {
         let range = heap.allocate(2)?;
         for (at, offset) in [(0, 0), (1, BYTES)] {
             let descriptor = Descriptor::StorageBuffer(array(&buffer, offset));
-            // SAFETY: the buffer is dropped behind the range; nobody looks at new slots yet.
+            // SAFETY: the buffer is dropped after the range, and nothing reads new slots yet.
             unsafe { heap.write(range.id(), at, &descriptor) }?;
         }
         Ok(Self { range, frame, buffer })
     }
 
-    /// The list does not see what shaders find in the heap.
+    /// Declares the accesses, because the list cannot see descriptors in the heap.
     pub(crate) fn declare(&self, list: &mut CommandList) -> Result<()> {
         let read = Use::storage_read(vk::PipelineStageFlags2::COMPUTE_SHADER);
         // SAFETY: every queue of this example computes.
@@ -96,7 +96,7 @@ impl Arrays {
     }
 }
 
-/// The layout of set 0: the task, and where results go.
+/// Creates the layout of set 0: the task, and the buffer for results.
 pub(crate) fn set_layout(context: &Context) -> Result<SetLayout> {
     let kinds = [vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC, vk::DescriptorType::STORAGE_BUFFER];
     let bindings = [(0, kinds[0]), (1, kinds[1])].map(|(number, kind)| {
@@ -110,7 +110,7 @@ pub(crate) fn set_layout(context: &Context) -> Result<SetLayout> {
     Ok(unsafe { SetLayout::new(layout, &info) }?)
 }
 
-/// The shader, for a simulated GPU.
+/// The shader for a simulated GPU.
 pub(crate) fn kernel(kernel: &mut sim::Kernel<'_>) {
     let task = kernel.buffer(0, 0, 0);
     let [first, factor, result] = [0, 4, 8].map(|offset| task.read_u32(offset));

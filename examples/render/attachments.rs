@@ -1,5 +1,5 @@
-//! Memory for the attachments. Those that are not used at the same time share it; those that nobody reads take none at
-//! all where the GPU keeps them in its tiles.
+//! Memory for the attachments. Attachments that are not used at the same time share it. Attachments that nothing reads
+//! need no memory on GPUs that keep them in their tiles.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Attachments {
         Ok(Self { table, images })
     }
 
-    /// Prints when and where each attachment lives.
+    /// Prints lifetime and memory of each attachment.
     pub(crate) fn show(&self) {
         heading("Attachments, and what they share");
         let mut table = Table::new(&["attachment", ">size", "from", "to", ">at"]);

@@ -1,4 +1,4 @@
-//! The barriers of a frame, as they were recorded: as a table, and as a picture of who has which attachment when.
+//! The recorded barriers of a frame, as a table and as a chart of attachments over time.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::support::{Table, heading, note};
 
 #[derive(Default)]
 struct Seen {
-    /// Barriers in front of the list are recorded when it is submitted.
+    /// Barriers before a list are recorded at its submission.
     pass: Option<Pass>,
     calls: usize,
     memory: usize,
     images: Vec<(Option<Pass>, vk::ImageMemoryBarrier2<'static>)>,
 }
 
-/// What the frames tell of their barriers.
+/// Collects the barriers that the frames report.
 #[derive(Clone, Default)]
 pub(crate) struct Barriers(Arc<Mutex<Seen>>);
 
@@ -36,17 +36,17 @@ impl Barriers {
         })
     }
 
-    /// Forgets what was seen.
+    /// Clears the collected barriers.
     pub(crate) fn clear(&self) {
         *self.0.lock() = Seen::default();
     }
 
-    /// What is recorded from now on is before this pass.
+    /// Attributes the following barriers to this pass.
     pub(crate) fn enter(&self, pass: Pass) {
         self.0.lock().pass = Some(pass);
     }
 
-    /// The list is recorded, and is submitted now.
+    /// Marks the list as recorded; its submission follows.
     pub(crate) fn submit(&self) {
         self.0.lock().pass = None;
     }

@@ -1,38 +1,38 @@
-//! Where the camera and the sun are in each frame, as the shaders want to know it.
+//! Camera and sun of each frame, in the layout of the shaders.
 
 use glam::{Mat4, Vec3, Vec4, vec3};
 
 use crate::passes::{Extent, SCENE_EXTENT};
 use crate::scene::{EMBER, Scene};
 
-/// Balls that keep light away; as many as the shader has.
+/// Balls that occlude light. The same number as in the shader.
 const BALLS: usize = 8;
 
-/// Of half the angle of sight, upright.
+/// Tangent of half the vertical field of view.
 const TANGENT: f32 = 0.36;
 const ASPECT: f32 = 16.0 / 9.0;
 
-/// What all objects of a pass share. As `Frame` in `scene.wgsl`.
+/// Constants of all objects in a pass. Matches `Frame` in `scene.wgsl`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct FrameData {
     view_projection: Mat4,
     light_projection: Mat4,
-    /// Where the camera is, and how far away is what it sees sharply.
+    /// Position of the camera, and distance of its focus.
     eye: Vec4,
-    /// From the middle of the picture to its right and its upper edge, and ahead.
+    /// Vectors from the centre of the picture to its right and upper edges, and the view direction.
     right: Vec4,
     up: Vec4,
     forward: Vec4,
-    /// Towards the sun.
+    /// Direction to the sun.
     sun: Vec4,
     ember: Vec4,
-    /// Of a texel of the target.
+    /// Size of a target texel.
     texel: [f32; 4],
     balls: [Vec4; BALLS],
 }
 
-/// What is seen at `time`, from 0 to 1: first directly, then in the mirror of the floor.
+/// Returns the constants at `time`, from 0 to 1: for the direct view, then for the floor's mirror.
 pub(crate) fn frame(scene: &Scene, time: f32, mirror: Extent) -> [FrameData; 2] {
     let angle = 0.75 - 0.53 * time;
     let distance = 6.9 - 0.7 * time;
@@ -57,7 +57,7 @@ fn seen(
     extent: Extent,
 ) -> FrameData {
     let [width, height] = extent.map(f32::from);
-    // The sun sees a square of 15 metres about the middle.
+    // The shadow map covers a square of 15 metres around the centre.
     let middle = vec3(0.0, 0.6, -0.8);
     let light_view = Mat4::look_at_rh(middle + sun * 14.0, middle, Vec3::Y);
     FrameData {

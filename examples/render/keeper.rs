@@ -1,4 +1,4 @@
-//! Vulkan objects that live as long as the renderer, and their destruction.
+//! Vulkan objects that live as long as the renderer.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::support::{Context, Result};
 
 type Destroy = Box<dyn FnOnce(&ash::Device)>;
 
-/// Destroys all that it made, the last first. The device must be done with it by then.
+/// Destroys all its objects in reverse order. The device must not use them any more.
 pub(crate) struct Keeper<'a> {
     pub(crate) context: &'a Context,
     objects: RefCell<Vec<Destroy>>,

@@ -1,7 +1,7 @@
-//! A lit, textured scene, rendered without a window on whichever Vulkan driver there is, as a PNG, and beside it a page
-//! that shows what lies where. All its memory is Sublet's: meshes and textures, attachments that share memory because
-//! they are not used at the same time, pictures that the host reads. `sublet-frame` has the rest: uploads, sets,
-//! barriers, submissions, and what waits for the device.
+//! Renders a lit, textured scene without a window on any available Vulkan driver. Writes a PNG, and a page with the
+//! memory map. Sublet manages all memory: meshes and textures, attachments that share memory because they are not used
+//! at the same time, pictures that the host reads. `sublet-frame` manages the rest: uploads, sets, barriers,
+//! submissions, and deferred destruction.
 //!
 //! ```text
 //! cargo run --release --example render                       target/render.png and target/render.html
@@ -9,8 +9,8 @@
 //! cargo run --release --example render -- --check            compares it with examples/render/reference.png
 //! cargo run --release --example render -- --barriers         and shows the barriers of the last frame
 //! ```
-//! `passes.rs` is the plan of a frame; most of the rest follows from it. A device without dynamic rendering draws nothing
-//! here, nor does a simulated GPU: there the example shows only what memory it takes.
+//! `passes.rs` is the plan of a frame; most of the rest follows from it. A device without dynamic rendering and a
+//! simulated GPU cannot draw here. For these, the example shows only the memory use.
 
 mod attachments;
 mod barriers;
@@ -50,10 +50,10 @@ use world::{DeviceMesh, World};
 
 const FRAMES: u8 = 8;
 const IN_FLIGHT: usize = 3;
-/// From this frame on the camera is near.
+/// From this frame on, the camera is near.
 const NEAR: u8 = 4;
 
-/// What is in the memory of the device, whether it can draw or not.
+/// The contents of device memory, present even if the device cannot draw.
 struct Resources {
     world: World,
     attachments: Attachments,
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn render(context: &Context, output: &Output) -> Result<()> {
-    // The scene is small, and the memory map shows where in this program an allocation was made.
+    // The scene is small, and the memory map shows source lines of allocations.
     let info = AllocatorCreateInfo {
         preferred_large_heap_block_size: 32 << 20,
         tracking: Tracking::CALLER,
@@ -72,10 +72,10 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     };
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = Arc::new(unsafe { Allocator::new(&info) }?);
-    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
     let info = DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..context.descriptor_info() };
-    // SAFETY: the same of what is made from this.
+    // SAFETY: as above, for everything made from this.
     let descriptors = unsafe { DescriptorDevice::new(&info) }?;
     let barriers = Barriers::default();
     let queues = [QueueInfo { queue: context.queue(), family: context.queue_family_index() }];
@@ -109,7 +109,7 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     }
 }
 
-/// Frame after frame, a few of them in flight, while the camera and the sun go their ways. Answers the last picture.
+/// Draws all frames, a few of them in flight, while camera and sun move. Returns the last picture.
 fn draw(
     frames: &mut Frames,
     renderer: &Renderer<'_>,
@@ -127,7 +127,7 @@ fn draw(
         let (before, slot) = (frames.statistics(), frames.slot());
         let mut list = frames.list(frames.queue(0))?;
         if frame == NEAR {
-            // A finer mesh takes the place of a coarse one that frames in flight still draw.
+            // A finer mesh replaces a coarse one that frames in flight still use.
             let name = "mesh knot, fine";
             resources.world.meshes[KNOT] = DeviceMesh::new(frames, &mut list, name, &fine_knot())?;
         }
@@ -144,7 +144,7 @@ fn draw(
     if output.barriers {
         barriers.show(&resources.attachments);
     }
-    // While everything lives.
+    // Reports the memory while everything is live.
     output.memory(frames.allocator())?;
     last.ok_or_else(|| "no frame was drawn".into())
 }

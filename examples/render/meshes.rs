@@ -1,4 +1,4 @@
-//! Meshes, made by rule: a surface is a function from a square to points, and its normals follow from it.
+//! Procedural meshes: a surface is a function from a square to points, and its normals follow from it.
 
 use std::f32::consts::TAU;
 
@@ -13,7 +13,7 @@ pub(crate) struct Vertex {
 }
 
 impl Vertex {
-    /// As the device reads them.
+    /// Returns the vertices in the device's layout.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> {
         let parts = [self.position.to_array(), self.normal.to_array()].into_iter().flatten();
         parts.chain(self.texture.to_array()).flat_map(f32::to_le_bytes)
@@ -26,19 +26,19 @@ pub(crate) struct Mesh {
     pub(crate) indices: Vec<u32>,
 }
 
-/// How often the texture goes around, in both directions.
+/// Repetitions of the texture in both directions.
 type Repeats = [f32; 2];
 
 impl Mesh {
-    /// `across` times `along` cells of the surface over the unit square. `surface` turns to the outside where its first
-    /// direction, its second one and the normal are as thumb, forefinger and middle finger of the right hand.
+    /// Tessellates a surface over the unit square into `across` × `along` cells. The tangents of its two directions and
+    /// its outward normal must form a right-handed system.
     fn surface(across: u16, along: u16, repeats: Repeats, surface: impl Fn(f32, f32) -> Vec3) -> Self {
         const STEP: f32 = 1e-3;
         let mut mesh = Self::default();
         for j in 0..=along {
             for i in 0..=across {
                 let (u, v) = (f32::from(i) / f32::from(across), f32::from(j) / f32::from(along));
-                // At a pole there is no first direction: a little beside it there is.
+                // A pole has no first direction, so it is taken slightly beside it.
                 let beside = v.clamp(STEP, 1.0 - STEP);
                 let first = surface(u + STEP, beside) - surface(u - STEP, beside);
                 let second = surface(u, beside + STEP) - surface(u, beside - STEP);
@@ -66,12 +66,12 @@ impl Mesh {
     }
 }
 
-/// The ground: a square of this half side.
+/// A square ground with this half side.
 pub(crate) fn plane(half: f32, repeats: f32) -> Mesh {
     Mesh::surface(1, 1, [repeats; 2], |u, v| vec3(u * 2.0 - 1.0, 0.0, 1.0 - v * 2.0) * half)
 }
 
-/// Of radius 1.
+/// A sphere of radius 1.
 pub(crate) fn sphere(cells: u16, repeats: Repeats) -> Mesh {
     Mesh::surface(cells * 2, cells, repeats, |u, v| {
         let ((east, north), (ring, up)) = ((u * TAU).sin_cos(), ((v - 0.5) * TAU / 2.0).sin_cos());
@@ -79,7 +79,7 @@ pub(crate) fn sphere(cells: u16, repeats: Repeats) -> Mesh {
     })
 }
 
-/// A tube about a closed line.
+/// A tube along a closed curve.
 fn tube(cells: [u16; 2], repeats: Repeats, radius: f32, line: impl Fn(f32) -> Vec3) -> Mesh {
     Mesh::surface(cells[0], cells[1], repeats, |u, v| {
         let (centre, ahead) = (line(u), line(u + 0.01));
@@ -94,7 +94,7 @@ pub(crate) fn torus(radius: f32, repeats: Repeats) -> Mesh {
     tube([96, 32], repeats, radius, |u| vec3((u * TAU).cos(), 0.0, (u * TAU).sin()))
 }
 
-/// The line goes three times around one way, and twice the other.
+/// A torus knot: three turns one way, two the other.
 pub(crate) fn knot(cells: [u16; 2], radius: f32, repeats: Repeats) -> Mesh {
     tube(cells, repeats, radius, |u| {
         let (turn, wave) = ((u * 2.0 * TAU).sin_cos(), (u * 3.0 * TAU).sin_cos());
@@ -103,14 +103,14 @@ pub(crate) fn knot(cells: [u16; 2], radius: f32, repeats: Repeats) -> Mesh {
     })
 }
 
-/// A box of these half sides, with edges that are rounded off, and a texture as large as `texture`.
+/// A box with these half sides and rounded edges. `texture` is the size of its texture.
 pub(crate) fn block(half: Vec3, rounding: f32, texture: f32) -> Mesh {
     let inner = half - rounding;
     let mut all = Mesh::default();
     for axis in 0..3_usize {
         for sign in [-1.0_f32, 1.0] {
             let (a, b) = ((axis + 1) % 3, (axis + 2) % 3);
-            // Cells are fine where it is round, and one is enough where it is flat.
+            // Fine cells at the rounded edges, one cell for the flat part.
             let along = |cell: f32, axis: usize| {
                 let cell = cell * 9.0;
                 let reach = half[axis];
@@ -126,7 +126,7 @@ pub(crate) fn block(half: Vec3, rounding: f32, texture: f32) -> Mesh {
                 let core = flat.clamp(-inner, inner);
                 core + (flat - core).normalize() * rounding
             });
-            // Upright on the sides.
+            // Keeps textures upright on the sides.
             let [across, down] = if axis == 2 { [a, b] } else { [b, a] };
             for vertex in &mut face.vertices {
                 vertex.texture = vec2(vertex.position[across], vertex.position[down]) / texture + 0.5;

@@ -1,6 +1,6 @@
-//! Noise that repeats, so that textures have no seams.
+//! Periodic noise for seamless textures.
 
-/// Two numbers from 0 to 1, the same for the same place.
+/// Returns two numbers from 0 to 1 that depend only on the place and the seed.
 pub(crate) fn hash(x: i32, y: i32, seed: u32) -> [f32; 2] {
     let mix = |salt: u32| {
         let bits = |number: i32| u32::from_le_bytes(number.to_le_bytes());
@@ -16,7 +16,7 @@ pub(crate) fn hash(x: i32, y: i32, seed: u32) -> [f32; 2] {
     [mix(1), mix(2)]
 }
 
-/// The cell that a place is in, and where in it.
+/// Returns the cell of a place, and the position in the cell.
 #[allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -27,7 +27,7 @@ fn cell(x: f32) -> (i32, f32) {
     (floor as i32, x - floor)
 }
 
-/// Gradient noise from about -1 to 1 that repeats after `period` cells; `x` and `y` are in periods.
+/// Returns gradient noise from about -1 to 1 that repeats after `period` cells; `x` and `y` are in periods.
 pub(crate) fn gradient(x: f32, y: f32, period: i32, seed: u32) -> f32 {
     #[allow(clippy::as_conversions, reason = "periods are small")]
     let cells = period as f32;
@@ -44,7 +44,7 @@ pub(crate) fn gradient(x: f32, y: f32, period: i32, seed: u32) -> f32 {
     1.5 * mix(mix(corner(0, 0), corner(1, 0), sx), mix(corner(0, 1), corner(1, 1), sx), sy)
 }
 
-/// Octaves of gradient noise, about -1 to 1.
+/// Returns octaves of gradient noise, about -1 to 1.
 pub(crate) fn clouds(x: f32, y: f32, period: i32, octaves: u32, seed: u32) -> f32 {
     let (mut sum, mut size, mut period) = (0.0, 0.5, period);
     for octave in 0..octaves {
@@ -54,7 +54,7 @@ pub(crate) fn clouds(x: f32, y: f32, period: i32, octaves: u32, seed: u32) -> f3
     sum
 }
 
-/// Distances to the nearest and the second nearest of points that are scattered, one in each cell.
+/// Returns the distances to the nearest and the second nearest of scattered points, one in each cell.
 pub(crate) fn points(x: f32, y: f32, period: i32, seed: u32) -> [f32; 2] {
     #[allow(clippy::as_conversions, reason = "periods are small")]
     let cells = period as f32;

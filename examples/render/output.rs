@@ -1,4 +1,4 @@
-//! What becomes of it: the picture is written, and compared with the one that it should be; a page shows the memory.
+//! Writes the picture, compares it with the reference, and writes a page with the memory map.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use sublet_report::{Page, Snapshot};
 
 use crate::support::{Result, Table, bytes, heading, note};
 
-/// Half as large as what is rendered, so that an edge that is a little elsewhere makes no difference.
+/// Half the size of the picture, so that a slight shift of an edge makes no difference.
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/render/reference.png");
 
-/// How much of a difference drivers make among themselves: in steps of 256 in the mean, and as a share of the texels
-/// that differ by more than [`SEEN`] steps.
+/// Limits for differences between drivers: the mean in steps of 256, and the share of texels that differ by more than
+/// [`SEEN`] steps.
 const MEAN: f64 = 1.0;
 const FAR: f64 = 0.002;
-/// Steps of 256 that are seen at once.
+/// A clearly visible difference, in steps of 256.
 const SEEN: u8 = 16;
 
 pub(crate) struct Output {
@@ -52,7 +52,7 @@ impl Output {
         }
     }
 
-    /// What lies where, at this moment: sums for the reader of this, and all of it as a page beside the picture.
+    /// Prints memory sums at this moment, and writes the whole map as a page beside the picture.
     pub(crate) fn memory(&self, allocator: &Allocator) -> Result<()> {
         let snapshot = sums(allocator);
         let path = self.path("render.html")?;
@@ -83,7 +83,7 @@ impl Output {
     }
 }
 
-/// An error if a picture is further from the reference than drivers are from one another.
+/// Returns an error if a picture differs from the reference by more than drivers differ from one another.
 fn check(picture: &RgbImage, reference: &RgbImage) -> Result<()> {
     let extents = (picture.dimensions(), reference.dimensions());
     if extents.0 != extents.1 {
@@ -109,7 +109,7 @@ fn check(picture: &RgbImage, reference: &RgbImage) -> Result<()> {
     Ok(())
 }
 
-/// What the scene takes of the device's memory, summed up by the first word of the names.
+/// Returns the memory map, and prints its sums by the first word of the names.
 fn sums(allocator: &Allocator) -> Snapshot {
     heading("Memory, while all of it lives");
     let snapshot = Snapshot::of(allocator);

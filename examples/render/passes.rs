@@ -1,12 +1,12 @@
-//! The passes of a frame and the attachments between them, as one table. When an attachment lives, what its memory may
-//! be shared with, and what is drawn to it all follows from here.
+//! The passes of a frame and their attachments, as one table. It determines the lifetime of each attachment, the memory
+//! that it may share, and its contents.
 
 use ash::vk;
 
 /// Width and height.
 pub(crate) type Extent = [u16; 2];
 
-/// Four texels are drawn for each of the picture.
+/// Four texels are rendered for each texel of the picture.
 pub(crate) const SCENE_EXTENT: Extent = [1920, 1080];
 pub(crate) const HALF: Extent = [960, 540];
 pub(crate) const SHADOW: Extent = [2048, 2048];
@@ -14,18 +14,18 @@ pub(crate) const HDR: vk::Format = vk::Format::R16G16B16A16_SFLOAT;
 pub(crate) const DEPTH: vk::Format = vk::Format::D32_SFLOAT;
 pub(crate) const SRGB: vk::Format = vk::Format::R8G8B8A8_SRGB;
 
-/// What a pass does with an attachment.
+/// How a pass uses an attachment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// Tests and writes depth; what was there before is nothing to it.
+    /// Tests and writes depth. Discards the previous contents.
     Depth,
-    /// Writes each texel.
+    /// Writes every texel.
     Colour,
-    /// Adds to what is there.
+    /// Blends into the contents.
     Blend,
-    /// Reads it in a shader.
+    /// Reads in a shader.
     Sampled,
-    /// Copies it to a buffer.
+    /// Copies to a buffer.
     Copied,
 }
 
@@ -48,43 +48,42 @@ impl Use {
     }
 }
 
-/// The passes, in the order of the frame. `Down` writes a level of the bloom, `Up` adds to the level above the last
-/// one.
+/// The passes in frame order. `Down` writes a level of the bloom, and `Up` adds to the next larger level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Pass {
-    /// What the sun sees.
+    /// Renders the shadow map.
     Shadow,
-    /// What the floor mirrors.
+    /// Renders the floor's mirror image.
     Mirror,
-    /// What the camera sees, in light without limit.
+    /// Renders the camera's view in HDR.
     Scene,
-    /// What is out of focus.
+    /// Blurs by depth of field.
     Blur,
     Down(u8),
     Up(u8),
-    /// All of it as the colours of a screen.
+    /// Combines everything and maps it to display colours.
     Develop,
-    /// Four texels become one.
+    /// Downsamples four texels to one.
     Shrink,
-    /// Read by the host.
+    /// Copies for the host.
     Read,
 }
 
 use Pass::{Blur, Develop, Down, Mirror, Read, Scene, Shadow, Shrink, Up};
 use Use::{Blend, Colour, Copied, Depth, Sampled};
 
-/// Each level is half as wide as the one before.
+/// Number of bloom levels. Each is half as wide as the previous one.
 pub(crate) const LEVELS: u8 = 6;
 
 pub(crate) struct Attachment {
     pub(crate) name: String,
     pub(crate) format: vk::Format,
     pub(crate) extent: Extent,
-    /// In the order of the passes.
+    /// In order of the passes.
     pub(crate) uses: Vec<(Pass, Use)>,
 }
 
-/// Where in [`attachments`] to find what is spoken of by name.
+/// Indices in [`attachments`].
 pub(crate) const SHADOW_MAP: usize = 0;
 pub(crate) const MIRRORED: usize = 2;
 pub(crate) const PICTURE: usize = 7;
@@ -114,7 +113,7 @@ pub(crate) fn attachments() -> Vec<Attachment> {
     let mut extent = SCENE_EXTENT;
     for level in 0..LEVELS {
         extent = extent.map(|side| side / 2);
-        // Down to the smallest, and up again into the levels that are there.
+        // Down to the smallest level, then up into the existing levels.
         let mut uses = vec![(Down(level), Colour)];
         if level + 1 < LEVELS {
             uses.extend([(Down(level + 1), Sampled), (Up(LEVELS - 2 - level), Blend)]);
@@ -125,7 +124,7 @@ pub(crate) fn attachments() -> Vec<Attachment> {
     all
 }
 
-/// All passes, in order.
+/// Returns all passes in order.
 pub(crate) fn order() -> Vec<Pass> {
     let mut all = vec![Shadow, Mirror, Scene, Blur];
     all.extend((0..LEVELS).map(Down));
@@ -135,12 +134,12 @@ pub(crate) fn order() -> Vec<Pass> {
 }
 
 impl Attachment {
-    /// What a pass does with it.
+    /// Returns how a pass uses it.
     pub(crate) fn used_in(&self, pass: Pass) -> Option<Use> {
         self.uses.iter().find(|(at, _)| *at == pass).map(|&(_, how)| how)
     }
 
-    /// The first and the last pass that use it.
+    /// Returns the first and the last pass that use it.
     pub(crate) fn life(&self) -> (Pass, Pass) {
         (self.uses[0].0, self.uses[self.uses.len() - 1].0)
     }
@@ -149,7 +148,7 @@ impl Attachment {
         self.format == DEPTH
     }
 
-    /// Nobody reads it: it may live in the tiles of the GPU, and nowhere else.
+    /// Returns true if no pass reads it. It may then exist only in the tiles of the GPU.
     pub(crate) fn is_transient(&self) -> bool {
         self.uses.len() == 1
     }
@@ -162,7 +161,7 @@ impl Attachment {
             usage |= vk::ImageUsageFlags::TRANSIENT_ATTACHMENT;
         }
         vk::ImageCreateInfo::default()
-            // It shares its memory with another image, and a barrier may say so.
+            // The image aliases another one's memory.
             .flags(vk::ImageCreateFlags::ALIAS)
             .image_type(vk::ImageType::TYPE_2D)
             .format(self.format)

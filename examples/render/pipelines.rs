@@ -1,4 +1,4 @@
-//! The pipelines, out of two shaders in WGSL.
+//! The pipelines, from two WGSL shaders.
 
 use std::ffi::CStr;
 
@@ -23,12 +23,12 @@ pub(crate) struct Pipelines {
     pub(crate) shrink: vk::Pipeline,
 }
 
-/// What differs from one pipeline to the next.
+/// The differences between the pipelines.
 struct Kind<'a> {
     pass: Pass,
     vertex: &'a CStr,
     fragment: Option<&'a CStr>,
-    /// How many attributes of a vertex it reads.
+    /// Number of vertex attributes.
     attributes: usize,
     writes_depth: bool,
 }
@@ -49,7 +49,7 @@ impl Pipelines {
         };
         Ok(Self {
             shadow: scene(Pass::Shadow, c"vs_shadow", None, 1, true)?,
-            // The same in the mirror: its pass has the same formats.
+            // Also used for the mirror, whose pass has the same formats.
             object: scene(Pass::Scene, c"vs_object", Some(c"fs_object"), 3, true)?,
             floor: scene(Pass::Scene, c"vs_object", Some(c"fs_floor"), 3, true)?,
             sky: scene(Pass::Scene, c"vs_sky", Some(c"fs_sky"), 0, false)?,
@@ -108,7 +108,7 @@ fn pipeline(
         .depth_test_enable(matches!(kind.pass, Pass::Shadow | Pass::Scene))
         .depth_write_enable(kind.writes_depth)
         .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
-    // Only what goes up the levels is added to what is there.
+    // Only the upward bloom passes blend.
     let colours = [vk::PipelineColorBlendAttachmentState::default()
         .color_write_mask(vk::ColorComponentFlags::RGBA)
         .blend_enable(matches!(kind.pass, Pass::Up(_)))
@@ -138,7 +138,7 @@ fn pipeline(
         .dynamic_state(&dynamic)
         .layout(layout)
         .push_next(&mut rendering);
-    // SAFETY: the layout has what the shaders declare, and the attachments have these formats.
+    // SAFETY: the layout matches the shaders' declarations, and the attachments have these formats.
     let made = unsafe { keeper.pipeline(&info) };
     // SAFETY: a pipeline does not need its module any more.
     unsafe { device.destroy_shader_module(module, None) };

@@ -1,4 +1,4 @@
-//! What draws the frames: pass after pass, each with what it reads and what it draws to out of the table.
+//! Records a frame: each pass with its inputs and targets from the table.
 
 use std::ops::RangeBounds;
 
@@ -36,7 +36,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// All that a frame is drawn with.
+/// Everything that a frame needs to draw.
 pub(crate) struct Frame<'a> {
     pub(crate) renderer: &'a Renderer<'a>,
     pub(crate) scene: &'a Scene,
@@ -45,7 +45,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Draws the frame at `time`, from 0 to 1, and has its picture read.
+    /// Draws the frame at `time`, from 0 to 1, and reads back its picture.
     pub(crate) fn record(mut self, time: f32, barriers: &Barriers) -> Result<ReadBack> {
         let [direct, mirrored] = camera::frame(self.scene, time, HALF);
         let (renderer, images) = (self.renderer, &self.resources.attachments.images);
@@ -61,7 +61,7 @@ impl Frame<'_> {
                     self.samplers(&[(1, layouts.repeating), (2, layouts.comparing), (5, layouts.clamped)])?;
                     self.objects(pipelines.shadow, &direct, 1..)?;
                 }
-                // What is bound stays bound, as the layout is the same.
+                // The layout is the same, so the bindings stay.
                 Pass::Mirror => {
                     self.image(0, 3, &images[SHADOW_MAP])?;
                     self.image(0, 6, &self.resources.world.textures[SKY][0])?;
@@ -69,7 +69,7 @@ impl Frame<'_> {
                     self.triangle(pipelines.sky, &layouts.scene)?;
                 }
                 Pass::Scene => {
-                    // The mirror itself is not seen in the mirror.
+                    // The mirror does not show itself.
                     self.image(0, 4, &images[MIRRORED])?;
                     self.objects(pipelines.object, &direct, 1..)?;
                     self.objects(pipelines.floor, &direct, ..1)?;
@@ -82,7 +82,7 @@ impl Frame<'_> {
         Ok(self.list.read_image(&images[PICTURE], 0, 0..1, vk::ImageAspectFlags::COLOR)?)
     }
 
-    /// Begins to draw to what the pass draws to; false if it draws nothing.
+    /// Begins rendering to the pass's targets. Returns false if the pass draws nothing.
     fn begin(&mut self, pass: Pass) -> Result<bool> {
         let (mut colours, mut depth, mut extent) = (Vec::new(), None, None);
         let attachments = &self.resources.attachments;
@@ -101,11 +101,11 @@ impl Frame<'_> {
                 Use::Sampled => {
                     let mut sampled = TrackedUse::sampled(vk::PipelineStageFlags2::FRAGMENT_SHADER);
                     if attachment.is_depth() {
-                        // As lists bind it.
+                        // The layout in which lists bind it.
                         sampled.layout = vk::ImageLayout::DEPTH_STENCIL_READ_ONLY_OPTIMAL;
                     }
-                    // Declared now, it is in the barrier before the pass.
-                    // SAFETY: the queue draws.
+                    // Declared here, so that the barrier before the pass includes it.
+                    // SAFETY: the queue supports drawing.
                     unsafe { self.list.use_image(image, &Subresources::ALL, sampled) }?;
                     continue;
                 }
@@ -141,7 +141,7 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// Some of the objects, as one pass sees them.
+    /// Draws some of the objects for one pass.
     fn objects(
         &mut self,
         pipeline: vk::Pipeline,
@@ -164,14 +164,14 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// One triangle that covers the target.
+    /// Draws one triangle that covers the target.
     fn triangle(&mut self, pipeline: vk::Pipeline, layout: &PipelineLayout) -> Result<()> {
         self.bind(pipeline, layout)?;
         // SAFETY: the shader makes the corners out of their numbers.
         Ok(unsafe { self.list.draw(0..3, 0..1) }?)
     }
 
-    /// What comes after the scene.
+    /// Draws a post-processing pass.
     fn post(&mut self, pass: Pass) -> Result<()> {
         let Renderer { pipelines, layouts, .. } = self.renderer;
         let (pipeline, layout) = match pass {

@@ -1,4 +1,4 @@
-//! What is to be seen: meshes, textures, and which object has which of them where.
+//! The scene: meshes, textures, and the objects that use them.
 
 use glam::{Mat4, Vec3, Vec4, vec3, vec4};
 
@@ -6,14 +6,14 @@ use crate::meshes::{self, Mesh};
 use crate::surfaces;
 use crate::textures::Texture;
 
-/// What an object's shader is told. As `Object` in `scene.wgsl`.
+/// The constants of an object's shader. Matches `Object` in `scene.wgsl`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct ObjectData {
     pub(crate) model: Mat4,
-    /// A tint, and how metallic it is.
+    /// Tint, and metallic factor.
     pub(crate) tint: Vec4,
-    /// How bright its glow is.
+    /// Glow intensity.
     pub(crate) glow: Vec4,
 }
 
@@ -24,20 +24,20 @@ pub(crate) struct Object {
 }
 
 pub(crate) struct Scene {
-    /// Their names are those of their memory.
+    /// Each name is also the name of the memory.
     pub(crate) meshes: Vec<(&'static str, Mesh)>,
     pub(crate) textures: Vec<Texture>,
-    /// The first is the floor.
+    /// The first object is the floor.
     pub(crate) objects: Vec<Object>,
-    /// Balls that keep light away from what is near them: centre and radius.
+    /// Balls that occlude light near them: centre and radius.
     pub(crate) balls: Vec<Vec4>,
 }
 
-/// The texture that the sky is made of.
+/// Index of the sky's texture.
 pub(crate) const SKY: usize = 8;
 const FLOOR: usize = 0;
 const SPHERE: usize = 1;
-/// The knot, coarse until [`fine_knot`] has been uploaded.
+/// Index of the knot, which is coarse until [`fine_knot`] has been uploaded.
 pub(crate) const KNOT: usize = 2;
 const TORUS: usize = 3;
 const CRATE: usize = 4;
@@ -46,7 +46,7 @@ const PILLAR: usize = 6;
 
 pub(crate) const EMBER: Vec3 = vec3(-1.95, 0.62, 0.55);
 
-/// What takes the coarse knot's place when the camera is near.
+/// Replaces the coarse knot when the camera is near.
 pub(crate) fn fine_knot() -> Mesh {
     meshes::knot([480, 40], 0.19, [10.0, 1.0])
 }
@@ -98,7 +98,7 @@ impl Scene {
         self.add(CRATE, 4, placed(2.14, 1.09, 1.22, 0.2, 0.6), vec4(0.8, 0.82, 0.9, 0.0));
         self.add(TORUS, 5, placed(-0.75, 0.17, 1.75, 0.9, 0.46), white);
         self.balls.push(vec4(-0.75, 0.1, 1.75, 0.42));
-        // Small ones, of steel and of coloured glaze.
+        // Small balls of steel and of coloured glaze.
         self.ball(1, vec4(0.42, 0.17, 1.6, 0.17), vec4(0.9, 1.25, 2.6, 1.0));
         self.ball(1, vec4(-1.65, 0.13, 1.75, 0.13), steel);
         self.ball(5, vec4(0.72, 0.12, 2.25, 0.12), vec4(1.0, 0.25, 0.2, 0.0));
@@ -113,7 +113,7 @@ impl Scene {
         self.objects.push(Object { mesh, texture, data: ObjectData { model, tint, glow: Vec4::ZERO } });
     }
 
-    /// Its centre and its radius.
+    /// Adds a ball. `ball` is centre and radius.
     fn ball(&mut self, texture: usize, ball: Vec4, tint: Vec4) {
         let turned = Mat4::from_rotation_y(ball.x * 2.0);
         let model = Mat4::from_translation(ball.truncate()) * turned * Mat4::from_scale(Vec3::splat(ball.w));

@@ -1,4 +1,4 @@
-//! The samplers, and the layouts of descriptor sets and pipelines.
+//! Samplers, and layouts of descriptor sets and pipelines.
 
 use ash::vk;
 use sublet_frame::{Frames, PipelineLayout};
@@ -7,9 +7,9 @@ use crate::keeper::Keeper;
 use crate::support::Result;
 
 pub(crate) struct Layouts {
-    /// Set 0 is of a whole pass, set 1 of an object.
+    /// Set 0 belongs to a pass, set 1 to an object.
     pub(crate) scene: PipelineLayout,
-    /// Of what comes after the scene, and of the pass that reads three images.
+    /// For post-processing, and for the pass that reads three images.
     pub(crate) post: PipelineLayout,
     pub(crate) develop: PipelineLayout,
     pub(crate) repeating: vk::Sampler,
@@ -52,7 +52,7 @@ impl Layouts {
     }
 }
 
-/// The bindings of each set: constants are of both stages, all else is of the fragments.
+/// Creates the bindings of each set: constants are visible to both stages, everything else to fragments.
 fn layout(frames: &Frames, sets: &[&[vk::DescriptorType]]) -> Result<PipelineLayout> {
     let binding = |(number, &kind): (u32, &vk::DescriptorType)| {
         let constants = kind == vk::DescriptorType::UNIFORM_BUFFER;

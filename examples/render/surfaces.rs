@@ -1,8 +1,8 @@
-//! What things are made of: colour, roughness, height and glow at each place of a texture that repeats.
+//! Procedural materials: colour, roughness, height and glow at each place of a periodic texture.
 
 use crate::noise::{clouds, gradient, hash, points};
 
-/// At one place. Colours are linear; everything else is from 0 to 1.
+/// The material at one place. Colours are linear; everything else is from 0 to 1.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Texel {
     pub(crate) colour: [f32; 3],
@@ -24,7 +24,7 @@ fn step(from: f32, to: f32, x: f32) -> f32 {
     t * t * (3.0 - 2.0 * t)
 }
 
-/// Two tiles by two of dark and of light stone, polished, with joints between.
+/// Two by two polished tiles of dark and light stone, with joints.
 pub(crate) fn tiles(u: f32, v: f32) -> Texel {
     let (dark, x, y) = ((u < 0.5) != (v < 0.5), (u * 2.0).fract(), (v * 2.0).fract());
     let joint = step(0.012, 0.02, x.min(y).min(1.0 - x).min(1.0 - y));
@@ -64,7 +64,7 @@ pub(crate) fn bricks(u: f32, v: f32) -> Texel {
     }
 }
 
-/// Boards of wood, in a frame of it.
+/// Wooden boards in a wooden frame.
 pub(crate) fn crate_wood(u: f32, v: f32) -> Texel {
     let rim = u.min(v).min(1.0 - u).min(1.0 - v);
     let framed = rim < 0.13;
@@ -111,7 +111,7 @@ pub(crate) fn hammered(u: f32, v: f32) -> Texel {
     }
 }
 
-/// Rock that is still hot below its crust.
+/// Rock with a hot core below its crust.
 pub(crate) fn ember(u: f32, v: f32) -> Texel {
     let bend = clouds(u, v, 6, 5, 80) * 0.07;
     let [near, next] = points(u + bend, v - bend, 7, 83);
@@ -126,7 +126,7 @@ pub(crate) fn ember(u: f32, v: f32) -> Texel {
     }
 }
 
-/// Glazed: bands of turquoise and of cream, finely cracked.
+/// Glaze: bands of turquoise and cream, finely cracked.
 pub(crate) fn glaze(u: f32, v: f32) -> Texel {
     let bend = clouds(u, v, 4, 4, 100) * 0.02;
     let [near, next] = points(u, v, 20, 103);
@@ -156,7 +156,7 @@ pub(crate) fn granite(u: f32, v: f32) -> Texel {
     }
 }
 
-/// Evening clouds, for the sky: how much of them in the height, their shade in the roughness.
+/// Evening clouds for the sky: their amount in the height, their shade in the roughness.
 pub(crate) fn sky(u: f32, v: f32) -> Texel {
     let bend = clouds(u, v, 4, 4, 140) * 0.12;
     let cover = step(0.0, 0.55, clouds(u + bend, v, 3, 7, 143) + 0.02);

@@ -1,15 +1,15 @@
-//! Textures out of surfaces: the texels of the largest mip, as bytes for the device, which makes the others.
+//! Textures from surfaces: the texels of the largest mip level. The device generates the others.
 
 use ash::vk;
 use glam::vec2;
 
 use crate::surfaces::{Surface, Texel};
 
-/// Two images that belong together.
+/// Two images of one material.
 pub(crate) struct Texture {
     pub(crate) name: &'static str,
     pub(crate) side: u16,
-    /// Colour, encoded as sRGB, and roughness.
+    /// Colour in sRGB, and roughness.
     pub(crate) colour: Vec<u8>,
     /// Normal, and glow.
     pub(crate) normal: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) const COLOUR: vk::Format = vk::Format::R8G8B8A8_SRGB;
 pub(crate) const NORMAL: vk::Format = vk::Format::R8G8B8A8_UNORM;
 
 impl Texture {
-    /// `bumps` says how steep the heights are.
+    /// `bumps` is the steepness of the heights.
     pub(crate) fn new(name: &'static str, side: u16, bumps: f32, surface: Surface) -> Self {
         let texels: Vec<Texel> = (0..side)
             .flat_map(|y| (0..side).map(move |x| (x, y)))
@@ -57,7 +57,7 @@ impl Texture {
             .mip_levels(side.ilog2() + 1)
             .array_layers(1)
             .samples(vk::SampleCountFlags::TYPE_1)
-            // Each mip is made from the one before.
+            // Each mip level is generated from the previous one.
             .usage(
                 vk::ImageUsageFlags::SAMPLED
                     | vk::ImageUsageFlags::TRANSFER_DST

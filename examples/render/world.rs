@@ -1,4 +1,4 @@
-//! The scene in the memory of the device: meshes and textures.
+//! The scene in device memory: meshes and textures.
 
 use ash::vk;
 use sublet::{AllocationCreateInfo, MemoryUsage};
@@ -10,7 +10,7 @@ use crate::scene::Scene;
 use crate::support::Result;
 use crate::textures::{COLOUR, NORMAL, Texture};
 
-/// Indices, and then vertices, in one buffer.
+/// Indices, then vertices, in one buffer.
 pub(crate) struct DeviceMesh {
     pub(crate) buffer: Buffer,
     pub(crate) vertices_at: u64,
@@ -24,7 +24,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A submission for each thing: there are always some in flight while the next one is written.
+    /// Submits each resource separately, so that some are in flight while the next one is written.
     pub(crate) fn new(frames: &mut Frames, scene: &Scene) -> Result<Self> {
         let mut world = Self { meshes: Vec::new(), textures: Vec::new() };
         for (name, mesh) in &scene.meshes {
@@ -61,8 +61,8 @@ impl DeviceMesh {
         // SAFETY: the create-info is valid.
         let buffer = unsafe { frames.create_buffer(&info, &device_local(name)) }?;
         list.upload(&buffer, 0, &bytes)?;
-        // What draws from it needs no barrier any more.
-        // SAFETY: the queue draws, or nobody uses it so.
+        // Later draws from it need no barrier.
+        // SAFETY: the queue supports drawing, or nothing uses the buffer for it.
         unsafe { list.use_buffer(&buffer, 0..size, Use::VERTICES | Use::INDICES) }?;
         Ok(Self { buffer, vertices_at, indices: u32::try_from(mesh.indices.len())? })
     }

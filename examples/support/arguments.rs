@@ -1,22 +1,22 @@
-//! The arguments that all examples take.
+//! The arguments of all examples.
 
 use clap::{Arg, ArgMatches, Command};
 use sublet::sim;
 
 use super::{Context, Result, chain, note};
 
-/// Which device is wanted.
+/// The requested device.
 pub(crate) enum Choice {
-    /// A driver's best, else a simulated one.
+    /// A driver's best device, or else a simulated one.
     Any,
-    /// A driver's best, or nothing.
+    /// A driver's best device, or an error.
     Vulkan,
-    /// The simulated device of this name.
+    /// The simulated device with this name.
     Simulated(String),
 }
 
-/// Reads the command line, with what the example takes by itself. `None` if all that was asked for is done: the list
-/// was printed.
+/// Parses the command line, with the example's own arguments. Returns `None` if it only asked for the list, which is
+/// then printed.
 pub(super) fn parse(own: Vec<Arg>) -> Result<Option<(Choice, ArgMatches)>> {
     let device = Arg::new("device")
         .long("device")

@@ -1,10 +1,10 @@
-//! Command buffers that are recorded, submitted and waited for.
+//! Command buffers: recording, submission and waiting.
 
 use ash::vk;
 
 use super::Result;
 
-/// How long to wait for the device before giving up: software devices are slow, and broken ones wait for ever.
+/// Maximum wait for the device. Software devices are slow, and broken ones never finish.
 pub(super) const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// A command pool with one command buffer and a fence.
@@ -30,12 +30,12 @@ impl Commands {
     pub(crate) fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         let device = &self.device;
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
-        // SAFETY: the pool is live, and nobody else uses it: the context is not shared between threads.
+        // SAFETY: the pool is live, and nothing else uses it: the context is not shared between threads.
         let buffers = unsafe { device.allocate_command_buffers(&info) }?;
         record_and_submit(device, self.queue, self.fence, buffers[0], record)?;
         // SAFETY: the fence was submitted with the work above.
         unsafe { device.wait_for_fences(&[self.fence], true, PATIENCE_NS) }?;
-        // SAFETY: it is signalled, and so nobody uses it.
+        // SAFETY: the fence is signalled, so nothing uses it.
         unsafe { device.reset_fences(&[self.fence]) }?;
         // SAFETY: the device is done with the command buffer.
         unsafe { device.free_command_buffers(self.pool, &buffers) };
@@ -74,7 +74,7 @@ pub(super) fn record_and_submit(
     Ok(())
 }
 
-/// Makes what copies have written visible to later copies, and to the host once the submission is waited for.
+/// Makes copied data visible to later copies, and to the host after the submission has completed.
 pub(crate) fn make_visible(device: &ash::Device, buffer: vk::CommandBuffer) {
     let barrier =
         vk::MemoryBarrier::default().src_access_mask(vk::AccessFlags::TRANSFER_WRITE).dst_access_mask(

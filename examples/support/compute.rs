@@ -1,4 +1,4 @@
-//! A compute pipeline out of WGSL.
+//! Compute pipelines from WGSL.
 
 use ash::vk;
 use naga::back::spv;
@@ -7,7 +7,7 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 use super::{Context, Result};
 
-/// A pipeline with its layout. Its entry point is `main`.
+/// A pipeline and its layout. The entry point is `main`.
 pub(crate) struct Compute<'a> {
     context: &'a Context,
     pub(crate) layout: vk::PipelineLayout,
@@ -15,7 +15,7 @@ pub(crate) struct Compute<'a> {
 }
 
 impl<'a> Compute<'a> {
-    /// The groups of the shader are the sets of `set_layouts`.
+    /// Creates a pipeline. The groups of the shader are the sets of `set_layouts`.
     pub(crate) fn new(
         context: &'a Context,
         shader: &str,
@@ -24,7 +24,7 @@ impl<'a> Compute<'a> {
         Self::from_spirv(context, &compile(shader)?, set_layouts, vk::PipelineCreateFlags::empty())
     }
 
-    /// The same from SPIR-V, with flags for the pipeline.
+    /// Same from SPIR-V, with flags for the pipeline.
     pub(crate) fn from_spirv(
         context: &'a Context,
         code: &[u32],
@@ -44,7 +44,7 @@ impl<'a> Compute<'a> {
             .module(module)
             .name(c"main");
         let info = [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(layout)];
-        // SAFETY: the callers' layouts have what their shaders declare.
+        // SAFETY: the callers' layouts match their shaders' declarations.
         let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &info, None) };
         // SAFETY: a pipeline does not need its module any more.
         unsafe { device.destroy_shader_module(module, None) };
@@ -63,7 +63,7 @@ impl Drop for Compute<'_> {
     }
 }
 
-/// WGSL as SPIR-V.
+/// Compiles WGSL to SPIR-V.
 pub(crate) fn compile(shader: &str) -> Result<Vec<u32>> {
     let module = wgsl::parse_str(shader).map_err(|error| error.emit_to_string(shader))?;
     let info = Validator::new(ValidationFlags::all(), Capabilities::all())

@@ -1,4 +1,4 @@
-//! Buffers and square images alike: made, copied and destroyed.
+//! A common interface to buffers and square images: creation, copies and destruction.
 
 use ash::vk;
 
@@ -7,7 +7,7 @@ use super::Context;
 const READ: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 const WRITTEN: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 
-/// Something with bytes. Between copies, an image is in the layout that copies read.
+/// A buffer or an image. Between copies, an image is in the layout for copy sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resource {
     Buffer { buffer: vk::Buffer, size: u64 },
@@ -19,7 +19,7 @@ pub(crate) fn buffer_info(size: u64) -> vk::BufferCreateInfo<'static> {
     vk::BufferCreateInfo::default().size(size).usage(usage)
 }
 
-/// 32 bits a texel.
+/// Returns the create-info of an image with 32 bits per texel.
 pub(crate) fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
@@ -32,7 +32,7 @@ pub(crate) fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
 }
 
 impl Resource {
-    /// Bytes of its contents.
+    /// Returns the bytes of its contents.
     pub(crate) fn size(self) -> u64 {
         match self {
             Self::Buffer { size, .. } => size,
@@ -40,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// Destroys it, but not its memory. The device must be done with it.
+    /// Destroys the resource, but not its memory. The device must not use it any more.
     pub(crate) fn destroy(self, context: &Context) {
         match self {
             // SAFETY: the examples wait for all that they submit.
@@ -50,7 +50,8 @@ impl Resource {
         }
     }
 
-    /// Records a copy of all its contents to `to`, which is as large; if that is an image, what was in it is lost.
+    /// Records a copy of all its contents to `to`, which has the same size. An image as the target is overwritten
+    /// completely.
     pub(crate) fn copy_to(self, to: Self, device: &ash::Device, commands: vk::CommandBuffer) {
         let layers =
             vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
@@ -87,14 +88,14 @@ impl Resource {
     }
 }
 
-/// How an image is used on one side of a barrier: its layout, and which stages do what with it.
+/// The use of an image on one side of a barrier: layout, stages and accesses.
 pub(crate) type ImageUse = (vk::ImageLayout, vk::PipelineStageFlags, vk::AccessFlags);
 
 pub(crate) const COPIED_TO: ImageUse =
     (WRITTEN, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_WRITE);
 pub(crate) const COPIED_FROM: ImageUse =
     (READ, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_READ);
-/// What was in it is lost. Copies that came before have to be through with it.
+/// Discards the contents. Earlier copies must have completed.
 pub(crate) const OVERWRITTEN: ImageUse = (vk::ImageLayout::UNDEFINED, COPIED_TO.1, COPIED_TO.2);
 
 /// Records a barrier for all levels of a colour image of one layer.

@@ -1,6 +1,6 @@
-//! Bytes to move about, the same on every run.
+//! Test data, equal on every run.
 
-/// Seeded, so that every run has the same.
+/// A seeded generator, so that every run has the same data.
 pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
@@ -8,17 +8,17 @@ impl Random {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// A number in `range`, which is not empty.
+    /// Returns a number in `range`, which is not empty.
     pub(crate) fn within(&mut self, range: std::ops::Range<u64>) -> u64 {
         self.0.u64(range)
     }
 
-    /// An index below `length`, which is not 0.
+    /// Returns an index below `length`, which is not 0.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         self.0.usize(..length)
     }
 
-    /// `length` bytes.
+    /// Returns `length` bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.0.fill(&mut bytes);
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// Returns the 64-bit FNV-1a hash.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

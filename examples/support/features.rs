@@ -1,4 +1,4 @@
-//! What is enabled on a device of a real driver: everything that it has and that the library can make use of.
+//! Enables all features of a real device that the library can use.
 
 use std::ffi::{CStr, c_char};
 
@@ -6,10 +6,10 @@ use ash::{amd, ext, khr, vk};
 use sublet::AllocatorCreateFlags;
 use sublet::descriptor::DescriptorFeatures;
 
-/// A device that is a layer over something else demands that the program says that it knows.
+/// Devices that are a layer over another API require this extension to be enabled.
 const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
 
-/// Features and extensions, as far as a physical device has them.
+/// Features and extensions that a physical device supports.
 pub(super) struct Features {
     extensions: Vec<&'static CStr>,
     core: vk::PhysicalDeviceFeatures,
@@ -29,7 +29,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Asks a physical device of the instance, of which this version is in use, and which has surfaces if it `presents`.
+    /// Queries a physical device. `version` is the instance's version in use. With `presents`, includes presentation.
     pub(super) fn of(
         instance: &ash::Instance,
         physical_device: vk::PhysicalDevice,
@@ -68,7 +68,7 @@ impl Features {
                 features.priority.memory_priority == vk::TRUE
                     && features.pageable.pageable_device_local_memory == vk::TRUE,
             ),
-            // Needs dynamic rendering, which came with 1.3.
+            // Requires dynamic rendering, which 1.3 introduced.
             (
                 khr::maintenance5::NAME,
                 features.maintenance5.maintenance5 == vk::TRUE && version >= vk::API_VERSION_1_3,
@@ -104,10 +104,10 @@ impl Features {
         if self.version >= vk::API_VERSION_1_3 {
             all = all.push_next(&mut self.synchronization2).push_next(&mut self.rendering);
         }
-        // SAFETY: the chain is valid, and drivers skip what they do not know.
+        // SAFETY: the chain is valid, and drivers skip unknown structures.
         unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
         let offered = all.features;
-        // Shaders of the examples choose among descriptors by numbers that they compute.
+        // The shaders of the examples index descriptors dynamically.
         self.core = vk::PhysicalDeviceFeatures {
             shader_uniform_buffer_array_dynamic_indexing: offered
                 .shader_uniform_buffer_array_dynamic_indexing,
@@ -118,7 +118,7 @@ impl Features {
             sparse_binding: offered.sparse_binding,
             ..Default::default()
         };
-        // The query linked them; each enters the new chain by itself.
+        // The query linked these structures. The new chain links each again.
         self.priority.p_next = std::ptr::null_mut();
         self.pageable.p_next = std::ptr::null_mut();
         self.maintenance5.p_next = std::ptr::null_mut();
@@ -131,7 +131,7 @@ impl Features {
         self.inline_uniform.p_next = std::ptr::null_mut();
         self.mutable.p_next = std::ptr::null_mut();
         self.buffer.p_next = std::ptr::null_mut();
-        // Only what is made use of is enabled.
+        // Enables only features that are used.
         self.address.buffer_device_address_capture_replay = vk::FALSE;
         self.address.buffer_device_address_multi_device = vk::FALSE;
         self.buffer.descriptor_buffer_capture_replay = vk::FALSE;
@@ -146,7 +146,7 @@ impl Features {
         self.extensions.iter().map(|name| name.as_ptr()).collect()
     }
 
-    /// Adds what is there to the create-info of a device.
+    /// Adds the supported features to the create-info of a device.
     pub(super) fn chain<'a>(&'a mut self, mut info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
         let (with_priority, with_coherent) =
             (self.has(ext::memory_priority::NAME), self.has(amd::device_coherent_memory::NAME));
@@ -184,7 +184,7 @@ impl Features {
         info
     }
 
-    /// What is enabled, in the allocator's words.
+    /// Returns the enabled features as flags of the allocator.
     pub(super) fn allocator_flags(&self) -> AllocatorCreateFlags {
         super::loaded::flags(|name| match name {
             "VK_EXT_memory_budget" => self.has(ext::memory_budget::NAME),
@@ -197,8 +197,7 @@ impl Features {
         })
     }
 
-    /// Whether semaphores that count are enabled.
-    /// In the words of `sublet-frame`.
+    /// Returns the enabled features for `sublet-frame`.
     pub(super) fn frame_features(&self) -> sublet_frame::Features {
         sublet_frame::Features {
             timeline_semaphore: self.timeline.timeline_semaphore == vk::TRUE,
@@ -208,7 +207,7 @@ impl Features {
         }
     }
 
-    /// What is enabled, in the words of descriptors.
+    /// Returns the enabled features of descriptors.
     pub(super) fn descriptor_features(&self) -> DescriptorFeatures {
         let indexing = &self.indexing;
         let buffers = self.has(ext::descriptor_buffer::NAME);

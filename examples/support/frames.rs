@@ -1,11 +1,11 @@
-//! Frames in flight: while the device works on some, the host prepares the next one.
+//! Frames in flight: the host prepares the next frame while the device works on others.
 
 use ash::vk;
 
 use super::commands::{PATIENCE_NS, record_and_submit};
 use super::{Context, Result};
 
-/// Some slots, used in turn. Each has a command buffer, and a fence that says when the device is done with it.
+/// A ring of slots. Each has a command buffer, and a fence that is signalled when the device has completed its frame.
 pub(crate) struct Frames<'a> {
     context: &'a Context,
     pool: vk::CommandPool,
@@ -24,9 +24,9 @@ impl<'a> Frames<'a> {
         let mut frames = Self { context, pool, slots: Vec::new(), next: 0 };
         let info =
             vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(in_flight);
-        // A slot that was never used is as one that the device is done with.
+        // An unused slot counts as completed.
         let done = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
-        // SAFETY: the pool is live and nobody else uses it.
+        // SAFETY: the pool is live and nothing else uses it.
         for buffer in unsafe { device.allocate_command_buffers(&info) }? {
             // SAFETY: the create-info is valid.
             let fence = unsafe { device.create_fence(&done, None) }?;
@@ -35,7 +35,7 @@ impl<'a> Frames<'a> {
         Ok(frames)
     }
 
-    /// Waits until the device is done with the frame that used the next slot before, and answers which slot it is.
+    /// Waits until the device has completed the previous frame in the next slot. Returns the slot.
     pub(crate) fn wait(&mut self) -> Result<usize> {
         let (_, fence) = self.slots[self.next];
         // SAFETY: the fence was submitted when the slot was used, or was signalled from the start.
@@ -43,11 +43,11 @@ impl<'a> Frames<'a> {
         Ok(self.next)
     }
 
-    /// Submits a frame in the slot that [`Self::wait`] answered.
+    /// Submits a frame in the slot that [`Self::wait`] returned.
     pub(crate) fn submit(&mut self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         let (buffer, fence) = self.slots[self.next];
         let device = self.context.device();
-        // SAFETY: `wait` saw it signalled, so that nobody uses it.
+        // SAFETY: `wait` saw the fence signalled, so nothing uses it.
         unsafe { device.reset_fences(&[fence]) }?;
         record_and_submit(device, self.context.queue(), fence, buffer, record)?;
         self.next = (self.next + 1) % self.slots.len();
@@ -64,7 +64,7 @@ impl<'a> Frames<'a> {
 
 impl Drop for Frames<'_> {
     fn drop(&mut self) {
-        // A device that is lost does nothing any more, so that it makes no difference here.
+        // A lost device executes nothing any more, so the error does not matter.
         let _ = self.wait_for_all();
         let device = self.context.device();
         for &(_, fence) in &self.slots {

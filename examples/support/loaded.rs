@@ -10,14 +10,14 @@ use super::Result;
 use super::features::Features;
 use super::messenger::{LAYER, Messages, Messenger};
 
-/// The newest version that is asked for.
+/// The newest version to request.
 const WANTED: u32 = vk::make_api_version(0, 1, 4, 0);
 
-/// An instance, with the messages of the validation layer if that is on.
+/// An instance, with messages of the validation layer if it is on.
 struct Instance {
-    /// The functions are in a library that has to stay loaded.
+    /// Keeps the library of the functions loaded.
     entry: ash::Entry,
-    /// The extensions that are enabled of those by which something can be presented to.
+    /// The enabled surface extensions.
     surfaces: Vec<&'static CStr>,
     raw: ash::Instance,
     messenger: Option<Messenger>,
@@ -39,7 +39,7 @@ impl Instance {
         let mut extensions = Vec::new();
         let mut flags = vk::InstanceCreateFlags::empty();
         if has(&available, khr::portability_enumeration::NAME) {
-            // Where Vulkan is a layer over another API, only this extension and flag show its devices.
+            // Devices on a layer over another API are listed only with this extension and flag.
             extensions.push(khr::portability_enumeration::NAME.as_ptr());
             flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
         }
@@ -79,7 +79,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// The physical devices, best first.
+    /// Returns the physical devices, best first.
     fn devices(&self) -> Result<Vec<(vk::PhysicalDevice, vk::PhysicalDeviceProperties)>> {
         // SAFETY: the instance is live.
         let devices = unsafe { self.raw.enumerate_physical_devices() }?;
@@ -110,7 +110,7 @@ impl Drop for Instance {
     }
 }
 
-/// What the physical devices are called, best first.
+/// Returns the names of the physical devices, best first.
 pub(super) fn device_names() -> Result<Vec<String>> {
     let devices = Instance::new(false)?.devices()?;
     let describe = |properties: &vk::PhysicalDeviceProperties| {
@@ -119,7 +119,7 @@ pub(super) fn device_names() -> Result<Vec<String>> {
     Ok(devices.iter().map(|(_, properties)| describe(properties)).collect())
 }
 
-/// What is said about a device extension, in the allocator's words, if it (and its feature) is enabled.
+/// Returns the allocator's flags for enabled device extensions and features.
 pub(super) fn flags(enabled: impl Fn(&str) -> bool) -> AllocatorCreateFlags {
     [
         ("VK_EXT_memory_budget", AllocatorCreateFlags::EXT_MEMORY_BUDGET),
@@ -165,7 +165,7 @@ impl Device {
         let mut features = Features::of(&instance.raw, physical_device, api_version, presents)?;
         let (flags, descriptors, mut frames) =
             (features.allocator_flags(), features.descriptor_features(), features.frame_features());
-        // The extension is enabled with the layer.
+        // The layer's extension is enabled too.
         frames.debug_utils = validation;
         let extensions = features.extension_names();
         let queues = [vk::DeviceQueueCreateInfo::default()
@@ -200,7 +200,7 @@ impl Device {
         &self.instance.entry
     }
 
-    /// Whether surfaces of this extension can be made and presented to.
+    /// Returns true if surfaces of this extension can be created and presented to.
     pub(super) fn has_surface(&self, extension: &CStr) -> bool {
         self.can_present && self.instance.surfaces.contains(&extension)
     }
@@ -209,7 +209,7 @@ impl Device {
         self.instance.messages.take()
     }
 
-    /// Destroys the device, and answers what the layer said until then: it finds leaks at that moment.
+    /// Destroys the device, and returns all messages of the layer, which detects leaks at that moment.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.destroy();
         self.take_messages()
@@ -218,7 +218,7 @@ impl Device {
     fn destroy(&mut self) {
         if self.queue != vk::Queue::null() {
             self.queue = vk::Queue::null();
-            // SAFETY: whoever used the device has gone: `Context` owns it.
+            // SAFETY: `Context` owns the device, and everything else that used it is destroyed.
             let idle = unsafe { self.device.device_wait_idle() };
             debug_assert!(idle.is_ok());
             // SAFETY: the device is idle, and it is destroyed once: the queue was not null until now.
@@ -237,12 +237,12 @@ fn has(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
     extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
 }
 
-/// A device's name.
+/// Returns a device's name.
 pub(super) fn name(properties: &vk::PhysicalDeviceProperties) -> String {
     properties.device_name_as_c_str().map_or_else(|_| "unnamed".into(), |name| name.to_string_lossy().into())
 }
 
-/// A device's type in words.
+/// Returns a device's type in words.
 pub(super) fn kind(device_type: vk::PhysicalDeviceType) -> &'static str {
     match device_type {
         vk::PhysicalDeviceType::DISCRETE_GPU => "discrete GPU",

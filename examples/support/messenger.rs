@@ -1,4 +1,4 @@
-//! Collects what the validation layer says.
+//! Collects messages of the validation layer.
 
 use std::ffi::{CStr, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::Result;
 
 pub(super) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// The messages; boxed, so that the layer's pointer to them stays right.
+/// The messages, in a box so that the layer's pointer stays valid.
 #[derive(Default)]
 pub(super) struct Messages(Box<Mutex<Vec<String>>>);
 
@@ -18,13 +18,13 @@ impl Messages {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a messenger is made with: for the instance's life, or chained to the instance's own creation.
+    /// Returns a create-info for a messenger, or for the chain of the instance's own create-info.
     pub(super) fn create_info(&self) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
         vk::DebugUtilsMessengerCreateInfoEXT::default()
             .message_severity(
                 vk::DebugUtilsMessageSeverityFlagsEXT::WARNING | vk::DebugUtilsMessageSeverityFlagsEXT::ERROR,
             )
-            // Not GENERAL: that is the loader talking of drivers that are not for this machine.
+            // Without GENERAL: those messages are about drivers for other machines.
             .message_type(
                 vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION
                     | vk::DebugUtilsMessageTypeFlagsEXT::PERFORMANCE,
@@ -34,7 +34,7 @@ impl Messages {
     }
 }
 
-/// A messenger of an instance. Has to be destroyed before it.
+/// A messenger of an instance. Must be destroyed before it.
 pub(super) struct Messenger {
     functions: ext::debug_utils::Instance,
     handle: vk::DebugUtilsMessengerEXT,
@@ -68,7 +68,7 @@ unsafe extern "system" fn receive(
     // SAFETY: the text is null-terminated, or NULL.
     let text: String =
         unsafe { data.message_as_c_str() }.map_or_else(String::new, |text| text.to_string_lossy().into());
-    // Newer layers no longer begin the text with it.
+    // Newer layers no longer begin the text with the id.
     // SAFETY: the name is null-terminated, or NULL.
     let id =
         unsafe { data.message_id_name_as_c_str() }.map_or_else(String::new, |id| id.to_string_lossy().into());

@@ -1,6 +1,6 @@
-//! What every example needs before it can show anything: a Vulkan device, a queue, and a way to print.
+//! Shared set-up of the examples: a Vulkan device, a queue, and functions to print.
 //!
-//! The device is the best one that a driver offers, else a simulated one, so that an example runs anywhere.
+//! Uses the best device of a driver, or else a simulated one, so that an example runs anywhere.
 #![allow(dead_code, unused_imports, reason = "each example uses a part of this")]
 
 mod arguments;
@@ -33,13 +33,13 @@ pub(crate) use data::{Random, checksum};
 pub(crate) use frames::Frames;
 pub(crate) use text::{Table, bytes, chain, count, heading, note};
 
-/// Whatever may go wrong in an example.
+/// The result of an example.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The simulated device that is taken where there is no driver.
+/// The simulated device to use without a driver.
 const DEFAULT_PROFILE: &str = "nvidia-gtx-1060";
 
-/// The driver behind the Vulkan calls. Both variants are destroyed when they are dropped.
+/// The driver behind the Vulkan calls. Both variants destroy it when dropped.
 enum Driver {
     Loaded(loaded::Device),
     Simulated(sim::Gpu),
@@ -47,7 +47,7 @@ enum Driver {
 
 /// A Vulkan device with one queue.
 pub(crate) struct Context {
-    /// Destroyed before the device that it was made on: fields are dropped in this order.
+    /// Fields drop in this order, so this is destroyed before its device.
     commands: Commands,
     instance: ash::Instance,
     device: ash::Device,
@@ -59,17 +59,17 @@ pub(crate) struct Context {
     descriptors: DescriptorFeatures,
     frames: sublet_frame::Features,
     driver: Driver,
-    /// Why it is a simulated device, if nobody asked for one.
+    /// Why it is a simulated device, if the user did not ask for one.
     why: Option<String>,
 }
 
-/// The `main` of an example: opens the device that the arguments ask for, says which, runs `scene`, and destroys the
-/// device again. Errors are printed with all their causes, and so is what the driver had to say against the program.
+/// The `main` of an example. Opens the device that the arguments select, prints it, runs `scene`, and destroys the
+/// device. Prints errors with all their causes, and the driver's messages about wrong usage.
 pub(crate) fn run(scene: impl FnOnce(&Context) -> Result<()>) -> ExitCode {
     run_with(Vec::new(), |context, _| scene(context))
 }
 
-/// The same for an example that takes arguments of its own.
+/// Same for an example with its own arguments.
 pub(crate) fn run_with(own: Vec<Arg>, scene: impl FnOnce(&Context, &ArgMatches) -> Result<()>) -> ExitCode {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
@@ -99,7 +99,7 @@ pub(crate) fn run_with(own: Vec<Arg>, scene: impl FnOnce(&Context, &ArgMatches) 
 }
 
 impl Context {
-    /// Opens the device that was chosen. Validation, if it is asked for, has to be there: else the answer is an error.
+    /// Opens the chosen device. Returns an error if validation is requested and not available.
     pub(crate) fn open(choice: &Choice, validation: bool) -> Result<Self> {
         match choice {
             Choice::Simulated(name) => Self::simulated(name),
@@ -112,7 +112,7 @@ impl Context {
         }
     }
 
-    /// The simulated device that poses as the GPU `name`.
+    /// Opens the simulated device with the profile `name`.
     pub(crate) fn simulated(name: &str) -> Result<Self> {
         let profile = sim::Profile::by_name(name).ok_or_else(|| {
             let known = sim::Profile::names().collect::<Vec<_>>().join(", ");
@@ -121,7 +121,7 @@ impl Context {
         Self::on_gpu(sim::Gpu::builder(profile).hazards(true).build())
     }
 
-    /// A simulated device that the caller made.
+    /// Wraps a simulated device.
     pub(crate) fn on_gpu(gpu: sim::Gpu) -> Result<Self> {
         let extensions = gpu.extensions();
         let flags = loaded::flags(|name| extensions.iter().any(|extension| extension == name));
@@ -141,7 +141,7 @@ impl Context {
         })
     }
 
-    /// One of the driver's physical devices, in the order of [`Context::driver_devices`].
+    /// Opens one of the driver's physical devices, in the order of [`Context::driver_devices`].
     pub(crate) fn on_driver(index: usize, validation: bool) -> Result<Self> {
         let loaded = loaded::Device::new(index, validation)?;
         Ok(Self {
@@ -160,7 +160,7 @@ impl Context {
         })
     }
 
-    /// Names and types of the physical devices that drivers offer, best first.
+    /// Returns names and types of the drivers' physical devices, best first.
     pub(crate) fn driver_devices() -> Result<Vec<String>> {
         loaded::device_names()
     }
@@ -189,12 +189,12 @@ impl Context {
         self.api_version
     }
 
-    /// What is enabled on the device, in the allocator's words.
+    /// Returns the enabled features as flags of the allocator.
     pub(crate) fn allocator_flags(&self) -> AllocatorCreateFlags {
         self.flags
     }
 
-    /// The create-info of an allocator for this device; the allocator has to go before the context does.
+    /// Returns the create-info of an allocator for this device. The allocator must be destroyed before the context.
     pub(crate) fn allocator_info(&self) -> AllocatorCreateInfo<'static> {
         AllocatorCreateInfo {
             flags: self.flags,
@@ -202,8 +202,8 @@ impl Context {
         }
     }
 
-    /// The create-info of a descriptor device, with everything enabled that there is; what is made from it has to go
-    /// before the context does.
+    /// Returns the create-info of a descriptor device, with all available features. Objects made from it must be
+    /// destroyed before the context.
     pub(crate) fn descriptor_info(&self) -> DescriptorDeviceCreateInfo {
         DescriptorDeviceCreateInfo {
             features: self.descriptors,
@@ -216,12 +216,12 @@ impl Context {
         }
     }
 
-    /// What is enabled on the device, in the words of `sublet-frame`.
+    /// Returns the enabled features for `sublet-frame`.
     pub(crate) fn frame_features(&self) -> sublet_frame::Features {
         self.frames
     }
 
-    /// The functions that need no instance; `None` of a simulated device.
+    /// Returns the functions that need no instance. `None` for a simulated device.
     pub(crate) fn entry(&self) -> Option<&ash::Entry> {
         match &self.driver {
             Driver::Loaded(loaded) => Some(loaded.entry()),
@@ -229,7 +229,7 @@ impl Context {
         }
     }
 
-    /// Whether surfaces of this extension can be made and presented to. A simulated device has none.
+    /// Returns true if surfaces of this extension can be created and presented to. Always false for a simulated device.
     pub(crate) fn has_surface(&self, extension: &CStr) -> bool {
         match &self.driver {
             Driver::Loaded(loaded) => loaded.has_surface(extension),
@@ -237,12 +237,12 @@ impl Context {
         }
     }
 
-    /// Whether the device draws to attachments: a simulated one has no graphics pipelines.
+    /// Returns true if the device can draw to attachments. A simulated one has no graphics pipelines.
     pub(crate) fn draws(&self) -> bool {
         self.frames.dynamic_rendering && matches!(self.driver, Driver::Loaded(_))
     }
 
-    /// Whether the queue binds pages of sparse buffers; the feature is enabled wherever the device has it.
+    /// Returns true if the queue can bind pages of sparse buffers. The feature is enabled if the device has it.
     pub(crate) fn has_sparse_binding(&self) -> bool {
         // SAFETY: the physical device is of this instance, which lives as long as `self`.
         let features = unsafe { self.instance.get_physical_device_features(self.physical_device) };
@@ -254,8 +254,8 @@ impl Context {
             && family.is_some_and(|family| family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING))
     }
 
-    /// Records commands, submits them, and waits until the device is done. What they wrote is visible to the host and
-    /// to later submissions.
+    /// Records commands, submits them, and waits for the device. Their writes are visible to the host and to later
+    /// submissions.
     pub(crate) fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         self.commands.submit(record)
     }
@@ -274,7 +274,7 @@ impl Context {
         loaded::name(&self.properties())
     }
 
-    /// The simulated GPU, if it is one.
+    /// Returns the simulated GPU, if it is one.
     pub(crate) fn gpu(&self) -> Option<&sim::Gpu> {
         match &self.driver {
             Driver::Simulated(gpu) => Some(gpu),
@@ -282,7 +282,7 @@ impl Context {
         }
     }
 
-    /// What the validation layer or the simulated device had to say since the last call.
+    /// Returns the messages of the validation layer or the simulated device since the last call.
     pub(crate) fn messages(&self) -> Vec<String> {
         match &self.driver {
             Driver::Loaded(loaded) => loaded.take_messages(),
@@ -290,7 +290,7 @@ impl Context {
         }
     }
 
-    /// Destroys the device, and answers what there was to say, leaks included.
+    /// Destroys the device, and returns all messages, including leaks.
     pub(crate) fn finish(self) -> Vec<String> {
         drop(self.commands);
         match self.driver {
@@ -299,7 +299,7 @@ impl Context {
         }
     }
 
-    /// Two lines that say what the example runs on, and what else it could run on.
+    /// Returns two lines with the device in use and the alternatives.
     fn introduction(&self) -> String {
         let version = self.api_version;
         let kind = loaded::kind(self.properties().device_type);

@@ -1,9 +1,9 @@
-//! Headings, tables and human units.
+//! Headings, tables and human-readable units.
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 
-/// Prints a line. A closed pipe, as by `head` after ten lines, is an end and not an error.
+/// Prints a line. A closed pipe ends the program without an error: `head` closes it after ten lines.
 fn line(text: &str) {
     if writeln!(std::io::stdout(), "{text}").is_err() {
         std::process::exit(0);
@@ -25,13 +25,13 @@ pub(crate) fn note(text: &str) {
     line(text);
 }
 
-/// An error and its causes, in one line.
+/// Returns an error and its causes, in one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Bytes in the unit that reads best.
+/// Formats bytes in the most readable unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut unit = "B";
     // In tenths of the unit, so that rounding happens once.
@@ -48,7 +48,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A number with its thousands set apart.
+/// Formats a number with separated thousands.
 pub(crate) fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().map_or_else(|_| "?".to_owned(), |number: u64| number.to_string());
     let mut text = String::new();
@@ -61,14 +61,14 @@ pub(crate) fn count(number: impl TryInto<u64>) -> String {
     text
 }
 
-/// Rows in columns that are as wide as they have to be.
+/// A table with columns as wide as their content.
 pub(crate) struct Table {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings. One that begins with `>` is of a column that is set to the right.
+    /// Creates a table with these headings. A heading that begins with `>` aligns its column to the right.
     pub(crate) fn new(headings: &[&str]) -> Self {
         let right = headings.iter().map(|text| text.starts_with('>')).collect();
         let row = headings.iter().map(|text| text.trim_start_matches('>').to_owned());
@@ -79,7 +79,7 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| cell.to_string()).collect());
     }
 
-    /// An empty row, which prints as a rule.
+    /// Adds an empty row, which prints as a rule.
     pub(crate) fn rule(&mut self) {
         self.rows.push(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! What each heap holds and may hold.
+//! Usage and budget of each heap.
 
 use sublet::AllocatorCreateFlags;
 
@@ -13,7 +13,7 @@ pub(crate) fn show(kept: &Kept<'_>, title: &str) {
     } else {
         "This device has no VK_EXT_memory_budget: used is what the allocator took, the budget 80 % of the heap."
     });
-    // A new frame has the driver asked again.
+    // Fetches the budgets from the driver.
     kept.allocator.set_current_frame_index(0);
     let heaps = kept.context.memory_properties();
     let mut table = Table::new(&[

@@ -45,7 +45,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
             frame.push(take(kept, size, Flags::UPPER_ADDRESS)?);
         }
         add(&format!("frame {number} drawn"), &level, &frame);
-        // The last in is the first out.
+        // Frees in reverse order.
         while let Some(top) = frame.pop() {
             kept.destroy_buffer(top)?;
         }

@@ -1,11 +1,11 @@
-//! What the scenes leave alive until the end.
+//! Objects that the scenes keep until the end.
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, Pool, PoolCreateInfo};
 
 use crate::support::{Context, Result};
 
-/// The device, the allocator, and what was made with them.
+/// The device, the allocator, and their live objects.
 pub(crate) struct Kept<'a> {
     pub(crate) context: &'a Context,
     pub(crate) allocator: &'a Allocator,
@@ -27,13 +27,13 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Makes a pool that lives until the end, and answers its place among the pools.
+    /// Creates a pool that lives until the end, and returns its index.
     pub(crate) fn pool(&mut self, info: &PoolCreateInfo<'_>) -> Result<usize> {
         self.pools.push(self.allocator.create_pool(info)?);
         Ok(self.pools.len() - 1)
     }
 
-    /// Makes a buffer that the scene itself looks after.
+    /// Creates a buffer that the scene itself destroys.
     pub(crate) fn buffer(
         &self,
         size: u64,
@@ -45,13 +45,13 @@ impl<'a> Kept<'a> {
         Ok(unsafe { self.allocator.create_buffer(&buffer_info, info) }?)
     }
 
-    /// Destroys a buffer that the device is done with.
+    /// Destroys a buffer that the device has finished using.
     pub(crate) fn destroy_buffer(&self, (buffer, allocation): (vk::Buffer, Allocation)) -> Result<()> {
-        // SAFETY: the scenes wait for the device before they destroy what it used.
+        // SAFETY: the scenes wait for the device before they destroy anything that it used.
         Ok(unsafe { self.allocator.destroy_buffer(buffer, allocation) }?)
     }
 
-    /// Gives back everything, and then the empty blocks. Answers the bytes of those.
+    /// Frees everything, then the empty blocks. Returns the bytes of the blocks.
     pub(crate) fn give_back(self) -> Result<u64> {
         // SAFETY: the device is live.
         unsafe { self.context.device().device_wait_idle() }?;
@@ -78,14 +78,14 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// A 2D image that is sampled, with one level.
+/// Returns a sampled 2D image with one level.
 pub(crate) fn texture(width: u32, height: u32) -> vk::ImageCreateInfo<'static> {
     image(width, height, vk::Format::R8G8B8A8_UNORM).usage(
         vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST | vk::ImageUsageFlags::TRANSFER_SRC,
     )
 }
 
-/// A 2D image with one level.
+/// Returns a 2D image with one level.
 pub(crate) fn image(width: u32, height: u32, format: vk::Format) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)

@@ -1,4 +1,4 @@
-//! A linear pool with as many blocks as it takes, all of it freed together.
+//! A linear pool with any number of blocks, freed all together.
 
 use sublet::{Algorithm, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
             kept.images.extend(loaded);
             break;
         }
-        // In any order: a program that frees everything need not remember the order of allocation.
+        // In any order: a program that frees everything does not need the order of allocation.
         while !loaded.is_empty() {
             let (image, allocation) = loaded.swap_remove(random.index(loaded.len()));
             // SAFETY: the device never used the image.

@@ -5,7 +5,7 @@
 //! cargo run --release --example tour -- --device list             what there is
 //! cargo run --release --example tour -- --device sim:amd-rx-570   any of the simulated GPUs
 //! ```
-//! One scene, one file. `kept` is what they share: it holds what is alive, for the table at the end.
+//! Each scene is one file. `kept` holds the live objects for the table at the end.
 
 mod budget;
 mod double_stack;
@@ -33,11 +33,11 @@ fn main() -> ExitCode {
 fn tour(context: &Context) -> Result<()> {
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
-    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    // Records all requests to the file in `SUBLET_TRACE`, if it is set.
     sublet::trace::start_from_environment(&allocator)?;
     let mut kept = Kept::new(context, &allocator);
     let outcome = scenes(&mut kept);
-    // What is alive goes back in any case, so that an error shows up as itself and not as a list of leaks.
+    // Frees everything even after an error, so that the error is not hidden by a list of leaks.
     let trimmed = kept.give_back()?;
     outcome?;
 
@@ -55,7 +55,7 @@ fn tour(context: &Context) -> Result<()> {
     }
 }
 
-/// Makes something, shows it, and leaves it to be kept.
+/// Creates objects, prints them, and keeps them.
 type Scene = fn(&mut Kept<'_>) -> Result<()>;
 
 fn scenes(kept: &mut Kept<'_>) -> Result<()> {

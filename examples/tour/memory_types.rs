@@ -1,4 +1,4 @@
-//! The default vectors: a program says what memory is for, and the allocator finds the type.
+//! The default vectors: the program states the usage, and the allocator finds the memory type.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
@@ -6,7 +6,7 @@ use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::kept::{Kept, image, texture};
 use crate::support::{Result, Table, bytes, heading, note};
 
-/// The heaps and types that the device has.
+/// Prints the heaps and types of the device.
 pub(crate) fn show_device(kept: &Kept<'_>) {
     heading("The device's memory");
     note("A heap is memory; a type is a way to use a heap.");
@@ -53,7 +53,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     reached |= add(kept, &mut table, "texture", "Auto", allocation.size(), allocation.memory_type_index());
     kept.images.push((image, allocation));
 
-    // Then every type that is left: named outright, for a buffer or else for an attachment that never leaves the GPU.
+    // Then all other types: requested by index, for a buffer or else for an attachment that stays on the GPU.
     let types = kept.context.memory_properties().memory_type_count;
     let mut unreached = Vec::new();
     for memory_type in (0..types).filter(|memory_type| reached & (1 << memory_type) == 0) {
@@ -71,7 +71,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Puts something in a memory type that no usage chose.
+/// Allocates in a memory type that no usage chose.
 fn take_type(kept: &mut Kept<'_>, table: &mut Table, memory_type: u32) -> Result<()> {
     let flags = kept.context.memory_properties().memory_types[usize::try_from(memory_type)?].property_flags;
     let lazy = flags.contains(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
@@ -101,7 +101,7 @@ fn take_type(kept: &mut Kept<'_>, table: &mut Table, memory_type: u32) -> Result
     Ok(())
 }
 
-/// Adds a row, and answers the type's bit.
+/// Adds a row, and returns the type's bit.
 fn add(kept: &Kept<'_>, table: &mut Table, purpose: &str, asked: &str, size: u64, memory_type: u32) -> u32 {
     let types = kept.context.memory_properties().memory_types;
     let flags =
@@ -120,7 +120,7 @@ fn host_access(flags: Flags) -> &'static str {
     }
 }
 
-/// Vulkan's flags as words.
+/// Returns Vulkan's flags as words.
 fn properties(flags: vk::MemoryPropertyFlags) -> String {
     let text = format!("{flags:?}").to_lowercase().replace('_', "-").replace(" | ", ", ");
     if text.is_empty() { "(none)".into() } else { text }

@@ -1,4 +1,4 @@
-//! A large attachment: the driver knows best where one of these goes, so it gets its own `VkDeviceMemory`.
+//! A large attachment: the driver prefers dedicated memory for it.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
@@ -12,7 +12,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
         .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::SAMPLED);
     let info = AllocationCreateInfo {
         flags: AllocationCreateFlags::DEDICATED_MEMORY,
-        // Where VK_EXT_memory_priority is enabled, this stays in video memory when there is too little of it.
+        // With VK_EXT_memory_priority, this stays in video memory when memory is scarce.
         priority: 1.0,
         name: Some("scene colour"),
         ..AllocationCreateInfo::new(MemoryUsage::Auto)

@@ -1,4 +1,4 @@
-//! A linear pool used as a stack: what a scope took is gone when it ends.
+//! A linear pool as a stack: the end of a scope frees its allocations.
 
 use ash::vk;
 use sublet::{Algorithm, Allocation, AllocationCreateInfo, MemoryUsage, PoolCreateInfo};
@@ -35,7 +35,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What one scope has taken.
+/// The allocations of one scope.
 struct Scope<'a, 'b> {
     kept: &'a Kept<'b>,
     pool: usize,

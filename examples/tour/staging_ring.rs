@@ -13,7 +13,7 @@ use crate::support::{Frames, Random, Result, Table, bytes, checksum, count, note
 
 const FRAMES: u32 = 1_000;
 const IN_FLIGHT: usize = 3;
-/// What all frames write to on the device.
+/// Size of the device buffer that all frames write to.
 const TARGET: u64 = 1 << 20;
 
 pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
@@ -50,7 +50,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     for _ in 0..FRAMES {
         frames.wait()?;
         if in_flight.len() == IN_FLIGHT {
-            // The device is done with these, and they are the oldest in the ring.
+            // The device has completed these uploads, the oldest in the ring.
             for upload in in_flight.pop_front().into_iter().flatten() {
                 kept.destroy_buffer(upload)?;
             }
@@ -79,7 +79,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
             for (buffer, copy) in &copies {
                 // SAFETY: the copy is inside both buffers, which live until the frame is waited for.
                 unsafe { device.cmd_copy_buffer(commands, *buffer, target.0, &[*copy]) };
-                // Uploads may overlap: the later one has to win.
+                // Uploads may overlap, and the later one has to win.
                 crate::support::make_visible(device, commands);
             }
         })?;

@@ -1,4 +1,4 @@
-//! What is allocated at the end of the tour, and what that costs.
+//! All live allocations at the end of the tour, and their overhead.
 
 use sublet::Statistics;
 

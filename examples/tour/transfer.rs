@@ -1,4 +1,4 @@
-//! The bytes themselves: from the host to the device, through a buffer and an image, and back.
+//! Data transfer: from the host to the device, through a buffer and an image, and back.
 
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
@@ -33,7 +33,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     let image =
         unsafe { kept.allocator.create_image(&texture(SIDE, SIDE), &auto(Flags::empty(), "texels")) }?;
 
-    // Maps, writes, and flushes where the memory is not host-coherent.
+    // Maps, writes, and flushes if the memory is not host-coherent.
     kept.allocator.copy_to_allocation(&texels, &mut staged, 0)?;
     kept.context.submit(|device, commands| {
         let whole = [vk::BufferCopy::default().size(size)];
@@ -42,7 +42,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
         make_visible(device, commands);
         through_image(device, commands, on_device.0, image.0, back.0);
     })?;
-    // Maps, invalidates where the memory is not host-coherent, and reads.
+    // Maps, invalidates if the memory is not host-coherent, and reads.
     let mut read = vec![0; SIZE];
     kept.allocator.copy_from_allocation(&back.1, 0, &mut read)?;
 
@@ -60,7 +60,7 @@ pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Records the copies from `from` into the image, and from it to `to`.
+/// Records the copies from `from` to the image, and from the image to `to`.
 fn through_image(
     device: &ash::Device,
     commands: vk::CommandBuffer,
